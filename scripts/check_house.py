@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Holds the tree against the house rules that no other tool checks; prints each breach.
+
+Files have at most 450 lines of 100 columns, functions 50 lines, scripts 100; each file of
+refcomp/ has its twin test; names hold no empty words; the top level holds known folders only.
+`# house: allow-long (why)` directly above a function, or before a file's first definition, allows
+its length.  Needs: `check_house.py [ROOT]`.  Exit code: 1 when there are breaches.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FILE_LINES, FUNCTION_LINES, SCRIPT_LINES, COLUMNS = 450, 50, 100, 100
+EMPTY_WORDS = re.compile(r"(?i)(^|_)(utils?|helpers?|managers?|common|misc)(_|$)|^_?(new|do)_")
+CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+EXCEPTION = re.compile(r"\s*# house: allow-long(?P<why> \([^)]+\))?")
+FOLDERS = ("refcomp", "templates", "toolchains", "tests", "benchmarks", "scripts")
+TOP_LEVEL = re.compile(
+    rf"(\..*|{'|'.join(FOLDERS)}|setup\.cfg|pyproject\.toml|LICENSE|README\.md|CONTRIBUTING\.md"
+    r"|build|dist|.*\.egg-info|__pycache__)"  # the last four are made by builds, and git-ignored
+)
+
+
+def breaches(root: Path) -> Iterator[str]:
+    """Yields `path:line: what`, in the order of the paths."""
+    for path in sorted(root.iterdir()):
+        if not TOP_LEVEL.fullmatch(path.name):
+            yield f"{path.name}:1: no such entry in the house; it belongs in one of {FOLDERS}"
+    for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*"))):
+        place = path.relative_to(root)
+        if path.is_file() and "__pycache__" not in place.parts:
+            yield from (f"{place}:{line}: {what}" for line, what in _of_file(root, place))
+
+
+def _of_file(root: Path, place: Path) -> Iterator[tuple[int, str]]:
+    if EMPTY_WORDS.search(place.stem):
+        yield 1, f"file name {place.name!r} holds an empty word"
+    if place.suffix not in (".py", ".sh", ""):
+        return
+    lines = (root / place).read_text(encoding="utf-8").splitlines()
+    yield from _of_lines(lines, SCRIPT_LINES if place.parts[0] == "scripts" else FILE_LINES)
+    if place.suffix == ".py":
+        yield from _of_code(lines)
+    if place.parts[0] == "refcomp" and place.suffix == ".py" and place.name != "__init__.py":
+        twin = Path("tests", *place.parent.parts[1:], f"test_{place.name}")
+        if not (root / twin).exists():
+            yield 1, f"no twin test {twin}"
+
+
+def _of_lines(lines: list[str], most: int) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS:
+            yield number, f"{len(line)} columns; at most {COLUMNS}"
+        exception = EXCEPTION.match(line)
+        if exception and not exception["why"]:
+            yield number, "an exception without its (reason)"
+    head = (line for line in lines[: _first_definition(lines)])
+    if len(lines) > most and not any(map(EXCEPTION.match, head)):
+        yield 1, f"{len(lines)} lines; at most {most}"
+
+
+def _first_definition(lines: list[str]) -> int:
+    """The index of the line above the first definition: an exception there is not the file's."""
+    starts = (i for i, line in enumerate(lines) if re.match(r"(@|def |class |async )", line))
+    return next(starts, len(lines) + 1) - 1
+
+
+def _of_code(lines: list[str]) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        name = _defined_name(node)
+        if EMPTY_WORDS.search(CAPITAL.sub("_", name)):
+            yield node.lineno, f"name {name!r} holds an empty word"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = node.end_lineno - node.lineno + 1
+            above = min([node, *node.decorator_list], key=lambda part: part.lineno).lineno - 2
+            if length > FUNCTION_LINES and not (above >= 0 and EXCEPTION.match(lines[above])):
+                yield node.lineno, f"{name} has {length} lines; at most {FUNCTION_LINES}"
+
+
+def _defined_name(node: ast.AST) -> str:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+            return name
+        case ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+    return ""
+
+
+if __name__ == "__main__":
+    found = list(breaches(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()))
+    print("\n".join([*found, f"house: {len(found)} breaches"]))
+    sys.exit(bool(found))

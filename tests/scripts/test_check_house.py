@@ -1,0 +1,106 @@
+"""Each house rule, broken on a small tree, is found; the tree unbroken has no finding."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "check_house.py"
+SPEC = importlib.util.spec_from_file_location("check_house", SCRIPT)
+assert SPEC and SPEC.loader
+check_house = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(check_house)
+
+EXCEPTION = "# house: allow-long (a table that reads better whole)\n"
+
+
+def function(lines: int, name: str = "fold") -> str:
+    return f"def {name}():\n" + "    pass\n" * (lines - 1)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A tree that keeps every rule, each size at its limit."""
+    write(tmp_path, "setup.cfg", "[metadata]\n")
+    write(tmp_path, ".gitignore", "/build/\n")
+    write(tmp_path, "refcomp/__init__.py", '"""A package needs no twin."""\n')
+    write(tmp_path, "refcomp/ir/expr.py", "x = 1\n" * 400 + function(50))
+    write(tmp_path, "tests/ir/test_expr.py", "y = '" + "y" * 94 + "'\n")
+    write(tmp_path, "scripts/demo", "echo\n" * 100)
+    write(tmp_path, "scripts/data/weights.onnx", "\n" * 1000)
+    return tmp_path
+
+
+def write(root: Path, place: str, text: str) -> None:
+    path = root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def findings(root: Path) -> list[str]:
+    return list(check_house.breaches(root))
+
+
+def test_kept_rules_give_no_finding(house: Path) -> None:
+    assert findings(house) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "finding"),
+    [
+        ("refcomp/ir/stmt.py", "", "refcomp/ir/stmt.py:1: no twin test tests/ir/test_stmt.py"),
+        ("docs/index.md", "", "docs:1: no such entry in the house"),
+        ("notes.txt", "", "notes.txt:1: no such entry in the house"),
+        ("tests/test_a.py", "x = 1\n" * 451, "tests/test_a.py:1: 451 lines; at most 450"),
+        ("tests/test_a.py", function(51), "tests/test_a.py:1: fold has 51 lines; at most 50"),
+        ("scripts/demo", "echo\n" * 101, "scripts/demo:1: 101 lines; at most 100"),
+        ("scripts/tool.py", "x = 1\n" * 101, "scripts/tool.py:1: 101 lines; at most 100"),
+        ("scripts/demo", "#" * 101, "scripts/demo:1: 101 columns; at most 100"),
+        ("tests/test_a.py", "\n# house: allow-long\n", "tests/test_a.py:2: an exception without"),
+        ("tests/utils.py", "", "tests/utils.py:1: file name 'utils.py' holds an empty word"),
+        ("templates/misc.j2", "", "templates/misc.j2:1: file name 'misc.j2' holds an empty word"),
+        ("tests/test_a.py", "class IRManager: ...\n", "name 'IRManager' holds an empty word"),
+        ("tests/test_a.py", "def fold_helper(): ...\n", "name 'fold_helper' holds an empty word"),
+        ("tests/test_a.py", "def f(new_expr): ...\n", "name 'new_expr' holds an empty word"),
+        ("tests/test_a.py", "def _do_fold(): ...\n", "name '_do_fold' holds an empty word"),
+        ("tests/test_a.py", "x.common = 1\n", "name 'common' holds an empty word"),
+    ],
+)
+def test_broken_rule_is_found(house: Path, place: str, text: str, finding: str) -> None:
+    write(house, place, text)
+    found = findings(house)
+    assert len(found) == 1
+    assert finding in found[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EXCEPTION + function(51),
+        EXCEPTION + "@cache\n" + function(51),
+        EXCEPTION + "\n" + "x = 1\n" * 450,
+    ],
+    ids=["function", "decorated function", "file"],
+)
+def test_exception_with_a_reason_allows_length(house: Path, text: str) -> None:
+    write(house, "tests/test_a.py", text)
+    assert findings(house) == []
+
+
+def test_exception_of_a_function_is_not_its_files(house: Path) -> None:
+    write(house, "tests/test_a.py", EXCEPTION + function(51) + "x = 1\n" * 450)
+    assert findings(house) == ["tests/test_a.py:1: 502 lines; at most 450"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from contextlib import contextmanager\n",
+        "class Fold:\n    def __new__(cls): ...\n",
+        "def commonpath(new): ...\n",
+        "import shutil as utilities\n",
+    ],
+)
+def test_names_of_others_and_longer_words_are_allowed(house: Path, text: str) -> None:
+    write(house, "tests/test_a.py", text)
+    assert findings(house) == []
