@@ -1,0 +1,197 @@
+"""How every test of this tree runs: what it needs, what it may skip, and what is told at the end.
+
+- A test says by a mark (`llvm`, `nvcc`, `pocl`, `gpu`) what it needs; where that is missing it is
+  skipped with the tool's name and the way to get it. With CI=true only `gpu` may be skipped:
+  any other skip is a failure.
+- `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards.
+- Hypothesis draws the same examples in each run; `--nightly` draws many more, and new ones.
+- `record_property("summary", TEXT)` in a test prints TEXT at the end, from a worker too.
+"""
+
+import glob
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent
+WORKER_LIMITS = {
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+# Time is never a property of a test: neither a deadline nor a slow machine may fail one.
+_TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("ci", derandomize=True, max_examples=50, print_blob=True, **_TIMELESS)
+settings.register_profile("nightly", max_examples=1000, print_blob=True, **_TIMELESS)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="draw many more examples, and new ones")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("nightly" if config.getoption("--nightly") else "ci")
+    if _is_worker(config):
+        return
+    cache = tempfile.mkdtemp(prefix="refcomp-tests-")
+    os.environ["REFCOMP_CACHE_DIR"] = cache
+    config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
+    if config.getoption("numprocesses", None):
+        os.environ.update(WORKER_LIMITS)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+# What a test may need. Each function returns why it cannot be had here, or "".
+
+
+def _lack_of_llvm() -> str:
+    folders = [os.environ.get("PATH", ""), *glob.glob("/usr/lib/llvm-*/bin")]
+    tools = {
+        tool: [f"{tool}-{major}" for major in range(40, 14, -1)] + [tool]
+        for tool in ("opt", "llc", "ld.lld")
+    }
+    lacking = [
+        tool
+        for tool, names in tools.items()
+        if not any(shutil.which(name, path=os.pathsep.join(folders)) for name in names)
+    ]
+    return f"no {', '.join(lacking)}: apt-get install llvm-19 lld-19" if lacking else ""
+
+
+def _lack_of_nvcc() -> str:
+    wheel = importlib.util.find_spec("nvidia")
+    places = [f"{root}/*/bin/nvcc" for root in (wheel and wheel.submodule_search_locations) or ()]
+    places += [f"{root}/bin/nvcc" for root in (os.environ.get("CUDA_HOME"), "/usr/local/cuda*")]
+    if shutil.which("nvcc") or any(glob.glob(place) for place in places):
+        return ""
+    return "no nvcc: pip install nvidia-cuda-nvcc, or install the CUDA toolkit"
+
+
+def _lack_of_pocl() -> str:
+    remedy = "pip install pyopencl, apt-get install pocl-opencl-icd"
+    if importlib.util.find_spec("pyopencl") is None:
+        return f"no pyopencl: {remedy}"
+    import pyopencl  # noqa: PLC0415 (optional, and slow to import)
+
+    try:
+        names = [platform.name for platform in pyopencl.get_platforms()]
+    except pyopencl.Error as error:
+        return f"no OpenCL platform ({error}): {remedy}"
+    return "" if "Portable Computing Language" in names else f"no PoCL among {names}: {remedy}"
+
+
+def _lack_of_gpu() -> str:
+    if any(os.path.exists(path) for path in ("/dev/kfd", "/dev/nvidiactl")):
+        return ""
+    return "no GPU: neither /dev/kfd (AMD) nor /dev/nvidiactl (NVIDIA) is there"
+
+
+NEEDS: dict[str, Callable[[], str]] = {
+    "llvm": _lack_of_llvm,
+    "nvcc": _lack_of_nvcc,
+    "pocl": _lack_of_pocl,
+    "gpu": _lack_of_gpu,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for name, lack in NEEDS.items():
+        needy = [item for item in items if item.get_closest_marker(name)]
+        reason = lack() if needy else ""
+        for item in needy if reason else ():
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+# What CI may skip.
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not item.get_closest_marker("gpu") and not hasattr(report, "wasxfail"):
+        _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if os.environ.get("CI", "") in ("", "0", "false") or not report.skipped:
+        return
+    why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid}: CI may skip only what needs a real GPU. {why}"
+
+
+# What a test may ask for.
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(NAME, TEXT)` holds TEXT against tests/golden/NAME; --update-golden writes it."""
+
+    def check(name: str, text: str) -> None:
+        path = ROOT / "golden" / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        expected = path.read_text(encoding="utf-8") if path.exists() else ""
+        assert text == expected, f"differs from {path}; if that is right: pytest --update-golden"
+
+    return check
+
+
+# What is told at the end.
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [
+        report
+        for group in terminalreporter.stats.values()
+        for report in group
+        if isinstance(report, pytest.TestReport)
+    ]
+    for title, lines in (
+        ("told by tests", _told(reports)),
+        ("test time by folder", _time_by_folder(reports)),
+        ("steps", os.environ.get("REFCOMP_STEPS", "").splitlines()),
+    ):
+        if lines:
+            terminalreporter.section(title)
+            terminalreporter.write_line("\n".join(lines))
+
+
+def _told(reports: list[pytest.TestReport]) -> list[str]:
+    ended = [report for report in reports if report.when == "teardown"]
+    return [
+        str(text) for report in ended for key, text in report.user_properties if key == "summary"
+    ]
+
+
+def _time_by_folder(reports: list[pytest.TestReport]) -> list[str]:
+    seconds: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for report in reports:
+        folder = "/".join(report.nodeid.partition("::")[0].split("/")[:-1][:2])
+        seconds[folder] += report.duration
+        tests[folder] += report.when == "teardown"
+    return [f"{time:9.2f} s {tests[name]:6d}  {name}" for name, time in seconds.most_common()]
