@@ -1,0 +1,1 @@
+"""refcomp: a reference compiler for tensor programs."""

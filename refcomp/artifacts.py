@@ -1,0 +1,155 @@
+"""What one room hands to the next: Source (text), Binary (bytes) and Signature (arguments).
+
+All are plain values without behaviour of their own beyond reading and writing JSON, so that the
+module file, the cache and every back end speak of the same thing. Nothing here knows the IR: a
+dimension that depends on symbols is a small tree of integers, names and operator names.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from refcomp.dtype import DType, as_dtype
+
+# An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`.
+Dim = int | str | tuple[str, Any, Any]
+
+
+def _floordiv(a: int, b: int) -> int:
+    return a // b if b else 0
+
+
+def _floormod(a: int, b: int) -> int:
+    return a % b if b else 0
+
+
+_DIM_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": _floordiv,
+    "floormod": _floormod,
+    "min": min,
+    "max": max,
+}
+_DIM_SPELLING = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%"}
+
+
+def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
+    """The value of `dim`; division by zero is 0, as in the loop IR. KeyError: unknown symbol."""
+    if isinstance(dim, int):
+        return dim
+    if isinstance(dim, str):
+        return symbols[dim]
+    operator, left, right = dim
+    return int(_DIM_OPERATORS[operator](evaluate_dim(left, symbols), evaluate_dim(right, symbols)))
+
+
+def dim_to_text(dim: Dim) -> str:
+    """`dim` as a reader would write it: `(n + 1) // 4`."""
+    if not isinstance(dim, tuple):
+        return str(dim)
+    operator, left, right = dim
+    if operator in _DIM_SPELLING:
+        return f"({dim_to_text(left)} {_DIM_SPELLING[operator]} {dim_to_text(right)})"
+    return f"{operator}({dim_to_text(left)}, {dim_to_text(right)})"
+
+
+def _dim_from_json(value: Any) -> Dim:
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return value
+    operator, left, right = value
+    if operator not in _DIM_OPERATORS:
+        raise ValueError(f"unknown operator {operator!r} in a dimension")
+    return (operator, _dim_from_json(left), _dim_from_json(right))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorParam:
+    """A tensor argument: compact row-major memory of `shape`, elements of `dtype`."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Dim, ...]
+    is_output: bool = False
+
+    def __str__(self) -> str:
+        dims = ", ".join(dim_to_text(dim) for dim in self.shape)
+        return f"{self.name}: {self.dtype}[{dims}]" + (" (output)" if self.is_output else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParam:
+    """A scalar argument passed by value."""
+
+    name: str
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How a compiled function is called.
+
+    `params` are the arguments a user passes, in order. `symbols` are the shape variables, in the
+    order in which the machine code takes them, as i64, after the params; the caller never
+    passes them: they are read off the shapes.
+    """
+
+    name: str
+    params: tuple[TensorParam | ScalarParam, ...]
+    symbols: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.params))})"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value that `signature_from_json` reads back."""
+        params = [
+            {"name": p.name, "dtype": str(p.dtype)}
+            | (
+                {"shape": list(p.shape), "is_output": p.is_output}
+                if isinstance(p, TensorParam)
+                else {}
+            )
+            for p in self.params
+        ]
+        return {"name": self.name, "params": params, "symbols": list(self.symbols)}
+
+
+def signature_from_json(value: Mapping[str, Any]) -> Signature:
+    """The Signature that `Signature.to_json` wrote; ValueError or KeyError when malformed."""
+    params: list[TensorParam | ScalarParam] = []
+    for item in value["params"]:
+        dtype = as_dtype(str(item["dtype"]))
+        if "shape" in item:
+            shape = tuple(_dim_from_json(dim) for dim in item["shape"])
+            params.append(TensorParam(str(item["name"]), dtype, shape, bool(item["is_output"])))
+        else:
+            params.append(ScalarParam(str(item["name"]), dtype))
+    symbols = tuple(str(symbol) for symbol in value["symbols"])
+    return Signature(str(value["name"]), tuple(params), symbols)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Text in a language (`llvm`, `cuda`, `opencl`), ready for a toolchain.
+
+    `line_map[k]` describes the loop-IR statement that line k + 1 of `text` came from ('' where
+    there is none). `requires` names what the linker must bring: `libm`, `libmvec`, `libgomp`.
+    """
+
+    text: str
+    language: str
+    line_map: tuple[str, ...] = ()
+    requires: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Bytes in a format: `so` (shared object), `o`, `s` (assembly text), `ll` (LLVM IR text)."""
+
+    data: bytes
+    format: str

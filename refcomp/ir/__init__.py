@@ -1,0 +1,3 @@
+"""The loop IR: nodes, their text form, traversals, comparison and verification."""
+
+from refcomp.ir import promotion as promotion  # gives expressions their Python operators

@@ -1,0 +1,513 @@
+"""Expressions of the loop IR: pure values of a dtype, scalar or vector.
+
+Grammar (ASDL; every node also has `dtype`, derived where it is not listed)::
+
+    expr = Var(str name, dtype dtype)
+         | IntImm(int value, dtype dtype)
+         | FloatImm(float value, dtype dtype)
+         | Cast(dtype dtype, expr value)
+         | Add(expr a, expr b) | Sub(expr a, expr b) | Mul(expr a, expr b)
+         | Div(expr a, expr b) | Mod(expr a, expr b)
+         | FloorDiv(expr a, expr b) | FloorMod(expr a, expr b)
+         | Min(expr a, expr b) | Max(expr a, expr b)
+         | BitAnd(expr a, expr b) | BitOr(expr a, expr b) | BitXor(expr a, expr b)
+         | ShiftLeft(expr a, expr b) | ShiftRight(expr a, expr b)
+         | EQ(expr a, expr b) | NE(expr a, expr b) | LT(expr a, expr b)
+         | LE(expr a, expr b) | GT(expr a, expr b) | GE(expr a, expr b)
+         | And(expr a, expr b) | Or(expr a, expr b) | Not(expr a)
+         | Select(expr condition, expr true_value, expr false_value)
+         | IfThenElseExpr(expr condition, expr true_value, expr false_value)
+         | Ramp(expr base, expr stride, int lanes)
+         | Broadcast(expr value, int lanes)
+         | Let(var var, expr value, expr body)
+         | Call(str name, expr* args, dtype dtype)
+
+Reads of memory are in `refcomp.ir.buffer`. Operands of a binary node have one dtype; the Python
+operators build promotions explicitly (`refcomp.ir.promotion`).
+Vector nodes work lane by lane. Integer arithmetic wraps modulo 2^bits. Float arithmetic is IEEE,
+rounded to nearest even after every node: nothing is contracted or re-associated.
+"""
+
+from __future__ import annotations
+
+# house: allow-long (one class per node; the grammar is read in one place)
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from refcomp.dtype import BOOL, DType, to_numpy
+from refcomp.errors import UserError
+from refcomp.ir.node import Node, node
+from refcomp.ir.structure import structurally_equal
+
+
+class Operators:
+    """Python's operators, building nodes and promoting as `refcomp.ir.promotion` says."""
+
+    __slots__ = ()
+
+    # Set by refcomp.ir.promotion, which needs the node classes below and so cannot stand above.
+    build_binary: ClassVar[Callable[[type[Any], Any, Any], Expr]]
+    build_cast: ClassVar[Callable[[Any, Any], Expr]]
+    negate: ClassVar[Callable[[Any], Expr]]
+    invert: ClassVar[Callable[[Any], Expr]]
+
+    def astype(self, dtype: Any) -> Expr:
+        """This value converted to `dtype` (see Cast)."""
+        return Operators.build_cast(dtype, self)
+
+    def __add__(self, other: Any) -> Expr:
+        return Operators.build_binary(Add, self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return Operators.build_binary(Add, other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return Operators.build_binary(Sub, self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return Operators.build_binary(Sub, other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return Operators.build_binary(Mul, self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return Operators.build_binary(Mul, other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return Operators.build_binary(Div, self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return Operators.build_binary(Div, other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return Operators.build_binary(FloorDiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return Operators.build_binary(FloorDiv, other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return Operators.build_binary(Mod, self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return Operators.build_binary(Mod, other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return Operators.build_binary(BitAnd, self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return Operators.build_binary(BitAnd, other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return Operators.build_binary(BitOr, self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return Operators.build_binary(BitOr, other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return Operators.build_binary(BitXor, self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return Operators.build_binary(BitXor, other, self)
+
+    def __lshift__(self, other: Any) -> Expr:
+        return Operators.build_binary(ShiftLeft, self, other)
+
+    def __rshift__(self, other: Any) -> Expr:
+        return Operators.build_binary(ShiftRight, self, other)
+
+    def __invert__(self) -> Expr:
+        return Operators.invert(self)
+
+    def __neg__(self) -> Expr:
+        return Operators.negate(self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return Operators.build_binary(LT, self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return Operators.build_binary(LE, self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return Operators.build_binary(GT, self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return Operators.build_binary(GE, self, other)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return Operators.build_binary(EQ, self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return Operators.build_binary(NE, self, other)
+
+    # Defining __eq__ removes the inherited hash; nodes are keys by identity.
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise UserError(
+            "an expression has no truth value while the program is being built",
+            why="`and`, `or`, `not`, `if` and chained comparisons such as `0 <= i < n` ask for one",
+            remedy="use refcomp.all(a, b), refcomp.any(a, b), refcomp.select(c, x, y), `~c`",
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise UserError("an expression is a single value and cannot be iterated over")
+
+
+class Expr(Operators, Node):
+    """A pure value of some dtype."""
+
+    __slots__ = ()
+    dtype: DType
+
+
+class Derived(Expr):
+    """An expression whose dtype follows from its parts; kept, as a deep tree cannot recurse."""
+
+    __slots__ = ("dtype",)
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self._derive_dtype())
+
+    def _derive_dtype(self) -> DType:
+        raise NotImplementedError
+
+
+@node
+class Var(Expr):
+    """A named value, bound by a For, Let or LetStmt, or a parameter. Identity is the object."""
+
+    name: str
+    dtype: DType
+
+
+@node
+class IntImm(Expr):
+    """An integer or bool constant; `value` lies in the range of `dtype`."""
+
+    value: int
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _wrap(int(self.value), self.dtype))
+
+
+@node
+class FloatImm(Expr):
+    """A float constant; `value` is exactly representable in `dtype` (rounded when made)."""
+
+    value: float
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", round_to_dtype(float(self.value), self.dtype))
+
+
+@node
+class Cast(Expr):
+    """Conversion. int to int wraps; float to int truncates toward zero and saturates, NaN gives
+    0; to float rounds to nearest even; to bool compares with 0; from bool gives 0 or 1."""
+
+    dtype: DType
+    value: Expr
+
+
+class Binary(Derived):
+    """Two operands of one dtype, which is also the dtype of the result."""
+
+    __slots__ = ()
+    a: Expr
+    b: Expr
+
+    def _derive_dtype(self) -> DType:
+        return self.a.dtype
+
+
+class Comparison(Binary):
+    """Two operands of one dtype; the result is bool with as many lanes. With a NaN operand only
+    NE holds."""
+
+    __slots__ = ()
+
+    def _derive_dtype(self) -> DType:
+        return BOOL.with_lanes(self.a.dtype.lanes)
+
+
+@node
+class Add(Binary):
+    """a + b; integers wrap."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Sub(Binary):
+    """a - b; integers wrap."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Mul(Binary):
+    """a * b; integers wrap."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Div(Binary):
+    """Floats: IEEE division. Integers: truncates toward zero; x / 0 is 0; MIN / -1 is MIN."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Mod(Binary):
+    """Integers: remainder of Div, sign of a; x % 0 is 0. Floats: C's fmod."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class FloorDiv(Binary):
+    """Integers only: rounds toward minus infinity; x // 0 is 0; MIN // -1 is MIN."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class FloorMod(Binary):
+    """Integers only: remainder of FloorDiv, sign of b; x mod 0 is 0."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Min(Binary):
+    """The lesser operand; for floats `b < a or b is NaN ? b : a`, so NaN propagates."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Max(Binary):
+    """The greater operand; for floats `b > a or b is NaN ? b : a`, so NaN propagates."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class BitAnd(Binary):
+    """Bitwise and of integers."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class BitOr(Binary):
+    """Bitwise or of integers."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class BitXor(Binary):
+    """Bitwise exclusive or of integers."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class ShiftLeft(Binary):
+    """a shifted left by b bits, taken as unsigned; b >= bits gives 0."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class ShiftRight(Binary):
+    """a shifted right by b bits, taken as unsigned; a signed a is filled with its sign, so that
+    b >= bits gives 0 or -1."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class EQ(Comparison):
+    """a equals b."""
+
+    a: Expr
+    b: Expr
+
+    def __bool__(self) -> bool:
+        # `e1 == e2` in plain Python code asks for structure, as in the classic API.
+        return structurally_equal(self.a, self.b)
+
+
+@node
+class NE(Comparison):
+    """a differs from b."""
+
+    a: Expr
+    b: Expr
+
+    def __bool__(self) -> bool:
+        return not structurally_equal(self.a, self.b)
+
+
+@node
+class LT(Comparison):
+    """a is less than b."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class LE(Comparison):
+    """a is at most b."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class GT(Comparison):
+    """a is greater than b."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class GE(Comparison):
+    """a is at least b."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class And(Binary):
+    """Both of two bools; both operands are evaluated."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Or(Binary):
+    """Either of two bools; both operands are evaluated."""
+
+    a: Expr
+    b: Expr
+
+
+@node
+class Not(Derived):
+    """The opposite of a bool."""
+
+    a: Expr
+
+    def _derive_dtype(self) -> DType:
+        return self.a.dtype
+
+
+@node
+class Select(Derived):
+    """true_value where condition holds, else false_value; both are always evaluated."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+
+    def _derive_dtype(self) -> DType:
+        return self.true_value.dtype
+
+
+@node
+class IfThenElseExpr(Derived):
+    """As Select, but only the chosen value is evaluated; the condition is a scalar."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+
+    def _derive_dtype(self) -> DType:
+        return self.true_value.dtype
+
+
+@node
+class Ramp(Derived):
+    """The vector base, base + stride, ... of `lanes` integers; base and stride are scalars."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    def _derive_dtype(self) -> DType:
+        return self.base.dtype.with_lanes(self.lanes)
+
+
+@node
+class Broadcast(Derived):
+    """The vector that holds the scalar `value` in each of `lanes` lanes."""
+
+    value: Expr
+    lanes: int
+
+    def _derive_dtype(self) -> DType:
+        return self.value.dtype.with_lanes(self.lanes)
+
+
+@node
+class Let(Derived):
+    """`body` with `var` bound to `value`, which is evaluated once, before the body."""
+
+    var: Var
+    value: Expr
+    body: Expr
+
+    def _derive_dtype(self) -> DType:
+        return self.body.dtype
+
+
+@node
+class Call(Expr):
+    """A pure function by name (`exp`, `sqrt`, ...; see refcomp.ir.intrinsics), lane by lane."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+def _wrap(value: int, dtype: DType) -> int:
+    if dtype.is_bool:
+        return int(value != 0)
+    value &= (1 << dtype.bits) - 1
+    return value - (1 << dtype.bits) if value > dtype.max_value else value
+
+
+def round_to_dtype(value: float, dtype: DType) -> float:
+    """`value` rounded to nearest even in the float type `dtype`, as a Python float."""
+    if dtype.bits == 64 or math.isinf(value) or math.isnan(value):
+        return value
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.asarray(value, np.float64).astype(to_numpy(dtype.element)))

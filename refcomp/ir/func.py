@@ -1,0 +1,56 @@
+"""A function of the loop IR.
+
+Grammar::
+
+    func = PrimFunc(str name, param* params, stmt body, str* outputs)
+    param = Var | Buffer
+"""
+
+from __future__ import annotations
+
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Cast, Expr, Var
+from refcomp.ir.node import Node, node
+from refcomp.ir.rewrite import variables_in
+from refcomp.ir.stmt import Stmt
+
+
+@node
+class PrimFunc(Node):
+    """Runs `body` on its arguments: buffers by reference, which may not overlap, and scalars.
+
+    Variables in the shapes of buffer parameters that are no parameters themselves (the symbols)
+    are read off the arguments' shapes; each is >= 0. `outputs` names the buffers that are
+    written.
+    """
+
+    name: str
+    params: tuple[Var | Buffer, ...]
+    body: Stmt
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The buffer parameters in order."""
+        return tuple(p for p in self.params if isinstance(p, Buffer))
+
+    @property
+    def symbols(self) -> tuple[Var, ...]:
+        """Shape variables that are no parameters, in order of first appearance."""
+        found: dict[Var, None] = {}
+        for buffer in self.buffers:
+            for dim in buffer.shape:
+                found.update(dict.fromkeys(variables_in(dim)))
+        return tuple(var for var in found if var not in self.params)
+
+    def with_body(self, body: Stmt) -> PrimFunc:
+        """This function with another body; itself when the body is the same object."""
+        if body is self.body:
+            return self
+        return PrimFunc(self.name, self.params, body, self.outputs)
+
+
+def symbol_of(dim: Expr) -> Var | None:
+    """The variable that a dimension names directly (`n`, or `i64(n)`), else None."""
+    inner = dim.value if isinstance(dim, Cast) else dim
+    return inner if isinstance(inner, Var) else None

@@ -1,0 +1,63 @@
+"""The pure functions that a Call may name: their arity, operand kinds and result.
+
+Each is computed lane by lane. `exact` ones round correctly (or have integer results); the others
+have the error bound `ulp`, in units in the last place, that every target must keep in f32 and
+f64, from the accuracy of the C libraries and of their vector versions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refcomp.dtype import DType
+from refcomp.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """A pure function: `arity` operands of one dtype, which is also the result's unless
+    `result_bool`. `kinds` are the operand kinds it takes. `ulp` is 0 where it is exact."""
+
+    name: str
+    arity: int
+    kinds: tuple[str, ...]
+    ulp: float
+    result_bool: bool = False
+
+
+_FLOAT = ("float", "bfloat")
+_INT = ("int", "uint")
+
+_TABLE = (
+    *(Intrinsic(name, 1, _FLOAT, 0.0) for name in ("sqrt", "floor", "ceil", "trunc", "round")),
+    Intrinsic("abs", 1, (*_FLOAT, "int"), 0.0),
+    Intrinsic("fma", 3, ("float",), 0.0),
+    Intrinsic("copysign", 2, _FLOAT, 0.0),
+    *(Intrinsic(name, 1, _FLOAT, 0.0, True) for name in ("isnan", "isinf", "isfinite")),
+    *(
+        Intrinsic(name, 1, _FLOAT, 4.0)
+        for name in (
+            *("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "erf", "rsqrt"),
+            *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+            *("asinh", "acosh", "atanh", "sigmoid"),
+        )
+    ),
+    *(Intrinsic(name, 2, _FLOAT, 4.0) for name in ("pow", "atan2", "hypot")),
+    *(Intrinsic(name, 1, _INT, 0.0) for name in ("popcount", "clz")),
+)
+INTRINSICS = {intrinsic.name: intrinsic for intrinsic in _TABLE}
+
+
+def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
+    """The intrinsic `name` for `count` operands of `dtype`; UserError when there is none."""
+    intrinsic = INTRINSICS.get(name)
+    if intrinsic is None:
+        raise UserError(f"unknown intrinsic {name!r}", remedy=f"known: {' '.join(INTRINSICS)}")
+    if count != intrinsic.arity:
+        raise UserError(f"{name} takes {intrinsic.arity} operands, {count} given")
+    if dtype.kind not in intrinsic.kinds:
+        raise UserError(
+            f"{name} is not defined on dtype {dtype}",
+            remedy=f"it takes {', '.join(intrinsic.kinds)}; convert with .astype(...)",
+        )
+    return intrinsic

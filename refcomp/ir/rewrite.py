@@ -1,0 +1,131 @@
+"""The only traversals of the IR: children, map_children, walk, substitute.
+
+A rewrite is one recursive function whose last case is `map_children(node, recurse)`. A node whose
+children come back unchanged is returned as the same object; `origin` is carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.node import Node, child_fields
+from refcomp.ir.stmt import Allocate, BufferStore, ParallelRegion, Stmt, Store
+
+_N = TypeVar("_N", bound=Node)
+_NodeMap = Callable[[Any], Any]
+
+
+def children(node: Node) -> Iterator[Expr | Stmt]:
+    """The child expressions and statements of `node`, in order of declaration."""
+    for name in child_fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from value
+        elif value is not None:
+            yield value
+
+
+def map_children(node: _N, function: _NodeMap) -> _N:
+    """`node` with `function` applied to each child; the same object when nothing changed."""
+    changes = {}
+    for name in child_fields(type(node)):
+        old = getattr(node, name)
+        fresh = _map_field(old, function)
+        if fresh is not old:
+            changes[name] = fresh
+    return with_fields(node, **changes) if changes else node
+
+
+def _map_field(value: Any, function: _NodeMap) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, tuple):
+        return function(value)
+    mapped = tuple(function(item) for item in value)
+    unchanged = all(a is b for a, b in zip(mapped, value, strict=True))
+    return value if unchanged else mapped
+
+
+def with_fields(node: _N, **changes: Any) -> _N:
+    """A copy of `node` with some fields replaced; `origin` and the rest are carried over."""
+    cls = type(node)
+    names = cast(Any, cls).__match_args__
+    return cls(**{name: changes.get(name, getattr(node, name)) for name in names})
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Every node reachable from `root` through children, once each, parents first."""
+    seen: set[int] = set()
+    stack: list[Node] = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(reversed(list(children(node))))
+
+
+def memoised(function: Callable[[Callable[[Any], Any], Any], Any]) -> Callable[[Any], Any]:
+    """A recursive rewrite that visits each shared subtree once.
+
+    `function(recurse, node)` is called once for each distinct object; `recurse` is the result.
+    """
+    done: dict[int, tuple[Any, Any]] = {}
+
+    def recurse(node: Any) -> Any:
+        hit = done.get(id(node))
+        if hit is None:
+            # The node is kept beside its result, so that its id cannot be given to another.
+            hit = done[id(node)] = (node, function(recurse, node))
+        return hit[1]
+
+    return recurse
+
+
+def substitute(node: _N, replacements: Mapping[Var, Expr]) -> _N:
+    """`node` with free variables replaced. Bound variables are not renamed: they are unique."""
+    if not replacements:
+        return node
+
+    def visit(recurse: _NodeMap, item: Any) -> Any:
+        if isinstance(item, Var):
+            return replacements.get(item, item)
+        return map_children(item, recurse)
+
+    return cast(_N, memoised(visit)(node))
+
+
+def replace_buffers(node: _N, replacements: Mapping[Buffer, Buffer]) -> _N:
+    """`node` with every access to, and allocation and capture of, some buffers redirected."""
+
+    def visit(recurse: _NodeMap, item: Any) -> Any:
+        item = map_children(item, recurse)
+        if isinstance(item, BufferLoad | Load | BufferStore | Store | Allocate):
+            target = replacements.get(item.buffer)
+            return item if target is None else with_fields(item, buffer=target)
+        if isinstance(item, ParallelRegion):
+            captures = tuple(
+                replacements.get(c, c) if isinstance(c, Buffer) else c for c in item.captures
+            )
+            return with_fields(item, captures=captures)
+        return item
+
+    return cast(_N, memoised(visit)(node))
+
+
+def variables_in(root: Node) -> tuple[Var, ...]:
+    """The variables used in `root` (not those only bound), in order of first appearance."""
+    return tuple(item for item in walk(root) if isinstance(item, Var))
+
+
+def buffers_in(root: Node) -> tuple[Buffer, ...]:
+    """The buffers that `root` reads or writes, in order of first appearance."""
+    found: dict[Buffer, None] = {}
+    for item in walk(root):
+        if isinstance(item, BufferLoad | Load | BufferStore | Store):
+            found[item.buffer] = None
+    return tuple(found)

@@ -1,0 +1,151 @@
+"""Statements of the loop IR: what is done, in order.
+
+Grammar (ASDL; every statement also has an optional `origin`)::
+
+    stmt = For(var var, expr minimum, expr extent, str kind, stmt body)
+         | BufferStore(buffer buffer, expr* indices, expr value)
+         | Store(buffer buffer, expr index, expr value, expr? predicate)
+         | Allocate(buffer buffer, stmt body)
+         | IfThenElse(expr condition, stmt then_case, stmt? else_case)
+         | Block(stmt* stmts)
+         | LetStmt(var var, expr value, stmt body)
+         | ParallelRegion(str name, capture* captures, var task, var num_tasks, stmt body)
+
+`BufferStore` belongs to the nested level and `Store` to the flat one (see `refcomp.ir.buffer`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.node import Node, node
+
+SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unrolled"
+LOOP_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a statement comes from: a stage, its axis, the primitive that made it, and the user's
+    source line as `file:line`. Outside equality and text form; every rewrite carries it."""
+
+    stage: str
+    axis: str = ""
+    primitive: str = ""
+    line: str = ""
+
+    def __str__(self) -> str:
+        parts = (f"axis {self.axis}", f"by {self.primitive}", f"at {self.line}")
+        given = (self.axis, self.primitive, self.line)
+        return ", ".join(
+            [f"stage {self.stage}", *(p for p, g in zip(parts, given, strict=True) if g)]
+        )
+
+
+class Stmt(Node):
+    """An action on memory or control. Has no value."""
+
+    __slots__ = ()
+    origin: Origin | None
+
+
+@node
+class For(Stmt):
+    """Runs `body` for var = minimum, ..., minimum + extent - 1; not at all when extent <= 0.
+
+    `serial` runs in order. `parallel` runs in any order, possibly at once; iterations must not
+    conflict. `vectorized` and `unrolled` mean the same as `serial`, and say how to print it.
+    """
+
+    var: Var
+    minimum: Expr
+    extent: Expr
+    kind: str
+    body: Stmt
+    origin: Origin | None = None
+
+
+@node
+class BufferStore(Stmt):
+    """Writes `value` to the element at `indices`; out of range is an error. The value and the
+    indices are evaluated before anything is written."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    origin: Origin | None = None
+
+
+@node
+class Store(Stmt):
+    """Writes `value` to the element `index` elements from the start of `buffer`, lane by lane in
+    ascending order; lanes where `predicate` is false are left as they were."""
+
+    buffer: Buffer
+    index: Expr
+    value: Expr
+    predicate: Expr | None = None
+    origin: Origin | None = None
+
+
+@node
+class Allocate(Stmt):
+    """Gives `buffer` fresh, uninitialised memory for the duration of `body`."""
+
+    buffer: Buffer
+    body: Stmt
+    origin: Origin | None = None
+
+
+@node
+class IfThenElse(Stmt):
+    """Runs `then_case` where the scalar condition holds, else `else_case` if there is one."""
+
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+    origin: Origin | None = None
+
+
+@node
+class Block(Stmt):
+    """Runs the statements in order; may be empty."""
+
+    stmts: tuple[Stmt, ...]
+    origin: Origin | None = None
+
+
+@node
+class LetStmt(Stmt):
+    """Runs `body` with `var` bound to `value`, which is evaluated once, before the body."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+    origin: Origin | None = None
+
+
+@node
+class ParallelRegion(Stmt):
+    """Runs `body` once for each task = 0, ..., num_tasks - 1, in any order, possibly at once.
+
+    The number of tasks is at least 1 and chosen at run time; the result must not depend on it.
+    `captures` are all variables and buffers of the surrounding code that the body uses.
+    """
+
+    name: str
+    captures: tuple[Var | Buffer, ...]
+    task: Var
+    num_tasks: Var
+    body: Stmt
+    origin: Origin | None = None
+
+
+def block(stmts: list[Stmt] | tuple[Stmt, ...], origin: Origin | None = None) -> Stmt:
+    """The statements as one: nested blocks are flattened, a single statement stays itself."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        flat.extend(stmt.stmts if isinstance(stmt, Block) else (stmt,))
+    return flat[0] if len(flat) == 1 else Block(tuple(flat), origin)

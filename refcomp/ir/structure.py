@@ -1,0 +1,2 @@
+def structurally_equal(a: object, b: object) -> bool:
+    raise NotImplementedError
