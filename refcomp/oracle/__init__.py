@@ -1,0 +1,1 @@
+"""The judge: the meaning of every layer, written plainly and apart from what it judges."""

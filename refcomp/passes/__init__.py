@@ -1,0 +1,1 @@
+"""Loop IR to loop IR: one file per pass, whose function has the file's name."""
