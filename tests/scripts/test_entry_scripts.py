@@ -115,7 +115,7 @@ def bare(tmp_path: Path) -> Path:
             "-m venv .venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
             *"pip --version"*) [ -d .venv ] ;;
             *"pip install"*) echo "$@" >>pip-asked; [ ! -e offline ] ;;
-            *"import refcomp"*) [ -e usable ] ;;
+            *"import refcomp"*) [ -e "${0%/*}/../../usable" ] ;;
             *--version) echo Python 3.11 ;;
         esac"""
     command(tmp_path / "bin" / "python3", python)
