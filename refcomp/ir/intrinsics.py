@@ -8,21 +8,32 @@ f64, from the accuracy of the C libraries and of their vector versions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from refcomp.dtype import DType
+from refcomp.dtype import BOOL, DType
 from refcomp.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
     """A pure function: `arity` operands of one dtype, which is also the result's unless
-    `result_bool`. `kinds` are the operand kinds it takes. `ulp` is 0 where it is exact."""
+    `result_bool` or `result_kind` says otherwise. `kinds` are the operand kinds it takes. `ulp`
+    is 0 where it is exact."""
 
     name: str
     arity: int
     kinds: tuple[str, ...]
     ulp: float
     result_bool: bool = False
+    result_kind: Literal["", "uint", "float"] = ""
+
+    def result_dtype(self, operand: DType) -> DType:
+        """The result's dtype for operands of dtype `operand`."""
+        if self.result_bool:
+            return BOOL.with_lanes(operand.lanes)
+        if self.result_kind:
+            return DType(self.result_kind, operand.bits, operand.lanes)
+        return operand
 
 
 _FLOAT = ("float", "bfloat")
@@ -44,6 +55,9 @@ _TABLE = (
     ),
     *(Intrinsic(name, 2, _FLOAT, 4.0) for name in ("pow", "atan2", "hypot")),
     *(Intrinsic(name, 1, _INT, 0.0) for name in ("popcount", "clz")),
+    # The same bits read as another type of the same width (u8 has no float to become).
+    Intrinsic("float_to_bits", 1, ("float",), 0.0, result_kind="uint"),
+    Intrinsic("bits_to_float", 1, ("uint",), 0.0, result_kind="float"),
 )
 INTRINSICS = {intrinsic.name: intrinsic for intrinsic in _TABLE}
 

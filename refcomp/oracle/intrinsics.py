@@ -61,7 +61,13 @@ _INTEGER_FUNCTIONS: dict[str, Callable[[int, DType], int]] = {
     "popcount": lambda x, dtype: (x & _ones(dtype)).bit_count(),
     "clz": lambda x, dtype: dtype.bits - (x & _ones(dtype)).bit_length(),
 }
-KNOWN = frozenset({*_FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, "fma"})
+_BIT_FUNCTIONS: dict[str, Callable[[Scalar, DType], Scalar]] = {
+    "float_to_bits": lambda x, dtype: int(x.view(f"uint{dtype.bits}")),
+    "bits_to_float": lambda x, dtype: (
+        np.dtype(f"uint{dtype.bits}").type(x).view(f"float{dtype.bits}")
+    ),
+}
+KNOWN = frozenset({*_FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, *_BIT_FUNCTIONS, "fma"})
 
 
 def _ones(dtype: DType) -> int:
@@ -72,6 +78,8 @@ def apply_intrinsic(name: str, operands: tuple[Scalar, ...], dtype: DType) -> Sc
     """The intrinsic `name` of scalars of `dtype`; `name` is one of KNOWN."""
     if name in _PREDICATES:
         return bool(_PREDICATES[name](float(operands[0])))
+    if name in _BIT_FUNCTIONS:
+        return _BIT_FUNCTIONS[name](operands[0], dtype)
     if dtype.is_int:
         return _INTEGER_FUNCTIONS[name](operands[0], dtype)
     if name == "fma":
