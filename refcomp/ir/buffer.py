@@ -26,6 +26,7 @@ class Buffer(Node):
     are only known to be aligned to one element (alignment 0).
     """
 
+    by_identity = True
     name: str
     dtype: DType
     shape: tuple[Expr, ...]

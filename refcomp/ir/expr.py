@@ -180,6 +180,7 @@ class Derived(Expr):
 class Var(Expr):
     """A named value, bound by a For, Let or LetStmt, or a parameter. Identity is the object."""
 
+    by_identity = True
     name: str
     dtype: DType
 
@@ -481,6 +482,7 @@ class Broadcast(Derived):
 class Let(Derived):
     """`body` with `var` bound to `value`, which is evaluated once, before the body."""
 
+    binds = ("var",)
     var: Var
     value: Expr
     body: Expr

@@ -24,6 +24,8 @@ class PrimFunc(Node):
     written.
     """
 
+    binds = ("params", "symbols")
+    names_bound = ("outputs",)
     name: str
     params: tuple[Var | Buffer, ...]
     body: Stmt
@@ -41,7 +43,8 @@ class PrimFunc(Node):
         for buffer in self.buffers:
             for dim in buffer.shape:
                 found.update(dict.fromkeys(variables_in(dim)))
-        return tuple(var for var in found if var not in self.params)
+        # Not `var in self.params`, which would build a comparison of each param with the variable.
+        return tuple(var for var in found if not any(var is param for param in self.params))
 
     def with_body(self, body: Stmt) -> PrimFunc:
         """This function with another body; itself when the body is the same object."""

@@ -3,17 +3,27 @@
 A node is a frozen, slotted dataclass with `eq=False`: identity is equality, so that nodes can be
 keys of memo tables; structural comparison is a function (`refcomp.ir.structure`). A field whose
 annotation is `Expr`, `Stmt`, a tuple of either, or either with `| None`, holds children; every
-traversal is built on that one fact (see `child_fields`).
+traversal is built on that one fact (see `child_fields`). What a node binds, and where, is told by
+four attributes of its class (see `Node`), so that comparison and verification need not know it.
 """
 
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 
 class Node:
-    """Root of the node hierarchy: Node > Expr | Stmt > one class per node."""
+    """Root of the node hierarchy: Node > Expr | Stmt > one class per node.
+
+    `by_identity` is true for what can be bound (Var, Buffer): its identity is the object, and its
+    `name` is a label. `binds` names the attributes whose variables and buffers the node binds in
+    its child fields `binds_in`; `names_bound` names fields that hold the names of some of these.
+    """
 
     __slots__ = ()
+    by_identity: ClassVar[bool] = False
+    binds: ClassVar[tuple[str, ...]] = ()
+    binds_in: ClassVar[tuple[str, ...]] = ("body",)
+    names_bound: ClassVar[tuple[str, ...]] = ()
 
 
 _N = TypeVar("_N")
@@ -29,13 +39,16 @@ _CHILD_ANNOTATIONS = {
 
 
 _CHILD_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+_DATA_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[_N]) -> type[_N]:
     """Class decorator: makes a node class (see the module docstring)."""
     made: Any = dataclass(frozen=True, slots=True, eq=False)(cls)
-    _CHILD_FIELDS[made] = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
+    children = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
+    _CHILD_FIELDS[made] = children
+    _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*children, "origin"))
     return cast(type[_N], made)
 
 
@@ -46,5 +59,13 @@ def child_fields(cls: type[Any]) -> tuple[str, ...]:
 
 def data_fields(cls: type[Any]) -> tuple[str, ...]:
     """Names of the other fields that take part in structural equality (all but `origin`)."""
-    children = _CHILD_FIELDS[cls]
-    return tuple(f.name for f in fields(cls) if f.name not in (*children, "origin"))
+    return _DATA_FIELDS[cls]
+
+
+def bound_by(item: Node) -> tuple[Any, ...]:
+    """The variables and buffers that `item` binds, in order; each is a node."""
+    bound: list[Any] = []
+    for name in type(item).binds:
+        value = getattr(item, name)
+        bound.extend(value if isinstance(value, tuple) else (value,))
+    return tuple(bound)

@@ -59,6 +59,7 @@ class For(Stmt):
     conflict. `vectorized` and `unrolled` mean the same as `serial`, and say how to print it.
     """
 
+    binds = ("var",)
     var: Var
     minimum: Expr
     extent: Expr
@@ -94,6 +95,7 @@ class Store(Stmt):
 class Allocate(Stmt):
     """Gives `buffer` fresh, uninitialised memory for the duration of `body`."""
 
+    binds = ("buffer",)
     buffer: Buffer
     body: Stmt
     origin: Origin | None = None
@@ -121,6 +123,7 @@ class Block(Stmt):
 class LetStmt(Stmt):
     """Runs `body` with `var` bound to `value`, which is evaluated once, before the body."""
 
+    binds = ("var",)
     var: Var
     value: Expr
     body: Stmt
@@ -135,6 +138,7 @@ class ParallelRegion(Stmt):
     `captures` are all variables and buffers of the surrounding code that the body uses.
     """
 
+    binds = ("task", "num_tasks")
     name: str
     captures: tuple[Var | Buffer, ...]
     task: Var
