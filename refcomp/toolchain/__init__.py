@@ -1,0 +1,27 @@
+"""Source -> Binary by subprocess, as toolchains/*.toml describe it. Knows nothing of the IR.
+
+Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
+this machine), find.py (the choice), run.py and steps.py (running tools), remember.py (the
+cache), host.py (what the processor can do), compile.py (the door), diagnose.py (the doctor).
+"""
+
+from refcomp.toolchain.compile import compile_source, disassemble
+from refcomp.toolchain.description import Description, load_description, toolchain_names
+from refcomp.toolchain.diagnose import ToolReport, diagnose
+from refcomp.toolchain.find import FoundTools, find_tools
+from refcomp.toolchain.host import host_facts, host_triple_and_layout, vector_bits
+
+__all__ = [
+    "compile_source",
+    "disassemble",
+    "host_triple_and_layout",
+    "vector_bits",
+    "host_facts",
+    "find_tools",
+    "FoundTools",
+    "load_description",
+    "Description",
+    "toolchain_names",
+    "diagnose",
+    "ToolReport",
+]

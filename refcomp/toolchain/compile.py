@@ -1,0 +1,125 @@
+"""From text to machine code: a Source and target options to a Binary, through the cache.
+
+Needs: the text is complete for its language; LLVM IR holds its triple and data layout.
+Ensures: the same text, options and tools give the same Binary, and give it without starting a
+tool once it is in the cache; then it is given even when the tools are gone.
+Refuses: UserError for an option, output or language that the toolchain does not have;
+ToolchainError when a tool or library is missing, fails or hangs.
+"""
+
+import json
+from collections.abc import Mapping
+
+from refcomp.artifacts import Binary, Source
+from refcomp.cache import Cache, default_cache
+from refcomp.errors import ToolchainError, UserError
+from refcomp.toolchain.description import Description, Output, load_description
+from refcomp.toolchain.find import FoundTools, find_file, find_tool
+from refcomp.toolchain.host import check_options, host_part
+from refcomp.toolchain.places import file_path
+from refcomp.toolchain.remember import recall
+from refcomp.toolchain.run import tool_timeout_s
+from refcomp.toolchain.steps import (
+    fill_arguments,
+    private_folder,
+    run_checked,
+    run_steps,
+    write_input,
+)
+
+
+def compile_source(
+    source: Source,
+    target_options: Mapping[str, str],
+    output: str,
+    *,
+    description: str = "llvm",
+    cache: Cache | None = None,
+    timeout_s: float | None = None,
+) -> Binary:
+    """Compile `source` to `output`: `so`, `o`, `asm` or `ll`.
+
+    `target_options` fill the holes of the toolchain file (`llvm`: mcpu, mattr, passes); `cache`
+    defaults to the user's; `timeout_s` limits each tool (default $REFCOMP_TOOL_TIMEOUT or 120).
+    """
+    chain = load_description(description)
+    asked = _checked_output(chain, source, output)
+    options = _filled_options(chain, target_options)
+    store = default_cache() if cache is None else cache
+    limit = tool_timeout_s() if timeout_s is None else timeout_s
+
+    def make(tools: FoundTools) -> bytes:
+        check_options(chain, tools, options, store)
+        libraries = _libraries(chain, source, asked)
+        return run_steps(chain, asked, source, {**tools.paths, **options}, libraries, limit)
+
+    parts = _key_parts(chain, source, options, asked)
+    return Binary(recall(store, chain, parts, make), asked.format)
+
+
+def disassemble(binary: Binary) -> str:
+    """The assembly text of machine code, by llvm-objdump; text formats come back as they are."""
+    if binary.format in ("s", "ll"):
+        return binary.data.decode()
+    if binary.format not in ("so", "o"):
+        raise UserError(f"a binary of format {binary.format!r} cannot be disassembled")
+    chain = load_description("llvm")
+    with private_folder() as folder:
+        path = write_input(folder / f"binary.{binary.format}", binary.data)
+        holes = {"objdump": find_tool(chain, "objdump"), "input": str(path)}
+        command = fill_arguments(chain.steps["disassemble"].arguments, holes)
+        return run_checked(chain, command, folder).stdout.decode(errors="replace")
+
+
+def _checked_output(chain: Description, source: Source, output: str) -> Output:
+    if source.language != chain.language:
+        raise UserError(
+            f"the {chain.name} toolchain takes {chain.language or 'no text'}, "
+            f"not {source.language}",
+            where=str(chain.path),
+        )
+    if output not in chain.outputs:
+        raise UserError(
+            f"the {chain.name} toolchain has no output {output!r}",
+            where=str(chain.path),
+            remedy=f"use one of {', '.join(chain.outputs)}",
+        )
+    return chain.outputs[output]
+
+
+def _filled_options(chain: Description, given: Mapping[str, str]) -> dict[str, str]:
+    for key in given:
+        if key not in chain.options:
+            raise UserError(
+                f"the {chain.name} toolchain has no option {key!r}",
+                where=f"-{key}={given[key]}",
+                remedy=f"use {', '.join(chain.options)}",
+            )
+    return {key: given.get(key, option.default) for key, option in chain.options.items()}
+
+
+def _key_parts(
+    chain: Description, source: Source, options: dict[str, str], output: Output
+) -> tuple[str, ...]:
+    steps = [step.arguments for step in output.steps]
+    settings = json.dumps([sorted(options.items()), steps, sorted(source.requires)])
+    return ("compile", source.text, output.format, settings, host_part(chain, options))
+
+
+def _libraries(chain: Description, source: Source, output: Output) -> tuple[str, ...]:
+    """Absolute paths: those every link is offered, where present, then those required."""
+    if not any("{libraries}" in step.arguments for step in output.steps):
+        return ()
+    always = [file_path(file) for file in chain.files.values() if file.is_always_linked]
+    required = [_required_library(chain, name) for name in sorted(source.requires)]
+    return tuple(dict.fromkeys([*filter(None, always), *required]))
+
+
+def _required_library(chain: Description, name: str) -> str:
+    if name not in chain.files:
+        raise ToolchainError(
+            f"the text needs {name!r}, which the {chain.name} toolchain does not describe",
+            where=str(chain.path),
+            remedy=f"add it under files; it has {', '.join(chain.files)}",
+        )
+    return find_file(chain, name)

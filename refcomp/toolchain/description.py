@@ -1,0 +1,298 @@
+"""What a toolchain file says: tools and where they lie, their versions, steps and installation.
+
+The files are toolchains/*.toml. Ensures: a Description is complete and consistent: every step
+exists, every hole of a step can be filled. Refuses with UserError, naming file and key.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from refcomp.errors import UserError
+from refcomp.resources import toolchains_dir
+from refcomp.toolchain.table import Table, read_table
+
+Version = tuple[int, ...]
+
+HOLE = re.compile(r"\{(\w+)\}")
+_BUILT_IN_HOLES = frozenset({"input", "output", "libraries", "triple"})
+_VERSION = re.compile(r"\d+(\.\d+)*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program. `names` may hold `{major}`; `variable` names an environment variable or ''."""
+
+    key: str
+    names: tuple[str, ...]
+    variable: str
+    is_needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where tools are sought.
+
+    A set environment variable of `variables` names a folder, and then nothing but the given
+    sub-folders of it is searched. Otherwise PATH, then `folders`: absolute globs, which may
+    hold `{major}`.
+    """
+
+    variables: Mapping[str, tuple[str, ...]]
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRule:
+    """How a tool tells its version, and which versions are taken (both ends included)."""
+
+    arguments: tuple[str, ...]
+    pattern: re.Pattern[str]
+    least: Version
+    greatest: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A library or folder of files that is found, not run. `patterns` are absolute globs."""
+
+    key: str
+    patterns: tuple[str, ...]
+    variable: str
+    is_needed: bool
+    is_always_linked: bool
+    install: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A target option that fills the hole of its name.
+
+    `listing` is a command that prints the values a tool knows, one match of `known` each (empty:
+    not checked). The meaning of `host_values` depends on the machine, not on the text alone.
+    """
+
+    key: str
+    default: str
+    listing: tuple[str, ...]
+    known: re.Pattern[str]
+    host_values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run of a tool: an argument list with holes, and the suffix of the file it writes.
+
+    Holes: `{input}`, `{output}`, `{triple}` (the host's), a tool, an option, and as an argument of
+    its own `{libraries}`.
+    """
+
+    key: str
+    arguments: tuple[str, ...]
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What `compile_source` can be asked for: the steps, and the format of the last one's file."""
+
+    format: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How to read stderr: the guilty line of the input, and phrases that mean failure."""
+
+    line: re.Pattern[str]
+    phrases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Description:
+    """One toolchain file; `input` is the name of the file that a Source is written to.
+
+    Hashed by identity, so that results of a search can hang on it.
+    """
+
+    name: str
+    path: Path
+    purpose: str
+    language: str
+    input: str
+    tools: Mapping[str, Tool]
+    version: VersionRule
+    look: Look
+    files: Mapping[str, DataFile]
+    options: Mapping[str, Option]
+    steps: Mapping[str, Step]
+    outputs: Mapping[str, Output]
+    failures: Failures
+    install: Mapping[str, str]
+
+    @property
+    def needed_tools(self) -> tuple[Tool, ...]:
+        """The tools without which the toolchain does nothing; without any such, all."""
+        needed = tuple(tool for tool in self.tools.values() if tool.is_needed)
+        return needed or tuple(self.tools.values())
+
+
+def toolchain_names() -> tuple[str, ...]:
+    """The names of all toolchain files, sorted."""
+    return tuple(sorted(path.stem for path in toolchains_dir().glob("*.toml")))
+
+
+@cache
+def load_description(name: str) -> Description:
+    """The toolchain called `name`; UserError when there is none or its file is malformed."""
+    path = toolchains_dir() / f"{name}.toml"
+    if not name.isidentifier() or not path.is_file():
+        raise UserError(
+            f"there is no toolchain {name!r}",
+            where=str(toolchains_dir()),
+            remedy=f"use one of {', '.join(toolchain_names())}",
+        )
+    return read_description(path)
+
+
+def read_description(path: Path) -> Description:
+    """The Description that a TOML file holds."""
+    top = read_table(path)
+    steps = {key: _read_step(key, table) for key, table in top.tables("steps")}
+    description = Description(
+        name=path.stem,
+        path=path,
+        purpose=top.text("purpose"),
+        language=top.text("language", ""),
+        input=top.text("input", "input"),
+        tools={key: _read_tool(key, table) for key, table in top.tables("tools")},
+        version=_read_version_rule(top.table("version")),
+        look=_read_look(top.table("look")),
+        files={key: _read_file(key, table) for key, table in top.tables("files")},
+        options={key: _read_option(key, table) for key, table in top.tables("options")},
+        steps=steps,
+        outputs={key: _read_output(table, steps) for key, table in top.tables("outputs")},
+        failures=_read_failures(top.table("failures")),
+        install=_read_install(top),
+    )
+    top.close()
+    _check_holes(top, description)
+    return description
+
+
+def _read_tool(key: str, table: Table) -> Tool:
+    tool = Tool(key, table.texts("names"), table.text("variable", ""), table.flag("needed", True))
+    table.close()
+    if not tool.names:
+        raise table.refuse("names", "must not be empty")
+    return tool
+
+
+def _read_version_rule(table: Table) -> VersionRule:
+    rule = VersionRule(
+        arguments=table.texts("arguments"),
+        pattern=_read_pattern(table, "pattern"),
+        least=_read_version(table, "least"),
+        greatest=_read_version(table, "greatest") if "greatest" in table else None,
+    )
+    table.close()
+    if rule.pattern.groups != 1:
+        raise table.refuse("pattern", "must have one group, the version")
+    return rule
+
+
+def _read_version(table: Table, key: str) -> Version:
+    text = table.text(key)
+    if not _VERSION.match(text):
+        raise table.refuse(key, f"must be a version such as '15' or '15.0.6', not {text!r}")
+    return tuple(map(int, text.split(".")))
+
+
+def _read_pattern(table: Table, key: str, default: str | None = None) -> re.Pattern[str]:
+    text = table.text(key, default)
+    try:
+        return re.compile(text, re.MULTILINE)
+    except re.error as error:
+        raise table.refuse(key, f"is not a regular expression: {error}") from error
+
+
+def _read_look(table: Table) -> Look:
+    look = Look(table.lists("variables"), table.texts("folders", ()))
+    table.close()
+    return look
+
+
+def _read_file(key: str, table: Table) -> DataFile:
+    file = DataFile(
+        key=key,
+        patterns=table.texts("patterns"),
+        variable=table.text("variable", ""),
+        is_needed=table.flag("needed", True),
+        is_always_linked=table.flag("always_linked", False),
+        install=_read_install(table),
+    )
+    table.close()
+    return file
+
+
+def _read_install(table: Table) -> dict[str, str]:
+    install = table.mapping("install")
+    if "default" not in install:
+        raise table.refuse("install.default", "is missing")
+    return install
+
+
+def _read_option(key: str, table: Table) -> Option:
+    option = Option(
+        key=key,
+        default=table.text("default"),
+        listing=table.texts("listing", ()),
+        known=_read_pattern(table, "known", ""),
+        host_values=table.texts("host_values", ()),
+    )
+    table.close()
+    return option
+
+
+def _read_step(key: str, table: Table) -> Step:
+    step = Step(key, table.texts("arguments"), table.text("suffix"))
+    table.close()
+    if not step.arguments:
+        raise table.refuse("arguments", "must not be empty")
+    return step
+
+
+def _read_output(table: Table, steps: Mapping[str, Step]) -> Output:
+    names = table.texts("steps")
+    for name in names:
+        if name not in steps:
+            raise table.refuse("steps", f"names {name!r}, which is not among the steps")
+    output = Output(table.text("format"), tuple(steps[name] for name in names))
+    table.close()
+    return output
+
+
+def _read_failures(table: Table) -> Failures:
+    # A pattern that never matches, for toolchains whose tools name no line.
+    failures = Failures(_read_pattern(table, "line", r"(?!)()"), table.texts("phrases", ()))
+    table.close()
+    if failures.line.groups != 1:
+        raise table.refuse("line", "must have one group, the line number")
+    return failures
+
+
+def _check_holes(top: Table, description: Description) -> None:
+    known = _BUILT_IN_HOLES | set(description.tools) | set(description.options)
+    for key, arguments in _argument_lists(description):
+        for hole in HOLE.findall(" ".join(arguments)):
+            if hole not in known:
+                raise top.refuse(key, f"has a hole {{{hole}}} that nothing fills")
+
+
+def _argument_lists(description: Description) -> Iterable[tuple[str, tuple[str, ...]]]:
+    for step in description.steps.values():
+        yield f"steps.{step.key}.arguments", step.arguments
+    for option in description.options.values():
+        yield f"options.{option.key}.listing", option.listing

@@ -1,0 +1,171 @@
+"""Finding tools: every tool by absolute path, all of one version, the newest that is complete.
+
+What a path suggests about a version only decides who is asked first; the tool's own answer
+counts. Refuses with ToolchainError: where it was sought, what was found, how to get it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.errors import ToolchainError
+from refcomp.toolchain.description import DataFile, Description, Tool, Version, VersionRule
+from refcomp.toolchain.places import (
+    Candidate,
+    describe_file_places,
+    describe_places,
+    environment_of,
+    file_path,
+    install_command,
+    tool_candidates,
+)
+from refcomp.toolchain.versions import file_identity, read_versions, version_to_text
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTools:
+    """The needed tools of a toolchain; `identity` changes when one of them is replaced."""
+
+    version: Version
+    paths: Mapping[str, str]
+    identity: str
+
+
+@dataclass(slots=True)
+class Search:
+    """What a search has learnt: per tool, its versions with their paths; and who was refused."""
+
+    versions: dict[str, dict[Version, str]]
+    refused: list[str]
+
+    def best(self) -> Version | None:
+        """The newest version in which every tool is there."""
+        first, *others = self.versions.values()
+        return max((v for v in first if all(v in other for other in others)), default=None)
+
+
+_FOUND: dict[tuple[Description, tuple[str | None, ...]], FoundTools] = {}
+_FOUND_FILES: dict[tuple[Description, str, tuple[str | None, ...]], str] = {}
+
+
+def find_tools(description: Description) -> FoundTools:
+    """The needed tools of `description`, in one version.
+
+    Remembered within the process for as long as the environment stays. Raises ToolchainError.
+    """
+    key = (description, environment_of(description))
+    if key not in _FOUND:
+        _FOUND[key] = _find_tools(description)
+    return _FOUND[key]
+
+
+def find_tool(description: Description, key: str) -> str:
+    """The path of a single tool, also one that is not needed, in the version of the others."""
+    found = find_tools(description)
+    if key in found.paths:
+        return found.paths[key]
+    tool = description.tools[key]
+    search = search_tools(description, [tool], stop_at=found.version)
+    if found.version not in search.versions[key]:
+        raise _not_found(description, [tool], search)
+    return search.versions[key][found.version]
+
+
+def find_file(description: Description, key: str) -> str:
+    """The path of a data file; ToolchainError when it is missing."""
+    memo = (description, key, environment_of(description))
+    if memo not in _FOUND_FILES:
+        file = description.files[key]
+        path = file_path(file)
+        if path is None:
+            raise file_not_found(file)
+        _FOUND_FILES[memo] = path
+    return _FOUND_FILES[memo]
+
+
+def file_not_found(file: DataFile) -> ToolchainError:
+    """The error for a data file that is missing."""
+    return ToolchainError(
+        f"{file.key} was not found",
+        where=describe_file_places(file),
+        remedy=install_command(file.install),
+    )
+
+
+def search_tools(
+    description: Description, tools: Sequence[Tool], stop_at: Version | None = None
+) -> Search:
+    """Ask candidates for their versions, newest first, until `tools` are complete."""
+    search = Search({tool.key: {} for tool in tools}, [])
+    for major, batch in _batches(tool_candidates(description, tools)):
+        best = search.best()
+        if best is not None and (best == stop_at or (stop_at is None and best[0] >= major)):
+            break
+        _ask(batch, description.version, search)
+    return search
+
+
+def _find_tools(description: Description) -> FoundTools:
+    needed = description.needed_tools
+    search = search_tools(description, needed)
+    version = search.best()
+    if version is None:
+        raise _not_found(description, needed, search)
+    paths = {key: versions[version] for key, versions in search.versions.items()}
+    identity = "\n".join(file_identity(path) for path in paths.values())
+    return FoundTools(version, paths, f"{version_to_text(version)}\n{identity}")
+
+
+def _batches(
+    candidates: Mapping[str, tuple[Candidate, ...]],
+) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """(tool, path) pairs by the major version that is expected; the unknown ones come first."""
+    unknown = 1 << 30
+    grouped: dict[int, list[tuple[str, str]]] = {}
+    for key, group in candidates.items():
+        for candidate in group:
+            major = unknown if candidate.major is None else candidate.major
+            grouped.setdefault(major, []).append((key, candidate.path))
+    for major in sorted(grouped, reverse=True):
+        yield major, grouped[major]
+
+
+def _ask(batch: list[tuple[str, str]], rule: VersionRule, search: Search) -> None:
+    versions = read_versions([path for _, path in batch], rule)
+    for key, path in batch:
+        version = versions[path]
+        if isinstance(version, str):
+            search.refused.append(f"{path} {version}")
+        elif reason := _why_refused(version, rule):
+            search.refused.append(f"{path} is version {version_to_text(version)}, {reason}")
+        else:
+            search.versions[key].setdefault(version, path)
+
+
+def _why_refused(version: Version, rule: VersionRule) -> str:
+    if version < rule.least:
+        return f"{version_to_text(rule.least)} is the least"
+    # "16" as the greatest takes 16.0.6 too.
+    if rule.greatest is not None and version[: len(rule.greatest)] > rule.greatest:
+        return f"{version_to_text(rule.greatest)} is the greatest"
+    return ""
+
+
+def _not_found(description: Description, tools: Sequence[Tool], search: Search) -> ToolchainError:
+    names = ", ".join(tool.names[-1] for tool in tools)
+    together = " of one version" if len(tools) > 1 else ""
+    places = dict.fromkeys(describe_places(description, tool) for tool in tools)
+    variables = [*description.look.variables, *(t.variable for t in tools if t.variable)]
+    return ToolchainError(
+        f"no usable {names}{together} for the {description.name} toolchain",
+        where="; ".join(places),
+        why="; ".join(explain_search(tools, search)),
+        remedy=f"{install_command(description.install)}; or set {' or '.join(variables)}",
+    )
+
+
+def explain_search(tools: Sequence[Tool], search: Search) -> Iterator[str]:
+    """In words, what was found of each tool, and who was refused."""
+    for tool in tools:
+        versions = ", ".join(map(version_to_text, sorted(search.versions[tool.key])))
+        yield f"{tool.names[-1]}: {f'found {versions}' if versions else 'none found'}"
+    yield from search.refused

@@ -1,0 +1,152 @@
+"""What the compiler knows about a processor: triple, data layout, widest vector; and the names.
+
+One question to llc answers all: a sum of sixteen floats, stopped after instruction selection,
+shows the data layout, the processor that `native` stands for, and the registers it takes.
+Everything is remembered in the cache per tool and processor.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+from dataclasses import asdict, dataclass
+from functools import cache
+
+from refcomp.cache import Cache, default_cache
+from refcomp.errors import CompilerBug, UserError
+from refcomp.toolchain.description import Description, Option, load_description
+from refcomp.toolchain.find import FoundTools
+from refcomp.toolchain.remember import recall
+from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked, write_input
+from refcomp.toolchain.versions import version_text
+
+_PROBE = """\
+define <16 x float> @f(<16 x float> %a, <16 x float> %b) {
+  %c = fadd <16 x float> %a, %b
+  ret <16 x float> %c
+}
+"""
+_LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
+_CPU = re.compile(r'"target-cpu"="([^"]*)"')
+_TRIPLE = re.compile(r"Default target: (\S+)")
+_REGISTER_CLASS = re.compile(r"class: vr(128|256|512)")
+# Fields of /proc/cpuinfo that the choice of instructions depends on, x86 and Arm.
+_CPU_FIELDS = frozenset(
+    b"vendor_id,cpu family,model,model name,stepping,flags,"
+    b"CPU implementer,CPU architecture,CPU variant,CPU part,CPU revision,Features".split(b",")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What llc says about a processor; `vector_bits` is 128, 256 or 512."""
+
+    triple: str
+    layout: str
+    cpu: str
+    vector_bits: int
+
+
+def host_triple_and_layout() -> tuple[str, str]:
+    """The target triple and the data layout of this host, as LLVM IR text has them."""
+    facts = host_facts("native")
+    return facts.triple, facts.layout
+
+
+def vector_bits(mcpu: str) -> int:
+    """The width in bits of the widest vector `mcpu` takes natively: 128, 256 or 512.
+
+    `native` means this host. UserError for a processor that llc does not know.
+    """
+    return host_facts(mcpu).vector_bits
+
+
+def host_facts(mcpu: str) -> HostFacts:
+    """The facts about the processor `mcpu`; its name is resolved when it is `native`."""
+    description = load_description("llvm")
+    options = {"mcpu": mcpu}
+    parts = ("facts", mcpu, host_part(description, options), *description.steps["probe"].arguments)
+
+    def ask(tools: FoundTools) -> bytes:
+        check_options(description, tools, options, default_cache())
+        return _probe(description, tools, mcpu)
+
+    return HostFacts(**json.loads(recall(default_cache(), description, parts, ask)))
+
+
+def host_part(description: Description, options: dict[str, str]) -> str:
+    """The part of a cache key that depends on this machine; '' when nothing does."""
+    host_values = (value in description.options[key].host_values for key, value in options.items())
+    return cpu_identity() if any(host_values) else ""
+
+
+@cache
+def cpu_identity() -> str:
+    """Text that differs between processors, or virtual machines, with other instructions."""
+    try:
+        # The kernel writes one block per core as it is read: the first is enough.
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            block = file.read(16_384).partition(b"\n\n")[0]
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    fields = [line for line in block.splitlines() if line.split(b"\t")[0] in _CPU_FIELDS]
+    digest = hashlib.sha256(b"\n".join(fields)).hexdigest()
+    return f"{os.uname().machine} {digest}"
+
+
+def check_options(
+    description: Description, tools: FoundTools, options: dict[str, str], store: Cache
+) -> None:
+    """Refuse, by UserError, an option value that the tool does not know, with those it knows."""
+    for key, value in options.items():
+        option = description.options[key]
+        if not option.listing or value in option.host_values:
+            continue
+        known = _known_values(description, tools, option, store)
+        if value not in known:
+            raise UserError(
+                f"{key} {value!r} is unknown to the {description.name} toolchain",
+                where=f"-{key}={value}",
+                why=f"{tools.paths[option.listing[0].strip('{}')]} knows: {' '.join(known)}",
+                remedy=f"use one of them, or {' or '.join(option.host_values)} for this host",
+            )
+
+
+def _known_values(
+    description: Description, tools: FoundTools, option: Option, store: Cache
+) -> list[str]:
+    def ask(tools: FoundTools) -> bytes:
+        holes = {**tools.paths, "triple": _default_triple(description, tools)}
+        with private_folder() as folder:
+            completed = run_checked(description, fill_arguments(option.listing, holes), folder)
+        text = completed.stdout.decode(errors="replace") + completed.stderr
+        return "\n".join(option.known.findall(text)).encode()
+
+    return recall(store, description, ("known", *option.listing), ask).decode().split("\n")
+
+
+def _default_triple(description: Description, tools: FoundTools) -> str:
+    return _search(_TRIPLE, version_text(tools.paths["llc"], description.version))
+
+
+def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
+    with private_folder() as folder:
+        source = write_input(folder / description.input, _PROBE.encode())
+        holes = {**tools.paths, "mcpu": mcpu, "input": str(source)}
+        command = fill_arguments(description.steps["probe"].arguments, holes)
+        text = run_checked(description, command, folder).stdout.decode(errors="replace")
+    facts = HostFacts(
+        triple=_default_triple(description, tools),
+        layout=_search(_LAYOUT, text),
+        cpu=_search(_CPU, text),
+        vector_bits=max(map(int, _REGISTER_CLASS.findall(text)), default=128),
+    )
+    return json.dumps(asdict(facts)).encode()
+
+
+def _search(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    if match is None:
+        raise CompilerBug(f"llc's answer holds no {pattern.pattern!r}", why=text)
+    return match[1]

@@ -1,0 +1,174 @@
+"""Where tools and data files may lie on this machine: candidates, best first, nothing is run.
+
+Environment variables come first and shut out every other place; then PATH, then the folders of
+the toolchain file. Relative and empty entries of PATH are passed over.
+"""
+
+import glob
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.toolchain.description import DataFile, Description, Tool
+
+# How many major versions above the least one are looked for by name.
+_MAJORS_AHEAD = 15
+# And how many below it, to tell a user what is too old.
+_MAJORS_BEHIND = 3
+_MAJOR_IN_NAME = re.compile(r"-(\d+)\Z")
+_MAJOR_IN_PATH = re.compile(r"/llvm-?(\d+)[^/]*/")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An executable that may be the tool; `major` is what its path suggests, and only a hint."""
+
+    path: str
+    major: int | None
+
+
+def environment_of(description: Description) -> tuple[str | None, ...]:
+    """Everything of the environment that a search depends on."""
+    variables = [
+        "PATH",
+        *description.look.variables,
+        *(tool.variable for tool in description.tools.values()),
+        *(file.variable for file in description.files.values()),
+    ]
+    return tuple(os.environ.get(variable) for variable in variables if variable)
+
+
+def tool_candidates(
+    description: Description, tools: Sequence[Tool]
+) -> dict[str, tuple[Candidate, ...]]:
+    """For each tool, by key, the executables that may be it: best place first, each file once."""
+    listings = {folder: _listing(folder) for folder in _folders(description)}
+    return {tool.key: _candidates(description, tool, listings) for tool in tools}
+
+
+def _candidates(
+    description: Description, tool: Tool, listings: Mapping[str, frozenset[str]]
+) -> tuple[Candidate, ...]:
+    if chosen := _value(tool.variable):
+        return (Candidate(chosen, None),) if _is_executable(chosen) else ()
+    majors = _majors(description)
+    names = [name for pattern in tool.names for name in _fill_major(pattern, majors)]
+    seen: dict[str, Candidate] = {}
+    for folder, listing in listings.items():
+        for name in names:
+            if name not in listing:
+                continue
+            path = os.path.join(folder, name)
+            if _is_executable(path):
+                real = os.path.realpath(path)
+                seen.setdefault(real, Candidate(path, _guess_major(path, real)))
+    return tuple(seen.values())
+
+
+def _listing(folder: str) -> frozenset[str]:
+    # Far quicker than asking for each of the many versioned names.
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()
+
+
+def file_path(file: DataFile) -> str | None:
+    """Where the data file lies, or None."""
+    if chosen := _value(file.variable):
+        return chosen if os.path.exists(chosen) else None
+    return next((path for pattern in file.patterns for path in _expand(pattern)), None)
+
+
+def describe_places(description: Description, tool: Tool) -> str:
+    """Where `tool` was sought, for a message."""
+    if chosen := _value(tool.variable):
+        return f"{tool.variable}={chosen}"
+    if variable := _set_folder_variable(description):
+        return f"{variable}={os.environ[variable]}"
+    return ", ".join((f"PATH={os.environ.get('PATH', '')}", *description.look.folders))
+
+
+def describe_file_places(file: DataFile) -> str:
+    """Where `file` was sought, for a message."""
+    if chosen := _value(file.variable):
+        return f"{file.variable}={chosen}"
+    return ", ".join(_fill_places(pattern) for pattern in file.patterns)
+
+
+def install_command(install: Mapping[str, str]) -> str:
+    """How to get a thing on this distribution: by name and version, name, kinship, default."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    name = release.get("ID", "")
+    kinds = [f"{name}-{release.get('VERSION_ID', '')}", name, *release.get("ID_LIKE", "").split()]
+    return next((install[kind] for kind in kinds if kind in install), install["default"])
+
+
+def _value(variable: str) -> str:
+    chosen = os.environ.get(variable, "") if variable else ""
+    return os.path.abspath(chosen) if chosen else ""
+
+
+def _set_folder_variable(description: Description) -> str:
+    return next((name for name in description.look.variables if os.environ.get(name)), "")
+
+
+def _folders(description: Description) -> tuple[str, ...]:
+    """All folders to search, in order, each real folder once."""
+    variable = _set_folder_variable(description)
+    if variable:
+        below = description.look.variables[variable]
+        found = [os.path.join(_value(variable), folder) for folder in below]
+    else:
+        found = [*os.environ.get("PATH", "").split(os.pathsep), *_own_folders(description)]
+    real: dict[str, str] = {}
+    for folder in found:
+        if os.path.isabs(folder) and os.path.isdir(folder):
+            real.setdefault(os.path.realpath(folder), folder)
+    return tuple(real.values())
+
+
+def _own_folders(description: Description) -> Iterator[str]:
+    majors = _majors(description)
+    for pattern in description.look.folders:
+        for filled in _fill_major(pattern, majors):
+            yield from _expand(filled)
+
+
+def _majors(description: Description) -> range:
+    rule = description.version
+    newest = rule.greatest[0] if rule.greatest else rule.least[0] + _MAJORS_AHEAD
+    return range(newest, max(0, rule.least[0] - _MAJORS_BEHIND - 1), -1)
+
+
+def _fill_major(text: str, majors: range) -> tuple[str, ...]:
+    if "{major}" not in text:
+        return (text,)
+    return tuple(text.replace("{major}", str(major)) for major in majors)
+
+
+def _expand(pattern: str) -> list[str]:
+    filled = _fill_places(pattern)
+    if glob.has_magic(filled):
+        return sorted(glob.glob(filled), reverse=True)
+    return [filled] if os.path.exists(filled) else []
+
+
+def _fill_places(pattern: str) -> str:
+    multiarch = getattr(sys.implementation, "_multiarch", f"{platform.machine()}-linux-gnu")
+    return pattern.replace("{multiarch}", multiarch).replace("{prefix}", sys.prefix)
+
+
+def _is_executable(path: str) -> bool:
+    return os.access(path, os.X_OK) and os.path.isfile(path)
+
+
+def _guess_major(path: str, real: str) -> int | None:
+    match = _MAJOR_IN_NAME.search(path) or _MAJOR_IN_PATH.search(real)
+    return int(match[1]) if match else None

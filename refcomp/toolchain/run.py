@@ -1,0 +1,112 @@
+"""Running a tool: an argument list, a time limit, and nobody left behind.
+
+Each tool runs in a process group of its own, which is killed as a whole when the time limit
+passes or the caller is interrupted. No shell. Raises ToolchainError when a tool cannot be
+started or does not end in time.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from refcomp.errors import ToolchainError, UserError
+
+DEFAULT_TIMEOUT_S = 120.0
+
+# A tool that crashes may print stack dumps without end.
+_STDERR_LIMIT = 16_384
+# How long to wait for the pipes of a killed group, which somebody outside it may hold.
+_GRACE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A tool that has ended."""
+
+    command: tuple[str, ...]
+    status: int
+    stdout: bytes
+    stderr: str
+
+
+def tool_timeout_s() -> float:
+    """The time limit of one tool in seconds: $REFCOMP_TOOL_TIMEOUT, else 120."""
+    text = os.environ.get("REFCOMP_TOOL_TIMEOUT", "")
+    if not text:
+        return DEFAULT_TIMEOUT_S
+    with suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise UserError(
+        f"REFCOMP_TOOL_TIMEOUT is {text!r}, which is not a number of seconds above 0",
+        where="environment variable REFCOMP_TOOL_TIMEOUT",
+        remedy=f"set it to seconds (default {DEFAULT_TIMEOUT_S:g}), or unset it",
+    )
+
+
+def start_tool(command: Sequence[str], kept: Path | None = None) -> "subprocess.Popen[bytes]":
+    """Start `command` (an absolute path, then arguments) in the folder `kept`."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=kept,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ToolchainError(
+            f"{os.path.basename(command[0])} cannot be started",
+            why=str(error),
+            command=tuple(command),
+            kept=kept,
+        ) from error
+
+
+def finish_tool(
+    process: "subprocess.Popen[bytes]", timeout_s: float, kept: Path | None = None
+) -> Completed:
+    """Wait for `process`; kill its whole group when it is not done after `timeout_s`."""
+    command = tuple(map(str, process.args))  # type: ignore[arg-type]
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as expired:
+        raise ToolchainError(
+            f"{os.path.basename(command[0])} was not done after {timeout_s:g} s and was killed",
+            remedy="raise the limit by REFCOMP_TOOL_TIMEOUT (seconds), or try the command by hand",
+            command=command,
+            stderr=_to_text(_kill_group(process)),
+            kept=kept,
+        ) from expired
+    except BaseException:
+        _kill_group(process)
+        raise
+    return Completed(command, process.returncode, stdout, _to_text(stderr))
+
+
+def run_tool(command: Sequence[str], timeout_s: float, kept: Path | None = None) -> Completed:
+    """Start `command` and wait for it."""
+    return finish_tool(start_tool(command, kept), timeout_s, kept)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> bytes:
+    """Kill the group; what it had written to stderr."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        return process.communicate(timeout=_GRACE_S)[1]
+    except subprocess.TimeoutExpired as expired:
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        return expired.stderr or b""
+
+
+def _to_text(stderr: bytes) -> str:
+    text = stderr.decode(errors="replace")
+    return text if len(text) <= _STDERR_LIMIT else text[:_STDERR_LIMIT] + "\n[cut]"

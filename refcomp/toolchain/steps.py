@@ -1,0 +1,138 @@
+"""Running the steps of a toolchain on a text, in a private folder that is kept on failure.
+
+Refuses with ToolchainError: a step that fails, hangs, warns of what it ignores, or writes
+nothing; the message holds the command, its stderr and the guilty line of the input.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from refcomp.artifacts import Source
+from refcomp.errors import ToolchainError
+from refcomp.toolchain.description import HOLE, Description, Output, Step
+from refcomp.toolchain.run import Completed, run_tool, tool_timeout_s
+
+_LIBRARIES = "{libraries}"
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder that only this user can read; it stays when an error names it as kept."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="refcomp-"))
+    except OSError as error:
+        raise ToolchainError(
+            "no temporary folder can be made", why=str(error), remedy="set TMPDIR to a folder"
+        ) from error
+    try:
+        yield folder
+    except ToolchainError as error:
+        if error.kept != folder:
+            _remove(folder)
+        raise
+    except BaseException:
+        _remove(folder)
+        raise
+    _remove(folder)
+
+
+def write_input(path: Path, data: bytes) -> Path:
+    """Write the input of a tool; ToolchainError when there is no room for it."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise ToolchainError(
+            f"{path.name} cannot be written",
+            where=str(path.parent),
+            why=str(error),
+            remedy="free some space, or set TMPDIR to a folder with more",
+        ) from error
+    return path
+
+
+def fill_arguments(
+    arguments: tuple[str, ...], holes: Mapping[str, str], libraries: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """The argument list with its holes filled; an argument `{libraries}` becomes several."""
+    filled: list[str] = []
+    for argument in arguments:
+        if argument == _LIBRARIES:
+            filled += libraries
+        else:
+            filled.append(HOLE.sub(lambda match: holes[match[1]], argument))
+    return tuple(filled)
+
+
+def run_steps(
+    description: Description,
+    output: Output,
+    source: Source,
+    holes: Mapping[str, str],
+    libraries: tuple[str, ...],
+    timeout_s: float,
+) -> bytes:
+    """The bytes that the last step of `output` writes for `source`."""
+    with private_folder() as folder:
+        path = write_input(folder / description.input, source.text.encode())
+        for step in output.steps:
+            target = folder / f"{step.key}.{step.suffix}"
+            filled = {**holes, "input": str(path), "output": str(target)}
+            command = fill_arguments(step.arguments, filled, libraries)
+            run_checked(description, command, folder, timeout_s, source)
+            path = target
+        return _read_result(path, step, command, folder)
+
+
+def run_checked(
+    description: Description,
+    command: tuple[str, ...],
+    folder: Path,
+    timeout_s: float | None = None,
+    source: Source | None = None,
+) -> Completed:
+    """Run a tool in `folder`; ToolchainError when it fails, or ignores what it was told."""
+    limit = tool_timeout_s() if timeout_s is None else timeout_s
+    completed = run_tool(command, limit, folder)
+    phrase = next((text for text in description.failures.phrases if text in completed.stderr), "")
+    if completed.status == 0 and not phrase:
+        return completed
+    name = Path(command[0]).name
+    raise ToolchainError(
+        f"{name} warned: {phrase}" if completed.status == 0 else f"{name} failed",
+        where=_guilty_line(description, source, completed.stderr),
+        why=_describe_status(completed.status),
+        command=command,
+        stderr=completed.stderr,
+        kept=folder,
+    )
+
+
+def _describe_status(status: int) -> str:
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _guilty_line(description: Description, source: Source | None, stderr: str) -> str | None:
+    """The statement behind the line that stderr names; the line itself where none is known."""
+    match = description.failures.line.search(stderr)
+    if match is None or source is None:
+        return None
+    number = int(match[1])
+    if 0 < number <= len(source.line_map) and source.line_map[number - 1]:
+        return source.line_map[number - 1]
+    return f"line {number} of the {source.language} text"
+
+
+def _read_result(path: Path, step: Step, command: tuple[str, ...], folder: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ToolchainError(
+            f"step {step.key} wrote nothing", why=str(error), command=command, kept=folder
+        ) from error
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""A TOML table that is read key by key, so that a wrong file is refused by file and key.
+
+Ensures: after `close`, no key of the table was left unread. Refuses with UserError: a missing
+key, a value of another type, an unknown key.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from refcomp.errors import UserError
+
+
+class Table:
+    """The table at `prefix` (dotted, '' at the top) of the file `path`."""
+
+    def __init__(self, path: Path, content: Mapping[str, Any], prefix: str = "") -> None:
+        self.path, self.prefix = path, prefix
+        self._content = content
+        self._unread = dict.fromkeys(content)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._content
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string; the default when the key is absent (without one, it must be there)."""
+        value = self._take(key, default)
+        if not isinstance(value, str):
+            raise self.refuse(key, f"must be a string, not {value!r}")
+        return value
+
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """An array of strings."""
+        value = self._take(key, default)
+        if isinstance(value, tuple):
+            return value
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.refuse(key, f"must be an array of strings, not {value!r}")
+        return tuple(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """A boolean."""
+        value = self._take(key, default)
+        if not isinstance(value, bool):
+            raise self.refuse(key, f"must be true or false, not {value!r}")
+        return value
+
+    def lists(self, key: str) -> dict[str, tuple[str, ...]]:
+        """The sub-table at `key`, whose values are all arrays of strings."""
+        group = self.table(key)
+        return {name: group.texts(name) for name in group}
+
+    def table(self, key: str) -> "Table":
+        """A sub-table; an empty one when the key is absent."""
+        value = self._take(key, {})
+        if not isinstance(value, dict):
+            raise self.refuse(key, f"must be a table, not {value!r}")
+        return Table(self.path, value, f"{self.prefix}{key}.")
+
+    def tables(self, key: str) -> Iterator[tuple[str, "Table"]]:
+        """The sub-tables of the table at `key`, by name."""
+        group = self.table(key)
+        for name in group:
+            yield name, group.table(name)
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """The sub-table at `key`, whose values are all strings."""
+        group = self.table(key)
+        return {name: group.text(name) for name in group}
+
+    def close(self) -> None:
+        """Refuse what nobody has read."""
+        for key in self._unread:
+            raise self.refuse(key, "is not a key that a toolchain file has here")
+
+    def refuse(self, key: str, what: str) -> UserError:
+        """The error that says what is wrong with `key`."""
+        return UserError(f"{self.prefix}{key} {what}", where=str(self.path))
+
+    def _take(self, key: str, default: Any) -> Any:
+        self._unread.pop(key, None)
+        value = self._content.get(key, default)
+        if value is None:
+            raise self.refuse(key, "is missing")
+        return value
+
+
+def read_table(path: Path) -> Table:
+    """The top table of a TOML file; UserError when it cannot be read or is not TOML."""
+    try:
+        return Table(path, tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(
+            f"{path.name} is not a toolchain file", where=str(path), why=str(error)
+        ) from error

@@ -1,0 +1,80 @@
+"""Which version a tool has: asked once per file, then remembered in the cache.
+
+A file counts as the same while its path, size and time of change stay. Several tools are asked
+at the same time, since most of the 15 ms that each takes is loading.
+"""
+
+import os
+from collections.abc import Iterable
+
+from refcomp.cache import Cache, default_cache
+from refcomp.errors import ToolchainError
+from refcomp.toolchain.description import Version, VersionRule
+from refcomp.toolchain.run import Completed, finish_tool, start_tool, tool_timeout_s
+
+# No tool needs longer to tell its version, however long its work may take.
+_TIMEOUT_S = 20.0
+
+
+def file_identity(path: str) -> str:
+    """Text that changes when the file at `path` is replaced."""
+    status = os.stat(path)
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def read_versions(paths: Iterable[str], rule: VersionRule) -> dict[str, Version | str]:
+    """For each path its version, or in words why it has none."""
+    return {path: _parse(text, rule) for path, text in _texts(paths, rule).items()}
+
+
+def version_text(path: str, rule: VersionRule) -> str:
+    """All that the tool prints when asked for its version."""
+    return _texts([path], rule)[path]
+
+
+def version_to_text(version: Version) -> str:
+    """`19.1.7`."""
+    return ".".join(map(str, version))
+
+
+def _texts(paths: Iterable[str], rule: VersionRule) -> dict[str, str]:
+    cache = default_cache()
+    keys = {path: Cache.key("version", file_identity(path), *rule.arguments) for path in paths}
+    known = {path: cache.get(key) for path, key in keys.items()}
+    asked = _ask([path for path, text in known.items() if text is None], rule)
+    for path, completed in asked.items():
+        known[path] = _answer(completed)
+        if isinstance(completed, Completed) and completed.status == 0:
+            cache.put(keys[path], _answer(completed))
+    return {path: (text or b"").decode(errors="replace") for path, text in known.items()}
+
+
+def _ask(paths: list[str], rule: VersionRule) -> dict[str, Completed | ToolchainError]:
+    running = {}
+    answers: dict[str, Completed | ToolchainError] = {}
+    for path in paths:
+        try:
+            running[path] = start_tool([path, *rule.arguments])
+        except ToolchainError as error:
+            answers[path] = error
+    for path, process in running.items():
+        try:
+            answers[path] = finish_tool(process, min(_TIMEOUT_S, tool_timeout_s()))
+        except ToolchainError as error:
+            answers[path] = error
+    return answers
+
+
+def _answer(completed: Completed | ToolchainError) -> bytes:
+    if isinstance(completed, ToolchainError):
+        return f"{completed.what}: {completed.why or ''}".encode()
+    if completed.status != 0:
+        return f"exit status {completed.status}: {completed.stderr}".encode()
+    return completed.stdout
+
+
+def _parse(text: str, rule: VersionRule) -> Version | str:
+    match = rule.pattern.search(text)
+    if match is None:
+        return f"does not tell its version ({' '.join(text.split())[:200] or 'it said nothing'})"
+    return tuple(int(part) for part in match[1].split("."))
