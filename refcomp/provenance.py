@@ -1,0 +1,14 @@
+"""Where in the user's program a call was made."""
+
+import sys
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).resolve().parent)
+
+
+def caller_line() -> str:
+    """`file:line` of the innermost frame outside the refcomp package ('' when there is none)."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

@@ -1,0 +1,145 @@
+"""Operations: what a tensor is made from. Placeholders are given, computes are computed.
+
+The operations of a computation and the tensors between them are the dataflow graph.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from refcomp.dtype import as_dtype
+from refcomp.errors import UserError
+from refcomp.ir.expr import Expr
+from refcomp.ir.node import Node
+from refcomp.ir.promotion import as_expr
+from refcomp.ir.rewrite import walk
+from refcomp.provenance import caller_line
+from refcomp.te.reducer import Reduce
+from refcomp.te.tensor import DATA_PARALLEL, IterVar, Tensor, TensorRead, as_shape, axis
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """Something that makes tensors. `outputs` are its tensors, `line` the user's source line."""
+
+    name: str
+    line: str
+    outputs: tuple[Tensor, ...] = field(init=False, default=())
+
+    def output(self, index: int) -> Tensor:
+        """Tensor number `index` of this operation."""
+        return self.outputs[index]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors read, in order of first appearance."""
+        return ()
+
+
+@dataclass(eq=False, slots=True)
+class PlaceholderOp(Operation):
+    """A tensor that the caller gives."""
+
+
+@dataclass(eq=False, slots=True)
+class ComputeOp(Operation):
+    """One or several tensors computed element by element over `axis`.
+
+    `body[k]` is the value of output k at the point `axis`; if it is a Reduce, all are, of the same
+    reducer and sources, over `reduce_axis`.
+    """
+
+    axis: tuple[IterVar, ...]
+    body: tuple[Expr, ...]
+    tag: str = ""
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction that is the body, if it is one."""
+        return self.body[0] if isinstance(self.body[0], Reduce) else None
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes reduced over; empty without a reduction."""
+        return () if self.reduction is None else self.reduction.axes
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors read, in order of first appearance."""
+        found = (n.tensor for root in self.body for n in walk(root) if isinstance(n, TensorRead))
+        return tuple(dict.fromkeys(found))
+
+
+def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -> Tensor:
+    """A tensor given by the caller: `shape` of ints, variables and expressions of them."""
+    op = PlaceholderOp(name, caller_line())
+    op.outputs = (Tensor(op, 0, as_shape(shape), as_dtype(dtype)),)
+    return op.outputs[0]
+
+
+def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "") -> Any:
+    """The tensor of `shape` whose element at (i, j, ...) is fcompute(i, j, ...).
+
+    `fcompute` takes one index variable per dimension and returns an expression, or a tuple of
+    them for several outputs of one shape. Its parameters' names become the axes' names;
+    parameters with a default are not indices.
+    """
+    dims = as_shape(shape)
+    names = _axis_names(fcompute, len(dims), name)
+    axes = tuple(axis(n, 0, d, DATA_PARALLEL) for n, d in zip(names, dims, strict=True))
+    value = fcompute(*(a.var for a in axes))
+    several = isinstance(value, tuple | list)
+    body = tuple(as_expr(v) for v in (value if several else (value,)))
+    _check_body(body, name)
+    op = ComputeOp(name, caller_line(), axes, body, tag)
+    op.outputs = tuple(Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body))
+    return list(op.outputs) if several else op.outputs[0]
+
+
+def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
+    parameters = inspect.signature(fcompute).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return [f"i{k}" for k in range(rank)]
+    names = [p.name for p in parameters if p.default is p.empty]
+    if len(names) != rank:
+        raise UserError(
+            f"compute {name} has {rank} dimensions, but its function takes {len(names)} indices",
+            remedy="let the function take one index per dimension",
+        )
+    return names
+
+
+def _check_body(body: tuple[Expr, ...], name: str) -> None:
+    first = body[0]
+    if isinstance(first, Reduce):
+        if not all(isinstance(b, Reduce) and b.sources is first.sources for b in body):
+            raise UserError(
+                f"compute {name} mixes different reductions in one operation",
+                remedy="return all values of one reducer, or make several computes",
+            )
+        roots: Iterable[Node] = (*first.sources, first.condition)
+    else:
+        roots = body
+    if any(isinstance(item, Reduce) for root in roots for item in walk(root)):
+        raise UserError(
+            f"compute {name} uses a reduction inside a larger expression",
+            why="a reduction must be the whole body: it becomes a loop of its own",
+            remedy="compute the reduction as a tensor first, then use its elements",
+        )
+
+
+def reachable_operations(outputs: Iterable[Operation]) -> tuple[Operation, ...]:
+    """All operations that `outputs` are made from, producers before consumers."""
+    order: dict[Operation, None] = {}
+    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(list(outputs))]
+    while stack:
+        op, expanded = stack.pop()
+        if expanded:
+            order[op] = None
+        elif op not in order:
+            stack.append((op, True))
+            stack.extend((tensor.op, False) for tensor in reversed(op.inputs))
+    return tuple(order)

@@ -1,0 +1,145 @@
+"""Reductions: a combiner with its identity, applied over reduction axes.
+
+`Reduce` is an expression above the loop IR. A reduction has to be the whole body of a compute:
+lowering makes an initialisation and an update of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp.dtype import BOOL, I32, DType
+from refcomp.errors import UserError
+from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
+from refcomp.ir.node import node
+from refcomp.ir.promotion import as_expr, cast, const
+from refcomp.ir.rewrite import substitute
+from refcomp.te.maths import max_value, min_value
+from refcomp.te.tensor import REDUCTION, IterVar, axis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommReducer:
+    """An associative and commutative combiner of tuples of values, with its identity.
+
+    `results[k]` is an expression over the variables `lhs` (so far) and `rhs` (next).
+    """
+
+    name: str
+    lhs: tuple[Var, ...]
+    rhs: tuple[Var, ...]
+    results: tuple[Expr, ...]
+    identities: tuple[Expr, ...]
+
+    def combine(self, so_far: Sequence[Expr], next_values: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The combined values as expressions."""
+        bound = dict(zip((*self.lhs, *self.rhs), (*so_far, *next_values), strict=True))
+        return tuple(substitute(result, bound) for result in self.results)
+
+
+@node
+class Reduce(Derived):
+    """Value `value_index` of `reducer` over all `sources` on `axes` where `condition` holds; the
+    identity where there are none. The order of combination is free unless scheduled."""
+
+    reducer: CommReducer
+    sources: tuple[Expr, ...]
+    axes: tuple[IterVar, ...]
+    condition: Expr
+    value_index: int
+
+    def _derive_dtype(self) -> DType:
+        return self.sources[self.value_index].dtype
+
+
+def reduce_axis(dom: Any, name: str = "k") -> IterVar:
+    """An axis to reduce over: `dom` is (begin, end), end exclusive, or an extent."""
+    begin, end = dom if isinstance(dom, tuple | list) else (0, dom)
+    extent = end if isinstance(begin, int) and begin == 0 else end - begin
+    return axis(name, begin, extent, REDUCTION)
+
+
+def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
+    given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+    wrong = [a for a in given if not (isinstance(a, IterVar) and a.kind == REDUCTION)]
+    if wrong or not given:
+        raise UserError(
+            f"{function} reduces over {wrong[0] if wrong else 'no axis'!r}",
+            why="only reduction axes can be reduced over",
+            remedy="make one with reduce_axis((0, extent), name)",
+        )
+    return given
+
+
+def _reduce(reducer: CommReducer, sources: tuple[Expr, ...], axes: Any, where: Any) -> list[Expr]:
+    checked = _check_axes(axes, reducer.name)
+    condition = IntImm(1, BOOL) if where is None else cast(BOOL, where)
+    return [Reduce(reducer, sources, checked, condition, k) for k in range(len(sources))]
+
+
+def _make_reducer(
+    name: str, dtypes: Sequence[DType], combine: Callable[..., Any], identity: Callable[..., Any]
+) -> CommReducer:
+    lhs = tuple(Var(f"lhs{k}", dtype) for k, dtype in enumerate(dtypes))
+    rhs = tuple(Var(f"rhs{k}", dtype) for k, dtype in enumerate(dtypes))
+    if len(dtypes) == 1:
+        results, identities = (combine(lhs[0], rhs[0]),), (identity(str(dtypes[0])),)
+    else:
+        results, identities = combine(lhs, rhs), identity(*map(str, dtypes))
+    if len(results) != len(dtypes) or len(identities) != len(dtypes):
+        raise UserError(
+            f"reducer {name} of {len(dtypes)} values combines to {len(results)} values "
+            f"with {len(identities)} identities",
+            remedy="return one result and one identity per value",
+        )
+    cast_results = tuple(cast(t, r) for t, r in zip(dtypes, results, strict=True))
+    cast_identities = tuple(const(i, t) for t, i in zip(dtypes, identities, strict=True))
+    return CommReducer(name, lhs, rhs, cast_results, cast_identities)
+
+
+def comm_reducer(
+    fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
+) -> Callable[..., Any]:
+    """A reduction of the user's own.
+
+    `fcombine(x, y)` combines two values (or two tuples of them) and `fidentity(dtype, ...)` gives
+    the identity. Both must make a commutative monoid: that is the user's promise. The result is
+    called as `reducer(expr_or_tuple, axis=..., where=None)`.
+    """
+
+    def reduce(expr: Any, axis: Any, where: Any = None) -> Any:
+        values = expr if isinstance(expr, tuple | list) else (expr,)
+        sources = tuple(as_expr(value) for value in values)
+        reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
+        reduced = _reduce(reducer, sources, axis, where)
+        return tuple(reduced) if isinstance(expr, tuple | list) else reduced[0]
+
+    return reduce
+
+
+def _arithmetic(expr: Any) -> Expr:
+    value = as_expr(expr)
+    return cast(I32, value) if value.dtype.is_bool else value
+
+
+def _standard(name: str, cls: type[Any], identity: Callable[[DType], Expr]) -> Callable[..., Expr]:
+    def reduce(expr: Any, axis: Any, where: Any = None) -> Expr:
+        value = _arithmetic(expr)
+        lhs, rhs = Var("lhs0", value.dtype), Var("rhs0", value.dtype)
+        reducer = CommReducer(name, (lhs,), (rhs,), (cls(lhs, rhs),), (identity(value.dtype),))
+        return _reduce(reducer, (value,), axis, where)[0]
+
+    reduce.__name__ = name
+    reduce.__doc__ = (
+        f"The {name} of `expr` over reduction `axis` (one or several), where `where` holds.\n\n"
+        "Over nothing it is the identity. The dtype is the expression's; bool becomes i32."
+    )
+    return reduce
+
+
+sum = _standard("sum", Add, lambda dtype: const(0, dtype))
+prod = _standard("prod", Mul, lambda dtype: const(1, dtype))
+max = _standard("max", Max, min_value)
+min = _standard("min", Min, max_value)

@@ -1,0 +1,140 @@
+"""Tensors, the axes they are computed over, and the reads of their elements.
+
+A Tensor is one output of an Operation. Reading it (`A[i, j]`) gives a TensorRead, an expression
+that only exists above the loop IR: lowering turns it into a BufferLoad, or inlines what it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp.dtype import I64, DType
+from refcomp.errors import UserError
+from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
+from refcomp.ir.node import node
+from refcomp.ir.promotion import as_expr, cast, const
+
+DATA_PARALLEL, REDUCTION = "data_parallel", "reduction"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IterVar(Operators):
+    """An axis: a loop variable running over minimum, ..., minimum + extent - 1.
+
+    `kind` is `data_parallel` (iterations are independent) or `reduction` (they combine). Usable as
+    an index in expressions. Identity is the object.
+    """
+
+    var: Var
+    minimum: Expr
+    extent: Expr
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """The variable's name, unique within its stage."""
+        return self.var.name
+
+    def as_expr(self) -> Expr:
+        """The variable, so that an axis can stand where an expression is expected."""
+        return self.var
+
+    def __repr__(self) -> str:
+        return f"{self.kind} axis {self.name}"
+
+
+def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
+    """A fresh axis named `name` over [minimum, minimum + extent)."""
+    return IterVar(Var(name, I64), as_dim(minimum), as_dim(extent), kind)
+
+
+def as_dim(value: Any) -> Expr:
+    """`value` (int, IterVar or integer expression) as an i64 expression, an extent or an index."""
+    if isinstance(value, bool | float):
+        raise UserError(f"{value!r} is no index or extent", remedy="use an integer")
+    expr = const(value, I64) if isinstance(value, int) else as_expr(value)
+    if not expr.dtype.is_int:
+        raise UserError(
+            f"an index or extent must be an integer, not {expr.dtype}",
+            remedy="convert it with .astype('int64')",
+        )
+    return cast(I64, expr)
+
+
+def as_shape(shape: Any) -> tuple[Expr, ...]:
+    """A shape as i64 expressions; an int or expression alone means one dimension.
+
+    Raises UserError for negative constants and for shape variables that are not int64.
+    """
+    dims = shape if isinstance(shape, tuple | list) else (shape,)
+    return tuple(_shape_dim(dim) for dim in dims)
+
+
+def _shape_dim(value: Any) -> Expr:
+    dim = as_dim(value)
+    if isinstance(dim, IntImm) and dim.value < 0:
+        raise UserError(f"a dimension cannot be negative: {dim.value}")
+    given = value.dtype if isinstance(value, Expr) else I64
+    if given != I64 and not isinstance(dim, IntImm):
+        raise UserError(
+            f"a symbolic dimension has dtype {given}",
+            why="shape variables are int64",
+            remedy='declare it as var("n")',
+        )
+    return dim
+
+
+class Tensor:
+    """One output of an operation: `shape` (i64 expressions), `dtype`, `op` and `value_index`."""
+
+    __slots__ = ("dtype", "op", "shape", "value_index")
+
+    def __init__(self, op: Any, value_index: int, shape: tuple[Expr, ...], dtype: DType) -> None:
+        self.op, self.value_index, self.shape, self.dtype = op, value_index, shape, dtype
+
+    @property
+    def name(self) -> str:
+        """The operation's name, with `.v1`, `.v2` ... for its further outputs."""
+        suffix = f".v{self.value_index}" if self.value_index else ""
+        return f"{self.op.name}{suffix}"
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, indices: Any) -> TensorRead:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != self.ndim:
+            raise UserError(
+                f"{self.name} has {self.ndim} dimensions and is read with {len(given)} indices",
+                remedy="give one index per dimension",
+            )
+        return TensorRead(self, tuple(as_dim(index) for index in given))
+
+    def __call__(self, *indices: Any) -> TensorRead:
+        return self[indices]
+
+    def as_expr(self) -> Expr:
+        """The single element of a rank-0 tensor; UserError for any other."""
+        if self.ndim:
+            raise UserError(
+                f"tensor {self.name} is used as a number",
+                remedy=f"read an element: {self.name}[{', '.join('ijklmnop'[: self.ndim])}]",
+            )
+        return self[()]
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}: {self.dtype}, rank {self.ndim})"
+
+
+@node
+class TensorRead(Derived):
+    """The element of `tensor` at `indices` (i64, one per dimension)."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+
+    def _derive_dtype(self) -> DType:
+        return self.tensor.dtype

@@ -1,0 +1,63 @@
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.te.operation import reachable_operations
+
+
+def test_axes_are_named_after_the_functions_parameters():
+    a = refcomp.placeholder((4, 8), name="A")
+    b = refcomp.compute((4, 8), lambda row, col: a[row, col] + 1.0, name="B")
+    assert [axis.name for axis in b.op.axis] == ["row", "col"]
+    c = refcomp.compute((4, 8), lambda *at: a(*at) * 2.0, name="C")
+    assert [axis.name for axis in c.op.axis] == ["i0", "i1"]
+
+
+def test_inputs_in_order_of_first_appearance_once_each():
+    a, b = (refcomp.placeholder((4,), name=name) for name in "AB")
+    c = refcomp.compute((4,), lambda i: b[i] * a[i] + b[i])
+    assert c.op.inputs == (b, a)
+
+
+def test_several_outputs():
+    a = refcomp.placeholder((4,), "int32", "A")
+    low, high = refcomp.compute((4,), lambda i: (a[i] - 1, a[i].astype("float32")), name="P")
+    assert (low.op is high.op, low.name, high.name) == (True, "P", "P.v1")
+    assert (str(low.dtype), str(high.dtype)) == ("i32", "f32")
+
+
+def test_wrong_number_of_parameters():
+    with pytest.raises(UserError, match="compute B has 2 dimensions(.|\n)*takes 1 indices"):
+        refcomp.compute((4, 8), lambda i: i, name="B")
+
+
+def test_a_reduction_inside_an_expression_is_refused():
+    a = refcomp.placeholder((4, 8), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    with pytest.raises(UserError, match="uses a reduction inside a larger expression"):
+        refcomp.compute((4,), lambda i: refcomp.sum(a[i, k], axis=k) + 1.0, name="B")
+
+
+def test_different_reductions_do_not_mix():
+    a = refcomp.placeholder((4, 8), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    with pytest.raises(UserError, match="compute B mixes different reductions"):
+        refcomp.compute(
+            (4,),
+            lambda i: (refcomp.sum(a[i, k], axis=k), refcomp.max(a[i, k], axis=k)),
+            name="B",
+        )
+
+
+def test_producers_come_before_consumers():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.compute((4,), lambda i: a[i] + 1.0, name="B")
+    c = refcomp.compute((4,), lambda i: a[i] * b[i], name="C")
+    assert [op.name for op in reachable_operations([c.op])] == ["A", "B", "C"]
+
+
+def test_long_chains_do_not_exhaust_the_stack():
+    tensor = refcomp.placeholder((1,), name="A")
+    for _ in range(3000):
+        tensor = refcomp.compute((1,), lambda i, t=tensor: t[i] + 1.0)
+    assert len(reachable_operations([tensor.op])) == 3001

@@ -1,0 +1,82 @@
+import math
+
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.ir.expr import Add, Max, Min, Mul
+from refcomp.te.reducer import Reduce
+
+
+@pytest.mark.parametrize(
+    ("reduction", "node", "identity"),
+    [
+        (refcomp.sum, Add, 0.0),
+        (refcomp.prod, Mul, 1.0),
+        (refcomp.max, Max, -math.inf),
+        (refcomp.min, Min, math.inf),
+    ],
+)
+def test_standard_reducers(reduction, node, identity):
+    a = refcomp.placeholder((8,), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    reduce = reduction(a[k], axis=k)
+    assert isinstance(reduce, Reduce) and reduce.dtype == a.dtype
+    assert isinstance(reduce.reducer.results[0], node)
+    assert reduce.reducer.identities[0].value == identity
+
+
+def test_identities_of_integers_are_the_limits_of_the_type():
+    a = refcomp.placeholder((8,), "int8", "A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    assert refcomp.max(a[k], axis=k).reducer.identities[0].value == -128
+    assert refcomp.min(a[k], axis=k).reducer.identities[0].value == 127
+
+
+def test_bools_are_counted_in_i32():
+    a = refcomp.placeholder((8,), "bool", "A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    assert str(refcomp.sum(a[k], axis=k).dtype) == "i32"
+
+
+@pytest.mark.parametrize("axis", [None, 3, []])
+def test_only_reduction_axes_can_be_reduced_over(axis):
+    a = refcomp.placeholder((8,), name="A")
+    with pytest.raises(
+        UserError, match=r"sum reduces over (.|\n)*reduce_axis\(\(0, extent\), name"
+    ):
+        refcomp.sum(a[0], axis=axis)
+
+
+def test_a_data_parallel_axis_cannot_be_reduced_over():
+    a = refcomp.placeholder((8,), name="A")
+    b = refcomp.compute((8,), lambda i: a[i], name="B")
+    with pytest.raises(UserError, match="data_parallel axis i"):
+        refcomp.sum(a[0], axis=b.op.axis[0])
+
+
+def _argmax():
+    return refcomp.comm_reducer(
+        lambda x, y: (
+            refcomp.select(x[1] >= y[1], x[0], y[0]),
+            refcomp.select(x[1] >= y[1], x[1], y[1]),
+        ),
+        lambda index, value: (refcomp.const(-1, index), refcomp.min_value(value)),
+        name="argmax",
+    )
+
+
+def test_reducers_of_tuples():
+    a = refcomp.placeholder((8,), "int32", "A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    index, value = _argmax()((k, a[k]), axis=k)
+    assert (str(index.dtype), str(value.dtype)) == ("i64", "i32")
+    assert index.sources is value.sources and (index.value_index, value.value_index) == (0, 1)
+
+
+def test_a_reducer_must_return_as_many_values_as_it_takes():
+    a = refcomp.placeholder((8,), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    broken = refcomp.comm_reducer(lambda x, y: (x[0],), lambda *t: (0, 0), name="broken")
+    with pytest.raises(UserError, match="reducer broken of 2 values combines to 1 values"):
+        broken((a[k], a[k]), axis=k)

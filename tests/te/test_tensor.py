@@ -1,0 +1,69 @@
+import pytest
+
+import refcomp
+from refcomp.dtype import F32, I64
+from refcomp.errors import UserError
+from refcomp.ir.expr import Add, IntImm, Var
+from refcomp.te.tensor import TensorRead, as_dim, as_shape
+
+
+def test_reading_makes_an_expression_of_the_tensors_dtype():
+    a = refcomp.placeholder((4, 8), "float32", "A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    read = a[1, k]
+    assert isinstance(read, TensorRead) and read.dtype == F32
+    assert isinstance(read.indices[0], IntImm) and read.indices[1] is k.var
+    assert structurally_same(a(1, k), read)
+
+
+def structurally_same(x, y):
+    return bool(x == y)
+
+
+def test_wrong_number_of_indices():
+    a = refcomp.placeholder((4, 8), name="A")
+    with pytest.raises(UserError, match="A has 2 dimensions and is read with 1 indices"):
+        a[3]
+
+
+@pytest.mark.parametrize("index", [1.5, True])
+def test_an_index_must_be_an_integer(index):
+    a = refcomp.placeholder((4,), name="A")
+    with pytest.raises(UserError, match="is no index or extent"):
+        a[index]
+
+
+def test_a_float_expression_is_no_index():
+    a = refcomp.placeholder((4,), name="A")
+    with pytest.raises(UserError, match=r"must be an integer, not f32(.|\n)*astype"):
+        a[a[0]]
+
+
+def test_smaller_integers_are_widened_as_indices():
+    index = as_dim(Var("i", refcomp.as_dtype("int8")))
+    assert index.dtype == I64
+
+
+def test_shapes():
+    n = refcomp.var("n")
+    assert as_shape(3)[0].value == 3
+    shape = as_shape((n, n + 1, 2))
+    assert shape[0] is n and isinstance(shape[1], Add)
+    with pytest.raises(UserError, match="a dimension cannot be negative: -1"):
+        as_shape((4, -1))
+    with pytest.raises(UserError, match=r"a symbolic dimension has dtype i32(.|\n)*var\(\"n\"\)"):
+        as_shape((refcomp.var("n", "int32"),))
+
+
+def test_a_whole_tensor_is_no_number_unless_it_has_rank_0():
+    a = refcomp.placeholder((4, 4), name="A")
+    scalar = refcomp.placeholder((), name="s")
+    with pytest.raises(UserError, match=r"tensor A is used as a number(.|\n)*A\[i, j\]"):
+        a[0, 0] + a
+    assert (a[0, 0] + scalar).dtype == F32
+
+
+def test_axes_take_part_in_arithmetic():
+    k = refcomp.reduce_axis((2, 8), "k")
+    assert isinstance(k + 1, Add) and (k + 1).dtype == I64
+    assert repr(k) == "reduction axis k" and k.minimum.value == 2 and k.extent.value == 6

@@ -1,0 +1,40 @@
+import pytest
+
+from refcomp import target
+from refcomp.errors import UserError
+from refcomp.target import TargetKind, as_target, register_kind, target_kinds
+
+
+def test_reads_kind_and_options():
+    parsed = as_target("llvm -mcpu=znver4")
+    assert (parsed.kind, parsed.option("mcpu", "native")) == ("llvm", "znver4")
+    assert parsed.option("passes", "default") == "default"
+
+
+def test_text_round_trips_and_order_of_options_does_not_matter():
+    first = as_target("llvm -mcpu=znver4 -passes=sroa")
+    assert first == as_target("llvm -passes=sroa -mcpu=znver4")
+    assert as_target(str(first)) == first
+    assert as_target(first) is first
+
+
+def test_unknown_kind_lists_the_known_ones():
+    with pytest.raises(UserError, match="unknown target 'vulkan'(.|\n)*llvm: machine code"):
+        as_target("vulkan")
+    with pytest.raises(UserError, match="unknown target ''"):
+        as_target("")
+
+
+@pytest.mark.parametrize("word", ["-speed=9", "mcpu=x", "-mcpu", "-mcpu="])
+def test_unknown_option_lists_the_options(word):
+    with pytest.raises(UserError, match="no option(.|\n)*-mcpu=... "):
+        as_target(f"llvm {word}")
+
+
+def test_users_register_kinds(monkeypatch):
+    monkeypatch.setattr(target, "_KINDS", dict(target._KINDS))
+    register_kind(TargetKind("mine", "a target of a user's own", {"level": "how much"}))
+    assert as_target("mine -level=3").option("level", "") == "3"
+    assert "mine" in [kind.name for kind in target_kinds()]
+    with pytest.raises(UserError, match="'mine' is registered already"):
+        register_kind(TargetKind("mine", "", {}))
