@@ -1,0 +1,256 @@
+"""Evaluates tensor expressions by numpy, straight from their definition: no schedule, no loop IR.
+
+Every operation is computed for all its points at once, node by node in the node's own dtype, so
+that each node rounds once. A reduction combines its elements in the order of its axes, one step
+at a time in the reducer's own dtype. What `if_then_else` and the `where` of a reduction do not
+choose is not evaluated. A read out of range is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.dtype import to_numpy
+from refcomp.errors import RefcompError, UserError
+from refcomp.ir import expr as ir
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.func import symbol_of
+from refcomp.oracle import arrays
+from refcomp.oracle.arrays import Array
+from refcomp.oracle.scalars import make_scalar
+from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.reducer import Reduce
+from refcomp.te.tensor import IterVar, Tensor, TensorRead
+
+
+class EvaluateError(RefcompError):
+    """The computation breaks a rule: an element that is not there, a variable without a value."""
+
+
+def evaluate(
+    outputs: Sequence[Tensor],
+    feeds: Mapping[Tensor, Array],
+    scalars: Mapping[Var, Any] | None = None,
+) -> list[Array]:
+    """The values of `outputs` as fresh arrays.
+
+    `feeds` gives every placeholder they need, with its dtype and shape; `scalars` gives a number
+    for each scalar variable. Symbols are read off the shapes of the feeds. Raises UserError for
+    feeds that are missing or do not fit, EvaluateError for a read out of range.
+    """
+    operations = reachable_operations(tensor.op for tensor in outputs)
+    values = {var: _constant(value, var) for var, value in (scalars or {}).items()}
+    known: dict[Tensor, Array] = {}
+    with np.errstate(all="ignore"):
+        _bind_feeds(operations, feeds, values, known)
+        for op in operations:
+            if isinstance(op, ComputeOp):
+                known.update(zip(op.outputs, _compute(op, values, known), strict=True))
+    return [known[tensor].copy() for tensor in outputs]
+
+
+def _constant(value: Any, like: Expr) -> Array:
+    return np.asarray(make_scalar(value, like.dtype), to_numpy(like.dtype))
+
+
+def _bind_feeds(
+    operations: Sequence[Operation],
+    feeds: Mapping[Tensor, Array],
+    values: dict[Var, Array],
+    known: dict[Tensor, Array],
+) -> None:
+    needed = [op.outputs[0] for op in operations if isinstance(op, PlaceholderOp)]
+    for tensor in needed:
+        if tensor not in feeds:
+            raise UserError(f"no value is given for placeholder {tensor.name}")
+        known[tensor] = _checked_feed(tensor, feeds[tensor])
+        for dim, extent in zip(tensor.shape, feeds[tensor].shape, strict=True):
+            symbol = symbol_of(dim)
+            if symbol is not None:
+                values.setdefault(symbol, np.asarray(extent, np.int64))
+    for tensor in needed:
+        shape = _shape_of(tensor, values, known)
+        if shape != known[tensor].shape:
+            raise UserError(f"{tensor.name} has shape {shape}, {known[tensor].shape} given")
+
+
+def _checked_feed(tensor: Tensor, feed: Array) -> Array:
+    if feed.dtype != to_numpy(tensor.dtype):
+        raise UserError(f"{tensor.name} has dtype {tensor.dtype}, {feed.dtype} given")
+    if feed.ndim != tensor.ndim:
+        raise UserError(f"{tensor.name} has rank {tensor.ndim}, {feed.ndim} given")
+    return feed
+
+
+def _integer(expr: Expr, values: Mapping[Var, Array], known: Mapping[Tensor, Array]) -> int:
+    return int(_Points(values, known, ()).value(expr))
+
+
+def _shape_of(
+    tensor: Tensor, values: Mapping[Var, Array], known: Mapping[Tensor, Array]
+) -> tuple[int, ...]:
+    return tuple(max(0, _integer(dim, values, known)) for dim in tensor.shape)
+
+
+def _compute(
+    op: ComputeOp, values: Mapping[Var, Array], known: Mapping[Tensor, Array]
+) -> list[Array]:
+    shape = _shape_of(op.outputs[0], values, known)
+    if 0 in shape:
+        return [np.empty(shape, to_numpy(tensor.dtype)) for tensor in op.outputs]
+    points = _Points({**values, **dict(_grid(op.axis, shape))}, known, shape, op.name)
+    reduce = op.reduction
+    if reduce is not None:
+        return _reduce(reduce, points)
+    return [np.array(np.broadcast_to(points.value(body), shape)) for body in op.body]
+
+
+def _grid(axes: Sequence[IterVar], shape: tuple[int, ...]) -> Iterator[tuple[Var, Array]]:
+    """Each axis' values, shaped so that together they broadcast to all points."""
+    for place, (axis, extent) in enumerate(zip(axes, shape, strict=True)):
+        dims = [1] * len(shape)
+        dims[place] = extent
+        yield axis.var, np.arange(extent, dtype=np.int64).reshape(dims)
+
+
+def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
+    reducer = reduce.reducer
+    results = [
+        np.array(np.broadcast_to(points.value(identity), points.shape))
+        for identity in reducer.identities
+    ]
+    for step in _steps(reduce.axes, points):
+        here = _Points({**points.values, **step}, points.tensors, points.shape, points.name)
+        chosen = np.broadcast_to(here.value(reduce.condition), points.shape)
+        if not chosen.any():
+            continue
+        # Choosing all points by a slice keeps their index arrays small: they only broadcast.
+        within, part = (here, ...) if chosen.all() else (here.where(chosen), chosen)
+        bound = dict(zip(reducer.lhs, (result[part] for result in results), strict=True))
+        bound |= zip(reducer.rhs, map(within.value, reduce.sources), strict=True)
+        combined = _Points(bound, {}, within.shape, points.name)
+        # A list first: every result is combined from the values before the step.
+        for result, fresh in zip(results, [*map(combined.value, reducer.results)], strict=True):
+            result[part] = fresh
+    return results
+
+
+def _steps(axes: Sequence[IterVar], points: _Points) -> Iterator[dict[Var, Array]]:
+    ranges = []
+    for axis in axes:
+        begin = _integer(axis.minimum, points.values, points.tensors)
+        extent = _integer(axis.extent, points.values, points.tensors)
+        ranges.append(range(begin, begin + max(0, extent)))
+    for position in itertools.product(*ranges):
+        yield {a.var: np.asarray(v, np.int64) for a, v in zip(axes, position, strict=True)}
+
+
+class _Points:
+    """Values of variables at some points, as arrays that broadcast to `shape`.
+
+    `value(expr)` is the expression at all these points, a shared subexpression evaluated once.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[Var, Array],
+        tensors: Mapping[Tensor, Array],
+        shape: tuple[int, ...],
+        name: str = "",
+    ) -> None:
+        self.values, self.tensors, self.shape, self.name = values, tensors, shape, name
+        self.memo: dict[int, Array] = {}
+
+    def where(self, chosen: Array) -> _Points:
+        """The points at which `chosen` (bool, of this shape) holds, in one row."""
+        flat = {v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()}
+        return _Points(flat, self.tensors, (int(chosen.sum()),), self.name)
+
+    def value(self, expr: Expr) -> Array:
+        key = id(expr)
+        if key not in self.memo:
+            handler = _EXPRESSIONS.get(type(expr))
+            if handler is None:
+                raise EvaluateError(f"{type(expr).__name__} is no part of a tensor expression")
+            self.memo[key] = np.asarray(handler(self, expr), to_numpy(expr.dtype))
+        return self.memo[key]
+
+
+def _var(points: _Points, var: Var) -> Array:
+    if var not in points.values:
+        raise EvaluateError(f"variable {var.name} has no value in {points.name}")
+    return points.values[var]
+
+
+def _immediate(_points: _Points, constant: ir.IntImm | ir.FloatImm) -> Array:
+    return _constant(constant.value, constant)
+
+
+def _cast(points: _Points, cast: ir.Cast) -> Array:
+    return arrays.convert(points.value(cast.value), cast.dtype)
+
+
+def _binary(points: _Points, expr: ir.Binary) -> Any:
+    return arrays.OPERATORS[type(expr)](points.value(expr.a), points.value(expr.b))
+
+
+def _not(points: _Points, expr: ir.Not) -> Any:
+    return np.logical_not(points.value(expr.a))
+
+
+def _select(points: _Points, expr: ir.Select) -> Any:
+    operands = (expr.condition, expr.true_value, expr.false_value)
+    return np.where(*map(points.value, operands))
+
+
+def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Array:
+    condition = np.broadcast_to(points.value(expr.condition), points.shape)
+    result = np.empty(points.shape, to_numpy(expr.dtype))
+    for chosen, branch in ((condition, expr.true_value), (~condition, expr.false_value)):
+        if chosen.any():
+            result[chosen] = points.where(chosen).value(branch)
+    return result
+
+
+def _let(points: _Points, let: ir.Let) -> Array:
+    values = {**points.values, let.var: points.value(let.value)}
+    return _Points(values, points.tensors, points.shape, points.name).value(let.body)
+
+
+def _call(points: _Points, expr: ir.Call) -> Array:
+    operands = [points.value(arg) for arg in expr.args]
+    return arrays.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
+
+
+def _read(points: _Points, read: TensorRead) -> Array:
+    indices = tuple(points.value(index) for index in read.indices)
+    tensor = points.tensors[read.tensor]
+    for dim, (index, extent) in enumerate(zip(indices, tensor.shape, strict=True)):
+        outside = (index < 0) | (index >= extent)
+        if outside.any():
+            raise EvaluateError(
+                f"{points.name} reads {read.tensor.name} at index {index[outside].flat[0]} "
+                f"of dimension {dim}, which has {extent} elements",
+                remedy="guard the read with if_then_else, or clip the index",
+            )
+    value: Array = tensor[indices]
+    return value
+
+
+_EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Any]] = {
+    Var: _var,
+    ir.IntImm: _immediate,
+    ir.FloatImm: _immediate,
+    ir.Cast: _cast,
+    **dict.fromkeys(arrays.OPERATORS, _binary),
+    ir.Not: _not,
+    ir.Select: _select,
+    ir.IfThenElseExpr: _if_then_else,
+    ir.Let: _let,
+    ir.Call: _call,
+    TensorRead: _read,
+}
