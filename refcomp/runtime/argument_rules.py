@@ -1,0 +1,277 @@
+"""The rules a call's arguments must keep, each with its message.
+
+`check_signature` judges a signature once, when a function is made. `admit` judges the forms (dtype,
+shape, device, layout) of the tensor arguments of one call, and reads the symbols off the shapes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from refcomp.artifacts import (
+    Dim,
+    ScalarParam,
+    Signature,
+    TensorParam,
+    dim_to_text,
+    evaluate_dim,
+)
+from refcomp.dtype import as_dtype, to_numpy
+from refcomp.errors import RefcompError, UserError
+from refcomp.runtime.ndarray import ALIGNED, CONTIGUOUS, WRITABLE, Form
+
+
+class Admitted(NamedTuple):
+    """What follows from forms alone: the values of the symbols, and which pairs might overlap.
+
+    A pair is (output's position, its bytes, other's position, its bytes); none of 0 bytes.
+    """
+
+    symbols: tuple[int, ...]
+    pairs: tuple[tuple[int, int, int, int], ...]
+
+
+def check_signature(signature: Signature) -> None:
+    """UserError unless arguments can be checked and every symbol can be read off a shape."""
+    names = [param.name for param in signature.params] + list(signature.symbols)
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"two parameters or symbols are called {name}", where=str(signature))
+    for param in signature.params:
+        if param.dtype.lanes != 1 or param.dtype.kind in ("handle", "string"):
+            raise UserError(
+                f"parameter {param.name} has dtype {param.dtype}",
+                where=str(signature),
+                remedy="parameters are arrays or numbers of a scalar dtype",
+            )
+    _check_names_in_shapes(signature)
+
+
+def _check_names_in_shapes(signature: Signature) -> None:
+    tensors = [param for param in signature.params if isinstance(param, TensorParam)]
+    known = set(signature.symbols) | set(shape_scalars(signature))
+    for param in tensors:
+        for name in _names_in_shape(param):
+            if name not in known:
+                raise UserError(
+                    f"the shape of {param.name} depends on {name}, which is unknown",
+                    where=str(signature),
+                    remedy=f"declare {name} a symbol or an integer parameter",
+                )
+    bare = {dim for param in tensors for dim in param.shape}
+    for symbol in signature.symbols:
+        if symbol not in bare:
+            raise _unreadable_symbol(signature, symbol, tensors)
+
+
+def _unreadable_symbol(
+    signature: Signature, symbol: str, tensors: Sequence[TensorParam]
+) -> UserError:
+    uses = [
+        f"{dim_to_text(dim)} in {param.name}"
+        for param in tensors
+        for dim in param.shape
+        if symbol in _names_in(dim)
+    ]
+    return UserError(
+        f"the symbol {symbol} cannot be read off any argument's shape",
+        where=str(signature),
+        why=f"it appears only in expressions: {', '.join(uses)}" if uses else "no shape holds it",
+        remedy=f"make {symbol} alone a dimension of some argument, or pass it as a scalar",
+    )
+
+
+def _names_in(dim: Dim) -> Iterator[str]:
+    if isinstance(dim, str):
+        yield dim
+    elif isinstance(dim, tuple):
+        yield from _names_in(dim[1])
+        yield from _names_in(dim[2])
+
+
+def _names_in_shape(param: TensorParam) -> Iterator[str]:
+    for dim in param.shape:
+        yield from _names_in(dim)
+
+
+def shape_scalars(signature: Signature) -> dict[str, int]:
+    """The integer parameters that shapes depend on, by name, with their positions."""
+    used = {
+        name
+        for param in signature.params
+        if isinstance(param, TensorParam)
+        for name in _names_in_shape(param)
+    }
+    return {
+        param.name: position
+        for position, param in enumerate(signature.params)
+        if isinstance(param, ScalarParam) and param.dtype.is_int and param.name in used
+    }
+
+
+def admit(
+    signature: Signature, device: str, forms: Sequence[Form], scalars: Mapping[str, int]
+) -> Admitted:
+    """Check the tensor arguments (`forms`, in order); `scalars` are the integer arguments.
+
+    UserError for the first rule that is broken: device, dtype, rank, layout, then dimensions.
+    """
+    tensors = [
+        (position, param)
+        for position, param in enumerate(signature.params)
+        if isinstance(param, TensorParam)
+    ]
+    for (position, param), form in zip(tensors, forms, strict=True):
+        _check_form(_Place(signature, position), param, device, form)
+    values = _check_dims(signature, tensors, forms, scalars)
+    sizes = {position: _size(form) for (position, _), form in zip(tensors, forms, strict=True)}
+    return Admitted(
+        tuple(values[symbol] for symbol in signature.symbols), tuple(_pairs(tensors, sizes))
+    )
+
+
+class _Place(NamedTuple):
+    """One parameter of a signature, as messages speak of it."""
+
+    signature: Signature
+    position: int
+
+    def __str__(self) -> str:
+        name = self.signature.params[self.position].name
+        return f"argument {name} ({self.position + 1} of {len(self.signature.params)})"
+
+    def error(self, what: str, why: str = "", remedy: str = "") -> UserError:
+        return UserError(f"{self} {what}", where=str(self.signature), why=why, remedy=remedy)
+
+
+def _check_form(place: _Place, param: TensorParam, device: str, form: Form) -> None:
+    dtype, shape, its_device, layout = form
+    if its_device != device:
+        raise place.error(
+            f"lies on {its_device}, expected on {device}",
+            remedy="copy it there: a.copyto(device)",
+        )
+    _check_dtype(place, param, dtype)
+    if len(shape) != len(param.shape):
+        expected = ", ".join(map(dim_to_text, param.shape))
+        raise place.error(
+            f"has rank {len(shape)} (shape {shape}), "
+            f"expected rank {len(param.shape)} ([{expected}])",
+            remedy="reshape it",
+        )
+    _check_layout(place, param, dtype, layout)
+
+
+def _check_dtype(place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]") -> None:
+    expected = to_numpy(param.dtype)
+    if dtype == expected:
+        return
+    try:
+        is_foreign = as_dtype(dtype) == param.dtype
+    except RefcompError:
+        is_foreign = False
+    if is_foreign:
+        raise place.error(
+            f"is in a byte order that is not this machine's (dtype {dtype.str})",
+            remedy=f"convert it: a.astype('{expected.name}')",
+        )
+    raise place.error(
+        f"has dtype {dtype.name}, expected {expected.name}",
+        remedy=f"convert it: a.astype('{expected.name}')",
+    )
+
+
+def _check_layout(
+    place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]", layout: int
+) -> None:
+    remedy = (
+        "results are written in place: pass a compact array and copy out of it afterwards"
+        if param.is_output
+        else "pass a compact copy: numpy.array(a, order='C')"
+    )
+    if not layout & CONTIGUOUS:
+        raise place.error(
+            "is not C-contiguous", why="compiled code reads compact row-major memory", remedy=remedy
+        )
+    if not layout & ALIGNED:
+        raise place.error(
+            f"does not start at a multiple of its element's {dtype.itemsize} bytes", remedy=remedy
+        )
+    if param.is_output and not layout & WRITABLE:
+        raise place.error("is an output, but read-only", remedy="pass an array that may be written")
+
+
+def _check_dims(
+    signature: Signature,
+    tensors: Sequence[tuple[int, TensorParam]],
+    forms: Sequence[Form],
+    scalars: Mapping[str, int],
+) -> dict[str, int]:
+    """The values of all names in shapes; UserError for the first dimension that differs."""
+    values, origins = dict(scalars), {name: f"argument {name}" for name in scalars}
+    dims = [
+        (position, axis, expected, found)
+        for (position, param), form in zip(tensors, forms, strict=True)
+        for axis, (expected, found) in enumerate(zip(param.shape, form[1], strict=True))
+    ]
+    for position, axis, expected, found in dims:
+        if isinstance(expected, str) and expected not in values:
+            values[expected] = found
+            origins[expected] = f"dimension {axis} of {signature.params[position].name}"
+    for position, axis, expected, found in dims:
+        value = evaluate_dim(expected, values)
+        if value != found:
+            raise _wrong_dim(
+                _Place(signature, position), axis, expected, value, found, (values, origins)
+            )
+    return values
+
+
+def _wrong_dim(
+    place: _Place,
+    axis: int,
+    expected: Dim,
+    value: int,
+    found: int,
+    known: tuple[Mapping[str, int], Mapping[str, str]],
+) -> UserError:
+    values, origins = known
+    names = dict.fromkeys(_names_in(expected))
+    text = f"{dim_to_text(expected)} = {value}" if names else str(value)
+    return UserError(
+        f"dimension {axis} of {place} is {found}, expected {text}",
+        where=str(place.signature),
+        why="; ".join(f"{name} is {values[name]} by {origins[name]}" for name in names),
+        remedy="pass arrays whose shapes agree",
+    )
+
+
+def _size(form: Form) -> int:
+    size = form[0].itemsize
+    for dim in form[1]:
+        size *= dim
+    return size
+
+
+def _pairs(
+    tensors: Sequence[tuple[int, TensorParam]], sizes: Mapping[int, int]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Every output with every other argument, two outputs once."""
+    outputs = {position for position, param in tensors if param.is_output}
+    for output in sorted(outputs):
+        for other, _ in tensors:
+            is_counted = other in outputs and other <= output
+            if sizes[output] and sizes[other] and not is_counted:
+                yield output, sizes[output], other, sizes[other]
+
+
+def overlap_error(signature: Signature, output: int, other: int) -> UserError:
+    """What to raise when the bytes of two arguments overlap and one of them is written."""
+    return UserError(
+        f"{_Place(signature, output)} is an output and shares memory with "
+        f"{_Place(signature, other)}",
+        where=str(signature),
+        why="compiled code may write the output before it has read the other",
+        remedy="pass an output with memory of its own, or a copy of the other argument",
+    )

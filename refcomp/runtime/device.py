@@ -1,0 +1,158 @@
+"""Devices: Driver, what a kind of device can do, and Device, one device of a kind.
+
+The kind `cpu` is always there; other rooms add theirs by `register_device_kind`. Refuses unknown
+kinds, and the use of a device that this machine does not have.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from refcomp.errors import UserError
+from refcomp.runtime import machine
+
+HostArray = np.ndarray[Any, np.dtype[Any]]
+
+_KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
+# Of memory made here: a cache line, so that no vector straddles two.
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """A piece of a device's memory, given back when `owner` is no longer referenced.
+
+    `host` is the same bytes as a writable uint8 array where the host can reach them, else None.
+    """
+
+    address: int
+    owner: object
+    host: HostArray | None = None
+
+
+class Driver(Protocol):
+    """One kind of device; `index` counts the devices of the kind from 0.
+
+    `upload` and `download` copy whole, contiguous arrays and return when the copy is done.
+    """
+
+    def count(self) -> int: ...
+
+    def name(self, index: int) -> str: ...
+
+    def sync(self, index: int) -> None: ...
+
+    def allocate(self, index: int, size: int) -> Memory: ...
+
+    def upload(self, index: int, source: HostArray, target: Memory) -> None: ...
+
+    def download(self, index: int, source: Memory, target: HostArray) -> None: ...
+
+
+class HostDriver:
+    """The processor this process runs on: one device, whose work is done when a call returns."""
+
+    def count(self) -> int:
+        return 1
+
+    def name(self, index: int) -> str:
+        return machine.cpu_name()
+
+    def sync(self, index: int) -> None:
+        return None
+
+    def allocate(self, index: int, size: int) -> Memory:
+        raw = np.empty(size + _ALIGNMENT, np.uint8)
+        start = -address_of(raw) % _ALIGNMENT
+        memory = raw[start : start + size]
+        return Memory(address_of(raw) + start, memory, memory)
+
+    def upload(self, index: int, source: HostArray, target: Memory) -> None:
+        _host_bytes(target)[:] = source.reshape(-1).view(np.uint8)
+
+    def download(self, index: int, source: Memory, target: HostArray) -> None:
+        target.reshape(-1).view(np.uint8)[:] = _host_bytes(source)
+
+
+def _host_bytes(memory: Memory) -> HostArray:
+    assert memory.host is not None, "memory of another kind of device"
+    return memory.host
+
+
+def address_of(array: HostArray) -> int:
+    """The address of the first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device, which may or may not exist on this machine; equal by kind and index."""
+
+    kind: str
+    index: int
+    driver: Driver = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}"
+
+    @property
+    def exist(self) -> bool:
+        """Whether this machine has the device."""
+        return self.index < self.driver.count()
+
+    @property
+    def name(self) -> str:
+        """What the maker calls it. UserError when it does not exist."""
+        self.require()
+        return self.driver.name(self.index)
+
+    def sync(self) -> None:
+        """Wait until all work given to the device is done. UserError when it does not exist."""
+        self.require()
+        self.driver.sync(self.index)
+
+    def require(self) -> None:
+        """Raises UserError when this machine does not have the device."""
+        if self.exist:
+            return
+        count = self.driver.count()
+        raise UserError(
+            f"there is no device {self}",
+            why=f"this machine has {count} of kind {self.kind}, counted from 0",
+            remedy=f"use {self.kind}:{count - 1} or a lower index" if count else "use cpu(0)",
+        )
+
+
+_DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
+
+
+def register_device_kind(kind: str, driver: Driver) -> None:
+    """Make `device(kind, index)` known. UserError for a taken or ill-formed name."""
+    if not _KIND.match(kind):
+        raise UserError(f"{kind!r} cannot name a kind of device", remedy="use a-z, 0-9 and _")
+    if _DRIVERS.setdefault(kind, driver) is not driver:
+        raise UserError(
+            f"the kind of device {kind!r} is registered already", remedy="choose another name"
+        )
+
+
+def device(kind: str, index: int = 0) -> Device:
+    """The device number `index` of `kind`, existing or not (`.exist`).
+
+    UserError for an unknown kind or an index that is no natural number.
+    """
+    driver = _DRIVERS.get(kind)
+    if driver is None:
+        raise UserError(
+            f"unknown kind of device {kind!r}", remedy=f"use one of: {', '.join(sorted(_DRIVERS))}"
+        )
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        raise UserError(f"{index!r} is no index of a device", remedy="count from 0: cpu(0)")
+    return Device(kind, index, driver)
+
+
+def cpu(index: int = 0) -> Device:
+    """The host; only index 0 exists."""
+    return device("cpu", index)

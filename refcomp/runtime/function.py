@@ -1,0 +1,84 @@
+"""Function: something callable with arguments that were checked against a signature."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.artifacts import ScalarParam, Signature
+from refcomp.runtime.device import Device, cpu
+from refcomp.runtime.entry_checks import EntryChecks
+from refcomp.runtime.ndarray import NDArray
+from refcomp.runtime.scalars import typed_scalar
+
+# What an interpreter offers: it takes numpy arrays, to be written in place, and numpy scalars.
+ArrayCallable = Callable[[list[Any]], None]
+
+
+class Function(ABC):
+    """One function of a module. Calling it checks the arguments and runs it to its end.
+
+    Arguments are NDArray or numpy arrays and numbers, in the signature's order; outputs are
+    arguments, written in place. UserError for arguments that the signature does not allow.
+    """
+
+    __slots__ = ("_checks", "device", "signature")
+
+    def __init__(self, signature: Signature, device: Device | None = None) -> None:
+        self.signature = signature
+        self.device = cpu() if device is None else device
+        self._checks = EntryChecks(signature, str(self.device))
+
+    @property
+    def name(self) -> str:
+        """The function's name in its module."""
+        return self.signature.name
+
+    def __call__(self, *args: Any) -> None:
+        self._run(args, self._checks.check(args))
+
+    def bind(self, *args: Any) -> Callable[[], None]:
+        """Check `args` once; the result runs the function on them, and keeps them alive.
+
+        Numbers are taken as they are now, arrays by reference.
+        """
+        return self._bound(args, self._checks.check(args))
+
+    def __repr__(self) -> str:
+        return f"<refcomp function {self.signature} on {self.device}>"
+
+    @abstractmethod
+    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+        """Run on checked `args`, whose machine values are `values`."""
+
+    @abstractmethod
+    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
+        """What `bind` returns for checked `args`."""
+
+
+class PythonFunction(Function):
+    """A Python callable behind the same checks: the `interp` target."""
+
+    __slots__ = ("_callable",)
+
+    def __init__(self, signature: Signature, body: ArrayCallable) -> None:
+        super().__init__(signature)
+        self._callable = body
+
+    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+        self._callable(self._as_numpy(args))
+
+    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
+        arguments = self._as_numpy(args)
+        return lambda: self._callable(list(arguments))
+
+    def _as_numpy(self, args: Sequence[Any]) -> list[Any]:
+        return [
+            typed_scalar(param.dtype, arg)
+            if isinstance(param, ScalarParam)
+            else arg.numpy()
+            if isinstance(arg, NDArray)
+            else arg.view(np.ndarray)
+            for param, arg in zip(self.signature.params, args, strict=True)
+        ]

@@ -1,0 +1,233 @@
+"""Module: compiled functions, with the texts they came from and the way to a file.
+
+Ensures: each function checks its arguments on every call; `save` writes a file that `load_module`
+accepts on every machine that can run the code.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from refcomp.artifacts import Binary, Signature
+from refcomp.errors import Unsupported, UserError
+from refcomp.runtime import machine
+from refcomp.runtime.archive import write_archive, write_file
+from refcomp.runtime.device import Device
+from refcomp.runtime.elf import needed_libraries
+from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
+from refcomp.runtime.host import HostFunction, load_shared_object
+from refcomp.runtime.manifest import ModuleContents, pack
+from refcomp.runtime.timing import TimeResult, time_evaluator
+from refcomp.target import as_target
+
+Disassemble = Callable[[], str]
+
+
+class Module:
+    """Functions of one target. `module(*args)` calls the entry function, `module["name"]` is any.
+
+    Made by `from_binary`, `from_callables` or `load_module`. `sources` maps a language to text
+    (`loop_ir`, `llvm`); what `disassemble` returns is the source `asm`.
+    """
+
+    def __init__(
+        self,
+        functions: Iterable[Function],
+        *,
+        target: str,
+        sources: Mapping[str, str],
+        entry: str | None = None,
+        disassemble: Disassemble | None = None,
+        imported_modules: tuple["Module", ...] = (),
+        contents: ModuleContents | None = None,
+    ) -> None:
+        self._functions = _by_name(functions)
+        self.target = target
+        self.imported_modules = imported_modules
+        self.entry_name = _checked_entry(self._functions, entry)
+        self._sources = dict(sources)
+        self._disassemble = disassemble
+        self._contents = contents
+
+    @classmethod
+    def from_binary(
+        cls,
+        binary: Binary,
+        signatures: Iterable[Signature],
+        *,
+        target: str,
+        sources: Mapping[str, str],
+        entry: str | None = None,
+        symbols: Mapping[str, str] | None = None,
+        disassemble: Disassemble | None = None,
+    ) -> "Module":
+        """Load a shared object for this host; the entry is the first function unless named.
+
+        `symbols` gives the name in the binary of each function that is called otherwise there.
+        UserError when a function is missing; ToolchainError when the loader refuses the binary.
+        """
+        listed = tuple(signatures)
+        names = {signature.name: signature.name for signature in listed}
+        contents = ModuleContents(
+            signatures=listed,
+            entry=entry or next(iter(names), ""),
+            target=target,
+            binary=binary,
+            symbols=names | dict(symbols or {}),
+            sources=dict(sources),
+            cpu_features=_cpu_features(target),
+            libraries=needed_libraries(binary.data),
+        )
+        return cls.from_contents(contents, disassemble)
+
+    @classmethod
+    def from_contents(
+        cls, contents: ModuleContents, disassemble: Disassemble | None = None
+    ) -> "Module":
+        """Load what a module file holds; errors as for `from_binary`."""
+        library = load_shared_object(contents.binary)
+        functions = [
+            HostFunction(signature, library, contents.symbols[signature.name])
+            for signature in contents.signatures
+        ]
+        return cls(
+            functions,
+            target=contents.target,
+            sources=contents.sources,
+            entry=contents.entry,
+            disassemble=disassemble,
+            contents=contents,
+        )
+
+    @classmethod
+    def from_callables(
+        cls,
+        callables: Mapping[str, ArrayCallable],
+        signatures: Iterable[Signature],
+        *,
+        target: str,
+        sources: Mapping[str, str],
+        entry: str | None = None,
+    ) -> "Module":
+        """Put Python callables behind the same checks; each takes one list of arguments."""
+        functions = [
+            PythonFunction(signature, callables[signature.name]) for signature in signatures
+        ]
+        return cls(functions, target=target, sources=sources, entry=entry)
+
+    @property
+    def signatures(self) -> Mapping[str, Signature]:
+        """The signature of each function, by name."""
+        return MappingProxyType({name: f.signature for name, f in self._functions.items()})
+
+    @property
+    def entry(self) -> Function:
+        """The function that calling the module calls."""
+        return self._functions[self.entry_name]
+
+    def __getitem__(self, name: str) -> Function:
+        function = self._functions.get(name)
+        if function is None:
+            raise UserError(
+                f"the module has no function {name!r}",
+                remedy=f"it has: {', '.join(self._functions)}",
+            )
+        return function
+
+    def __call__(self, *args: object) -> None:
+        self.entry(*args)
+
+    def __repr__(self) -> str:
+        return f"<refcomp module for {self.target}: {', '.join(self._functions)}>"
+
+    def get_source(self, format: str | None = None) -> str:
+        """The text in `format`: `loop_ir`, `llvm`, `asm`; by default the one nearest the target.
+
+        UserError when the module has none of that format.
+        """
+        format = self._default_format() if format is None else format
+        if format == "asm" and format not in self._sources and self._disassemble:
+            self._sources[format] = self._disassemble()
+        if format not in self._sources:
+            known = [*self._sources, *(["asm"] if self._disassemble else [])]
+            raise UserError(
+                f"the module has no source of format {format!r}",
+                remedy=f"it has: {', '.join(known) or 'none'}",
+            )
+        return self._sources[format]
+
+    def _default_format(self) -> str:
+        printed = [name for name in self._sources if name not in ("loop_ir", "asm")]
+        return next(iter([*printed, *self._sources]), "loop_ir")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a module file, which `load_module` reads.
+
+        Unsupported for a module without machine code; UserError when the file cannot be written.
+        """
+        write_archive(os.fspath(path), pack(self._machine_code()))
+
+    def export_library(self, path: str | os.PathLike[str]) -> None:
+        """Write the bare shared object when `path` ends in `.so`, else a module file.
+
+        The bare one is for other languages: it does not tell its functions' arguments.
+        """
+        if os.fspath(path).endswith(".so"):
+            write_file(os.fspath(path), self._machine_code().binary.data)
+        else:
+            self.save(path)
+
+    def _machine_code(self) -> ModuleContents:
+        if self._contents is None:
+            raise Unsupported(
+                f"a module for the target {self.target} cannot be saved",
+                why="it has no machine code",
+                remedy="build it for the target 'llvm'",
+            )
+        return self._contents
+
+    def time_evaluator(
+        self,
+        name: str,
+        device: Device,
+        number: int = 10,
+        repeat: int = 3,
+        min_repeat_ms: float = 0,
+    ) -> Callable[..., TimeResult]:
+        """What takes the arguments of function `name` and tells the seconds per call.
+
+        Calls it `repeat` times `number` times, more often until a repetition lasts
+        `min_repeat_ms`. UserError for another device than the function's.
+        """
+        return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
+
+
+def _by_name(functions: Iterable[Function]) -> dict[str, Function]:
+    found: dict[str, Function] = {}
+    for function in functions:
+        if found.setdefault(function.name, function) is not function:
+            raise UserError(
+                f"two functions of a module are called {function.name}",
+                remedy="give each function a name of its own",
+            )
+    return found
+
+
+def _checked_entry(functions: Mapping[str, Function], entry: str | None) -> str:
+    if not functions:
+        raise UserError("a module without functions", remedy="pass at least one signature")
+    if entry is None:
+        return next(iter(functions))
+    if entry not in functions:
+        raise UserError(
+            f"the entry function {entry!r} is not in the module",
+            remedy=f"it has: {', '.join(functions)}",
+        )
+    return entry
+
+
+def _cpu_features(target: str) -> tuple[str, ...]:
+    """What code for `target` may use: all of this processor's when it was compiled for it."""
+    if as_target(target).option("mcpu", "native") != "native":
+        return ()
+    return tuple(sorted(machine.cpu_features()))

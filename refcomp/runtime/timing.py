@@ -1,0 +1,126 @@
+"""Measures how long a function takes: `time_evaluator` and its TimeResult.
+
+The clock is monotonic, garbage collection is off meanwhile, arguments are checked once before, and
+one call that is not counted warms the caches.
+"""
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat as repeated
+from typing import Any
+
+import numpy as np
+
+from refcomp.errors import UserError
+from refcomp.runtime.device import Device
+from refcomp.runtime.function import Function
+
+# How much more at least is tried when a measurement was too short.
+_GROWTH = 1.618
+
+
+@dataclass(frozen=True, slots=True)
+class TimeResult:
+    """Seconds per call, one number for each repetition."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The average of `results`."""
+        return float(np.mean(self.results))
+
+    @property
+    def median(self) -> float:
+        """The middle of `results`."""
+        return float(np.median(self.results))
+
+    @property
+    def min(self) -> float:
+        """The least of `results`."""
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        """The greatest of `results`."""
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of `results`, as of the whole population."""
+        return float(np.std(self.results))
+
+    def __str__(self) -> str:
+        return f"{self.mean * 1e3:.4f} ms per call (std {self.std * 1e3:.4f}, {len(self.results)})"
+
+
+def time_evaluator(
+    function: Function, device: Device, number: int, repeat: int, min_repeat_ms: float
+) -> Callable[..., TimeResult]:
+    """What takes the function's arguments, calls it `repeat` times `number` times, and tells.
+
+    `number` grows until one repetition lasts `min_repeat_ms`. UserError for another device than
+    the function's or numbers below 1.
+    """
+    if device != function.device:
+        raise UserError(
+            f"{function.name} runs on {function.device}, and cannot be timed on {device}",
+            remedy=f"pass {function.device}",
+        )
+    for name, value in (("number", number), ("repeat", repeat)):
+        if not isinstance(value, int) or value < 1:
+            raise UserError(f"{name} is {value!r}", remedy="use an integer of at least 1")
+    if not (math.isfinite(min_repeat_ms) and min_repeat_ms >= 0):
+        raise UserError(f"min_repeat_ms is {min_repeat_ms!r}", remedy="use milliseconds >= 0")
+
+    def evaluate(*args: Any) -> TimeResult:
+        call = function.bind(*args)
+        with _without_collection():
+            call()
+            return TimeResult(tuple(_measure(call, device, number, repeat, min_repeat_ms / 1e3)))
+
+    return evaluate
+
+
+def _measure(
+    call: Callable[[], None], device: Device, number: int, repeat: int, least: float
+) -> Iterator[float]:
+    """Seconds per call, `repeat` times; repetitions that were too short are not counted."""
+    done = 0
+    while done < repeat:
+        elapsed = _seconds(call, device, number)
+        if elapsed < least:
+            number = _larger_number(number, elapsed, least)
+            continue
+        yield elapsed / number
+        done += 1
+
+
+def _larger_number(number: int, elapsed: float, least: float) -> int:
+    wanted = number * least / elapsed if elapsed > 0 else math.inf
+    # A first measurement far too short says little of the rate: grow at most hundredfold.
+    return math.ceil(min(max(wanted, number * _GROWTH), number * 100))
+
+
+def _seconds(call: Callable[[], None], device: Device, number: int) -> float:
+    device.sync()
+    start = time.perf_counter_ns()
+    for _ in repeated(None, number):
+        call()
+    device.sync()
+    return (time.perf_counter_ns() - start) / 1e9
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
