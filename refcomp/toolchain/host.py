@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from refcomp.cache import Cache, default_cache
-from refcomp.errors import CompilerBug, UserError
+from refcomp.errors import ToolchainError, UserError
 from refcomp.toolchain.description import Description, Option, load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall
@@ -148,5 +148,5 @@ def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
 def _search(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     if match is None:
-        raise CompilerBug(f"llc's answer holds no {pattern.pattern!r}", why=text)
+        raise ToolchainError(f"llc's answer holds no {pattern.pattern!r}", why=text)
     return match[1]

@@ -56,15 +56,14 @@ def _candidates(
         return (Candidate(chosen, None),) if _is_executable(chosen) else ()
     majors = _majors(description)
     names = [name for pattern in tool.names for name in _fill_major(pattern, majors)]
-    seen: dict[str, Candidate] = {}
+    seen: dict[tuple[int, int], Candidate] = {}
     for folder, listing in listings.items():
         for name in names:
             if name not in listing:
                 continue
             path = os.path.join(folder, name)
-            if _is_executable(path):
-                real = os.path.realpath(path)
-                seen.setdefault(real, Candidate(path, _guess_major(path, real)))
+            if _is_executable(path) and (same := _file_number(path)) not in seen:
+                seen[same] = Candidate(path, _guess_major(path))
     return tuple(seen.values())
 
 
@@ -127,11 +126,11 @@ def _folders(description: Description) -> tuple[str, ...]:
         found = [os.path.join(_value(variable), folder) for folder in below]
     else:
         found = [*os.environ.get("PATH", "").split(os.pathsep), *_own_folders(description)]
-    real: dict[str, str] = {}
+    seen: dict[tuple[int, int], str] = {}
     for folder in found:
         if os.path.isabs(folder) and os.path.isdir(folder):
-            real.setdefault(os.path.realpath(folder), folder)
-    return tuple(real.values())
+            seen.setdefault(_file_number(folder), folder)
+    return tuple(seen.values())
 
 
 def _own_folders(description: Description) -> Iterator[str]:
@@ -169,6 +168,11 @@ def _is_executable(path: str) -> bool:
     return os.access(path, os.X_OK) and os.path.isfile(path)
 
 
-def _guess_major(path: str, real: str) -> int | None:
-    match = _MAJOR_IN_NAME.search(path) or _MAJOR_IN_PATH.search(real)
+def _file_number(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def _guess_major(path: str) -> int | None:
+    match = _MAJOR_IN_NAME.search(path) or _MAJOR_IN_PATH.search(os.path.realpath(path))
     return int(match[1]) if match else None

@@ -1,0 +1,149 @@
+"""Facts about processors come from llc, are remembered, and unknown processors are refused."""
+
+import io
+import shutil
+
+import pytest
+
+from refcomp.errors import ToolchainError, UserError
+from refcomp.toolchain import host
+from refcomp.toolchain.description import load_description
+from refcomp.toolchain.host import (
+    cpu_identity,
+    host_facts,
+    host_part,
+    host_triple_and_layout,
+    vector_bits,
+)
+
+LLVM = load_description("llvm")
+_ANSWER = """\
+  target datalayout = "e-m:e-n8"
+  attributes #0 = { "target-cpu"="z9" "target-features"="+a" }
+  - { id: 0, class: vr128, preferred-register: '' }
+  - { id: 1, class: vr256, preferred-register: '' }"""
+
+
+def _add_llc(fake_tools, answer: str = _ANSWER) -> None:
+    fake_tools.add_all()
+    body = f"""
+case "$*" in
+  *mcpu=help*) echo "  z1   - Select the z1 processor."; echo "  +a   - Enable a.";;
+  *) cat << 'END'
+{answer}
+END
+esac"""
+    fake_tools.add("llc", version="19.1.7\n  Default target: z-linux", body=body)
+
+
+def test_the_answer_of_llc_is_read(fake_tools) -> None:
+    _add_llc(fake_tools)
+    facts = host_facts("native")
+    assert (facts.triple, facts.layout, facts.cpu) == ("z-linux", "e-m:e-n8", "z9")
+    assert facts.vector_bits == vector_bits("native") == 256
+    assert host_triple_and_layout() == ("z-linux", "e-m:e-n8")
+
+
+def test_a_processor_without_such_registers_has_128_bits(fake_tools) -> None:
+    _add_llc(fake_tools, _ANSWER.replace("vr128", "fpr128").replace("vr256", "fpr128"))
+    assert vector_bits("native") == 128
+
+
+def test_llc_is_asked_once(fake_tools, as_another_process) -> None:
+    _add_llc(fake_tools)
+    host_facts("native")
+    starts = fake_tools.starts()
+    as_another_process()
+    assert vector_bits("native") == 256
+    assert host_triple_and_layout()[0] == "z-linux"
+    assert fake_tools.starts() == starts
+
+
+def test_what_is_remembered_serves_without_tools(fake_tools, as_another_process) -> None:
+    _add_llc(fake_tools)
+    host_facts("native")
+    shutil.rmtree(fake_tools.bin)
+    as_another_process()
+    assert vector_bits("native") == 256
+    with pytest.raises(ToolchainError, match="no usable llc"):
+        vector_bits("z1")
+
+
+def test_another_processor_is_asked_for_again(fake_tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    _add_llc(fake_tools)
+    host_facts("native")
+    starts = len(fake_tools.starts())
+    monkeypatch.setattr(host, "cpu_identity", lambda: "another machine")
+    host_facts("native")
+    assert len(fake_tools.starts()) == starts + 1
+
+
+def test_an_answer_that_makes_no_sense(fake_tools) -> None:
+    _add_llc(fake_tools, "nothing to see here")
+    with pytest.raises(ToolchainError, match="llc's answer holds no 'target datalayout") as caught:
+        host_facts("native")
+    assert "nothing to see here" in str(caught.value)
+
+
+def test_an_unknown_processor_is_refused_with_the_known_ones(fake_tools) -> None:
+    _add_llc(fake_tools)
+    with pytest.raises(UserError, match="mcpu 'banana' is unknown to the llvm toolchain") as caught:
+        vector_bits("banana")
+    assert "llc knows: z1\n" in str(caught.value)
+    assert "use one of them, or native for this host" in str(caught.value)
+    assert vector_bits("z1") == 256
+    listings = [start for start in fake_tools.starts() if "mcpu=help" in start]
+    assert listings == ["llc -mtriple=z-linux -mcpu=help"]
+
+
+def test_only_native_depends_on_this_machine() -> None:
+    assert host_part(LLVM, {"mcpu": "native", "mattr": ""}) == cpu_identity()
+    assert host_part(LLVM, {"mcpu": "haswell", "mattr": ""}) == ""
+
+
+def _identity(monkeypatch: pytest.MonkeyPatch, cpuinfo: bytes) -> str:
+    monkeypatch.setattr(host, "open", lambda *a, **k: io.BytesIO(cpuinfo), raising=False)
+    return cpu_identity.__wrapped__()
+
+
+def test_the_identity_depends_on_features_not_on_frequency(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = b"model name\t: Z\nflags\t\t: a b\ncpu MHz\t\t: 1000\n\nprocessor\t: 1\nflags\t\t: a\n"
+    base = _identity(monkeypatch, first)
+    assert _identity(monkeypatch, first.replace(b"1000", b"2000")) == base
+    assert _identity(monkeypatch, first.replace(b"a b", b"a c")) != base
+    assert _identity(monkeypatch, first.replace(b": Z", b": Y")) != base
+
+
+def test_the_identity_without_cpuinfo(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*args: object, **keywords: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(host, "open", none, raising=False)
+    assert cpu_identity.__wrapped__()
+
+
+@pytest.mark.llvm
+def test_the_real_llc() -> None:
+    triple, layout = host_triple_and_layout()
+    assert "linux" in triple
+    assert layout.startswith("e-")
+    assert vector_bits("native") in (128, 256, 512)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(("mcpu", "bits"), [("nehalem", 128), ("haswell", 256), ("skx", 512)])
+def test_the_real_llc_about_known_processors(mcpu: str, bits: int) -> None:
+    if not host_triple_and_layout()[0].startswith("x86_64"):
+        with pytest.raises(UserError, match="is unknown"):
+            vector_bits(mcpu)
+    else:
+        assert vector_bits(mcpu) == bits
+
+
+@pytest.mark.llvm
+def test_the_real_llc_refuses_an_unknown_processor() -> None:
+    with pytest.raises(UserError, match="mcpu 'banana' is unknown") as caught:
+        vector_bits("banana")
+    assert " generic " in str(caught.value)

@@ -1,0 +1,177 @@
+"""Candidates come in the right order, from the right places, without anything being run."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from refcomp.toolchain import places
+from refcomp.toolchain.description import DataFile, Description, read_description
+from refcomp.toolchain.places import (
+    describe_places,
+    environment_of,
+    file_path,
+    install_command,
+    tool_candidates,
+)
+
+
+@pytest.fixture
+def description(tmp_path: Path) -> Description:
+    """A tool `x` of major versions 5 to 7, sought in PATH and in vendor folders."""
+    path = tmp_path / "small.toml"
+    path.write_text(f"""
+purpose = "testing"
+look.folders = ["{tmp_path}/vendor/llvm-{{major}}/bin", "{tmp_path}/glob-*/bin"]
+look.variables.X_HOME = ["bin", "."]
+version = {{ arguments = [], pattern = '(x)', least = "5", greatest = "7" }}
+tools.x = {{ names = ["x-{{major}}", "x"], variable = "X_TOOL" }}
+install.default = "get x"
+""")
+    return read_description(path)
+
+
+def _tool(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    path.chmod(0o755)
+    return path
+
+
+def _found(description: Description) -> list[tuple[str, int | None]]:
+    candidates = tool_candidates(description, [description.tools["x"]])["x"]
+    return [(candidate.path, candidate.major) for candidate in candidates]
+
+
+def test_path_comes_before_vendor_folders_and_newer_names_first(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/a:{tmp_path}/b")
+    plain, old, newer = (_tool(tmp_path / "b" / name) for name in ("x", "x-5", "x-7"))
+    first = _tool(tmp_path / "a" / "x-6")
+    vendor = _tool(tmp_path / "vendor/llvm-6/bin/x")
+    other = _tool(tmp_path / "glob-z/bin/x")
+    expected = [(first, 6), (newer, 7), (old, 5), (plain, None), (vendor, 6), (other, None)]
+    assert _found(description) == [(str(path), major) for path, major in expected]
+
+
+def test_a_file_is_taken_once_however_many_links_lead_to_it(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/a:{tmp_path}/link:{tmp_path}/a")
+    real = _tool(tmp_path / "vendor/llvm-7/bin/x")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x").symlink_to(real)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    # The major version is seen through the link.
+    assert _found(description) == [(str(tmp_path / "a" / "x"), 7)]
+
+
+def test_what_is_no_executable_file_is_passed_over(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/a")
+    (tmp_path / "a" / "x-7").mkdir(parents=True)
+    _tool(tmp_path / "a" / "x-6").chmod(0o644)
+    (tmp_path / "a" / "x").symlink_to(tmp_path / "nowhere")
+    assert _found(description) == []
+
+
+def test_relative_and_empty_entries_of_path_are_passed_over(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _tool(tmp_path / "a" / "x")
+    _tool(tmp_path / "x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "a::.")
+    assert _found(description) == []
+    monkeypatch.delenv("PATH")
+    assert _found(description) == []
+
+
+def test_a_folder_variable_shuts_out_all_other_places(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/a")
+    _tool(tmp_path / "a" / "x-7")
+    _tool(tmp_path / "vendor/llvm-7/bin/x")
+    chosen = _tool(tmp_path / "chosen" / "bin" / "x-5")
+    before = environment_of(description)
+    monkeypatch.setenv("X_HOME", str(tmp_path / "chosen"))
+    assert _found(description) == [(str(chosen), 5)]
+    assert environment_of(description) != before
+    assert describe_places(description, description.tools["x"]) == f"X_HOME={tmp_path}/chosen"
+
+
+def test_a_tool_variable_shuts_out_all_other_places(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/a")
+    _tool(tmp_path / "a" / "x-7")
+    chosen = _tool(tmp_path / "somewhere" / "mine")
+    monkeypatch.setenv("X_TOOL", str(chosen))
+    assert _found(description) == [(str(chosen), None)]
+    chosen.unlink()
+    assert _found(description) == []
+    assert describe_places(description, description.tools["x"]) == f"X_TOOL={chosen}"
+
+
+def test_places_are_told(description: Description, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/one:/two")
+    told = describe_places(description, description.tools["x"])
+    assert told.startswith("PATH=/one:/two, ")
+    assert "llvm-{major}/bin" in told
+
+
+def _data_file(*patterns: str) -> DataFile:
+    return DataFile("lib", patterns, "LIB_FILE", True, False, {"default": "get lib"})
+
+
+def test_files_are_found_by_the_first_pattern_that_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LIB_FILE", raising=False)
+    file = _data_file(f"{tmp_path}/none", f"{tmp_path}/lib-*/lib.so", f"{tmp_path}/lib.so")
+    assert file_path(file) is None
+    last = _tool(tmp_path / "lib.so")
+    assert file_path(file) == str(last)
+    newest = _tool(tmp_path / "lib-2" / "lib.so")
+    _tool(tmp_path / "lib-1" / "lib.so")
+    assert file_path(file) == str(newest)
+    monkeypatch.setenv("LIB_FILE", str(last))
+    assert file_path(file) == str(last)
+    monkeypatch.setenv("LIB_FILE", str(tmp_path / "gone"))
+    assert file_path(file) is None
+    assert places.describe_file_places(file) == f"LIB_FILE={tmp_path}/gone"
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ({"ID": "ubuntu", "VERSION_ID": "22.04"}, "exact"),
+        ({"ID": "ubuntu", "VERSION_ID": "24.04"}, "any ubuntu"),
+        ({"ID": "mint", "ID_LIKE": "ubuntu debian"}, "any ubuntu"),
+        ({"ID": "debian", "VERSION_ID": "12"}, "debian"),
+        ({"ID": "fedora"}, "anything"),
+        ({}, "anything"),
+    ],
+)
+def test_the_install_command_fits_the_distribution(
+    monkeypatch: pytest.MonkeyPatch, release: dict[str, str], expected: str
+) -> None:
+    install = {
+        "ubuntu-22.04": "exact",
+        "ubuntu": "any ubuntu",
+        "debian": "debian",
+        "default": "anything",
+    }
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
+    assert install_command(install) == expected
+
+
+def test_without_a_release_file_the_default_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> dict[str, str]:
+        raise OSError("no such file")
+
+    monkeypatch.setattr(platform, "freedesktop_os_release", none)
+    assert install_command({"debian": "a", "default": "b"}) == "b"
