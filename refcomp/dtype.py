@@ -25,8 +25,9 @@ _WIDTHS: dict[Kind, tuple[int, ...]] = {
     "float": (16, 32, 64),
     "bfloat": (16,),
 }
-_PATTERN = re.compile(r"(uint|int|bfloat|float|bf|u|i|f)(\d+)(?:x(\d+))?$")
-_BOOL_PATTERN = re.compile(r"bool(?:x(\d+))?$")
+_NUMBER = "([1-9][0-9]*)"
+_PATTERN = re.compile(rf"(uint|int|bfloat|float|bf|u|i|f){_NUMBER}(?:x{_NUMBER})?\Z")
+_BOOL_PATTERN = re.compile(rf"bool(?:x{_NUMBER})?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _parse(text: str) -> DType:
         raise _unknown(text)
     kind = _KINDS[match[1]]
     bits, lanes = int(match[2]), int(match[3] or 1)
-    if bits not in _WIDTHS[kind] or lanes < 1:
+    if bits not in _WIDTHS[kind]:
         raise _unknown(text)
     return DType(kind, bits, lanes)
 
