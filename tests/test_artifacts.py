@@ -1,0 +1,122 @@
+"""Dimensions have values and a text, and signatures go through JSON unchanged."""
+
+import json
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refcomp.artifacts import (
+    Binary,
+    Dim,
+    ScalarParam,
+    Signature,
+    Source,
+    TensorParam,
+    dim_to_text,
+    evaluate_dim,
+    signature_from_json,
+)
+from refcomp.dtype import SCALAR_DTYPES, as_dtype
+from refcomp.errors import UserError
+
+OPERATORS = ["add", "sub", "mul", "floordiv", "floormod", "min", "max"]
+NAMES = st.sampled_from(["n", "m", "k.outer"])
+DIMS: st.SearchStrategy[Dim] = st.recursive(
+    st.integers(-100, 100) | NAMES,
+    lambda dims: st.tuples(st.sampled_from(OPERATORS), dims, dims),
+    max_leaves=8,
+)
+# Never makes vector parameters: arguments of a compiled function are scalars or tensors of them.
+DTYPES = st.sampled_from(SCALAR_DTYPES)
+PARAMS = st.builds(
+    TensorParam, NAMES, DTYPES, st.lists(DIMS, max_size=3).map(tuple), st.booleans()
+) | st.builds(ScalarParam, NAMES, DTYPES)
+SIGNATURES = st.builds(
+    Signature, NAMES, st.lists(PARAMS, max_size=4).map(tuple), st.lists(NAMES).map(tuple)
+)
+
+
+@pytest.mark.parametrize(
+    ("dim", "value", "text"),
+    [
+        (7, 7, "7"),
+        ("n", 10, "n"),
+        (("add", "n", 3), 13, "(n + 3)"),
+        (("sub", 3, "n"), -7, "(3 - n)"),
+        (("mul", "n", "n"), 100, "(n * n)"),
+        (("floordiv", ("add", "n", 3), 4), 3, "((n + 3) // 4)"),
+        (("floordiv", -7, 2), -4, "(-7 // 2)"),
+        (("floormod", -7, 4), 1, "(-7 % 4)"),
+        (("floordiv", "n", 0), 0, "(n // 0)"),
+        (("floormod", "n", 0), 0, "(n % 0)"),
+        (("min", "n", 3), 3, "min(n, 3)"),
+        (("max", "n", 3), 10, "max(n, 3)"),
+    ],
+)
+def test_dimensions(dim: Dim, value: int, text: str) -> None:
+    assert evaluate_dim(dim, {"n": 10}) == value
+    assert dim_to_text(dim) == text
+
+
+def test_a_symbol_without_a_value_is_told() -> None:
+    with pytest.raises(KeyError, match="m"):
+        evaluate_dim(("add", "n", "m"), {"n": 1})
+
+
+def test_signature_as_text() -> None:
+    f32 = as_dtype("f32")
+    signature = Signature(
+        "matmul",
+        (
+            TensorParam("A", f32, ("n", 64)),
+            ScalarParam("alpha", as_dtype("f64")),
+            TensorParam("C", f32, (), is_output=True),
+        ),
+        ("n",),
+    )
+    assert str(signature) == "matmul(A: f32[n, 64], alpha: f64, C: f32[] (output))"
+
+
+@given(SIGNATURES)
+def test_signatures_go_through_json(signature: Signature) -> None:
+    text = json.dumps(signature.to_json())
+    assert signature_from_json(json.loads(text)) == signature
+
+
+GOOD: dict[str, Any] = {
+    "name": "f",
+    "params": [{"name": "A", "dtype": "f32", "shape": [["add", "n", 1]], "is_output": False}],
+    "symbols": ["n"],
+}
+
+
+def _param(**changes: Any) -> dict[str, Any]:
+    return {**GOOD, "params": [{**GOOD["params"][0], **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ({}, KeyError),
+        ({**GOOD, "params": [{"name": "A"}]}, KeyError),
+        ({key: value for key, value in GOOD.items() if key != "symbols"}, KeyError),
+        (_param(shape=[["pow", "n", 2]]), ValueError),
+        (_param(shape=[["add", "n"]]), ValueError),
+        (_param(dtype="banana"), UserError),
+    ],
+)
+def test_a_malformed_signature_is_refused(value: Any, error: type[Exception]) -> None:
+    signature_from_json(GOOD)
+    with pytest.raises(error):
+        signature_from_json(value)
+
+
+def test_artifacts_are_values() -> None:
+    source = Source("text", "llvm")
+    assert (source.line_map, source.requires) == ((), frozenset())
+    assert Binary(b"x", "so") == Binary(b"x", "so")
+    with pytest.raises(FrozenInstanceError):
+        source.text = "other"  # type: ignore[misc]
