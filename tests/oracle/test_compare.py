@@ -1,0 +1,84 @@
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from refcomp.errors import UserError
+from refcomp.oracle.compare import EXACT, WITHIN_BOUND, WRONG, compare
+
+
+def _f32(*values):
+    return np.array(values, np.float32)
+
+
+def test_a_verdict_per_element():
+    report = compare(_f32(1, 2.5, 9), _f32(1, 2, 3), 0.5)
+    assert report.verdicts.tolist() == [EXACT, WITHIN_BOUND, WRONG]
+    assert (report.exact, report.wrong, report.agrees) == (1, 1, False)
+    assert (report.worst_index, report.worst_ratio) == ((2,), 12.0)
+    assert str(report) == (
+        "3 elements: 1 exact, 1 within bound, 1 wrong; worst at (2,): 9.0 for 3.0, allowed 0.5"
+    )
+
+
+def test_without_a_bound_only_equal_is_right():
+    assert compare(_f32(1, 2), _f32(1, 2)).agrees
+    report = compare(_f32(1, np.nextafter(np.float32(2), 3)), _f32(1, 2))
+    assert (report.wrong, report.worst_index, report.worst_ratio) == (1, (1,), math.inf)
+
+
+def test_bound_per_element_and_the_worst_ratio():
+    report = compare(_f32(1.5, 2.5), _f32(1, 2), np.array([0.25, 5.0]))
+    assert report.verdicts.tolist() == [WRONG, WITHIN_BOUND]
+    assert (report.worst_index, report.worst_ratio) == ((0,), 2.0)
+
+
+def test_nan_and_infinity_equal_themselves_only():
+    special = _f32(math.nan, math.inf, -math.inf)
+    assert compare(special, special).exact == 3
+    other = _f32(0, -math.inf, 1)
+    assert compare(special, other, math.inf).wrong == 3
+    assert compare(other, special, 1e30).wrong == 3
+
+
+def test_zeros_of_both_signs_are_the_same():
+    assert compare(_f32(0.0), _f32(-0.0)).exact == 1
+
+
+def test_integers_are_compared_exactly():
+    big = np.array([2**63 - 1, -(2**63)], np.int64)
+    assert compare(big, big).exact == 2
+    report = compare(big - np.array([1, 0]), big)
+    assert report.verdicts.tolist() == [WRONG, EXACT]
+    assert compare(np.array([255], np.uint8), np.array([0], np.uint8), 254).wrong == 1
+    assert compare(np.array([True, False]), np.array([True, True])).wrong == 1
+
+
+def test_bfloat16_and_wider_truth():
+    actual = np.array([1.0, 2.0], ml_dtypes.bfloat16)
+    assert compare(actual, np.array([1.001, 2.0]), 0.01).exact == 1
+    assert compare(actual, np.array([1.001, 2.0]), 0.01).agrees
+
+
+def test_empty_and_rank_zero():
+    empty = compare(_f32(), _f32())
+    assert (empty.agrees, empty.worst_index, str(empty)[:10]) == (True, None, "0 elements")
+    assert compare(np.float32(1), np.float32(2), 0.5).worst_index == ()
+
+
+def test_worst_index_has_every_dimension():
+    expected = np.zeros((2, 3, 4), np.float32)
+    actual = expected.copy()
+    actual[1, 2, 3] = 1
+    assert compare(actual, expected, 2).worst_index == (1, 2, 3)
+
+
+def test_shapes_must_match():
+    with pytest.raises(UserError, match=r"shapes \(2,\) and \(1, 2\) cannot be compared"):
+        compare(_f32(1, 2), _f32(1, 2).reshape(1, 2))
+
+
+def test_kinds_must_match():
+    with pytest.raises(UserError, match="dtypes int32 and float32 cannot be compared"):
+        compare(np.array([1], np.int32), _f32(1))
