@@ -42,16 +42,15 @@ def wrap(value: int, dtype: DType) -> int:
 
 
 def round_exact(value: Fraction, dtype: DType) -> Scalar:
-    """The float of `dtype` nearest to `value`, ties to even; inf past the greatest; zero is +0."""
+    """The float of `dtype` nearest to `value`, ties to even; inf past the greatest; 0 is +0."""
     digits, least, greatest = _FORMATS[dtype.kind, dtype.bits]
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     if abs(value) < Fraction(2) ** exponent:
         exponent -= 1
     step = Fraction(2) ** (max(exponent, least) - digits + 1)
-    rounded = round(value / step) * step  # Python rounds halves of a Fraction to even
-    if abs(rounded) >= Fraction(2) ** (greatest + 1):
-        return _float_type(dtype)(math.copysign(math.inf, value))
-    return _float_type(dtype)(float(rounded))
+    rounded = round(abs(value) / step) * step  # Python rounds halves of a Fraction to even
+    size = float(rounded) if rounded < Fraction(2) ** (greatest + 1) else math.inf
+    return _float_type(dtype)(-size if value < 0 else size)
 
 
 def make_float(value: Any, dtype: DType) -> Scalar:
@@ -61,7 +60,8 @@ def make_float(value: Any, dtype: DType) -> Scalar:
     # numpy converts to bfloat16 by way of f32, which would round twice.
     if dtype.kind == "bfloat" and value and math.isfinite(value):
         return round_exact(Fraction(float(value)), dtype)
-    return _float_type(dtype)(value)
+    with np.errstate(all="ignore"):
+        return _float_type(dtype)(value)
 
 
 def make_scalar(value: Any, dtype: DType) -> Scalar:
