@@ -22,6 +22,7 @@ from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, symbol_of
+from refcomp.ir.printer import print_stmt
 from refcomp.oracle.intrinsics import KNOWN, apply_intrinsic
 from refcomp.oracle.scalars import OPERATORS, Scalar, make_scalar, wrap
 
@@ -160,9 +161,10 @@ class _Machine:
 
 
 def _describe(stmt: st.Stmt, values: Mapping[Var, Value]) -> str:
+    line = print_stmt(stmt).partition("\n")[0]
     bound = ", ".join(f"{var.name} = {value}" for var, value in values.items())
     origin = f" ({stmt.origin})" if stmt.origin else ""
-    return f"{type(stmt).__name__}{origin}" + (f" with {bound}" if bound else "")
+    return f"{line}{origin}" + (f" with {bound}" if bound else "")
 
 
 # Arguments.
