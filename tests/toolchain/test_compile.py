@@ -386,7 +386,9 @@ def test_required_libraries_are_linked(library: str, soname: str, text: str) -> 
 @pytest.mark.llvm
 def test_disassembly() -> None:
     for output in ("so", "o"):
-        text = disassemble(compile_source(_source(_ADD), {}, output))
+        binary = compile_source(_source(_ADD), {}, output)
+        text = disassemble(binary)
+        assert text == disassemble(binary)
         assert "<add>:" in text
         assert "ret" in text
     assembly = compile_source(_source(_ADD), {}, "asm")
