@@ -255,6 +255,27 @@ def test_a_holder_that_never_ends_is_not_waited_for_for_ever(
         process.join()
 
 
+def test_a_lock_file_that_its_holder_deleted_meanwhile_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    attempts = []
+    lock = cache_module._try_lock
+
+    def lock_after_the_holder_left(descriptor: int) -> bool:
+        if not attempts:
+            path.unlink()
+        attempts.append(descriptor)
+        return lock(descriptor)
+
+    monkeypatch.setattr(cache_module, "_try_lock", lock_after_the_holder_left)
+    descriptor = cache_module._acquire(str(path), time.monotonic() + 60)
+    assert descriptor is not None
+    assert os.path.samestat(os.fstat(descriptor), path.stat())
+    assert len(attempts) == 2
+    os.close(descriptor)
+
+
 def _put_and_check(root: Path, number: int) -> None:
     cache = Cache(root, limit=20_000)
     for turn in range(150):
