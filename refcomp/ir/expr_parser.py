@@ -1,0 +1,395 @@
+"""Reads expressions of the loop IR's text: the part of `refcomp.ir.parser` below statements.
+
+Operators are read with a stack of operands and a stack of pending operators, so that only
+parentheses and arguments recurse; their depth is bounded. Each node is checked by
+`refcomp.ir.type_rules` as it is made, so that an error shows the place of the operator.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from refcomp.dtype import BOOL, I64, DType
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.expr import (
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Let,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
+from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
+from refcomp.ir.node import Node
+from refcomp.ir.syntax import (
+    BINARY_FUNCTIONS,
+    COMPARISON,
+    FLOAT_WORD,
+    NOT,
+    OPERATORS,
+    WORDS,
+    is_reserved,
+    word_to_dtype,
+)
+from refcomp.ir.tokens import Token, TokenStream
+from refcomp.ir.type_rules import type_fault
+
+MAX_NESTING = 100
+
+_N = TypeVar("_N", bound=Node)
+_NUMBER = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)(.*)")
+_FUNCTIONS = ("select", "if_then_else", "ramp", "broadcast", *BINARY_FUNCTIONS, *INTRINSICS)
+
+
+class ExprParser:
+    """Expressions from a stream of tokens, with the names that are in scope."""
+
+    def __init__(self, stream: TokenStream) -> None:
+        self.stream = stream
+        self.names: dict[str, Var | Buffer] = {}
+        self.declares_symbols = False
+        self._shadowed: list[tuple[str, Var | Buffer | None]] = []
+        self._depth = 0
+        self._functions: dict[str, Callable[[Token], Expr]] = {
+            "select": lambda name: self._choice(name, Select),
+            "if_then_else": lambda name: self._choice(name, IfThenElseExpr),
+            "ramp": self._ramp,
+            "broadcast": self._broadcast,
+        }
+
+    # Names and errors.
+
+    def check(self, token: Token, node: _N) -> _N:
+        """`node`, which `token` stands for, when its operands are right; else a UserError."""
+        fault = type_fault(node)
+        if fault is not None:
+            self.stream.fail(token, fault)
+        return node
+
+    def fresh_name(self, what: str) -> Token:
+        """A name that may be given to something; `what` is for people."""
+        token = self.stream.expect_name(what)
+        if is_reserved(token.text):
+            self.stream.fail(token, f"expected {what}, but {token} means something else")
+        return token
+
+    def bind(self, token: Token, value: Var | Buffer) -> None:
+        """Gives `value` the name `token` until `unbind_to` goes back behind this point."""
+        self._shadowed.append((token.text, self.names.get(token.text)))
+        self.names[token.text] = value
+
+    def bound_count(self) -> int:
+        """The point for `unbind_to`."""
+        return len(self._shadowed)
+
+    def unbind_to(self, count: int) -> None:
+        """Forgets the names bound since `bound_count` gave `count`."""
+        while len(self._shadowed) > count:
+            name, old = self._shadowed.pop()
+            if old is None:
+                del self.names[name]
+            else:
+                self.names[name] = old
+
+    def _unknown(self, token: Token, what: str, known: list[str]) -> NoReturn:
+        near = difflib.get_close_matches(token.text, known, 1)
+        remedy = (
+            f"did you mean {near[0]}?" if near else f"known here: {' '.join(known[:20]) or '-'}"
+        )
+        self.stream.fail(token, f"unknown {what} {token}", remedy)
+
+    @contextmanager
+    def _deeper(self, token: Token) -> Iterator[None]:
+        if self._depth == MAX_NESTING:
+            self.stream.fail(
+                token,
+                f"parentheses and arguments are nested deeper than {MAX_NESTING} levels",
+                "name a part of the expression: let x: f32 = ... { ... }",
+            )
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    # Operators.
+
+    def expression(self) -> Expr:
+        """The longest expression that begins here."""
+        operands: list[Expr] = []
+        pending: list[tuple[Token, int]] = []
+        while True:
+            while self.stream.is_next("not"):
+                pending.append((self.stream.take(), NOT))
+            operands.append(self._operand())
+            token = self.stream.peek()
+            if token.kind == "number" or token.text not in OPERATORS:
+                break
+            level = OPERATORS[token.text][1]
+            self._apply_pending(operands, pending, level + 1)
+            self._refuse_chain(token, level, pending)
+            self._apply_pending(operands, pending, level)
+            pending.append((self.stream.take(), level))
+        self._apply_pending(operands, pending, 0)
+        return operands.pop()
+
+    def _refuse_chain(self, token: Token, level: int, pending: list[tuple[Token, int]]) -> None:
+        if level == COMPARISON and pending and pending[-1][1] == COMPARISON:
+            self.stream.fail(token, "comparisons do not chain", "write `a < b and b < c`")
+
+    def _apply_pending(
+        self, operands: list[Expr], pending: list[tuple[Token, int]], level: int
+    ) -> None:
+        """Applies the operators that bind at least as tightly as `level`."""
+        while pending and pending[-1][1] >= level:
+            token, _ = pending.pop()
+            b = operands.pop()
+            if token.text == "not":
+                operands.append(self.check(token, Not(b)))
+            else:
+                operands.append(self._binary(token, operands.pop(), b))
+
+    def _binary(self, token: Token, a: Expr, b: Expr) -> Expr:
+        if token.text == "/" and not a.dtype.is_float:
+            self.stream.fail(
+                token, f"`/` divides floats, not {a.dtype}", "use // or truncdiv(a, b)"
+            )
+        if token.text == "%" and a.dtype.is_float:
+            self.stream.fail(token, f"`%` takes integers, not {a.dtype}", "use truncmod(a, b)")
+        self._check_dtypes(token, a, b)
+        node: Expr = OPERATORS[token.text][0](a, b)
+        return self.check(token, node)
+
+    def _check_dtypes(self, token: Token, a: Expr, b: Expr) -> None:
+        if a.dtype != b.dtype:
+            self.stream.fail(
+                token,
+                f"the operands of {token} have dtypes {a.dtype} and {b.dtype}",
+                f"convert one, as in {a.dtype}(x); a constant has its dtype behind it, as in 2u8",
+            )
+
+    # Operands.
+
+    def _operand(self) -> Expr:
+        token = self.stream.take()
+        if token.kind == "number":
+            return self._number(token, token, 1)
+        if token.text == "-" and token.kind == "symbol":
+            return self._negative(token)
+        if token.text == "(":
+            with self._deeper(token):
+                return self._parentheses()
+        if token.kind == "name":
+            return self._word(token)
+        return self._no_expression(token)
+
+    def _no_expression(self, token: Token) -> NoReturn:
+        self.stream.fail(token, f"expected an expression, found {token}")
+
+    def _negative(self, sign: Token) -> Expr:
+        token = self.stream.take()
+        if token.kind == "number":
+            return self._number(sign, token, -1)
+        if match := FLOAT_WORD.fullmatch(token.text):
+            return _float_word(match, -1)
+        self.stream.fail(sign, "only a constant can have a sign", "write 0 - x, or x * -1.0f32")
+
+    def _number(self, place: Token, token: Token, sign: int) -> Expr:
+        match = _NUMBER.fullmatch(token.text)
+        digits, suffix = (match[1], match[2]) if match else ("", token.text)
+        dtype = word_to_dtype(suffix) if suffix else I64
+        is_whole = digits.isdigit()
+        if dtype is None or dtype.lanes != 1 or dtype.is_bool or not digits:
+            self.stream.fail(token, f"{token} is no number", "write 7, 7u8, 1.5f32")
+        if dtype.is_float:
+            return self._float(place, sign * float(digits), dtype)
+        if not is_whole:
+            self.stream.fail(token, f"{token} needs the dtype of a float", f"write {digits}f32")
+        return self._int(place, sign * int(digits[:40]), dtype)
+
+    def _int(self, place: Token, value: int, dtype: DType) -> Expr:
+        if not dtype.min_value <= value <= dtype.max_value:
+            limits = f"values lie in {dtype.min_value} .. {dtype.max_value}"
+            self.stream.fail(place, f"the constant does not fit {dtype}", limits)
+        return IntImm(value, dtype)
+
+    def _float(self, place: Token, value: float, dtype: DType) -> Expr:
+        constant = FloatImm(value, dtype)
+        if math.isinf(constant.value):
+            self.stream.fail(place, f"the constant does not fit {dtype}", f"write {dtype}.inf")
+        return constant
+
+    def _parentheses(self) -> Expr:
+        if not self.stream.is_next("let"):
+            inner = self.expression()
+            self.stream.expect(")", "after the expression")
+            return inner
+        let = self.stream.take()
+        name, var = self.declared_var("the name of a variable")
+        self.stream.expect("=", "before the value of the variable")
+        value = self.expression()
+        self.stream.expect("in", "after the value of the variable")
+        mark = self.bound_count()
+        self.bind(name, var)
+        body = self.expression()
+        self.unbind_to(mark)
+        self.stream.expect(")", "after the expression")
+        return self.check(let, Let(var, value, body))
+
+    def declared_var(self, what: str) -> tuple[Token, Var]:
+        """`name: dtype`, as a fresh variable that is not bound yet."""
+        name = self.fresh_name(what)
+        self.stream.expect(":", f"and a dtype after {what}")
+        return name, self.check(name, Var(name.text, self.dtype()))
+
+    def dtype(self) -> DType:
+        """A dtype's name."""
+        token = self.stream.expect_name("a dtype")
+        dtype = word_to_dtype(token.text)
+        if dtype is None:
+            self.stream.fail(
+                token, f"unknown dtype {token}", "one of f32 i64 u8 bool bf16 f32x8 ..."
+            )
+        return dtype
+
+    def _word(self, token: Token) -> Expr:
+        if match := FLOAT_WORD.fullmatch(token.text):
+            return _float_word(match, 1)
+        if token.text in ("true", "false"):
+            return IntImm(token.text == "true", BOOL)
+        if token.text in WORDS:
+            self._no_expression(token)
+        if self.stream.is_next("("):
+            with self._deeper(token):
+                return self._called(token)
+        if self.stream.is_next("[", "@"):
+            return self._read(token)
+        return self._var(token)
+
+    def _var(self, token: Token) -> Expr:
+        value = self.names.get(token.text)
+        if value is None and self.declares_symbols and not is_reserved(token.text):
+            value = Var(token.text, I64)
+            self.bind(token, value)
+        if value is None:
+            self._unknown(token, "variable", list(self.names))
+        if isinstance(value, Buffer):
+            self.stream.fail(token, f"{token} is a buffer", f"read an element: {token.text}[i]")
+        return value
+
+    def named(self, token: Token) -> Var | Buffer:
+        """The variable or buffer that `token` names."""
+        value = self.names.get(token.text)
+        if value is None:
+            self._unknown(token, "name", list(self.names))
+        return value
+
+    # Memory.
+
+    def buffer(self, token: Token) -> Buffer:
+        """The buffer that `token` names."""
+        value = self.names.get(token.text)
+        if value is None:
+            known = [name for name, held in self.names.items() if isinstance(held, Buffer)]
+            self._unknown(token, "buffer", known)
+        if isinstance(value, Var):
+            self.stream.fail(token, f"{token} is a variable, not a buffer")
+        return value
+
+    def _read(self, token: Token) -> Expr:
+        buffer = self.buffer(token)
+        with self._deeper(token):
+            if not self.stream.take_if("@"):
+                return self.check(token, BufferLoad(buffer, self.indices("[", "]")))
+            self.stream.expect("[", "after `@`")
+            index = self.expression()
+            predicate = self.expression() if self.stream.take_if("if") else None
+            self.stream.expect("]", "after the index")
+            return self.check(token, Load(buffer, index, predicate))
+
+    def indices(self, begin: str, end: str) -> tuple[Expr, ...]:
+        """Expressions between brackets, with commas."""
+        self.stream.expect(begin, "before the list")
+        found: list[Expr] = []
+        while not self.stream.take_if(end):
+            if found:
+                self.stream.expect(",", f"or `{end}` in the list")
+            found.append(self.expression())
+        return tuple(found)
+
+    # Calls.
+
+    def _called(self, name: Token) -> Expr:
+        dtype = word_to_dtype(name.text)
+        if name.text in self._functions:
+            return self._functions[name.text](name)
+        if dtype is None and name.text not in _FUNCTIONS:
+            self._unknown(name, "function", list(_FUNCTIONS))
+        args = self.indices("(", ")")
+        if dtype is not None:
+            self._check_count(name, args, 1)
+            return self.check(name, Cast(dtype, args[0]))
+        if name.text in BINARY_FUNCTIONS:
+            return self._binary_function(name, args)
+        return self._intrinsic(name, args)
+
+    def _check_count(self, name: Token, args: tuple[Expr, ...], count: int) -> None:
+        if len(args) != count:
+            self.stream.fail(name, f"{name} takes {count} operands, {len(args)} given")
+
+    def _binary_function(self, name: Token, args: tuple[Expr, ...]) -> Expr:
+        self._check_count(name, args, 2)
+        a, b = args
+        self._check_dtypes(name, a, b)
+        if name.text == "truncdiv" and a.dtype.is_float:
+            self.stream.fail(name, f"truncdiv takes integers, not {a.dtype}", "use a / b")
+        node: Expr = BINARY_FUNCTIONS[name.text](a, b)
+        return self.check(name, node)
+
+    def _intrinsic(self, name: Token, args: tuple[Expr, ...]) -> Expr:
+        operand = args[0].dtype if args else BOOL
+        try:
+            dtype = find_intrinsic(name.text, operand, len(args)).result_dtype(operand)
+        except UserError as error:
+            self.stream.fail(name, error.what, error.remedy)
+        return self.check(name, Call(name.text, args, dtype))
+
+    def _choice(self, name: Token, cls: type[Select] | type[IfThenElseExpr]) -> Expr:
+        args = self.indices("(", ")")
+        self._check_count(name, args, 3)
+        return self.check(name, cls(*args))
+
+    def _ramp(self, name: Token) -> Expr:
+        self.stream.expect("(", "after ramp")
+        base = self.expression()
+        self.stream.expect(",", "before the stride")
+        stride = self.expression()
+        return self.check(name, Ramp(base, stride, self._lanes()))
+
+    def _broadcast(self, name: Token) -> Expr:
+        self.stream.expect("(", "after broadcast")
+        value = self.expression()
+        return self.check(name, Broadcast(value, self._lanes()))
+
+    def _lanes(self) -> int:
+        self.stream.expect(",", "before the number of lanes")
+        token = self.stream.take()
+        if not token.text.isdigit() or len(token.text) > 9:
+            self.stream.fail(token, f"expected the number of lanes, a constant, found {token}")
+        self.stream.expect(")", "after the number of lanes")
+        return int(token.text)
+
+
+def _float_word(match: re.Match[str], sign: int) -> Expr:
+    dtype: Any = word_to_dtype(match[1])
+    return FloatImm(math.copysign(float(match[2]), sign), dtype)

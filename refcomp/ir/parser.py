@@ -1,0 +1,347 @@
+"""Reads the text form of the loop IR back into functions (the inverse of `refcomp.ir.printer`).
+
+Needs text as the printer writes it; names, indentation, comments (`# ...`) and line breaks are
+free, but that the `if` of a store's predicate stands on the line where the value ends.
+Ensures that the operands of each node have the right dtypes (`refcomp.ir.type_rules`) and that
+each name is bound where it is used. Refuses everything else with a `UserError` that tells
+file, line and column. Levels are not checked here, but by `refcomp.ir.verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from refcomp.dtype import I64
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.expr_parser import ExprParser
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.stmt import (
+    LOOP_KINDS,
+    SERIAL,
+    Allocate,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    ParallelRegion,
+    Stmt,
+    Store,
+)
+from refcomp.ir.syntax import word_to_dtype
+from refcomp.ir.tokens import Token, TokenStream
+
+MAX_BLOCKS = 1000
+
+
+def parse_func(text: str, filename: str = "<stdin>") -> PrimFunc:
+    """The one function in `text`; UserError when it is malformed or not the only one."""
+    parser = _Parser(text, filename)
+    func = parser.func()
+    parser.expect_end()
+    return func
+
+
+def parse_funcs(text: str, filename: str = "<stdin>") -> list[PrimFunc]:
+    """The functions in `text` in order; there may be none."""
+    parser = _Parser(text, filename)
+    funcs = []
+    while not parser.is_at_end():
+        funcs.append(parser.func())
+    return funcs
+
+
+def parse_expr(
+    text: str, names: Mapping[str, Var | Buffer], filename: str = "<expression>"
+) -> Expr:
+    """The expression in `text`, in which `names` stand for these variables and buffers."""
+    parser = _Parser(text, filename)
+    parser.exprs.names.update(names)
+    expr = parser.exprs.expression()
+    parser.expect_end()
+    return expr
+
+
+@dataclass
+class _Open:
+    """A statement whose body is being read; `build` makes it from the body.
+
+    For `if`, the condition is that of the branch being read, and `branches` are those before it.
+    """
+
+    build: Callable[[Stmt], Stmt]
+    names: int
+    is_block: bool = False
+    condition: Expr | None = None
+    branches: list[tuple[Expr, Stmt]] = field(default_factory=list)
+    stmts: list[Stmt] = field(default_factory=list)
+
+    def body(self) -> Stmt:
+        if len(self.stmts) == 1 and not self.is_block:
+            return self.stmts[0]
+        return Block(tuple(self.stmts))
+
+    def close(self) -> Stmt:
+        stmt = self.build(self.body())
+        for condition, then_case in reversed(self.branches):
+            stmt = IfThenElse(condition, then_case, stmt)
+        return stmt
+
+
+class _Parser:
+    """Functions and statements; statements are nested by a stack of those still open."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.stream = TokenStream(text, filename)
+        self.exprs = ExprParser(self.stream)
+        self._openers: dict[str, Callable[[Token], _Open]] = {
+            "for": self._for,
+            "if": self._if,
+            "let": self._let,
+            "alloc": self._alloc,
+            "region": self._region,
+            "block": self._block,
+        }
+
+    def is_at_end(self) -> bool:
+        return self.stream.peek().kind == "end"
+
+    def expect_end(self) -> None:
+        if not self.is_at_end():
+            token = self.stream.peek()
+            self.stream.fail(token, f"expected the end of the text, found {token}")
+
+    # Functions.
+
+    def func(self) -> PrimFunc:
+        mark = self.exprs.bound_count()
+        begin = self.stream.expect("func", "where a function begins")
+        name = self.stream.expect_name("the name of a function")
+        self.stream.expect("(", "before the parameters")
+        self._declare_scalars()
+        self.exprs.declares_symbols = True
+        params, outputs = self._params()
+        self.exprs.declares_symbols = False
+        self.exprs.check(begin, PrimFunc(name.text, params, Block(()), outputs))
+        body = self._braces(_Open(lambda body: body, mark))
+        return PrimFunc(name.text, params, body, outputs)
+
+    def _declare_scalars(self) -> None:
+        """Binds the scalar parameters, which the shapes of buffers before them may name."""
+        ahead = depth = 0
+        while depth >= 0 and self.stream.peek(ahead).kind != "end":
+            name, colon, dtype, after = (self.stream.peek(ahead + k) for k in range(4))
+            depth += (name.text in ("(", "[")) - (name.text in (")", "]"))
+            if depth == 0 and colon.text == ":" and after.text in (",", ")"):
+                self._declare_scalar(name, dtype)
+            ahead += 1
+
+    def _declare_scalar(self, name: Token, dtype: Token) -> None:
+        found = word_to_dtype(dtype.text)
+        if found is not None and name.text not in self.exprs.names:
+            self.exprs.bind(name, Var(name.text, found))
+
+    def _params(self) -> tuple[tuple[Var | Buffer, ...], tuple[str, ...]]:
+        params: dict[str, Var | Buffer] = {}
+        outputs: list[str] = []
+        while not self.stream.take_if(")"):
+            if params:
+                self.stream.expect(",", "or `)` after a parameter")
+            name = self.exprs.fresh_name("the name of a parameter")
+            self.stream.expect(":", "and a dtype after the name of a parameter")
+            if name.text in params:
+                self.stream.fail(name, f"two parameters are named {name}")
+            params[name.text] = self._param(name)
+            if isinstance(params[name.text], Buffer) and self.stream.take_if("out"):
+                outputs.append(name.text)
+        return tuple(params.values()), tuple(outputs)
+
+    def _param(self, name: Token) -> Var | Buffer:
+        if self.stream.peek(1).text == "[":
+            if name.text in self.exprs.names:
+                self.stream.fail(name, f"{name} is a variable already, used in a shape")
+            buffer = self._buffer(name)
+            self.exprs.bind(name, buffer)
+            return buffer
+        dtype = self.exprs.dtype()
+        var, after = self.exprs.names.get(name.text), self.stream.peek()
+        if not isinstance(var, Var) or after.text not in (",", ")"):
+            self.stream.fail(after, f"expected `,`, `)` or `[` after `{dtype}`, found {after}")
+        return var
+
+    def _buffer(self, name: Token) -> Buffer:
+        """`dtype[shape] scope align N`, the last two optional."""
+        dtype = self.exprs.dtype()
+        shape = self.exprs.indices("[", "]")
+        scope = "global"
+        if self.stream.peek().kind == "name" and not self.stream.is_next("align", "out"):
+            scope = self.stream.take().text
+        alignment = self._alignment() if self.stream.take_if("align") else 0
+        return self.exprs.check(name, Buffer(name.text, dtype, shape, scope, alignment))
+
+    def _alignment(self) -> int:
+        token = self.stream.take()
+        if not token.text.isdigit() or len(token.text) > 9:
+            self.stream.fail(token, f"expected an alignment in bytes, found {token}")
+        return int(token.text)
+
+    # Statements.
+
+    def _braces(self, root: _Open) -> Stmt:
+        """`{ ... }`, and what `root` makes of it."""
+        self.stream.expect("{", "before the body")
+        opened = [root]
+        while True:
+            if self.stream.take_if("}"):
+                done = opened.pop()
+                self.exprs.unbind_to(done.names)
+                if done.condition is not None and self.stream.take_if("else"):
+                    opened.append(self._else(done, done.condition))
+                elif opened:
+                    opened[-1].stmts.append(done.close())
+                else:
+                    return done.close()
+            else:
+                self._statement(opened)
+
+    def _statement(self, opened: list[_Open]) -> None:
+        token = self.stream.peek()
+        opener = self._openers.get(token.text)
+        if opener is None:
+            opened[-1].stmts.append(self._store())
+            return
+        if len(opened) > MAX_BLOCKS:
+            self.stream.fail(token, f"statements are nested deeper than {MAX_BLOCKS} levels")
+        opened.append(opener(self.stream.take()))
+        self.stream.expect("{", f"before the body of {token}")
+
+    def _open(self, token: Token, build: Callable[[Stmt], Stmt], names: int) -> _Open:
+        self.exprs.check(token, build(Block(())))
+        return _Open(build, names)
+
+    def _for(self, token: Token) -> _Open:
+        name = self.exprs.fresh_name("the name of a loop variable")
+        dtype = self.exprs.dtype() if self.stream.take_if(":") else I64
+        var = self.exprs.check(name, Var(name.text, dtype))
+        self.stream.expect("in", "after the loop variable")
+        self.stream.expect("range", "after `in`")
+        minimum, extent = self._range(var)
+        kind = self._loop_kind()
+        mark = self.exprs.bound_count()
+        self.exprs.bind(name, var)
+        return self._open(token, lambda body: For(var, minimum, extent, kind, body), mark)
+
+    def _range(self, var: Var) -> tuple[Expr, Expr]:
+        """`(extent)` or `(minimum, extent=extent)`."""
+        self.stream.expect("(", "after `range`")
+        minimum: Expr = IntImm(0, var.dtype)
+        extent = self.exprs.expression()
+        if self.stream.take_if(","):
+            minimum = extent
+            self.stream.expect("extent", "after the minimum: range(minimum, extent=...)")
+            self.stream.expect("=", "after `extent`")
+            extent = self.exprs.expression()
+        self.stream.expect(")", "after the range")
+        return minimum, extent
+
+    def _loop_kind(self) -> str:
+        token = self.stream.peek()
+        if token.kind != "name":
+            return SERIAL
+        if token.text not in LOOP_KINDS:
+            self.stream.fail(token, f"expected `{{` or one of {', '.join(LOOP_KINDS)}")
+        return self.stream.take().text
+
+    def _condition(self) -> Expr:
+        self.stream.expect("(", "before the condition")
+        condition = self.exprs.expression()
+        self.stream.expect(")", "after the condition")
+        return condition
+
+    def _if(self, token: Token) -> _Open:
+        condition = self._condition()
+        mark = self.exprs.bound_count()
+        opened = self._open(token, lambda body: IfThenElse(condition, body), mark)
+        opened.condition = condition
+        return opened
+
+    def _else(self, done: _Open, condition: Expr) -> _Open:
+        """What follows `else`: another condition, or the last branch."""
+        if self.stream.is_next("if"):
+            opened = self._if(self.stream.take())
+        else:
+            opened = _Open(lambda body: body, done.names)
+        opened.branches = done.branches
+        opened.branches.append((condition, done.body()))
+        self.stream.expect("{", "after `else`")
+        return opened
+
+    def _let(self, token: Token) -> _Open:
+        name, var = self.exprs.declared_var("the name of a variable")
+        self.stream.expect("=", "before the value of the variable")
+        value = self.exprs.expression()
+        mark = self.exprs.bound_count()
+        self.exprs.bind(name, var)
+        return self._open(token, lambda body: LetStmt(var, value, body), mark)
+
+    def _alloc(self, token: Token) -> _Open:
+        name = self.exprs.fresh_name("the name of a buffer")
+        self.stream.expect(":", "and a dtype after the name of a buffer")
+        buffer = self._buffer(name)
+        mark = self.exprs.bound_count()
+        self.exprs.bind(name, buffer)
+        return self._open(token, lambda body: Allocate(buffer, body), mark)
+
+    def _region(self, token: Token) -> _Open:
+        name = self.stream.expect_name("the name of a region").text
+        captures = self._captures()
+        self.stream.expect("task", "after the captured names")
+        task = self.exprs.fresh_name("the name of the task")
+        self.stream.expect("of", "after the name of the task")
+        count = self.exprs.fresh_name("the name of the number of tasks")
+        mark = self.exprs.bound_count()
+        first, second = Var(task.text, I64), Var(count.text, I64)
+        self.exprs.bind(task, first)
+        self.exprs.bind(count, second)
+        return self._open(
+            token, lambda body: ParallelRegion(name, captures, first, second, body), mark
+        )
+
+    def _captures(self) -> tuple[Var | Buffer, ...]:
+        self.stream.expect("(", "before the captured names")
+        captures: list[Var | Buffer] = []
+        while not self.stream.take_if(")"):
+            if captures:
+                self.stream.expect(",", "or `)` in the list of captured names")
+            token = self.stream.expect_name("a variable or a buffer")
+            captures.append(self.exprs.named(token))
+        return tuple(captures)
+
+    def _block(self, _token: Token) -> _Open:
+        return _Open(lambda body: body, self.exprs.bound_count(), is_block=True)
+
+    def _store(self) -> Stmt:
+        token = self.stream.expect_name("a statement or `}`")
+        if not self.stream.is_next("[", "@"):
+            self.stream.fail(token, f"expected a statement or `}}`, found {token}")
+        buffer = self.exprs.buffer(token)
+        if not self.stream.take_if("@"):
+            indices = self.exprs.indices("[", "]")
+            self.stream.expect("=", "after what is written to")
+            return self.exprs.check(token, BufferStore(buffer, indices, self.exprs.expression()))
+        self.stream.expect("[", "after `@`")
+        index = self.exprs.expression()
+        self.stream.expect("]", "after the index")
+        self.stream.expect("=", "after what is written to")
+        value = self.exprs.expression()
+        return self.exprs.check(token, Store(buffer, index, value, self._predicate()))
+
+    def _predicate(self) -> Expr | None:
+        # On a line of its own, `if` begins the next statement.
+        is_predicate = self.stream.is_next("if") and self.stream.is_on_same_line()
+        if not is_predicate:
+            return None
+        self.stream.take()
+        return self.exprs.expression()
