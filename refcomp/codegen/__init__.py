@@ -1,0 +1,1 @@
+"""Loop IR to text in an output language: decides what to say; templates/ spells it."""

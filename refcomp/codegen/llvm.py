@@ -1,0 +1,117 @@
+"""Prints functions of the loop IR, at the host level, as one file of LLVM IR.
+
+Needs that the passes of a host target ran: serial loops only, outlined parallel regions, no
+bfloat16, intrinsics that LLVM or libm has. Ensures text that LLVM 15 to 19 read, whose functions
+have the ABI of host code: `i32 name(pointers and scalars, i64 for each symbol, i32 num_threads)`,
+0 when all went well and 1 when memory could not be had. Refuses two functions of one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refcomp.artifacts import Source
+from refcomp.codegen.accumulator import BODY, join_chunks
+from refcomp.codegen.llvm_expressions import EXPRESSIONS
+from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule
+from refcomp.codegen.llvm_maths import CALLS
+from refcomp.codegen.llvm_memory import READS
+from refcomp.codegen.llvm_statements import print_stmt
+from refcomp.codegen.signature import symbol_of
+from refcomp.codegen.spelling import load_spelling
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_func_with_lines
+
+_TABLE = EXPRESSIONS | READS | CALLS
+
+
+def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int) -> Source:
+    """One module with `funcs`, for the target `triple` with the data layout `layout`.
+
+    `vector_bits` is the width of the widest vector register; no vector of maths is wider.
+    """
+    module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
+    for func in funcs:
+        _reserve(module, func)
+    for func in funcs:
+        _print_function(module, func)
+    say, declarations = module.say, module.declarations.text
+    gap = say.gap() if declarations else ""
+    text, line_map = join_chunks(
+        [
+            (say.header(layout, triple), ""),
+            *module.functions,
+            (declarations + gap, ""),
+            (say.attributes(), ""),
+        ]
+    )
+    return Source(text, "llvm", line_map, frozenset(module.requires))
+
+
+def _reserve(module: LlvmModule, func: PrimFunc) -> None:
+    symbol = symbol_of(func.name)
+    if module.take_symbol(symbol) != symbol:
+        raise UserError(
+            f"two functions named {func.name!r} cannot stand in one module",
+            remedy="give each function that is built together a name of its own",
+        )
+
+
+def _statement_lines(func: PrimFunc) -> dict[int, str]:
+    """For each statement, by its id: its own line in the loop IR's text, and its origin."""
+    text, begins = print_func_with_lines(func)
+    lines = text.splitlines()
+    return {
+        id(stmt): f"{lines[line - 1].strip()}  # {stmt.origin}"
+        if stmt.origin
+        else lines[line - 1].strip()
+        for line, stmt in begins.items()
+    }
+
+
+def _print_function(module: LlvmModule, func: PrimFunc) -> None:
+    module.sources = _statement_lines(func)
+    out = LlvmFunction(module, _TABLE)
+    params: list[str] = []
+
+    def print_body() -> None:
+        params.extend(_print_param(out, param) for param in func.params)
+        params.extend(_print_symbol(out, symbol) for symbol in func.symbols)
+        print_stmt(out, func.body)
+
+    body = out.capture(print_body)
+    macro = out.say.function_with_status if out.fails else out.say.function
+    out.source = f"func {func.name}"
+    out.emit_around(macro(symbol_of(func.name), params, BODY, BODY), out.entry_block(), body)
+    module.functions.extend(out.chunks)
+
+
+def _print_param(out: LlvmFunction, param: Var | Buffer) -> str:
+    name = out.name(param)
+    if isinstance(param, Buffer):
+        buffer_param: str = out.say.buffer_param(name)
+        return buffer_param
+    dtype = str(param.dtype)
+    unpack = {"bool": out.say.bool_from_param, "f16": out.say.half_from_param}.get(dtype)
+    type_ = out.module.type_of(param.dtype)
+    if unpack is not None:
+        type_, passed = out.module.tables["type_as_argument"][dtype], f"{name}.passed"
+        out.emit(unpack(name, passed))
+        name = passed
+    text: str = out.say.value_param(type_, name)
+    return text
+
+
+def _print_symbol(out: LlvmFunction, symbol: Var) -> str:
+    name, passed_type = out.name(symbol), out.module.type_of(I64)
+    if symbol.dtype.bits < I64.bits:
+        passed, narrow = f"{name}.passed", out.module.tables["cast"]["int_narrow"]
+        type_ = out.module.type_of(symbol.dtype)
+        out.emit(out.say.convert(name, narrow, passed_type, passed, type_))
+        name = passed
+    text: str = out.say.value_param(passed_type, name)
+    return text

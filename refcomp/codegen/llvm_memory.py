@@ -1,0 +1,226 @@
+"""Prints reads and writes of memory: each shape of index, masked or not, by its own macro.
+
+An index of stride 1 is one access of a whole vector, one of another constant stride goes lane by
+lane, any other is a gather or scatter. bool is a byte in memory and one bit as a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp.codegen.llvm_expressions import convert_between, is_nonzero
+from refcomp.codegen.llvm_function import LlvmFunction, constant_of
+from refcomp.dtype import BOOL, I64, DType
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.expr import Expr
+from refcomp.ir.stmt import Store
+
+_BYTE = DType("uint", 8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where lanes lie: `stored` is the dtype in memory; the rest are operands and types."""
+
+    stored: DType
+    element: str
+    type: str
+    pointer: str
+    index_type: str
+    index: str
+    alignment: int
+
+
+def print_store(out: LlvmFunction, store: Store) -> None:
+    """Prints a Store; value and index are evaluated before anything is written."""
+    value = out.value(store.value)
+    if store.buffer.dtype.is_bool:
+        dtype = store.value.dtype
+        value = _widen(out, value, dtype, _BYTE.with_lanes(dtype.lanes))
+    _STORES[_case(store.index, store.predicate)](out, store, value)
+
+
+def _load(out: LlvmFunction, load: Load) -> str:
+    result = _LOADS[_case(load.index, load.predicate)](out, load)
+    if load.buffer.dtype.is_bool:
+        return is_nonzero(out, result, _BYTE.with_lanes(load.dtype.lanes))
+    return result
+
+
+def _case(index: Expr, predicate: Expr | None) -> str:
+    """Which macro: the index's shape, and whether it is masked."""
+    masked = "" if predicate is None else " masked"
+    if index.dtype.lanes == 1:
+        return "scalar" + masked
+    if isinstance(index, ir.Ramp):
+        stride = constant_of(index.stride)
+        if stride == 1:
+            return "contiguous" + masked
+        if stride is not None and predicate is None:
+            return "strided"
+    return "anywhere" + masked
+
+
+def _place(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> _Place:
+    stored = (_BYTE if buffer.dtype.is_bool else buffer.dtype).with_lanes(lanes)
+    dtype, operand = index.dtype, out.value(index)
+    if dtype.kind == "uint" and dtype.bits < I64.bits:
+        # An index is read as signed.
+        wide = I64.with_lanes(dtype.lanes)
+        dtype, operand = wide, _widen(out, operand, dtype, wide)
+    return _Place(
+        stored,
+        out.module.type_of(stored.element),
+        out.module.type_of(stored),
+        out.name_of(buffer),
+        out.module.type_of(dtype),
+        operand,
+        stored.bytes,
+    )
+
+
+def _widen(out: LlvmFunction, operand: str, source: DType, target: DType) -> str:
+    opcode = out.module.tables["cast"]["uint_widen"]
+    return convert_between(out, opcode, operand, source, target)
+
+
+def _first_index(index: Expr) -> Expr:
+    return index.base if isinstance(index, ir.Ramp) else index
+
+
+def _parts(place: _Place) -> tuple[str, ...]:
+    return (place.pointer, place.index_type, place.index, str(place.alignment))
+
+
+def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> tuple[str, str]:
+    dtype = BOOL.with_lanes(lanes)
+    operand = out.module.constant(1, dtype) if predicate is None else out.value(predicate)
+    return out.module.type_of(dtype), operand
+
+
+# Reads.
+
+
+def _load_together(out: LlvmFunction, load: Load) -> str:
+    place = _place(out, load.buffer, _first_index(load.index), load.dtype.lanes)
+    result = out.fresh()
+    out.emit(out.say.load(result, place.element, place.type, *_parts(place)))
+    return result
+
+
+def _load_guarded(out: LlvmFunction, load: Load) -> str:
+    assert load.predicate is not None
+    predicate, place = out.value(load.predicate), _place(out, load.buffer, load.index, 1)
+    result, zero = out.fresh(), out.module.constant(0, place.stored)
+    macro, number = out.say.load_guarded, out.number()
+    out.emit(macro(result, number, place.element, *_parts(place), predicate, zero))
+    return result
+
+
+def _load_masked(out: LlvmFunction, load: Load) -> str:
+    lanes = load.dtype.lanes
+    mask_type, mask = _mask(out, load.predicate, lanes)
+    place, result = _place(out, load.buffer, _first_index(load.index), lanes), out.fresh()
+    suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
+    declare = out.say.declare_load_masked
+    out.module.declarations.add(("load", suffix), lambda: declare(place.type, suffix, mask_type))
+    macro = out.say.load_masked
+    out.emit(
+        macro(result, place.element, place.type, suffix, *_parts(place), mask_type, mask, zero)
+    )
+    return result
+
+
+def _load_strided(out: LlvmFunction, load: Load) -> str:
+    assert isinstance(load.index, ir.Ramp)
+    lanes, stride = load.dtype.lanes, constant_of(load.index.stride)
+    place, result = _place(out, load.buffer, load.index.base, lanes), out.fresh()
+    names = [out.say.unset(), *(f"{result}.to{k}" for k in range(lanes - 1)), result]
+    steps = [(k, k * int(stride or 0), names[k], names[k + 1]) for k in range(lanes)]
+    out.emit(out.say.load_strided(result, place.element, place.type, *_parts(place), steps))
+    return result
+
+
+def _gather(out: LlvmFunction, load: Load) -> str:
+    lanes = load.dtype.lanes
+    mask_type, mask = _mask(out, load.predicate, lanes)
+    place, result = _place(out, load.buffer, load.index, lanes), out.fresh()
+    suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
+    declare = out.say.declare_gather
+    out.module.declarations.add(
+        ("gather", suffix), lambda: declare(place.type, suffix, lanes, mask_type)
+    )
+    parts = (place.element, place.type, suffix, lanes, *_parts(place))
+    out.emit(out.say.gather(result, *parts, mask_type, mask, zero))
+    return result
+
+
+# Writes.
+
+
+def _store_together(out: LlvmFunction, store: Store, value: str) -> None:
+    place = _place(out, store.buffer, _first_index(store.index), store.index.dtype.lanes)
+    out.emit(out.say.store(out.fresh(), place.element, place.type, *_parts(place), value))
+
+
+def _store_guarded(out: LlvmFunction, store: Store, value: str) -> None:
+    assert store.predicate is not None
+    predicate, place = out.value(store.predicate), _place(out, store.buffer, store.index, 1)
+    macro, number = out.say.store_guarded, out.number()
+    out.emit(macro(out.fresh(), number, place.element, *_parts(place), predicate, value))
+
+
+def _store_masked(out: LlvmFunction, store: Store, value: str) -> None:
+    lanes = store.index.dtype.lanes
+    mask_type, mask = _mask(out, store.predicate, lanes)
+    place = _place(out, store.buffer, _first_index(store.index), lanes)
+    suffix, declare = out.module.suffix_of(place.stored), out.say.declare_store_masked
+    out.module.declarations.add(("store", suffix), lambda: declare(place.type, suffix, mask_type))
+    parts = (place.element, place.type, suffix, *_parts(place))
+    out.emit(out.say.store_masked(out.fresh(), *parts, mask_type, mask, value))
+
+
+def _store_strided(out: LlvmFunction, store: Store, value: str) -> None:
+    assert isinstance(store.index, ir.Ramp)
+    lanes, stride = store.index.lanes, constant_of(store.index.stride)
+    place = _place(out, store.buffer, store.index.base, lanes)
+    steps = [(k, k * int(stride or 0)) for k in range(lanes)]
+    parts = (place.element, place.type, *_parts(place))
+    out.emit(out.say.store_strided(out.fresh(), *parts, steps, value))
+
+
+def _scatter(out: LlvmFunction, store: Store, value: str) -> None:
+    lanes = store.index.dtype.lanes
+    mask_type, mask = _mask(out, store.predicate, lanes)
+    place = _place(out, store.buffer, store.index, lanes)
+    suffix, declare = out.module.suffix_of(place.stored), out.say.declare_scatter
+    out.module.declarations.add(
+        ("scatter", suffix), lambda: declare(place.type, suffix, lanes, mask_type)
+    )
+    parts = (place.element, place.type, suffix, lanes, *_parts(place))
+    out.emit(out.say.scatter(out.fresh(), *parts, mask_type, mask, value))
+
+
+_LOADS: dict[str, Callable[[LlvmFunction, Load], str]] = {
+    "scalar": _load_together,
+    "scalar masked": _load_guarded,
+    "contiguous": _load_together,
+    "contiguous masked": _load_masked,
+    "strided": _load_strided,
+    "anywhere": _gather,
+    "anywhere masked": _gather,
+}
+_STORES: dict[str, Callable[[LlvmFunction, Store, str], None]] = {
+    "scalar": _store_together,
+    "scalar masked": _store_guarded,
+    "contiguous": _store_together,
+    "contiguous masked": _store_masked,
+    "strided": _store_strided,
+    "anywhere": _scatter,
+    "anywhere masked": _scatter,
+}
+
+READS: dict[type[Any], Callable[[LlvmFunction, Any], str]] = {Load: _load}

@@ -1,0 +1,98 @@
+"""How a function is called from outside: its Signature, read off its parameters.
+
+Needs a function of the nested level, whose buffers still have the shapes and the types that the
+user gave them. Refuses, with Unsupported, a dimension that no caller could compute.
+"""
+
+from __future__ import annotations
+
+from refcomp.artifacts import Dim, ScalarParam, Signature, TensorParam
+from refcomp.errors import Unsupported
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.names import mangle
+
+_DIM_OPERATORS: dict[type[Expr], str] = {
+    ir.Add: "add",
+    ir.Sub: "sub",
+    ir.Mul: "mul",
+    ir.FloorDiv: "floordiv",
+    ir.FloorMod: "floormod",
+    ir.Min: "min",
+    ir.Max: "max",
+}
+
+# A kernel of such a name would be taken for the C function, by the optimizer and by the loader.
+_C_NAMES = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2
+expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma log log10 log1p log2
+logb lrint lround modf nearbyint nextafter pow powi remainder rint round roundeven scalbn sin
+sincos sinh sinpi cospi sqrt tan tanh tgamma trunc abs labs llabs div ffs
+malloc calloc realloc free aligned_alloc memalign posix_memalign valloc alloca
+memcpy memmove memset memcmp memchr memccpy mempcpy memrchr bcmp bcopy bzero
+strlen strcpy strcat strcmp strchr strncpy strncat strncmp strdup strstr atoi atol strtol
+printf puts putchar fprintf fputs fputc fwrite sprintf snprintf scanf fopen fclose
+read write open close exit abort atexit qsort getenv rename remove access stat
+GOMP_parallel omp_get_thread_num omp_get_num_threads _init _fini
+"""
+_RESERVED = frozenset(_C_NAMES.split())
+
+
+def symbol_of(name: str) -> str:
+    """The name of the function `name` in machine code: harmless, and none of the C library's."""
+    symbol = mangle(name)
+    is_taken = symbol in _RESERVED or (symbol[:-1] in _RESERVED and symbol[-1] in "fl")
+    return f"{symbol}_" if is_taken else symbol
+
+
+def signature_of(func: PrimFunc) -> Signature:
+    """The arguments of `func` in order; its name is the symbol in machine code.
+
+    Parameters and symbols that share a name are told apart by a number. Raises Unsupported.
+    """
+    names = _unique_names(func)
+    params = tuple(
+        _tensor_param(func, param, names)
+        if isinstance(param, Buffer)
+        else ScalarParam(names[param], param.dtype)
+        for param in func.params
+    )
+    return Signature(symbol_of(func.name), params, tuple(names[var] for var in func.symbols))
+
+
+def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:
+    names: dict[Buffer | Var, str] = {}
+    taken: set[str] = set()
+    for item in (*func.params, *func.symbols):
+        name, number = item.name, 1
+        while name in taken:
+            number += 1
+            name = f"{item.name}_{number}"
+        taken.add(name)
+        names[item] = name
+    return names
+
+
+def _tensor_param(func: PrimFunc, buffer: Buffer, names: dict[Buffer | Var, str]) -> TensorParam:
+    shape = tuple(_dim(dim, buffer, names) for dim in buffer.shape)
+    return TensorParam(names[buffer], buffer.dtype, shape, buffer.name in func.outputs)
+
+
+def _dim(expr: Expr, buffer: Buffer, names: dict[Buffer | Var, str]) -> Dim:
+    match expr:
+        case ir.IntImm(value=value):
+            return value
+        case Var():
+            return names[expr]
+        case ir.Cast(dtype=dtype, value=value) if dtype.is_int and value.dtype.is_int:
+            return _dim(value, buffer, names)
+        case ir.Binary(a=a, b=b) if type(expr) in _DIM_OPERATORS:
+            operator = _DIM_OPERATORS[type(expr)]
+            return (operator, _dim(a, buffer, names), _dim(b, buffer, names))
+    raise Unsupported(
+        f"a dimension of {buffer.name} is a {type(expr).__name__}, which a caller cannot compute",
+        why="dimensions are sums, products, floor quotients, least and greatest values of symbols",
+        remedy="compute the value outside and pass it as a scalar argument",
+    )
