@@ -1,0 +1,63 @@
+"""Turns accesses by dimension into accesses by element offset.
+
+Before::
+
+    func copy(A: f32[n, 8], B: f32[n, 8] out) {
+      for i in range(n) {
+        B[i, 3] = A[i, 4]
+      }
+    }
+
+After::
+
+    func copy(A: f32[n, 8], B: f32[n, 8] out) {
+      for i in range(n) {
+        B@[i * 8 + 3] = A@[i * 8 + 4]
+      }
+    }
+
+Requires: nothing before it. Ensures: only Load and Store are left; buffers keep their shapes, which
+say how large they are. Level: nested to flat. It refuses nothing. Offsets are i64 and row-major,
+((i0 * n1) + i1) * n2 + i2, with no simplification but of constants; a rank-0 buffer has offset 0.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from refcomp.dtype import I64
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.promotion import cast
+from refcomp.ir.rewrite import map_children, memoised
+from refcomp.ir.stmt import BufferStore, Store
+
+
+def flatten_storage(func: PrimFunc) -> PrimFunc:
+    """`func` with each BufferLoad and BufferStore replaced by a Load or Store."""
+    return func.with_body(memoised(_flatten)(func.body))
+
+
+def _flatten(recurse: Callable[[Any], Any], node: Any) -> Any:
+    node = map_children(node, recurse)
+    if isinstance(node, BufferLoad):
+        return Load(node.buffer, _offset(node.buffer, node.indices))
+    if isinstance(node, BufferStore):
+        offset = _offset(node.buffer, node.indices)
+        return Store(node.buffer, offset, node.value, None, node.origin)
+    return node
+
+
+def _offset(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    if not indices:
+        return IntImm(0, I64)
+    offset = cast(I64, indices[0])
+    for extent, index in zip(buffer.shape[1:], indices[1:], strict=True):
+        offset = _multiply(offset, cast(I64, extent)) + cast(I64, index)
+    return offset
+
+
+def _multiply(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return IntImm(a.value * b.value, I64)
+    return a * b
