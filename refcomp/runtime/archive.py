@@ -6,7 +6,6 @@ ones, foreign or repeated members, and sizes beyond the limits, before anything 
 
 import os
 import re
-import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -33,9 +32,14 @@ _DAMAGE = (
 )
 
 
+def _temporary_beside(path: str) -> str:
+    """A name that no other process picks, in the same folder so that it can be renamed."""
+    return f"{path}.{os.urandom(6).hex()}.tmp"
+
+
 def write_archive(path: str, members: Mapping[str, bytes]) -> None:
     """Write `members` to `path`, which appears complete or not at all. UserError on failure."""
-    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
+    temporary = _temporary_beside(path)
     try:
         with zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED) as archive:
             for name, data in members.items():
@@ -53,7 +57,7 @@ def write_archive(path: str, members: Mapping[str, bytes]) -> None:
 
 def write_file(path: str, data: bytes) -> None:
     """Write `data` to `path`, which appears complete or not at all. UserError on failure."""
-    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
+    temporary = _temporary_beside(path)
     try:
         with open(temporary, "xb") as file:
             file.write(data)

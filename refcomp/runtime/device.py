@@ -24,7 +24,7 @@ _ALIGNMENT = 64
 class Memory:
     """A piece of a device's memory, given back when `owner` is no longer referenced.
 
-    `host` is the same bytes as a writable uint8 array where the host can reach them, else None.
+    `host` is the same bytes as a uint8 array where the host can reach them, else None.
     """
 
     address: int
@@ -65,9 +65,10 @@ class HostDriver:
 
     def allocate(self, index: int, size: int) -> Memory:
         raw = np.empty(size + _ALIGNMENT, np.uint8)
-        start = -address_of(raw) % _ALIGNMENT
+        address = address_of(raw)
+        start = -address % _ALIGNMENT
         memory = raw[start : start + size]
-        return Memory(address_of(raw) + start, memory, memory)
+        return Memory(address + start, memory, memory)
 
     def upload(self, index: int, source: HostArray, target: Memory) -> None:
         _host_bytes(target)[:] = source.reshape(-1).view(np.uint8)

@@ -79,11 +79,9 @@ def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
     manifest = _read_manifest(path, members[_MANIFEST])
     _check_versions(path, manifest)
     _check_machine(path, manifest)
+    _check_members(path, manifest.get("members"), members)
     try:
-        _check_members(path, manifest["members"], members)
         return _contents_from(manifest, members)
-    except UserError:
-        raise
     except _MALFORMED as error:
         raise _malformed(path, error) from error
 
@@ -121,10 +119,11 @@ def _check_machine(path: str, manifest: dict[str, Any]) -> None:
             f"{path} holds code for {manifest.get('machine')}, this machine is {machine.machine()}",
             remedy=remedy,
         )
-    features = manifest.get("cpu_features")
-    if not _are_texts(features):
-        raise _malformed(path, TypeError("cpu_features is no list of texts"))
-    if lacking := sorted(set(features or ()) - machine.cpu_features()):
+    try:
+        features = _texts(manifest.get("cpu_features"))
+    except TypeError as error:
+        raise _malformed(path, error) from error
+    if lacking := sorted(set(features) - machine.cpu_features()):
         raise UserError(
             f"{path} was compiled for a processor with {', '.join(lacking)}, which this one lacks",
             why=f"this machine has {machine.cpu_name()}; the target was {manifest.get('target')}",
@@ -134,6 +133,8 @@ def _check_machine(path: str, manifest: dict[str, Any]) -> None:
 
 def _check_members(path: str, declared: Any, members: Mapping[str, bytes]) -> None:
     found = {name: _fingerprint(data) for name, data in members.items() if name != _MANIFEST}
+    if not isinstance(declared, dict):
+        raise damaged(path, "its manifest lists no members")
     if set(found) != set(declared):
         names = sorted(set(found) ^ set(declared))
         raise damaged(path, f"members and manifest disagree about {', '.join(names)}")
@@ -146,28 +147,27 @@ def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Mo
     functions = [
         (signature_from_json(item["signature"]), item["symbol"]) for item in manifest["functions"]
     ]
-    languages, libraries = manifest["languages"], manifest["libraries"]
-    texts = [manifest["entry"], manifest["target"], manifest["binary_format"]]
-    if not _are_texts([*texts, *languages, *libraries, *(symbol for _, symbol in functions)]):
-        raise TypeError("a text is expected")
+    languages, libraries = _texts(manifest["languages"]), _texts(manifest["libraries"])
+    _texts([symbol for _, symbol in functions])
+    entry, target, form = _texts([manifest[k] for k in ("entry", "target", "binary_format")])
     return ModuleContents(
         signatures=tuple(signature for signature, _ in functions),
-        entry=manifest["entry"],
-        target=manifest["target"],
-        binary=Binary(members["binary"], manifest["binary_format"]),
+        entry=entry,
+        target=target,
+        binary=Binary(members["binary"], form),
         symbols={signature.name: symbol for signature, symbol in functions},
-        sources={name: _text(members[f"sources/{name}"]) for name in languages},
-        cpu_features=tuple(manifest["cpu_features"]),
+        sources={
+            name: members[f"sources/{name}"].decode("utf-8", "surrogatepass") for name in languages
+        },
+        cpu_features=tuple(_texts(manifest["cpu_features"])),
         libraries=tuple(libraries),
     )
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"a list of texts is expected, not {values!r}")
+    return values
 
 
 def _malformed(path: str, error: BaseException) -> UserError:

@@ -3,7 +3,7 @@
 `array` copies, as the classic API does; `from_numpy` and `from_dlpack` share memory, and so do
 `NDArray.numpy` and `NDArray.__dlpack__`. Memory lives as long as anything that shares it.
 Ensures: elements are of a scalar refcomp dtype, in native byte order, aligned to their size.
-Refuses what would need a silent copy or a silent loss: each refusal says the call that copies.
+Refuses to share what would need a copy, and says which call copies.
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,8 @@ LAYOUT = CONTIGUOUS | ALIGNED | WRITABLE
 # What a call must know of an array: dtype, shape, device as text, bits of LAYOUT.
 Form = tuple[np.dtype[Any], tuple[int, ...], str, int]
 
+# DLPack's name of the host: kDLCPU, number 0.
+_DLPACK_HOST = (1, 0)
 _WHOLE = (slice(None), Ellipsis, ())
 
 
@@ -204,9 +206,11 @@ def _as_host_array(source: Any, dtype: Any = None) -> HostArray:
         source = source.__array__()
     _refuse_mask(source)
     try:
-        array = np.asarray(source)
-        element = _scalar_dtype(array.dtype if dtype is None else dtype)
-        return np.asarray(array, dtype=to_numpy(element), order="C")
+        own = _scalar_dtype(np.asarray(source).dtype)
+        element = own if dtype is None else _scalar_dtype(dtype)
+        # From the source and not from its array: numpy refuses a Python number that does not fit,
+        # but wraps an array's around.
+        return np.asarray(source, dtype=to_numpy(element), order="C")
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise UserError(
             f"a {type(source).__name__} cannot be read as an array",
@@ -298,8 +302,8 @@ def layout_problem(source: HostArray, element: np.dtype[Any]) -> str:
 def from_dlpack(source: Any) -> NDArray:
     """An array on the host that shares the memory of any producer of DLPack.
 
-    UserError when `source` offers no DLPack, lies elsewhere, or `from_numpy` refuses its layout;
-    Unsupported when numpy cannot read its dtype (bfloat16 among them).
+    UserError when `source` offers no DLPack or `from_numpy` refuses its layout; Unsupported when it
+    lies on another device or numpy cannot read its dtype (bfloat16 among them).
     """
     if isinstance(source, NDArray):
         return NDArray(source._memory, source.shape, source._dtype, source.device)
@@ -307,12 +311,18 @@ def from_dlpack(source: Any) -> NDArray:
         raise UserError(
             f"a {type(source).__name__} does not offer DLPack", remedy="use refcomp.array"
         )
+    if (place := tuple(source.__dlpack_device__())) != _DLPACK_HOST:
+        raise Unsupported(
+            f"this {type(source).__name__} lies on DLPack's device {place}",
+            why=f"only memory of the host {_DLPACK_HOST} is shared",
+            remedy="copy it to the host first",
+        )
     try:
         shared = np.from_dlpack(source)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise Unsupported(
             f"this {type(source).__name__} cannot be shared by DLPack",
             why=str(error),
-            remedy="it must lie on the host and have a dtype of numpy's; refcomp.array copies",
+            remedy="its dtype must be one of numpy's own; refcomp.array copies",
         ) from error
     return from_numpy(shared)

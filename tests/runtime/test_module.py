@@ -1,0 +1,201 @@
+"""Modules: their functions, their sources, and the ways to a file."""
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refcomp.artifacts import Binary, Signature, Source, TensorParam
+from refcomp.dtype import F32
+from refcomp.errors import Unsupported, UserError
+from refcomp.runtime import machine
+from refcomp.runtime.device import cpu
+from refcomp.runtime.module import Module
+from tests.runtime.conftest import ADD, SIGNATURES, SYMBOLS
+
+llvm = pytest.mark.llvm
+
+
+def _fill(value: float) -> Any:
+    def run(args: list[Any]) -> None:
+        args[0][...] = value
+
+    return run
+
+
+def _signature(name: str) -> Signature:
+    return Signature(name, (TensorParam("A", F32, ("n",), is_output=True),), ("n",))
+
+
+def _module(**options: Any) -> Module:
+    settings: dict[str, Any] = {"target": "interp", "sources": {"loop_ir": "func one"}} | options
+    return Module.from_callables(
+        {"one": _fill(1), "two": _fill(2)}, [_signature("one"), _signature("two")], **settings
+    )
+
+
+# ---- functions -------------------------------------------------------------------------------
+
+
+def test_functions_by_name_and_the_entry() -> None:
+    module, out = _module(), np.zeros(3, np.float32)
+    module["two"](out)
+    assert out.tolist() == [2, 2, 2]
+    module(out)
+    assert out.tolist() == [1, 1, 1]
+    assert module.entry is module["one"]
+    assert module.entry_name == "one"
+    assert _module(entry="two").entry_name == "two"
+
+
+def test_what_a_module_tells() -> None:
+    module = _module()
+    assert module.signatures == {name: _signature(name) for name in ("one", "two")}
+    with pytest.raises(TypeError):
+        module.signatures["three"] = _signature("three")  # type: ignore[index]
+    assert module.imported_modules == ()
+    assert module.target == "interp"
+    assert repr(module) == "<refcomp module for interp: one, two>"
+
+
+def test_unknown_functions() -> None:
+    with pytest.raises(UserError, match=r"the module has no function 'three'\n.*one, two"):
+        _module()["three"]
+    with pytest.raises(UserError, match=r"entry function 'three' is not in the module\n.*one, two"):
+        _module(entry="three")
+
+
+def test_a_module_needs_functions_of_different_names() -> None:
+    with pytest.raises(UserError, match="a module without functions"):
+        Module.from_callables({}, [], target="interp", sources={})
+    with pytest.raises(UserError, match="two functions of a module are called one"):
+        Module.from_callables(
+            {"one": _fill(1)}, [_signature("one")] * 2, target="interp", sources={}
+        )
+
+
+def test_signatures_are_checked_when_the_module_is_made() -> None:
+    bad = Signature("one", (TensorParam("A", F32, (("add", "n", 1),)),), ("n",))
+    with pytest.raises(UserError, match="the symbol n cannot be read off"):
+        Module.from_callables({"one": _fill(1)}, [bad], target="interp", sources={})
+
+
+@llvm
+def test_a_module_of_machine_code(module: Module) -> None:
+    out = np.zeros(2, np.float32)
+    module(np.ones(2, np.float32), np.ones(2, np.float32), out)
+    assert out.tolist() == [2, 2]
+    assert module.signatures["add"] == ADD
+    assert list(module.signatures) == [signature.name for signature in SIGNATURES]
+    assert module["threads"].name == "threads"
+
+
+@llvm
+def test_functions_that_are_not_in_the_binary(binary: Binary) -> None:
+    with pytest.raises(UserError, match="the shared object has no function 'threads'"):
+        Module.from_binary(binary, SIGNATURES, target="llvm", sources={})
+
+
+# ---- sources ---------------------------------------------------------------------------------
+
+
+@llvm
+def test_sources(module: Module, source: Source) -> None:
+    assert module.get_source() == module.get_source("llvm") == source.text
+    assert module.get_source("loop_ir") == "func add"
+    assert module.get_source("asm") == "assembly"
+    assert module.get_source() == source.text
+    with pytest.raises(UserError, match=r"no source of format 'ptx'\n.*has: loop_ir, llvm, asm"):
+        module.get_source("ptx")
+
+
+def test_the_default_source_is_the_nearest_to_the_target() -> None:
+    assert _module().get_source() == "func one"
+    assert _module(sources={"loop_ir": "a", "cuda": "b"}).get_source() == "b"
+    with pytest.raises(UserError, match=r"no source of format 'loop_ir'\n.*it has: none"):
+        _module(sources={}).get_source()
+    with pytest.raises(UserError, match=r"no source of format 'asm'\n.*it has: loop_ir"):
+        _module().get_source("asm")
+
+
+@llvm
+def test_assembly_is_made_once_and_only_when_asked_for(binary: Binary) -> None:
+    made: list[int] = []
+
+    def disassemble() -> str:
+        made.append(1)
+        return "text"
+
+    module = Module.from_binary(binary, [ADD], target="llvm", sources={}, disassemble=disassemble)
+    assert made == []
+    assert module.get_source("asm") == module.get_source("asm") == "text"
+    assert made == [1]
+
+
+# ---- files -----------------------------------------------------------------------------------
+
+
+@llvm
+def test_export_of_a_bare_shared_object(module: Module, binary: Binary, tmp_path: Path) -> None:
+    module.export_library(tmp_path / "library.so")
+    assert (tmp_path / "library.so").read_bytes() == binary.data
+    library = ctypes.CDLL(str(tmp_path / "library.so"))
+    assert library.broken(1) == 7
+
+
+@llvm
+def test_export_of_anything_else_is_a_module_file(module: Module, tmp_path: Path) -> None:
+    module.export_library(str(tmp_path / "library.tar"))
+    module.save(tmp_path / "saved")
+    assert (tmp_path / "library.tar").read_bytes() == (tmp_path / "saved").read_bytes()
+
+
+def test_a_module_without_machine_code_cannot_be_saved(tmp_path: Path) -> None:
+    for save, name in ((_module().save, "m"), (_module().export_library, "m.so")):
+        with pytest.raises(Unsupported) as caught:
+            save(tmp_path / name)
+        assert str(caught.value) == (
+            "a module for the target interp cannot be saved\n"
+            "  why: it has no machine code\n"
+            "  what to do: build it for the target 'llvm'"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@llvm
+@pytest.mark.parametrize(
+    ("target", "is_native"),
+    [("llvm", True), ("llvm -mcpu=native", True), ("llvm -mcpu=x86-64-v3", False)],
+)
+def test_native_code_needs_this_processor(binary: Binary, target: str, is_native: bool) -> None:
+    module = Module.from_binary(binary, SIGNATURES, target=target, sources={}, symbols=SYMBOLS)
+    expected = machine.cpu_features() if is_native else set()
+    assert set(module._machine_code().cpu_features) == expected
+    assert "libgomp.so.1" in module._machine_code().libraries
+
+
+# ---- timing ----------------------------------------------------------------------------------
+
+
+@llvm
+def test_time_evaluator(module: Module) -> None:
+    arrays = [np.ones(4, np.float32) for _ in range(3)]
+    result = module.time_evaluator("add", cpu(0), number=2, repeat=5)(*arrays)
+    assert len(result.results) == 5
+    assert all(seconds >= 0 for seconds in result.results)
+    assert result.min <= result.median <= result.max
+    assert arrays[2].tolist() == [2, 2, 2, 2]
+
+
+def test_time_evaluator_counts_calls() -> None:
+    calls: list[int] = []
+    module = Module.from_callables(
+        {"one": lambda args: calls.append(1)}, [_signature("one")], target="interp", sources={}
+    )
+    evaluator = module.time_evaluator(module.entry_name, cpu(0))
+    evaluator(np.zeros(1, np.float32))
+    assert len(calls) == 1 + 10 * 3
+    with pytest.raises(UserError, match="the module has no function 'nothing'"):
+        module.time_evaluator("nothing", cpu(0))
