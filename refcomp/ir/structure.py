@@ -13,6 +13,7 @@ each scope, so that shared trees are not larger than what they are made of.
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -32,44 +33,40 @@ def structural_hash(root: Node) -> int:
 
 
 class _Scopes:
-    """The number of each bound variable and buffer, and the trail of a memo.
+    """A mark for each bound variable and buffer, which stands for it in place of its name.
 
-    An entry of the memo holds as long as no name in it gets another meaning. So entries end with
-    the scope they were made in, and `enter` says when the names it binds had a meaning before.
+    What is known of a subtree holds as long as no name in it gets another meaning. So it is
+    forgotten with the scope it was found in, and `enter` says when names had a meaning before.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[Node, int] = {}
+        self._marks: dict[Node, int] = {}
         self._free: set[Node] = set()
-        self._count = 0
         self._undo: list[list[tuple[Node, int | None]]] = []
 
-    def enter(self, nodes: Iterable[Node]) -> bool:
-        """Numbers `nodes`; true when one of them had a meaning before, bound or free."""
+    def enter(self, nodes: Iterable[Node], marks: Iterable[int]) -> bool:
+        """Marks `nodes`; true when one of them had a meaning before, bound or free."""
         undo: list[tuple[Node, int | None]] = []
-        for node in nodes:
-            undo.append((node, self._numbers.get(node)))
-            self._numbers[node] = self._count
-            self._count += 1
+        for node, mark in zip(nodes, marks, strict=True):
+            undo.append((node, self._marks.get(node)))
+            self._marks[node] = mark
         self._undo.append(undo)
         return any(old is not None or node in self._free for node, old in undo)
 
     def leave(self) -> None:
         """Forgets the names of the innermost scope."""
-        undo = self._undo.pop()
-        self._count -= len(undo)
-        for node, old in reversed(undo):
+        for node, old in reversed(self._undo.pop()):
             if old is None:
-                del self._numbers[node]
+                del self._marks[node]
             else:
-                self._numbers[node] = old
+                self._marks[node] = old
 
-    def number(self, node: Node) -> int | None:
-        """The number of a bound name, None for a free one."""
-        number = self._numbers.get(node)
-        if number is None:
+    def mark(self, node: Node) -> int | None:
+        """The mark of a bound name, None for a free one."""
+        mark = self._marks.get(node)
+        if mark is None:
             self._free.add(node)
-        return number
+        return mark
 
 
 class _Comparison:
@@ -77,6 +74,7 @@ class _Comparison:
 
     def __init__(self) -> None:
         self._left, self._right = _Scopes(), _Scopes()
+        self._serial = itertools.count()
         self._done: set[tuple[int, int]] = set()
         self._trail: list[list[tuple[int, int]]] = [[]]
         self._steps: list[tuple[Callable[[Any, Any], bool], Any, Any]] = []
@@ -95,8 +93,8 @@ class _Comparison:
         if type(a) is not type(b):
             return False
         if a.by_identity:
-            numbers = self._left.number(a), self._right.number(b)
-            return numbers[0] == numbers[1] and (numbers[0] is not None or a is b)
+            marks = self._left.mark(a), self._right.mark(b)
+            return marks[0] == marks[1] and (marks[0] is not None or a is b)
         key = id(a), id(b)
         if key in self._done:
             return True
@@ -129,7 +127,8 @@ class _Comparison:
         xs, ys = bound_by(a), bound_by(b)
         if [type(x) for x in xs] != [type(y) for y in ys]:
             return False
-        stale = (self._left.enter(xs), self._right.enter(ys))
+        marks = list(itertools.islice(self._serial, len(xs)))
+        stale = (self._left.enter(xs, marks), self._right.enter(ys, marks))
         if any(stale):
             self._done.clear()
         self._trail.append([])
@@ -145,7 +144,11 @@ class _Comparison:
 
 
 class _Hashing:
-    """A walk in postorder: results lie on `_values` until their parent takes them."""
+    """A walk in postorder: results lie on `_results` until their parent takes them.
+
+    The mark of a bound name depends on what binds it and not on how deep that lies, so that a
+    shared subtree has one hash wherever it stands.
+    """
 
     def __init__(self) -> None:
         self._scopes = _Scopes()
@@ -167,8 +170,8 @@ class _Hashing:
         elif not isinstance(value, Node):
             self._results.append(_hash_value(value))
         elif value.by_identity:
-            number = self._scopes.number(value)
-            self._results.append(hash((type(value), id(value) if number is None else number)))
+            mark = self._scopes.mark(value)
+            self._results.append(hash((type(value), id(value) if mark is None else mark)))
         elif id(value) in self._known:
             self._results.append(self._known[id(value)])
         else:
@@ -182,7 +185,7 @@ class _Hashing:
         self._steps.append((self._take_node, (node, len(values) + len(scoped))))
         if bound:
             self._push(self._leave, None, scoped)
-            self._steps.append((self._enter, bound))
+            self._steps.append((self._enter, (node, len(values))))
         self._steps.extend((self._visit, value) for value in reversed(values))
 
     def _push(self, after: Callable[[Any], None], argument: Any, values: tuple[Any, ...]) -> None:
@@ -204,8 +207,12 @@ class _Hashing:
         self._trail[-1].append(id(node))
         self._results.append(result)
 
-    def _enter(self, bound: tuple[Node, ...]) -> None:
-        if self._scopes.enter(bound):
+    def _enter(self, argument: tuple[Node, int]) -> None:
+        node, count = argument
+        bound = bound_by(node)
+        outside = tuple(self._results[len(self._results) - count :])
+        marks = [hash((type(node), outside, place)) for place in range(len(bound))]
+        if self._scopes.enter(bound, marks):
             self._known.clear()
         self._trail.append([])
 
