@@ -1,0 +1,226 @@
+"""Replaces bfloat16 values by f32 values and integer operations, and its memory by u16.
+
+Before::
+
+    func f(A: bf16[n], B: bf16[n] out) {
+      B@[0] = abs(A@[0])
+    }
+
+After::
+
+    func f(A: u16[n], B: u16[n] out) {
+      B@[0] = u16(float_to_bits(abs(bits_to_float(u32(A@[0]) << 16u32))) >> 16u32)
+    }
+
+A bf16 value becomes the f32 value it equals. Every operation is done in f32 and then rounded to
+bf16 by integer operations, which gives what one rounding gives; conversions from wider types round
+to odd before that, and so in effect once.
+
+Requires: intrinsics of bf16 lowered (`lower_intrinsics`), as only exact ones and f32 ones are done
+here. Ensures: no bf16 is left, in values, buffers, parameters or captures; a scalar parameter comes
+as its bits. Level: flat to host. It refuses nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from refcomp.dtype import F32, F64, DType
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.expr import Call, Cast, Expr, Let, Select, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
+from refcomp.ir.promotion import const
+from refcomp.ir.rewrite import map_children, memoised, with_fields
+from refcomp.ir.stmt import Allocate, LetStmt, ParallelRegion, Stmt, Store
+
+_U16, _U32, _U64 = DType("uint", 16), DType("uint", 32), DType("uint", 64)
+
+# Nodes whose result is one of their operands, or exact in bf16 when they are.
+_EXACT_NODES = (ir.Mod, ir.Min, ir.Max, Select, ir.IfThenElseExpr, Let, ir.Broadcast)
+_EXACT_CALLS = ("abs", "copysign", "floor", "ceil", "trunc", "round")
+
+
+def lower_bfloat16(func: PrimFunc) -> PrimFunc:
+    """`func` without bfloat16."""
+    names = _Names()
+    params = tuple(names.param(param) for param in func.params)
+    body = names.lower(func.body)
+    for param, passed in zip(func.params, params, strict=True):
+        if isinstance(param, Var) and passed is not param:
+            body = LetStmt(names.var(param), _from_bits(passed), body)
+    if body is func.body and all(a is b for a, b in zip(params, func.params, strict=True)):
+        return func
+    return PrimFunc(func.name, params, body, func.outputs)
+
+
+def _is_bfloat(dtype: DType) -> bool:
+    return dtype.kind == "bfloat"
+
+
+class _Names:
+    """What stands for each bf16 variable and buffer, and the rewrite that puts it there."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, Any] = {}
+        self.lower: Callable[[Any], Any] = memoised(self._visit)
+
+    def param(self, param: Var | Buffer) -> Any:
+        """A scalar comes as its bits, unlike a variable."""
+        if isinstance(param, Buffer):
+            return self.buffer(param)
+        return Var(param.name, _U16) if _is_bfloat(param.dtype) else param
+
+    def var(self, var: Var) -> Var:
+        if not _is_bfloat(var.dtype):
+            return var
+        wide = F32.with_lanes(var.dtype.lanes)
+        result: Var = self._known.setdefault(var, Var(var.name, wide))
+        return result
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        if not _is_bfloat(buffer.dtype):
+            return buffer
+        result: Buffer = self._known.setdefault(buffer, with_fields(buffer, dtype=_U16))
+        return result
+
+    def _visit(self, recurse: Callable[[Any], Any], node: Any) -> Any:
+        if isinstance(node, Stmt):
+            return self._stmt(map_children(node, recurse), node)
+        if isinstance(node, Var):
+            return self.var(node)
+        if isinstance(node, Cast):
+            return _cast(recurse(node.value), node.value.dtype, node.dtype)
+        if isinstance(node, ir.FloatImm) and _is_bfloat(node.dtype):
+            return ir.FloatImm(node.value, F32)
+        if isinstance(node, Load) and _is_bfloat(node.dtype):
+            return _from_bits(
+                with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+            )
+        return self._operation(map_children(node, recurse), node)
+
+    def _operation(self, lowered: Any, node: Any) -> Expr:
+        """An expression whose children are lowered; `node` is what it was."""
+        if isinstance(lowered, Let):
+            lowered = with_fields(lowered, var=self.var(lowered.var))
+        if not _is_bfloat(node.dtype):
+            return cast(Expr, lowered)
+        if isinstance(lowered, Call):
+            lowered = with_fields(lowered, dtype=F32.with_lanes(node.dtype.lanes))
+        exact = isinstance(node, _EXACT_NODES) or (
+            isinstance(node, Call) and node.name in _EXACT_CALLS
+        )
+        return lowered if exact else _round(lowered)
+
+    def _stmt(self, lowered: Any, node: Any) -> Any:
+        """A statement whose children are lowered; `node` is what it was."""
+        if isinstance(node, LetStmt) and _is_bfloat(node.var.dtype):
+            return with_fields(lowered, var=self.var(node.var))
+        if isinstance(node, Store) and _is_bfloat(node.buffer.dtype):
+            bits = _to_bits(lowered.value)
+            return with_fields(lowered, buffer=self.buffer(node.buffer), value=bits)
+        if isinstance(node, Allocate) and _is_bfloat(node.buffer.dtype):
+            return with_fields(lowered, buffer=self.buffer(node.buffer))
+        if isinstance(node, ParallelRegion):
+            return self._region(lowered, node)
+        return lowered
+
+    def _region(self, lowered: ParallelRegion, node: ParallelRegion) -> Stmt:
+        captures = tuple(
+            self.buffer(item) if isinstance(item, Buffer) else self.var(item)
+            for item in node.captures
+        )
+        if all(a is b for a, b in zip(captures, node.captures, strict=True)):
+            return lowered
+        return with_fields(lowered, captures=captures)
+
+
+# Bits and values. `x` is an f32 expression, scalar or vector.
+
+
+def _like(dtype: DType, expr: Expr) -> DType:
+    return dtype.with_lanes(expr.dtype.lanes)
+
+
+def _number(value: int, expr: Expr) -> Expr:
+    return const(value, expr.dtype)
+
+
+def _bits_of(x: Expr) -> Expr:
+    return Call("float_to_bits", (x,), _like(_U32, x))
+
+
+def _float_of(bits: Expr) -> Expr:
+    return Call("bits_to_float", (bits,), _like(F32, bits))
+
+
+def _from_bits(bits: Expr) -> Expr:
+    wide = Cast(_like(_U32, bits), bits)
+    return _float_of(ir.ShiftLeft(wide, _number(16, wide)))
+
+
+def _to_bits(x: Expr) -> Expr:
+    match x:
+        case Call("bits_to_float", (ir.ShiftLeft(Cast(value=stored)),), _) if (
+            stored.dtype.bits == 16
+        ):
+            return stored  # copied from memory to memory
+    bits = _bits_of(x)
+    return Cast(_like(_U16, x), ir.ShiftRight(bits, _number(16, bits)))
+
+
+def _round(x: Expr) -> Expr:
+    """The nearest bf16 number, ties to even; NaN stays NaN."""
+    value, bits = Var("x", x.dtype), Var("bits", _like(_U32, x))
+    last = ir.BitAnd(ir.ShiftRight(bits, _number(16, bits)), _number(1, bits))
+    carried: Expr = ir.Add(
+        bits, ir.Add(_number(0x7FFF, bits), last)
+    )  # a tie carries if last is odd
+    carried = ir.BitAnd(carried, _number(0xFFFF0000, bits))
+    rounded = Select(ir.NE(value, value), const(float("nan"), x.dtype), _float_of(carried))
+    return Let(value, x, Let(bits, _bits_of(value), rounded))
+
+
+def _cast(value: Expr, source: DType, target: DType) -> Expr:
+    """`value`, which was of dtype `source` before it was lowered, as dtype `target`."""
+    if not _is_bfloat(target):
+        return value if value.dtype == target else Cast(target, value)
+    wide = F32.with_lanes(target.lanes)
+    if _is_bfloat(source):
+        return value
+    if source.is_bool or (source.is_int and source.bits == 8):
+        return Cast(wide, value)  # eight digits are exact
+    if source.bits == 64 and source.is_int:
+        return _round(_odd_f32(_odd_f64(value)))
+    if source.bits == 64 or (source.is_int and source.bits == 32):
+        return _round(_odd_f32(Cast(_like(F64, value), value)))
+    return _round(value if value.dtype == wide else Cast(wide, value))
+
+
+def _odd_f32(x: Expr) -> Expr:
+    """An f64 value as f32, rounded to odd: of its two neighbours the one with the odd last bit."""
+    value, near = Var("x", x.dtype), Var("near", _like(F32, x))
+    bits, back = _bits_of(near), Cast(x.dtype, near)
+    is_beyond = ir.GT(_magnitude(back), _magnitude(value))
+    toward_zero = ir.Sub(bits, Cast(bits.dtype, is_beyond))
+    odd = _float_of(ir.BitOr(toward_zero, _number(1, bits)))
+    chosen = Select(ir.EQ(back, value), near, odd)
+    return Let(value, x, Let(near, Cast(near.dtype, value), chosen))
+
+
+def _odd_f64(x: Expr) -> Expr:
+    """A 64-bit integer as f64; one that f64 would round has its last twelve bits merged first."""
+    value = Var("x", x.dtype)
+    dropped = ir.BitAnd(value, _number(0xFFF, x))
+    merged = ir.BitOr(
+        ir.Sub(value, dropped),
+        ir.ShiftLeft(Cast(x.dtype, ir.NE(dropped, _number(0, x))), _number(12, x)),
+    )
+    is_exact: Expr = ir.LE(value, _number(1 << 53, x))
+    if x.dtype.kind == "int":
+        is_exact = ir.And(is_exact, ir.GE(value, _number(-(1 << 53), x)))
+    return Let(value, x, Cast(_like(F64, x), Select(is_exact, value, merged)))
+
+
+def _magnitude(x: Expr) -> Expr:
+    return Call("abs", (x,), x.dtype)

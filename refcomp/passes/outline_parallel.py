@@ -1,0 +1,132 @@
+"""Turns parallel loops into parallel regions, whose tasks share the iterations out evenly.
+
+Before::
+
+    func scale(A: f32[n], B: f32[n] out) {
+      for i in range(n) parallel {
+        B@[i] = A@[i] * 2.0f32
+      }
+    }
+
+After::
+
+    func scale(A: f32[n], B: f32[n] out) {
+      region scale.parallel0 (n, B, A) task task of tasks {
+        let begin: i64 = n * task // tasks {
+          let end: i64 = n * (task + 1) // tasks {
+            for i in range(begin, extent=end - begin) {
+              B@[i] = A@[i] * 2.0f32
+            }
+          }
+        }
+      }
+    }
+
+Requires: nothing before it. Ensures: no parallel loop is left, and no region lies in another: a
+parallel loop inside one becomes serial. A loop's minimum and extent are evaluated once, outside.
+Captures are in order of first use. Level: flat, kept. It refuses nothing.
+"""
+
+from typing import Any
+
+from refcomp.dtype import I64
+from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.expr import Expr, FloorDiv, IntImm, Let, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node, bound_by
+from refcomp.ir.promotion import cast
+from refcomp.ir.rewrite import children, map_children, with_fields
+from refcomp.ir.stmt import (
+    PARALLEL,
+    SERIAL,
+    Allocate,
+    For,
+    LetStmt,
+    ParallelRegion,
+    Stmt,
+    Store,
+)
+
+
+def outline_parallel(func: PrimFunc) -> PrimFunc:
+    """`func` with each outermost parallel loop as a ParallelRegion."""
+    count = 0
+
+    def visit(node: Any) -> Any:
+        nonlocal count
+        if isinstance(node, Expr | ParallelRegion):
+            return node
+        if isinstance(node, For) and node.kind == PARALLEL:
+            name, count = f"{func.name}.parallel{count}", count + 1
+            return _outline(node, name)
+        return map_children(node, visit)
+
+    return func.with_body(visit(func.body))
+
+
+def _outline(loop: For, name: str) -> Stmt:
+    minimum, extent, lets = loop.minimum, loop.extent, []
+    if not isinstance(minimum, IntImm | Var):
+        var = Var(f"{loop.var.name}.minimum", minimum.dtype)
+        lets.append((var, minimum))
+        minimum = var
+    if not isinstance(extent, IntImm | Var):
+        var = Var(f"{loop.var.name}.extent", extent.dtype)
+        lets.append((var, extent))
+        extent = var
+    region: Stmt = _region(loop, name, minimum, extent)
+    for var, value in reversed(lets):
+        region = LetStmt(var, value, region, loop.origin)
+    return region
+
+
+def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion:
+    task, tasks = Var("task", I64), Var("tasks", I64)
+    begin, end = Var("begin", I64), Var("end", I64)
+    count, dtype = cast(I64, extent), loop.var.dtype
+    chunk = with_fields(
+        loop,
+        minimum=_sum(minimum, cast(dtype, begin)),
+        extent=cast(dtype, end - begin),
+        kind=SERIAL,
+        body=_make_serial(loop.body),
+    )
+    body: Stmt = LetStmt(end, FloorDiv(count * (task + 1), tasks), chunk, loop.origin)
+    body = LetStmt(begin, FloorDiv(count * task, tasks), body, loop.origin)
+    return ParallelRegion(name, _captures(body, {task, tasks}), task, tasks, body, loop.origin)
+
+
+def _sum(minimum: Expr, begin: Expr) -> Expr:
+    is_zero = isinstance(minimum, IntImm) and minimum.value == 0
+    return begin if is_zero else minimum + begin
+
+
+def _make_serial(node: Any) -> Any:
+    if isinstance(node, Expr):
+        return node
+    node = map_children(node, _make_serial)
+    if isinstance(node, For) and node.kind == PARALLEL:
+        return with_fields(node, kind=SERIAL)
+    return node
+
+
+def _captures(body: Stmt, bound: set[Node]) -> tuple[Var | Buffer, ...]:
+    """What `body` uses and does not bind; each binding stands above its uses."""
+    used: dict[Var | Buffer, None] = {}
+    inside, seen = set(bound), set[int]()
+    stack: list[Node] = [body]
+    while stack:
+        node: Any = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        inside.update(bound_by(node) if isinstance(node, For | LetStmt | Let | Allocate) else ())
+        if isinstance(node, Var):
+            used[node] = None
+        if isinstance(node, Load | Store):
+            used[node.buffer] = None
+        parts = list[Node](children(node))
+        if isinstance(node, Allocate):
+            parts = [*node.buffer.shape, *parts]
+        stack.extend(reversed(parts))
+    return tuple(item for item in used if item not in inside)
