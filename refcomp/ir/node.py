@@ -7,6 +7,7 @@ traversal is built on that one fact (see `child_fields`). What a node binds, and
 four attributes of its class (see `Node`), so that comparison and verification need not know it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
@@ -24,6 +25,11 @@ class Node:
     binds: ClassVar[tuple[str, ...]] = ()
     binds_in: ClassVar[tuple[str, ...]] = ("body",)
     names_bound: ClassVar[tuple[str, ...]] = ()
+    # Set by refcomp.ir.printer, which needs every node class and so cannot stand above.
+    describe: ClassVar[Callable[[Any], str]] = object.__repr__
+
+    def __repr__(self) -> str:
+        return Node.describe(self)
 
 
 _N = TypeVar("_N")
@@ -45,7 +51,7 @@ _DATA_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[_N]) -> type[_N]:
     """Class decorator: makes a node class (see the module docstring)."""
-    made: Any = dataclass(frozen=True, slots=True, eq=False)(cls)
+    made: Any = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
     children = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
     _CHILD_FIELDS[made] = children
     _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*children, "origin"))

@@ -8,6 +8,7 @@ prints readably without that promise. Nothing recurses, so that any depth prints
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -44,6 +45,7 @@ from refcomp.ir.syntax import (
 _SPELLING = {cls: (text, level) for text, (cls, level) in OPERATORS.items()}
 _FUNCTION_NAMES = {cls: name for name, cls in BINARY_FUNCTIONS.items()}
 _INDENT = "  "
+_MOST_DESCRIBED = 3000
 
 
 def print_func(func: PrimFunc) -> str:
@@ -77,6 +79,19 @@ def print_expr(expr: Expr) -> str:
     return writer.text()
 
 
+def _describe(node: Node) -> str:
+    """What `repr` shows: the text, of which a large node shows the beginning only."""
+    writer = _Writer()
+    if isinstance(node, PrimFunc):
+        parts = [partial(writer.func, node)]
+    elif isinstance(node, Stmt):
+        parts = [partial(writer.stmt, 0, node)]
+    else:
+        parts = [partial(writer.any_expr, node)]
+    writer.write(parts, most=_MOST_DESCRIBED)
+    return writer.text()
+
+
 # What is still to be written: text, or a step that gives the parts it stands for.
 _Part = str | Callable[[], Any]
 
@@ -90,12 +105,18 @@ class _Writer:
         self._taken = UniqueNames()
         self._names: dict[Node, list[str]] = {}
 
-    def write(self, parts: Sequence[_Part]) -> None:
+    def write(self, parts: Sequence[_Part], most: float = math.inf) -> None:
+        """Writes the parts, but no more than `most` pieces of text."""
         stack = list(reversed(parts))
+        written = 0
         while stack:
+            if written > most:
+                self._lines[-1].append(" ...")
+                return
             part = stack.pop()
             if isinstance(part, str):
                 self._lines[-1].append(part)
+                written += 1
             else:
                 stack.extend(reversed(part() or ()))
 
@@ -211,6 +232,10 @@ class _Writer:
 
     # Expressions.
 
+    def any_expr(self, node: Node) -> list[_Part]:
+        """An expression or a buffer or a node of another room."""
+        return self._buffer(node) if isinstance(node, Buffer) else self._expr(node, LOOSEST)
+
     def expr(self, expr: Expr, least: int = LOOSEST) -> _Part:
         """`expr`, in parentheses where it binds less tightly than `least`."""
         return partial(self._expr, expr, least)
@@ -221,7 +246,7 @@ class _Writer:
             parts += [", ", self.expr(expr)]
         return parts[1:]
 
-    def _expr(self, expr: Expr, least: int) -> list[_Part]:
+    def _expr(self, expr: Node, least: int) -> list[_Part]:
         if isinstance(expr, Binary) and not _is_function(expr):
             return self._binary(expr, least)
         rule = _EXPRS.get(type(expr))
@@ -313,3 +338,5 @@ _EXPRS: dict[type[Any], Callable[[_Writer, Any], list[_Part]]] = {
     BufferLoad: _Writer._buffer_load,
     Load: _Writer._load,
 }
+
+Node.describe = staticmethod(_describe)
