@@ -1,0 +1,69 @@
+"""Calls a function in a fresh Python process: with an empty cache, or with so many threads.
+
+Needs a function of a module that both processes can import, and arguments and a result that JSON
+can carry. A child that fails raises here: its last line first, then all that it said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_TIMEOUT_S = 1200
+
+
+def call_fresh(
+    function: Callable[..., Any],
+    *,
+    threads: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> Any:
+    """What `function(**arguments)` returns in a process of its own.
+
+    `threads` is how many every library there may use; RuntimeError when the process fails.
+    """
+    limits = {} if threads is None else thread_limits(threads)
+    name = [function.__module__, function.__name__, json.dumps(arguments)]
+    text = run_python(["-m", "benchmarks.fresh", *name], limits | dict(environment or {}))
+    return json.loads(text.splitlines()[-1])
+
+
+def run_python(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """What a Python with these arguments prints; RuntimeError that tells how it failed."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=os.environ | dict(environment or {}),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError("\n".join([said[-1], *said]))
+    return done.stdout
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """The environment in which OpenMP, OpenBLAS and refcomp use so many threads."""
+    return dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
+    )
+
+
+def main() -> None:
+    """The child: module, function and arguments come from the command line."""
+    module, name, arguments = sys.argv[1:]
+    print(json.dumps(getattr(import_module(module), name)(**json.loads(arguments))))
+
+
+if __name__ == "__main__":
+    main()

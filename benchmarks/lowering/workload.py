@@ -1,0 +1,101 @@
+"""How the time of the compiler's own part grows: lowering, passes and printing, without tools.
+
+Two shapes of program, each of 10 to 10,000 statements: a chain of stages, each a loop of its own,
+and loops that are unrolled into straight code. The growth is the exponent e of
+time ~ statements^e over the two largest decades; 1 is linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import refcomp
+from benchmarks.measure import figure_of, interleave
+from benchmarks.report import Bar, Row
+from refcomp.codegen.llvm import print_llvm
+from refcomp.pipeline import run_passes
+
+_SIZES = (10, 100, 1000, 10000)
+_GROWTH = Bar(1.15)
+_LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+_LENGTH = 64
+_COPIES = 250
+
+Described = tuple[refcomp.Schedule, list[refcomp.te.Tensor]]
+
+
+def measure(is_quick: bool) -> list[Row]:
+    """For each shape of program its times by size, then the exponent."""
+    sizes = _SIZES[:-1] if is_quick else _SIZES
+    rows = []
+    for shape, describe in (("stages", chain_of_stages), ("unrolled", unrolled_bodies)):
+        rows += _curve(shape, describe, sizes, rounds=1 if is_quick else 3)
+    return rows
+
+
+def _curve(
+    shape: str, describe: Callable[[int], Described], sizes: tuple[int, ...], rounds: int
+) -> list[Row]:
+    times = interleave(
+        {str(size): partial(compile_described, describe, size) for size in sizes},
+        rounds=rounds,
+    )
+    rows = [
+        Row("lowering", f"{shape}, {size:,} statements", figure_of(times[str(size)]))
+        for size in sizes
+    ]
+    growth = [
+        _exponent([(size, times[str(size)][k]) for size in sizes[-3:]]) for k in range(rounds)
+    ]
+    case = f"{shape}, exponent of growth"
+    return [*rows, Row("lowering", case, figure_of(growth), bar=_GROWTH, unit="")]
+
+
+def compile_described(describe: Callable[[int], Described], size: int) -> str:
+    """The LLVM IR of the program that `describe` makes, which stores at least `size` times."""
+    text = compile_to_text(*describe(size))
+    assert text.count("  store ") >= size
+    return text
+
+
+def compile_to_text(schedule: refcomp.Schedule, args: list[refcomp.te.Tensor]) -> str:
+    """All that refcomp does before the first tool: the LLVM IR."""
+    func = run_passes(refcomp.lower(schedule, args, "main"), "llvm")
+    return print_llvm([func], triple="x86_64-pc-linux-gnu", layout=_LAYOUT, vector_bits=256).text
+
+
+def chain_of_stages(count: int) -> Described:
+    """`count` stages, each reading the one before: as many loops, stores and buffers."""
+    first = last = refcomp.placeholder((_LENGTH,), name="A")
+    for k in range(count):
+        read = last
+        last = refcomp.compute(
+            (_LENGTH,), lambda i, read=read, k=k: read[i] * 2.0 + float(k), name=f"B{k}"
+        )
+    return refcomp.create_schedule(last), [first, last]
+
+
+def unrolled_bodies(count: int) -> Described:
+    """As many elements, in stages of up to 250 whose loops are unrolled: a store for each."""
+    length = min(count, _COPIES)
+    args, outputs = [], []
+    for k in range(count // length):
+        a = refcomp.placeholder((length, 3), name=f"A{k}")
+        c = refcomp.compute((length,), lambda i, a=a: a[i, 0] * a[i, 1] + a[i, 2], name=f"C{k}")
+        args += [a, c]
+        outputs.append(c)
+    schedule = refcomp.create_schedule(outputs)
+    for c in outputs:
+        schedule[c].unroll(c.op.axis[0])
+    return schedule, args
+
+
+def _exponent(points: list[tuple[int, float]]) -> float:
+    """The slope of the least-squares line through the points, both axes logarithmic."""
+    xs = [math.log(size) for size, _ in points]
+    ys = [math.log(seconds) for _, seconds in points]
+    x_mean, y_mean = sum(xs) / len(xs), sum(ys) / len(ys)
+    covariance = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
+    return covariance / sum((x - x_mean) ** 2 for x in xs)

@@ -1,0 +1,89 @@
+"""Times several contenders in turns, and tells medians, spreads and ratios.
+
+Needs calls that run to their end. Ensures that all contenders of one round run one after the other
+and that each round begins with another one, so that a machine that gets slower or faster in
+between changes both sides of a ratio.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+Call = Callable[[], object]
+_MOST_CALLS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The median of several rounds, and between which values the middle half of them lies."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+def figure_of(samples: Sequence[float]) -> Figure:
+    """The Figure of at least one sample."""
+    low, median, high = np.quantile(np.asarray(samples, np.float64), (0.25, 0.5, 0.75))
+    return Figure(float(median), float(low), float(high), len(samples))
+
+
+def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
+    """The Figure of ours / theirs, formed within each round."""
+    return figure_of([a / b for a, b in zip(ours, theirs, strict=True)])
+
+
+def interleave(
+    contenders: Mapping[str, Call], *, rounds: int, least_s: float = 0.0
+) -> dict[str, list[float]]:
+    """Seconds per call of each contender, one value a round.
+
+    Each is called once before, uncounted, and in each round as often as `least_s` seconds take.
+    """
+    numbers = {name: _calls_lasting(call, least_s) for name, call in contenders.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    with _without_collection():
+        for turn in range(rounds):
+            for name in _rotated(list(contenders), turn):
+                seconds[name].append(seconds_per_call(contenders[name], numbers[name]))
+    return seconds
+
+
+def _rotated(names: list[str], turn: int) -> list[str]:
+    first = turn % len(names)
+    return names[first:] + names[:first]
+
+
+def seconds_per_call(call: Call, number: int = 1) -> float:
+    """The mean time of `number` calls."""
+    start = time.perf_counter()
+    for _ in range(number):
+        call()
+    return (time.perf_counter() - start) / number
+
+
+def _calls_lasting(call: Call, least_s: float) -> int:
+    call()
+    number = 1
+    while (took := number * seconds_per_call(call, number)) < least_s and number < _MOST_CALLS:
+        number = min(_MOST_CALLS, math.ceil(number * min(10.0, 1.2 * least_s / max(took, 1e-9))))
+    return number
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
