@@ -14,7 +14,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 _X86_INSTRUCTION_SETS = re.compile(
     r"3dnow\w*|abm|adx|aes|amx_\w+|avx\w*|bmi[12]|clflushopt|clwb|clzero|cldemote|cx16|cx8|cmov"
     r"|f16c|fma4?|fxsr|gfni|lahf_lm|lwp|mmx\w*|movbe|movdir\w+|pclmulqdq|pni|popcnt|prefetchw\w*"
-    r"|ptwrite|rdpid|rdrand|rdseed|serialize|sha\w*|sm[34]|ss?sse3|sse\w*|tbm|vaes|vpclmulqdq"
+    r"|ptwrite|rdpid|rdrand|rdseed|serialize|sha\w*|sm[34]|ssse3|sse\w*|tbm|vaes|vpclmulqdq"
     r"|waitpkg|xop|xsave\w*"
 )
 _X86 = ("x86_64", "i686", "AMD64")
