@@ -1,0 +1,79 @@
+"""What is known of an integer's remainder: value = coefficient * k + base for some integer k.
+
+Arithmetic here is that of the integers; `wrapped` gives what survives wrapping modulo 2^bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+
+@dataclass(frozen=True, slots=True)
+class Modular:
+    """The integers congruent to `base` modulo `coefficient` >= 0; 0 means `base` alone.
+
+    0 <= base < coefficient unless coefficient is 0. Modular(1, 0) holds every integer.
+    """
+
+    coefficient: int = 1
+    base: int = 0
+
+    def __post_init__(self) -> None:
+        if self.coefficient:
+            object.__setattr__(self, "base", self.base % self.coefficient)
+
+    @staticmethod
+    def point(value: int) -> Modular:
+        """The fact that the value is `value`."""
+        return Modular(0, value)
+
+    def contains(self, value: int) -> bool:
+        """Whether `value` is one of these integers."""
+        if self.coefficient == 0:
+            return value == self.base
+        return value % self.coefficient == self.base
+
+    def __add__(self, other: Modular) -> Modular:
+        return Modular(gcd(self.coefficient, other.coefficient), self.base + other.base)
+
+    def shift(self, offset: int) -> Modular:
+        """Every value plus `offset`."""
+        return Modular(self.coefficient, self.base + offset)
+
+    def scale(self, factor: int) -> Modular:
+        """Every value times `factor`."""
+        return Modular(self.coefficient * abs(factor), self.base * factor)
+
+    def __mul__(self, other: Modular) -> Modular:
+        products = (
+            self.coefficient * other.coefficient,
+            self.coefficient * other.base,
+            self.base * other.coefficient,
+        )
+        return Modular(gcd(*products), self.base * other.base)
+
+    def union(self, other: Modular) -> Modular:
+        """What holds whichever of the two facts holds."""
+        difference = self.base - other.base
+        return Modular(gcd(self.coefficient, other.coefficient, difference), self.base)
+
+    def floordiv(self, divisor: int) -> Modular:
+        """The values of a // divisor."""
+        if divisor == 0:
+            return Modular(0, 0)
+        if self.coefficient % divisor:
+            return Modular()
+        return Modular(self.coefficient // abs(divisor), self.base // divisor)
+
+    def floormod(self, divisor: int) -> Modular:
+        """The values of a mod divisor."""
+        if divisor == 0:
+            return Modular(0, 0)
+        if self.coefficient % divisor == 0:
+            return Modular(0, self.base % divisor)
+        return Modular(gcd(self.coefficient, divisor), self.base)
+
+    def wrapped(self, bits: int) -> Modular:
+        """What still holds after a wrap modulo 2^bits."""
+        return Modular(gcd(self.coefficient, 1 << bits), self.base)

@@ -1,0 +1,384 @@
+"""The engine: visits an expression bottom-up, each shared part once, and applies the rules.
+
+Before:  (i * 4 + j) // 4 < n      with j in [0, 4), i in [0, n)
+After:   True
+
+A visit is a generator that asks for simplified parts, possibly under more facts; one loop runs
+them on a stack of its own, so that deep expressions do not exhaust Python's. Results are kept by
+the identity of representatives, per set of facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Protocol, cast
+
+from refcomp.arith.bounds import Bounds
+from refcomp.arith.constants import fold_cast, fold_floats, fold_integers
+from refcomp.arith.intern import free_of
+from refcomp.arith.interval import Interval
+from refcomp.arith.linear import Sum, SumTable, addends, collect, is_additive, is_summable
+from refcomp.arith.linear import multiply as multiply_sums
+from refcomp.arith.sign import Known, SignSearch
+from refcomp.arith.simplify.comparisons import decide_vectors, normal_form
+from refcomp.arith.simplify.matching import Application
+from refcomp.arith.simplify.pattern import rules_by_class
+from refcomp.arith.simplify.products import factors_of, recombined, without_nested_sums
+from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING
+from refcomp.dtype import BOOL, DType
+from refcomp.ir.expr import (
+    Add,
+    And,
+    Binary,
+    Broadcast,
+    Cast,
+    Comparison,
+    Expr,
+    FloatImm,
+    FloorMod,
+    IfThenElseExpr,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Sub,
+    Var,
+)
+from refcomp.ir.node import child_fields
+
+_Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
+_BUDGETS = (24, 6, 0, 0)  # steps of a proof, of one inside of it, and so on
+_MOST_CONJUNCTS = 8  # longer chains of `and` are not simplified under one another
+
+
+class Context(Known, Protocol):
+    """What the engine reads of `Facts`, and how it extends them."""
+
+    @property
+    def truths(self) -> dict[int, bool]: ...
+    @property
+    def values(self) -> dict[int, Expr]: ...
+    @property
+    def simplifier(self) -> Simplifier: ...
+    def assume(self, condition: Expr) -> Context: ...
+    def define(self, var: Var, value: Expr) -> Context: ...
+    def let(self, var: Var, value: Expr) -> Context: ...
+
+
+class Simplifier:
+    """Simplifies under one set of facts."""
+
+    def __init__(self, facts: Context) -> None:
+        self._facts = facts
+        self._done: dict[int, Expr] = {}
+        self._nesting = 0  # proofs build nodes, which asks for proofs, which are given less effort
+        self._made: dict[tuple[int, type[Any], int, int], Expr] = {}
+        self._signs: dict[tuple[int, Any, int], bool] = {}
+
+    @property
+    def table(self) -> SumTable:
+        """The representatives that the facts are about."""
+        return self._facts.table
+
+    @property
+    def bounds(self) -> Bounds:
+        """Intervals and remainders under the facts."""
+        return self._facts.bounds
+
+    def simplify(self, expr: Expr) -> Expr:
+        """A simpler expression with the same value; the same object when there is none."""
+        result = self.representative(expr)
+        return expr if result is self.table.intern(expr) else result
+
+    def representative(self, expr: Expr) -> Expr:
+        """The representative of what `expr` is simplified to."""
+        return self._run(self.table.intern(expr))
+
+    def is_nonnegative(self, total: Sum) -> bool:
+        """Whether `total`, over the integers, is proved >= 0."""
+        key = (self._nesting, tuple(total.terms.items()), total.const)
+        if key not in self._signs:
+            search = SignSearch(self._facts, self.make, _BUDGETS[self._nesting])
+            self._nesting += 1
+            try:
+                self._signs[key] = search.is_nonnegative(total)
+            finally:
+                self._nesting -= 1
+        return self._signs[key]
+
+    # Visiting
+
+    def _run(self, root: Expr) -> Expr:
+        stack: list[tuple[Simplifier, Expr, _Visit]] = []
+        owner, expr = self, root
+        while True:
+            result = owner._done.get(id(expr))
+            if result is None:
+                stack.append((owner, expr, owner._visit(expr)))
+            while stack:
+                owner, expr, visit = stack[-1]
+                try:
+                    owner, expr = visit.send(cast(Expr, result))
+                except StopIteration as finished:
+                    result = owner._done[id(expr)] = cast(Expr, finished.value)
+                    stack.pop()
+                else:
+                    break
+            if not stack:
+                return cast(Expr, result)
+
+    def _visit(self, expr: Expr) -> _Visit:
+        if isinstance(expr, Var):
+            return self._visit_var(expr)
+        if is_additive(expr):
+            return self._visit_sum(expr)
+        if isinstance(expr, IfThenElseExpr):
+            return self._visit_lazy_choice(expr)
+        if isinstance(expr, And | Or) and expr.dtype.lanes == 1:
+            return self._visit_chain(expr)
+        if isinstance(expr, Let):
+            return self._visit_let(expr)
+        return self._visit_other(expr)
+
+    def _visit_var(self, var: Var) -> _Visit:
+        yield from ()
+        value = self._facts.values.get(id(var))
+        return self._decided(var) if value is None else value
+
+    def _visit_sum(self, expr: Expr) -> _Visit:
+        leaves: dict[int, Sum] = {}
+        for leaf in addends(expr)[1]:
+            simple = yield self, leaf
+            leaves[id(leaf)] = self.table.sum_of(simple)
+        total = collect(expr, lambda leaf: leaves[id(leaf)])
+        return self.finish_sum(total, expr.dtype)
+
+    def _visit_lazy_choice(self, expr: IfThenElseExpr) -> _Visit:
+        condition = yield self, expr.condition
+        if isinstance(condition, IntImm):
+            return (yield self, expr.true_value if condition.value else expr.false_value)
+        if condition.dtype.lanes > 1:
+            holds, fails = self, self
+        else:
+            holds = self._facts.assume(condition).simplifier
+            fails = self._facts.assume(self.make(Not, condition)).simplifier
+        true_value = yield holds, expr.true_value
+        false_value = yield fails, expr.false_value
+        return self.make(IfThenElseExpr, condition, true_value, false_value)
+
+    def _visit_chain(self, expr: And | Or) -> _Visit:
+        """Each operand is simplified under the other's truth (for `or`, its falsehood)."""
+        a = yield self, expr.a
+        if isinstance(a, IntImm) or not self._is_short(expr, a):
+            b = yield self, expr.b
+            return self.make(type(expr), a, b)
+        b = yield self._given(expr, a), expr.b
+        if not isinstance(b, IntImm) and self._is_short(expr, b):
+            a = yield self._given(expr, b), a
+        return self.make(type(expr), a, b)
+
+    def _is_short(self, expr: And | Or, operand: Expr) -> bool:
+        """Whether facts may be drawn from `operand`. Both operands are always evaluated, so
+        no index of a load may be simplified by the truth of the other."""
+        count, inner = 1, operand
+        while isinstance(inner, type(expr)) and count <= _MOST_CONJUNCTS:
+            count, inner = count + 1, inner.a
+        return count <= _MOST_CONJUNCTS and not self.table.reads_memory(expr)
+
+    def _given(self, expr: And | Or, operand: Expr) -> Simplifier:
+        is_and = isinstance(expr, And)
+        return self._facts.assume(operand if is_and else self.make(Not, operand)).simplifier
+
+    def _visit_let(self, expr: Let) -> _Visit:
+        value = yield self, expr.value
+        if isinstance(value, IntImm | FloatImm | Var):
+            return (yield self._facts.define(expr.var, value).simplifier, expr.body)
+        body = yield self._facts.let(expr.var, value).simplifier, expr.body
+        return body if free_of(body, expr.var) else self.table.make(Let, expr.var, value, body)
+
+    def _visit_other(self, expr: Expr) -> _Visit:
+        parts = child_fields(type(expr))
+        fields: list[Any] = []
+        for name in cast(Any, type(expr)).__match_args__:
+            field = getattr(expr, name)
+            if name not in parts or field is None:
+                fields.append(field)
+            elif isinstance(field, tuple):
+                items = []
+                for item in field:
+                    items.append((yield self, item))
+                fields.append(tuple(items))
+            else:
+                fields.append((yield self, field))
+        return self.make(type(expr), *fields)
+
+    # Building
+
+    def make(self, cls: type[Any], *args: Any) -> Expr:
+        """The simplified node of class `cls` with simplified operands."""
+        if issubclass(cls, Binary):
+            key = (self._nesting, cls, id(args[0]), id(args[1]))
+            if key not in self._made:
+                self._made[key] = self._decided(self._binary(cls, *args))
+            return self._made[key]
+        if cls is Not:
+            return self._decided(self._negation(args[0]))
+        if cls is Cast:
+            return self._decided(self._cast(*args))
+        ruled = self._by_rules(cls, args)
+        return self._decided(self.table.make(cls, *args) if ruled is None else ruled)
+
+    def finish_sum(self, total: Sum, dtype: DType) -> Expr:
+        """The expression of a Sum, quotients and remainders put together."""
+        return self._decided(self.table.build(recombined(self, total, dtype), dtype))
+
+    def _decided(self, expr: Expr) -> Expr:
+        """A constant where the facts leave one value, else the expression."""
+        if isinstance(expr, IntImm | FloatImm):
+            return expr
+        if expr.dtype.is_bool and id(expr) in self._facts.truths:
+            return self.table.constant(self._facts.truths[id(expr)], BOOL)
+        if not is_summable(expr.dtype):
+            return expr
+        interval = self.bounds.interval(expr)
+        if interval.is_point:
+            return self.table.constant(cast(int, interval.low), expr.dtype)
+        return expr
+
+    def _binary(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+        folded = self._folded(cls, a, b)
+        if folded is not None:
+            return folded
+        if a.dtype.lanes > 1:
+            return self._vector(cls, a, b)
+        if is_summable(a.dtype):
+            return self._integer(cls, a, b)
+        ruled = self._by_rules(cls, (a, b))
+        return self.table.make(cls, a, b) if ruled is None else ruled
+
+    def _folded(self, cls: type[Any], a: Expr, b: Expr) -> Expr | None:
+        result = BOOL if issubclass(cls, Comparison) else a.dtype
+        if isinstance(a, IntImm) and isinstance(b, IntImm):
+            value = fold_integers(cls, a.value, b.value, a.dtype)
+            return None if value is None else self.table.constant(value, result)
+        if isinstance(a, FloatImm) and isinstance(b, FloatImm):
+            return self._constant(fold_floats(cls, a.value, b.value, a.dtype), result)
+        return None
+
+    def _constant(self, value: int | float | None, dtype: DType) -> Expr | None:
+        if value is None:
+            return None
+        if dtype.is_float:
+            return self.table.intern(FloatImm(value, dtype))
+        return self.table.constant(int(value), dtype)
+
+    def _integer(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+        x, y = self.table.sum_of(a), self.table.sum_of(b)
+        if cls is Add or cls is Sub:
+            return self.finish_sum(x.plus(y, 1 if cls is Add else -1), a.dtype)
+        if cls is Mul:
+            return self._product(a, b, x, y)
+        if issubclass(cls, Comparison):
+            return self._comparison(cls, a, b)
+        if cls is Min or cls is Max:
+            chosen = self._extreme(cls, a, b, x.plus(y, -1))
+            if chosen is not None:
+                return chosen
+        ruled = self._by_rules(cls, (a, b))
+        if ruled is not None:
+            return ruled
+        if cls is FloorMod and isinstance(b, IntImm):
+            residue = self.bounds.modular(a).floormod(b.value)
+            if residue.coefficient == 0:
+                return self.table.constant(residue.base, a.dtype)
+        return self.table.make(cls, a, b)
+
+    def _product(self, a: Expr, b: Expr, x: Sum, y: Sum) -> Expr:
+        product = multiply_sums(*factors_of(self, (a, x), (b, y)))
+        if product is None:
+            return self.table.make(Mul, a, b)
+        return self.finish_sum(without_nested_sums(self, product), a.dtype)
+
+    def _comparison(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+        sides = normal_form(self, cls, a, b)
+        if isinstance(sides, bool):
+            return self.table.constant(sides, BOOL)
+        cls, a, b = sides
+        ruled = self._by_rules(cls, (a, b))
+        return self.table.make(cls, a, b) if ruled is None else ruled
+
+    def _extreme(self, cls: type[Any], a: Expr, b: Expr, difference: Sum) -> Expr | None:
+        """The operand of min or max that is known to be the result."""
+        exact = self.bounds.is_exact
+        if not all(exact(self.table.sum_of(side), side.dtype) for side in (a, b)):
+            return None
+        if self.is_nonnegative(difference):
+            return b if cls is Min else a
+        if self.is_nonnegative(difference.scale(-1)):
+            return a if cls is Min else b
+        return None
+
+    def _vector(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+        if isinstance(a, Broadcast) and isinstance(b, Broadcast):
+            return self.table.make(Broadcast, self.make(cls, a.value, b.value), a.lanes)
+        ruled = self._by_rules(cls, (a, b))
+        if ruled is not None:
+            return ruled
+        if issubclass(cls, Comparison) and a.dtype.is_int:
+            answer = decide_vectors(self, cls, a, b)
+            if answer is not None:
+                return self.table.constant(answer, BOOL.with_lanes(a.dtype.lanes))
+        return self.table.make(cls, a, b)
+
+    def _negation(self, a: Expr) -> Expr:
+        if isinstance(a, IntImm):
+            return self.table.constant(not a.value, BOOL)
+        if isinstance(a, Broadcast):
+            return self.table.make(Broadcast, self.make(Not, a.value), a.lanes)
+        ruled = self._by_rules(Not, (a,))
+        return self.table.make(Not, a) if ruled is None else ruled
+
+    def _cast(self, dtype: DType, value: Expr) -> Expr:
+        if value.dtype == dtype:
+            return value
+        if isinstance(value, Broadcast):
+            inner = self.make(Cast, dtype.element, value.value)
+            return self.table.make(Broadcast, inner, value.lanes)
+        if isinstance(value, IntImm | FloatImm):
+            folded = self._constant(fold_cast(value.value, value.dtype, dtype), dtype)
+            return self.table.make(Cast, dtype, value) if folded is None else folded
+        if isinstance(value, Cast) and self._keeps_value(value):
+            return self.make(Cast, dtype, value.value)
+        return self.table.make(Cast, dtype, value)
+
+    def _keeps_value(self, cast_: Cast) -> bool:
+        """Whether an integer conversion changes no value, so that a further one sees the first."""
+        source = cast_.value.dtype
+        if not (source.is_int and cast_.dtype.is_int):
+            return False
+        limits = Interval(cast_.dtype.min_value, cast_.dtype.max_value)
+        return self.bounds.interval(cast_.value).lies_in(limits)
+
+    def _by_rules(self, cls: type[Any], args: tuple[Any, ...]) -> Expr | None:
+        for compiled in rules_by_class().get(cls, ()):
+            if not _applies(compiled.rule.theory, args[0]):
+                continue
+            result = Application(self, compiled, args[0].dtype).rewrite(args)
+            if result is not None:
+                return result
+        return None
+
+
+def _applies(theory: str, operand: Expr) -> bool:
+    """Whether a rule of `theory` is about nodes with such a first operand."""
+    if theory == INTEGER:
+        return is_summable(operand.dtype)
+    if theory == FLOAT:
+        return operand.dtype.is_float
+    if theory in (WRAPPING, ORDER):
+        compared = operand.a if isinstance(operand, Comparison) else operand
+        return compared.dtype.is_int
+    return True
