@@ -52,6 +52,8 @@ _DATA_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 def node(cls: type[_N]) -> type[_N]:
     """Class decorator: makes a node class (see the module docstring)."""
     made: Any = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    if not all(isinstance(f.type, str) for f in fields(made)):
+        raise TypeError(f"{cls.__name__}: its module needs `from __future__ import annotations`")
     children = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
     _CHILD_FIELDS[made] = children
     _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*children, "origin"))

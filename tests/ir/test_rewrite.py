@@ -1,0 +1,108 @@
+"""The traversals: order, identity, sharing, and what they carry over."""
+
+from hypothesis import given
+
+from refcomp.dtype import F32, I64
+from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.expr import Add, IntImm, Select, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import (
+    buffers_in,
+    children,
+    map_children,
+    memoised,
+    replace_buffers,
+    substitute,
+    variables_in,
+    walk,
+    with_fields,
+)
+from refcomp.ir.stmt import Allocate, Block, BufferStore, For, IfThenElse, Origin, ParallelRegion
+from refcomp.ir.structure import structurally_equal
+from tests.strategies.funcs import runnable_funcs
+
+i, j = Var("i", I64), Var("j", I64)
+A, B = Buffer("A", F32, (IntImm(8, I64),)), Buffer("B", F32, (IntImm(8, I64),))
+ORIGIN = Origin("C", "i")
+STORE = BufferStore(A, (i,), BufferLoad(B, (j,)), ORIGIN)
+
+
+def test_children_come_in_order_and_none_is_left_out():
+    assert list(children(STORE)) == [i, STORE.value]
+    branch = IfThenElse(i < j, STORE)
+    assert list(children(branch)) == [branch.condition, STORE]
+
+
+def test_map_children_returns_the_same_object_when_nothing_changes():
+    for node in (STORE, Block((STORE,)), Select(i < j, i, j)):
+        assert map_children(node, lambda child: child) is node
+
+
+def test_map_children_changes_one_field_and_carries_the_rest():
+    changed = map_children(STORE, lambda child: j if child is i else child)
+    assert changed.indices == (j,)
+    assert changed.origin is ORIGIN and changed.buffer is A and changed.value is STORE.value
+
+
+def test_with_fields_carries_the_origin():
+    loop = For(i, IntImm(0, I64), j, "serial", STORE, ORIGIN)
+    changed = with_fields(loop, kind="parallel")
+    assert (changed.kind, changed.origin, changed.body) == ("parallel", ORIGIN, STORE)
+
+
+def test_walk_visits_parents_first_and_shared_nodes_once():
+    shared = i + 1
+    root = Add(shared, shared)
+    assert list(walk(root)) == [root, shared, i, shared.b]
+
+
+def test_walk_does_not_recurse():
+    expr = i
+    for _ in range(20_000):
+        expr = Add(expr, i)
+    assert sum(1 for _ in walk(expr)) == 20_001
+
+
+def test_memoised_visits_a_shared_node_once():
+    visits = []
+
+    def visit(recurse, node):
+        visits.append(node)
+        return map_children(node, recurse)
+
+    root = i
+    for _ in range(60):
+        root = Add(root, root)
+    assert memoised(visit)(root) is root
+    assert len(visits) == 61
+
+
+def test_substitute_replaces_variables_and_keeps_what_does_not_use_them():
+    branch = Block((STORE, BufferStore(A, (j,), STORE.value)))
+    changed = substitute(branch, {i: j + 1})
+    assert structurally_equal(changed.stmts[0].indices[0], j + 1)
+    assert changed.stmts[1] is branch.stmts[1]
+    assert substitute(branch, {}) is branch
+    assert substitute(branch, {Var("i", I64): j}) is branch
+
+
+def test_replace_buffers_redirects_every_mention():
+    other = Buffer("T", F32, A.shape)
+    task, count = Var("t", I64), Var("p", I64)
+    region = ParallelRegion("r", (A, i), task, count, Allocate(A, STORE))
+    changed = replace_buffers(region, {A: other})
+    assert changed.captures[0] is other and changed.captures[1] is i
+    assert changed.body.buffer is other and changed.body.body.buffer is other
+    assert changed.body.body.value is STORE.value
+    assert changed.body.body.origin is ORIGIN
+
+
+def test_variables_and_buffers_come_in_order_of_appearance():
+    assert variables_in(STORE) == (i, j)
+    assert buffers_in(STORE) == (A, B)
+
+
+@given(runnable_funcs("nested"))
+def test_rewriting_to_the_same_changes_nothing(drawn: tuple[PrimFunc, object]):
+    func, _ = drawn
+    assert memoised(lambda recurse, node: map_children(node, recurse))(func.body) is func.body

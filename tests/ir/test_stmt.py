@@ -1,0 +1,34 @@
+"""The statement classes and what joins them."""
+
+from refcomp.dtype import F32, I64
+from refcomp.ir import stmt as module
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import FloatImm, IntImm
+from refcomp.ir.stmt import Block, BufferStore, Origin, block
+from tests.ir.grammar import assert_grammar_holds
+
+A = Buffer("A", F32, (IntImm(4, I64),))
+STORES = [BufferStore(A, (IntImm(k, I64),), FloatImm(0.0, F32)) for k in range(4)]
+
+
+def test_the_grammar_holds():
+    assert_grammar_holds(module)
+
+
+def test_block_flattens_and_leaves_a_single_statement_alone():
+    a, b, c, d = STORES
+    assert block([a]) is a
+    assert block([Block((a,))]) is a
+    assert block([a, Block((b, c)), d]).stmts == (a, b, c, d)
+    assert block([]).stmts == ()
+
+
+def test_block_keeps_the_origin_it_is_given():
+    origin = Origin("C")
+    assert block(STORES, origin).origin is origin
+
+
+def test_an_origin_reads_as_a_sentence_without_what_is_not_known():
+    assert str(Origin("C")) == "stage C"
+    assert str(Origin("C", "i", "split", "a.py:3")) == "stage C, axis i, by split, at a.py:3"
+    assert str(Origin("C", line="a.py:3")) == "stage C, at a.py:3"
