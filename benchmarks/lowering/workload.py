@@ -16,6 +16,7 @@ from benchmarks.measure import figure_of, interleave
 from benchmarks.report import Bar, Row
 from refcomp.codegen.llvm import print_llvm
 from refcomp.pipeline import run_passes
+from refcomp.te.tensor import Tensor
 
 _SIZES = (10, 100, 1000, 10000)
 _GROWTH = Bar(1.15)
@@ -23,7 +24,7 @@ _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:
 _LENGTH = 64
 _COPIES = 250
 
-Described = tuple[refcomp.Schedule, list[refcomp.te.Tensor]]
+Described = tuple[refcomp.Schedule, list[Tensor]]
 
 
 def measure(is_quick: bool) -> list[Row]:
@@ -60,21 +61,23 @@ def compile_described(describe: Callable[[int], Described], size: int) -> str:
     return text
 
 
-def compile_to_text(schedule: refcomp.Schedule, args: list[refcomp.te.Tensor]) -> str:
+def compile_to_text(schedule: refcomp.Schedule, args: list[Tensor]) -> str:
     """All that refcomp does before the first tool: the LLVM IR."""
     func = run_passes(refcomp.lower(schedule, args, "main"), "llvm")
     return print_llvm([func], triple="x86_64-pc-linux-gnu", layout=_LAYOUT, vector_bits=256).text
 
 
 def chain_of_stages(count: int) -> Described:
-    """`count` stages, each reading the one before: as many loops, stores and buffers."""
-    first = last = refcomp.placeholder((_LENGTH,), name="A")
+    """`count` stages, each reading the one before, all outputs: as many loops and stores."""
+    tensors = [refcomp.placeholder((_LENGTH,), name="A")]
     for k in range(count):
-        read = last
-        last = refcomp.compute(
-            (_LENGTH,), lambda i, read=read, k=k: read[i] * 2.0 + float(k), name=f"B{k}"
+        read = tensors[-1]
+        tensors.append(
+            refcomp.compute(
+                (_LENGTH,), lambda i, read=read, k=k: read[i] * 2.0 + float(k), name=f"B{k}"
+            )
         )
-    return refcomp.create_schedule(last), [first, last]
+    return refcomp.create_schedule(tensors[1:]), tensors
 
 
 def unrolled_bodies(count: int) -> Described:
