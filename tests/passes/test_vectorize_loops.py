@@ -1,0 +1,452 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import event, given, reject, settings
+from hypothesis import strategies as st
+
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Load
+from refcomp.ir.expr import Expr, IntImm, Ramp
+from refcomp.ir.parser import parse_func
+from refcomp.ir.printer import print_func
+from refcomp.ir.rewrite import walk, with_fields
+from refcomp.ir.stmt import VECTORIZED, For, Origin, Store
+from refcomp.ir.verify import verify
+from refcomp.oracle.interpret import InterpretError, interpret
+from refcomp.passes import vectorize_loops as module
+from refcomp.passes.vectorize_loops import MAX_LANES, vectorize_loops
+from tests.passes.docstring_examples import assert_docstring_holds
+
+
+def test_docstring():
+    assert_docstring_holds(module, vectorize_loops)
+
+
+def _vectorized(text, params="A: f32[n], B: f32[n] out"):
+    func = parse_func(f"func f({params}) {{ {text} }}")
+    verify(func, "flat")
+    after = vectorize_loops(func)
+    verify(after, "flat")
+    return func, after
+
+
+def _lines(text, params="A: f32[n], B: f32[n] out"):
+    _, after = _vectorized(text, params)
+    return [line.strip() for line in print_func(after).splitlines()[1:-1]]
+
+
+def _is_serial(text, params="A: f32[n], B: f32[n] out"):
+    func, after = _vectorized(text, params)
+    nodes = list(walk(after.body))
+    vector = any(isinstance(node, Expr) and node.dtype.lanes > 1 for node in nodes)
+    assert not any(isinstance(node, For) and node.kind == VECTORIZED for node in nodes)
+    assert vector or print_func(after) == print_func(func).replace(" vectorized", "")
+    return not vector
+
+
+# What vectors look like.
+
+
+def test_contiguous_and_strided():
+    assert _lines("for i in range(8) vectorized { B@[i] = A@[i * 3 + 1] }") == [
+        "B@[ramp(0, 1, 8)] = A@[ramp(1, 3, 8)]"
+    ]
+
+
+def test_what_is_the_same_for_all_lanes_is_broadcast_late():
+    params = "A: f32[n], B: f32[n] out, x: f32, k: i64"
+    assert _lines("for i in range(4) vectorized { B@[i + k] = A@[k] * x + A@[i] }", params) == [
+        "B@[ramp(k, 1, 4)] = broadcast(A@[k] * x, 4) + A@[ramp(0, 1, 4)]"
+    ]
+
+
+def test_casts_calls_and_selects():
+    text = "for i in range(4) vectorized { B@[i] = select(i < 2, exp(A@[i]), f32(i) / 2.0f32) }"
+    assert _lines(text) == [
+        "B@[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < broadcast(2, 4), exp(A@[ramp(0, 1, 4)]), "
+        "f32x4(ramp(0, 1, 4)) / broadcast(2.0f32, 4))"
+    ]
+
+
+def test_gathers():
+    params = "A: f32[n], B: f32[n] out, I: i64[n]"
+    assert _lines("for i in range(4) vectorized { B@[i] = A@[I@[i] % n] }", params) == [
+        "B@[ramp(0, 1, 4)] = A@[I@[ramp(0, 1, 4)] % broadcast(n, 4)]"
+    ]
+
+
+def test_an_index_that_moves_down_or_stands_still():
+    assert _lines("for i in range(4) vectorized { B@[i] = A@[7 - i] + A@[i - i] }") == [
+        "B@[ramp(0, 1, 4)] = A@[ramp(7, -1, 4)] + A@[broadcast(0, 4)]"
+    ]
+
+
+def test_lets_become_vectors_where_they_differ():
+    text = """
+    for i in range(4) vectorized {
+      let t: i64 = i * 2 {
+        let s: i64 = n * 2 { B@[i] = A@[t] + (let u: f32 = A@[s] in u * A@[i]) }
+      }
+    }
+    """
+    assert _lines(text)[:3] == [
+        "let t: i64x4 = ramp(0, 2, 4) {",
+        "let s: i64 = n * 2 {",
+        "B@[ramp(0, 1, 4)] = A@[t] + (let u: f32 = A@[s] in broadcast(u, 4) * A@[ramp(0, 1, 4)])",
+    ]
+
+
+def test_an_inner_loop_is_kept_around_vectors():
+    text = """
+    for i in range(8) vectorized {
+      B@[i] = 0.0f32
+      for k in range(n) { B@[i] = B@[i] + A@[k * 8 + i] }
+    }
+    """
+    assert _lines(text) == [
+        "B@[ramp(0, 1, 8)] = broadcast(0.0f32, 8)",
+        "for k in range(n) {",
+        "B@[ramp(0, 1, 8)] = B@[ramp(0, 1, 8)] + A@[ramp(k * 8, 1, 8)]",
+        "}",
+    ]
+
+
+def test_of_two_loops_the_inner_becomes_vectors():
+    text = """
+    for i in range(4) vectorized { for j in range(4) vectorized { B@[i * 4 + j] = A@[i * 4 + j] } }
+    """
+    assert _lines(text) == [
+        "for i in range(4) {",
+        "B@[ramp(i * 4, 1, 4)] = A@[ramp(i * 4, 1, 4)]",
+        "}",
+    ]
+
+
+def test_memory_of_an_iteration_gets_a_copy_per_lane():
+    text = """
+    for i in range(4) vectorized {
+      alloc T: f32[2] local {
+        for k in range(2) { T@[k] = A@[i + k] }
+        B@[i] = T@[0] * T@[i % 2]
+      }
+    }
+    """
+    assert _lines(text)[:5] == [
+        "alloc T: f32[2, 4] local {",
+        "for k in range(2) {",
+        "T@[ramp(k * 4, 1, 4)] = A@[ramp(k, 1, 4)]",
+        "}",
+        "B@[ramp(0, 1, 4)] = T@[ramp(0, 1, 4)] * T@[ramp(0, 1, 4) % broadcast(2, 4)"
+        " * broadcast(4, 4) + ramp(0, 1, 4)]",
+    ]
+
+
+# Masks.
+
+
+def test_a_guard_becomes_masks_inside_a_test_of_the_first_lane():
+    text = "for i in range(8) vectorized { if (i < n) { B@[i] = A@[i] * A@[0] } }"
+    assert _lines(text) == [
+        "let mask: boolx8 = ramp(0, 1, 8) < broadcast(n, 8) {",
+        "if (0 < n) {",
+        "B@[ramp(0, 1, 8)] = A@[ramp(0, 1, 8) if mask] * broadcast(A@[0], 8) if mask",
+        "}",
+        "}",
+    ]
+
+
+def test_a_guard_that_loses_its_first_lane_masks_every_read():
+    text = "for i in range(8) vectorized { if (i >= n) { B@[i] = A@[i] * A@[0] } }"
+    assert _lines(text) == [
+        "let mask: boolx8 = ramp(0, 1, 8) >= broadcast(n, 8) {",
+        "B@[ramp(0, 1, 8)] = A@[ramp(0, 1, 8) if mask] * A@[broadcast(0, 8) if mask] if mask",
+        "}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("guard", "head"),
+    [
+        ("i < n", "0 < n"),
+        ("i + 3 <= n", "3 <= n"),
+        ("n > i * 2", "n > 0"),
+        ("n - i >= 4", "n >= 4"),
+        ("n - i > i", "n > 0"),
+        ("i < n and k < 2", "0 < n and k < 2"),
+        ("i < n or k < 2", "0 < n or k < 2"),
+        ("i > n", None),
+        ("n < i", None),
+        ("i - n >= 4", None),
+        ("i == n", None),
+        ("i < n and i > k", None),
+        ("i * i < n", None),
+        ("i * k < n", None),
+    ],
+)
+def test_which_guards_lose_lanes_from_their_end_only(guard, head):
+    text = f"for i in range(8) vectorized {{ if ({guard}) {{ B@[i] = A@[0] }} }}"
+    lines = _lines(text, "A: f32[n], B: f32[n] out, k: i64")
+    assert lines[1] == (
+        f"if ({head}) {{" if head else "B@[ramp(0, 1, 8)] = A@[broadcast(0, 8) if mask] if mask"
+    )
+
+
+def test_else_guards_inside_guards_and_scalar_conditions():
+    text = """
+    for i in range(8) vectorized {
+      if (k > 3) {
+        if (i < n) { if (i < k) { B@[i] = A@[0] } } else { B@[i] = A@[1] }
+      } else { C@[0] = 1.0f32 }
+    }
+    """
+    assert _lines(text, "A: f32[n], B: f32[n] out, C: f32[n] out, k: i64") == [
+        "if (k > 3) {",
+        "let mask: boolx8 = ramp(0, 1, 8) < broadcast(n, 8) {",
+        "if (0 < n) {",
+        "let mask_1: boolx8 = ramp(0, 1, 8) < broadcast(k, 8) {",
+        "if (0 < k) {",
+        "B@[ramp(0, 1, 8)] = broadcast(A@[0], 8) if mask and mask_1",
+        "}",
+        "}",
+        "}",
+        "B@[ramp(0, 1, 8)] = A@[broadcast(1, 8) if not mask] if not mask",
+        "}",
+        "} else {",
+        "C@[0] = 1.0f32",
+        "}",
+    ]
+
+
+def test_a_lazy_choice_becomes_a_select_of_masked_loads():
+    text = "for i in range(8) vectorized { B@[i] = if_then_else(i > 0, A@[i - 1], A@[0]) }"
+    assert _lines(text) == [
+        "B@[ramp(0, 1, 8)] = (let mask: boolx8 = ramp(0, 1, 8) > broadcast(0, 8) in "
+        "select(mask, A@[ramp(-1, 1, 8) if mask], A@[broadcast(0, 8) if not mask]))"
+    ]
+
+
+def test_a_lazy_choice_by_a_scalar_stays_lazy():
+    text = "for i in range(8) vectorized { B@[i] = if_then_else(n > 8, A@[i + 8], 0.0f32) }"
+    assert _lines(text) == [
+        "B@[ramp(0, 1, 8)] = if_then_else(n > 8, A@[ramp(8, 1, 8)], broadcast(0.0f32, 8))"
+    ]
+
+
+def test_a_choice_without_loads_needs_no_name():
+    text = "for i in range(4) vectorized { B@[i] = if_then_else(i > 1, 1.0f32, 2.0f32) }"
+    assert _lines(text) == [
+        "B@[ramp(0, 1, 4)] = select(ramp(0, 1, 4) > broadcast(1, 4), "
+        "broadcast(1.0f32, 4), broadcast(2.0f32, 4))"
+    ]
+
+
+def test_predicates_that_are_there_already_are_kept():
+    text = "for i in range(4) vectorized { if (i > n) { B@[i] = A@[0 if n > 2] if n > 3 } }"
+    masks = "mask and broadcast({}, 4)"
+    assert _lines(text)[1] == (
+        f"B@[ramp(0, 1, 4)] = A@[broadcast(0, 4) if {masks.format('n > 2')}] "
+        f"if {masks.format('n > 3')}"
+    )
+
+
+def test_a_masked_lane_reads_nothing_out_of_range():
+    """The interpreter refuses any read out of range; so these hold with the least arrays."""
+    text = """
+    for i in range(8) vectorized {
+      if (i < n) { B@[i] = if_then_else(i > 0, A@[i - 1], if_then_else(n > 1, A@[1], 0.0f32)) }
+    }
+    """
+    func, after = _vectorized(text)
+    for n in range(4):
+        a = np.arange(1, n + 1, dtype=np.float32)
+        results = [np.zeros(n, np.float32) for _ in range(2)]
+        for version, b in zip((func, after), results, strict=True):
+            interpret(version, [a, b])
+        assert results[0].tolist() == results[1].tolist()
+
+
+def test_a_condition_is_evaluated_before_the_branch_changes_what_it_reads():
+    text = "for i in range(4) vectorized { if (B@[i] < 1.0f32) { B@[i] = 5.0f32 A@[i] = B@[i] } }"
+    func, after = _vectorized(text, "A: f32[4] out, B: f32[4] out")
+    assert any(isinstance(node, Ramp) for node in walk(after.body))
+    for version in (func, after):
+        a, b = np.zeros(4, np.float32), np.array([0, 1, 0, 2], np.float32)
+        interpret(version, [a, b])
+        assert (a.tolist(), b.tolist()) == ([5, 0, 5, 0], [5, 1, 5, 2])
+
+
+# What stays serial.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for i in range(0) vectorized { B@[i] = A@[i] }",
+        "for i in range(1) vectorized { B@[i] = A@[i] }",
+        f"for i in range({MAX_LANES + 1}) vectorized {{ B@[i] = A@[i] }}",
+        "for i in range(4) vectorized { for k in range(i) { B@[i] = A@[k] } }",
+        "for i in range(4) vectorized { alloc T: f32[i + 1] { T@[i] = A@[i] B@[i] = T@[i] } }",
+        "for i in range(4) vectorized { B@[0] = B@[0] + A@[i] }",
+        "for i in range(4) vectorized { B@[i + 1] = B@[i] }",
+        "for i in range(4) vectorized { B@[i] = B@[i + 1] }",
+        "for i in range(4) vectorized { B@[3 - i] = B@[i] }",
+        "for i in range(4) vectorized { B@[i] = A@[i] B@[i + 1] = 0.0f32 }",
+        "for i in range(4) vectorized { B@[i * 2] = 1.0f32 B@[i * 3] = 2.0f32 }",
+        "for i in range(4) vectorized { for k in range(3) { B@[i + k] = A@[k] } }",
+        "for i in range(4) vectorized { B@[i % 2] = B@[i % 2] + 1.0f32 }",
+        "for i in range(4) vectorized { for k in range(3) { B@[i * i] = A@[k] } }",
+        "for i in range(4) vectorized { B@[i * n] = B@[i * n] + 1.0f32 }",
+        "for i in range(4) vectorized { if (B@[0] > 0.0f32) { B@[i] = A@[i] } }",
+    ],
+)
+def test_stays_serial(text):
+    assert _is_serial(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"for i in range({MAX_LANES}) vectorized {{ B@[i] = A@[i] }}",
+        "for i in range(4) vectorized { B@[i] = B@[i] + 1.0f32 }",
+        "for i in range(4) vectorized { B@[i * 2] = B@[i * 2 + 1] }",
+        "for i in range(4) vectorized { B@[i] = B@[i + 4] }",
+        "for i in range(4) vectorized { for k in range(n) { B@[k * 4 + i] = B@[k * 4 + i] } }",
+        "for i in range(4) vectorized { B@[i // 2] = A@[i] }",
+        "for i in range(4) vectorized { B@[1] = A@[i] }",
+        "for i in range(4) vectorized { B@[1] = A@[2] + f32(i) }",
+    ],
+)
+def test_becomes_vectors(text):
+    assert not _is_serial(text)
+
+
+def test_other_loops_are_left_alone():
+    func, after = _vectorized("for i in range(n) parallel { B@[i] = A@[i] }")
+    assert after is func
+
+
+def test_origins_are_kept():
+    func = parse_func("func f(B: f32[n] out) { for i in range(4) vectorized { B@[i] = 1.0f32 } }")
+    origin = Origin("B", "i")
+    func = func.with_body(with_fields(func.body, body=with_fields(func.body.body, origin=origin)))
+    (store,) = (node for node in walk(vectorize_loops(func).body) if isinstance(node, Store))
+    assert store.origin is origin
+
+
+def test_extents_that_are_refused():
+    func = parse_func("func f(B: f32[n] out) { for i in range(4) vectorized { B@[i] = 1.0f32 } }")
+    for extent, message in ((func.symbols[0], "is no constant"), (IntImm(-1, I64), "is negative")):
+        with pytest.raises(UserError, match=f"vectorized loop i, .*, {message}"):
+            vectorize_loops(func.with_body(with_fields(func.body, extent=extent)))
+
+
+def test_one_vector_load_per_load():
+    text = """
+    for i in range(8) vectorized {
+      for k in range(n) { if (i + k < n) { B@[i] = B@[i] + A@[i + k] * A@[k] } }
+    }
+    """
+    _, after = _vectorized(text)
+    lanes = Counter(node.dtype.lanes for node in walk(after.body) if isinstance(node, Load))
+    assert lanes == {8: 2, 1: 1}
+
+
+# Whatever is drawn, vectors mean what the serial loop means. Lanes i = 0 .. 3, inner steps
+# k = 0 .. 2; A is so short that reading it where a guard forbids it is out of range.
+
+_OWN = ("i", "3 - i", "2 * i + 1", "k * 4 + i")
+_ANY = ("i + 1", "i + k", "i - 1 + k", "k", "2 * i", "i * 4 + k", "i // 2", "i * k")
+_GUARDS = (
+    "i < m",
+    "i < m",
+    "i >= m",
+    "i + k < m",
+    "i <= m and k < m",
+    "i == 1 or i < m",
+    "m > i * 2",
+    "m < i + 3",
+)
+_GUARDED_READS = (
+    "if_then_else(i + k < 6, A@[i + k], {})",
+    "if_then_else(i >= 2, A@[i - 2], {})",
+    "if_then_else(m < i + 2, A@[m] + {}, 5)",
+    "if_then_else(i < m, if_then_else(m <= 4, A@[4], {}), 2)",
+    "if_then_else(i == m, {}, A@[5 - i])",
+    "if_then_else(i + 6 <= m, A@[m + 1], if_then_else(i < m, A@[m - 1], {}))",
+    "(let t.{n}: i64 = A@[i] + {} in t.{n} * t.{n})",
+)
+
+
+class _Drawn:
+    """Draws the text of a loop body. Each buffer is written at one index of its own, mostly."""
+
+    def __init__(self, draw):
+        self.pick = lambda options: draw(st.sampled_from(options))
+        self.rarely = lambda: draw(st.integers(0, 7)) == 7
+        self.own = {name: self.pick(_OWN) for name in "BCT"}
+        self.names = 0
+
+    def index(self, buffer):
+        return self.pick(_ANY) if self.rarely() else self.own[buffer]
+
+    def value(self, depth):
+        buffer = self.pick("BCT")
+        leaf = self.pick((f"{buffer}@[{self.index(buffer)}]", "i * 7 + k", "A@[i]", "A@[m % 6]"))
+        if depth == 0:
+            return leaf
+        self.names += 1
+        a, b, guard = self.value(depth - 1), self.value(depth - 1), self.pick(_GUARDS)
+        read = self.pick(_GUARDED_READS).format(a, n=self.names)
+        return self.pick((read, f"{a} + {b}", f"select({guard}, {a}, {b})", f"max({read}, {b})"))
+
+    def store(self):
+        buffer = self.pick("BCT")
+        return f"{buffer}@[{self.index(buffer)}] = {self.value(self.pick((0, 1, 1, 2)))}\n"
+
+    def body(self, depth=2):
+        if depth == 0:
+            return self.store()
+        first, second, guard = self.body(depth - 1), self.body(depth - 1), self.pick(_GUARDS)
+        if self.rarely():
+            self.names += 1
+            return f"for z{self.names} in range(i) {{ {first} }} "
+        guarded = f"if ({guard}) {{ {first} }}"
+        return self.pick((first, first + second, guarded, f"{guarded} else {{ {second} }}"))
+
+
+@st.composite
+def _functions(draw):
+    drawn = _Drawn(draw)
+    inner, params = drawn.body(), "A: i64[6], B: i64[16] out, C: i64[16] out, m: i64"
+    loop = f"for k in range(3) {{ {inner} }} " + drawn.store().replace("k", "m % 3")
+    if draw(st.booleans()):
+        fill = "for z in range(16) { T@[z] = z * i }"
+        loop = (
+            f"alloc T: i64[16] {{ {fill} {loop} C@[{drawn.own['C'].replace('k', '1')}] = T@[m] }}"
+        )
+    else:
+        params += ", T: i64[16] out"
+    return f"func f({params}) {{ for i in range(4) vectorized {{ {loop} }} }}"
+
+
+def _outcome(func, m):
+    arrays = [np.arange(len) * 5 + 1 for len in (6, 16, 16, 16)]
+    args = [*arrays[:3], m, *arrays[3:]][: len(func.params)]
+    interpret(func, args)
+    return [array.tolist() for array in arrays]
+
+
+@settings(max_examples=4 * settings.default.max_examples)  # most guards protect only some values
+@given(_functions(), st.integers(0, 7))
+def test_the_meaning_is_kept(text, m):
+    func = parse_func(text)
+    try:
+        expected = _outcome(func, m)
+    except InterpretError:  # a read that no guard protects
+        reject()
+    after = vectorize_loops(func)
+    verify(after, "flat")
+    event(f"vectors: {any(isinstance(node, Ramp) for node in walk(after.body))}")
+    assert _outcome(after, m) == expected
