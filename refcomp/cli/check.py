@@ -1,0 +1,38 @@
+"""`refcomp check`: syntax, names, types and level of loop-IR text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from refcomp.cli.levels import check_level, level_of
+from refcomp.cli.options import json_option
+from refcomp.cli.streams import write_json
+from refcomp.cli.texts import read_funcs
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.verify import LEVELS
+
+
+@click.command("check")
+@click.argument("file", default="-")
+@click.option("--level", type=click.Choice(LEVELS), help="The level it must be legal at.")
+@json_option
+def command(file: str, level: str | None, as_json: bool) -> None:
+    """Check loop-IR text: syntax, names, types, level.
+
+    FILE is - (stdin) by default. Without --level, any level will do, and is told.
+    """
+    report = [_check(func, level) for func in read_funcs(file)]
+    if as_json:
+        write_json(report)
+        return
+    for entry in report:
+        click.echo(f"{entry['name']}: legal at level {entry['level']}")
+
+
+def _check(func: PrimFunc, level: str | None) -> dict[str, Any]:
+    if level is None:
+        return {"name": func.name, "level": level_of(func)}
+    check_level(func, level)
+    return {"name": func.name, "level": level}

@@ -1,0 +1,143 @@
+"""`refcomp doctor`: the tools found and missing, and the targets that work on this machine.
+
+A target works when a small computation was compiled for it, run, and gave the right result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+
+import click
+import numpy as np
+
+from refcomp import __version__
+from refcomp.build import build
+from refcomp.cli.options import json_option
+from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
+from refcomp.cli.streams import progress, write_json
+from refcomp.errors import RefcompError
+from refcomp.runtime.machine import cpu_name
+from refcomp.schedule.schedule import create_schedule
+from refcomp.target import target_kinds
+from refcomp.te.maths import var
+from refcomp.te.operation import compute, placeholder
+from refcomp.toolchain import ToolReport, diagnose
+
+_HOST = "llvm"
+_PACKAGES = {"numpy": "", "jinja2": "", "click": "", "rich": "", "ml_dtypes": "", "onnx": "onnx"}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """Whether a kind of target works here; `reason` says why not."""
+
+    target: str
+    meaning: str
+    works: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackageReport:
+    """A Python package; `version` is '' where it is missing, `install` brings it."""
+
+    package: str
+    version: str
+    install: str
+
+
+@click.command("doctor")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Tell which tools were found and which targets work.
+
+    Of every toolchain: its tools, where they are, their versions, what is missing and the command
+    that installs it. The exit code is 0 when this host's own target (llvm) works, else 3.
+    """
+    with progress("looking for tools"):
+        tools = diagnose()
+        packages = [_look_at_package(name) for name in _PACKAGES]
+        targets = [_try_target(kind.name, kind.meaning) for kind in target_kinds()]
+    if as_json:
+        report = {
+            "refcomp": __version__,
+            "processor": cpu_name(),
+            "tools": [asdict(tool) for tool in tools],
+            "packages": [asdict(package) for package in packages],
+            "targets": [asdict(target) for target in targets],
+        }
+        write_json(report)
+    else:
+        _print(tools, packages, targets)
+    works = next(report.works for report in targets if report.target == _HOST)
+    ctx.exit(FINE if works else NO_TOOLCHAIN)
+
+
+def _look_at_package(name: str) -> PackageReport:
+    extra = _PACKAGES[name]
+    install = f"pip install 'refcomp[{extra}]'" if extra else "pip install refcomp"
+    try:
+        return PackageReport(name, version(name), install)
+    except PackageNotFoundError:
+        return PackageReport(name, "", install)
+
+
+def _try_target(kind: str, meaning: str) -> TargetReport:
+    try:
+        reason = _run_trial(kind)
+    except RefcompError as error:
+        reason = str(error)
+    return TargetReport(kind, meaning, not reason, reason)
+
+
+def _run_trial(kind: str) -> str:
+    """Double three numbers; what is wrong with the result, '' when nothing is."""
+    n = var("n")
+    a = placeholder((n,), "float32", "A")
+    b = compute((n,), lambda i: a[i] + a[i], "B")
+    module = build(create_schedule(b), [a, b], target=kind, name="doctor")
+    given, result = np.array([1, 2, 3], np.float32), np.zeros(3, np.float32)
+    module(given, result)
+    return "" if np.array_equal(result, given + given) else f"it computed {result} for [2, 4, 6]"
+
+
+def _print(
+    tools: Sequence[ToolReport],
+    packages: Sequence[PackageReport],
+    targets: Sequence[TargetReport],
+) -> None:
+    click.echo(f"refcomp {__version__} on {cpu_name()}\n")
+    for name, rows in groupby(tools, key=lambda report: report.toolchain):
+        group = list(rows)
+        click.echo(f"toolchain {name}: {group[0].purpose}")
+        for report in group:
+            _print_tool(report)
+    click.echo("\npackages")
+    for package in packages:
+        _print_row(package.version != "", package.package, package.version or package.install)
+    click.echo("\ntargets")
+    for target in targets:
+        _print_row(target.works, target.target, f"{target.meaning}")
+        if target.reason:
+            _print_remedy(target.reason)
+
+
+def _print_tool(report: ToolReport) -> None:
+    _print_row(report.is_ok, report.name, f"{report.version:8} {report.path}".rstrip())
+    if report.is_ok:
+        return
+    need = "needed" if report.is_needed else "optional"
+    _print_remedy(f"{need}: {report.reason}\ninstall: {report.install}")
+
+
+def _print_row(is_ok: bool, name: str, text: str) -> None:
+    click.echo(f"  {'ok     ' if is_ok else 'MISSING'} {name:14} {text}".rstrip())
+
+
+def _print_remedy(text: str) -> None:
+    for line in text.splitlines():
+        click.echo(f"{'':25}{line}")

@@ -1,0 +1,175 @@
+"""`refcomp execute`: run a module file, or loop-IR text by the interpreter.
+
+Inputs come from an .npz file or are filled; outputs begin as zeros, unless the file has them.
+Module files hold machine code: execute only what you trust.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from refcomp.artifacts import ScalarParam, Signature, TensorParam
+from refcomp.build import build_functions
+from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
+from refcomp.cli.digest import digest, digest_to_text
+from refcomp.cli.levels import level_of
+from refcomp.cli.options import (
+    fill_mode_option,
+    inputs_option,
+    json_option,
+    outputs_option,
+    pair_of,
+    seed_option,
+    symbol_option,
+    target_option,
+)
+from refcomp.cli.passes import called_signatures
+from refcomp.cli.streams import bytes_to_text, name_of, note, progress, read_bytes, write_json
+from refcomp.cli.texts import text_to_funcs
+from refcomp.errors import UserError
+from refcomp.oracle.interpret import interpret
+from refcomp.runtime.function import ArrayCallable, Function
+from refcomp.runtime.module import Module
+from refcomp.runtime.module_file import load_module
+from refcomp.target import Target
+
+_BINARY = (b"PK", b"\x7fELF")
+
+
+@click.command("execute")
+@click.argument("file", default="-")
+@inputs_option
+@outputs_option
+@fill_mode_option
+@seed_option
+@symbol_option
+@click.option(
+    "--scalar",
+    "scalars",
+    type=pair_of(float),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The value of a scalar argument (default 1; 0 with --fill-mode zeros).",
+)
+@click.option("--function", "name", metavar="NAME", help="Which of several functions to run.")
+@target_option("What loop-IR text is run by (default interp)", default=None)
+@json_option
+def command(
+    file: str,
+    inputs: str | None,
+    outputs: str | None,
+    fill_mode: str,
+    seed: int,
+    symbols: tuple[tuple[str, int], ...],
+    scalars: tuple[tuple[str, float], ...],
+    name: str | None,
+    target: Target | None,
+    as_json: bool,
+) -> None:
+    """Run a compiled module, or loop-IR text by the interpreter.
+
+    FILE is - (stdin) by default. Prints of each output its dtype, shape, least and greatest value
+    and first values. A module file holds machine code: execute only what you trust.
+    """
+    with progress("loading"):
+        module = _load(file, target)
+    function = _choose(module, name)
+    given = read_npz(inputs) | dict(scalars)
+    filling = Filling(fill_mode, seed, dict(symbols))
+    arguments = make_arguments(function.signature, given, filling)
+    with progress(f"running {function.name}"):
+        function(*arguments.values())
+    results = {
+        param.name: arguments[param.name]
+        for param in function.signature.params
+        if isinstance(param, TensorParam) and param.is_output
+    }
+    _report(function, results, as_json)
+    if outputs is not None:
+        write_npz(outputs, results)
+
+
+def _report(function: Function, results: Arrays, as_json: bool) -> None:
+    digests = [digest(name, array) for name, array in results.items()]
+    if as_json:
+        write_json({"function": function.name, "outputs": digests})
+        return
+    for entry in digests:
+        click.echo(digest_to_text(entry))
+
+
+def _load(file: str, target: Target | None) -> Module:
+    data = read_bytes(file)
+    if data.startswith(_BINARY):
+        return _load_archive(file, data, target)
+    text = bytes_to_text(data, file)
+    if text.startswith("; refcomp."):
+        raise UserError(
+            f"{name_of(file)} is LLVM IR text", remedy="send it through `refcomp assemble` first"
+        )
+    funcs = text_to_funcs(text, file)
+    levels = {level_of(func) for func in funcs}
+    if target is None or target.kind == "interp":
+        signatures = called_signatures(text, name_of(file), funcs)
+        callables: dict[str, ArrayCallable] = {
+            signature.name: partial(interpret, func)
+            for signature, func in zip(signatures, funcs, strict=True)
+        }
+        return Module.from_callables(callables, signatures, target="interp", sources={})
+    if levels != {"nested"}:
+        raise UserError(
+            f"{name_of(file)} is not at the level that compiling begins with",
+            why=f"the levels of its functions: {', '.join(sorted(levels))}",
+            remedy="chain `refcomp print --all-passes` and `refcomp assemble`",
+        )
+    return build_functions(funcs, target)
+
+
+def _load_archive(file: str, data: bytes, target: Target | None) -> Module:
+    if target is not None:
+        raise UserError(
+            f"{name_of(file)} is compiled already, --target {target} cannot change it",
+            remedy="leave --target out",
+        )
+    if file != "-":
+        return load_module(file)
+    with tempfile.TemporaryDirectory(prefix="refcomp-") as folder:
+        path = Path(folder, "stdin")
+        path.write_bytes(data)
+        return load_module(path)
+
+
+def _choose(module: Module, name: str | None) -> Function:
+    if name is None and len(module.signatures) > 1:
+        note(f"running {module.entry_name}; others: {', '.join([*module.signatures][1:])}")
+    return module.entry if name is None else module[name]
+
+
+def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arrays:
+    """All arguments of a call by name, in order: arrays and numbers. UserError."""
+    tensors = [p for p in signature.params if isinstance(p, TensorParam)]
+    scalars = {p.name: p for p in signature.params if isinstance(p, ScalarParam)}
+    arrays = {name: value for name, value in given.items() if name not in scalars}
+    numbers = {name: _number(scalars[name], given[name]) for name in scalars if name in given}
+    made, sizes = complete(tensors, arrays, filling)
+    default = 0 if filling.mode == "zeros" else 1
+    for name, scalar in scalars.items():
+        made[name] = numbers.get(name, _number(scalar, sizes.get(name, default)))
+    return {param.name: made[param.name] for param in signature.params}
+
+
+def _number(param: ScalarParam, value: Any) -> Any:
+    """`value`, a number or an array of one element, as Python's own kind for the dtype."""
+    plain = value if isinstance(value, int | float) else value.reshape(-1)[0].item()
+    if param.dtype.is_bool:
+        return bool(plain)
+    if param.dtype.is_float:
+        return float(plain)
+    if plain != int(plain):
+        raise UserError(f"argument {param.name} is {plain}, expected a {param.dtype}")
+    return int(plain)

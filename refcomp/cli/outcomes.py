@@ -1,0 +1,69 @@
+"""How a command ends: the exit codes, and an error as text or as JSON.
+
+The codes are part of the interface: scripts may rely on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.errors import (
+    CompilerBug,
+    RefcompError,
+    ToolchainError,
+    Unsupported,
+    UserError,
+)
+
+FINE, FAILED, USAGE, NO_TOOLCHAIN, ILLEGAL, UNSUPPORTED = range(6)
+BUG, INTERRUPTED = 70, 130
+
+MEANINGS = {
+    FINE: "fine; also when the reader of a pipe stopped reading",
+    FAILED: "the computation failed, or its result is wrong",
+    USAGE: "the command line is wrong",
+    NO_TOOLCHAIN: "a tool is missing, failed or hung",
+    ILLEGAL: "an input or a request is illegal",
+    UNSUPPORTED: "the request is beyond what refcomp can do",
+    BUG: "a bug in refcomp",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+}
+_CODES: dict[type[RefcompError], int] = {
+    UserError: ILLEGAL,
+    Unsupported: UNSUPPORTED,
+    ToolchainError: NO_TOOLCHAIN,
+    CompilerBug: BUG,
+}
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code that `error` ends a command with."""
+    codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
+    otherwise = FAILED if isinstance(error, RefcompError | MemoryError) else BUG
+    return next(codes, otherwise)
+
+
+def error_to_text(error: BaseException) -> str:
+    """What a reader sees of `error`."""
+    if isinstance(error, RefcompError):
+        return f"error: {error}"
+    if isinstance(error, MemoryError):
+        return f"error: memory ran out: {error}"
+    return (
+        f"error: a bug in refcomp: {type(error).__name__}: {error}\n"
+        "  what to do: run `refcomp --traceback ...` again and report what it prints"
+    )
+
+
+def error_to_json(error: BaseException) -> dict[str, Any]:
+    """What a program sees of `error`: its parts by name, those that are empty left out."""
+    parts: dict[str, Any] = {
+        "kind": type(error).__name__,
+        "exit_code": exit_code(error),
+        "what": getattr(error, "what", str(error)),
+    }
+    for name in ("where", "why", "remedy", "command", "stderr", "kept"):
+        value = getattr(error, name, None)
+        if value:
+            parts[name] = list(value) if isinstance(value, tuple) else str(value)
+    return {"error": parts}

@@ -1,0 +1,134 @@
+"""`refcomp pass`: passes over loop-IR text, one after the other.
+
+Each result is verified. Where a pass changes the types of arguments, the text that comes out tells
+in a comment how the function is called, so that later commands know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+
+from refcomp.artifacts import Signature
+from refcomp.cli.headers import read_header, signature_lines
+from refcomp.cli.levels import level_of, steps_left
+from refcomp.cli.options import json_option, target_option
+from refcomp.cli.streams import name_of, read_text, write_json, write_text
+from refcomp.cli.texts import text_to_funcs
+from refcomp.codegen.signature import signature_of
+from refcomp.dtype import as_dtype
+from refcomp.errors import CompilerBug, UserError
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_func, print_funcs
+from refcomp.ir.verify import verify
+from refcomp.pipeline import Pass, find_pass, passes_for
+from refcomp.target import Target
+
+_BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
+
+
+@click.command("pass")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("-i", "--input", "file", default="-", metavar="FILE", help="Where the text is from.")
+@click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
+@click.option("--all", "run_all", is_flag=True, help="All that the target has still to run.")
+@click.option("--list", "list_only", is_flag=True, help="Only tell the passes of the target.")
+@target_option("Whose passes are meant by --all and --list")
+@json_option
+def command(
+    names: tuple[str, ...],
+    file: str,
+    output: str,
+    run_all: bool,
+    list_only: bool,
+    target: Target,
+    as_json: bool,
+) -> None:
+    """Run passes over loop-IR text.
+
+    Reads stdin and writes stdout; of several functions in the text, each goes through the passes.
+    """
+    if list_only:
+        _write_list(target, as_json)
+        return
+    if run_all == bool(names):
+        raise click.UsageError("give either names of passes or --all; --list tells the names")
+    chosen = [find_pass(name) for name in names]
+    text = read_text(file)
+    funcs = text_to_funcs(text, file)
+    results = [_run(func, chosen if names else _left(func, target)) for func in funcs]
+    signatures = changed_signatures(text, name_of(file), funcs, results)
+    if as_json:
+        write_json([{"name": f.name, "loop_ir": print_func(f)} for f in results])
+    else:
+        write_text(signature_lines(signatures, "#") + print_funcs(results), output, "python")
+
+
+def _write_list(target: Target, as_json: bool) -> None:
+    steps = passes_for(target.kind)
+    if as_json:
+        write_json([{"name": s.name, "level": s.level, "reason": s.reason} for s in steps])
+        return
+    for step in steps:
+        click.echo(f"{step.name:22} -> {step.level:7} {step.reason}")
+
+
+def _left(func: PrimFunc, target: Target) -> list[Pass]:
+    return [step.function for step in steps_left(func, target.kind)]
+
+
+def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
+    level_of(func)  # refuses an illegal text before a pass meets it
+    for run in chosen:
+        func = run_verified(func, run)
+    return func
+
+
+def run_verified(func: PrimFunc, run: Pass) -> PrimFunc:
+    """`func` after one pass. CompilerBug when that made something illegal of it."""
+    result = run(func)
+    try:
+        level_of(result)
+    except UserError as error:
+        verify(result, "flat")
+        raise CompilerBug(f"{run.__name__} broke {func.name}: {error.what}") from error
+    return result
+
+
+def changed_signatures(
+    text: str, name: str, funcs: Sequence[PrimFunc], results: Sequence[PrimFunc]
+) -> list[Signature]:
+    """How functions are called that the types of their arguments do not tell any more."""
+    kept = called_signatures(text, name, funcs)
+    now = [signature_of(func) for func in results]
+    return [signature for signature, other in zip(kept, now, strict=True) if signature != other]
+
+
+def called_signatures(text: str, name: str, funcs: Sequence[PrimFunc]) -> list[Signature]:
+    """How each of `funcs`, which were read from `text`, is called. UserError when `text` tells it
+    otherwise than by the types that lowering changes."""
+    told = {signature.name: signature for signature in read_header(text, name).signatures}
+    plain = [signature_of(func) for func in funcs]
+    for signature in plain:
+        if not _is_lowered(told.get(signature.name, signature), signature):
+            raise UserError(
+                f"the comment on how {signature.name} is called does not fit the function",
+                where=f"{name} says {told[signature.name]}",
+                why=f"the function is {signature}",
+                remedy="remove the line `# refcomp.signature ...`, or mend the function",
+            )
+    return [told.get(signature.name, signature) for signature in plain]
+
+
+def _is_lowered(before: Signature, after: Signature) -> bool:
+    """Whether lowering may have made one signature of the other: bfloat16 becomes u16."""
+    if len(before.params) != len(after.params):
+        return False
+    pairs = zip(before.params, after.params, strict=True)
+    params = tuple(
+        replace(old, dtype=new.dtype) if (old.dtype, new.dtype) == (_BF16, _U16) else old
+        for old, new in pairs
+    )
+    return replace(before, params=params) == after

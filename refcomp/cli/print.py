@@ -1,0 +1,76 @@
+"""`refcomp print`: loop-IR text to LLVM IR text, with the signatures that `assemble` needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from refcomp import toolchain
+from refcomp.artifacts import Source
+from refcomp.cli.headers import with_header
+from refcomp.cli.levels import steps_left
+from refcomp.cli.options import json_option, target_option
+from refcomp.cli.passes import called_signatures, run_verified
+from refcomp.cli.streams import name_of, read_text, write_json, write_text
+from refcomp.cli.texts import text_to_funcs
+from refcomp.codegen.llvm import print_llvm
+from refcomp.errors import Unsupported, UserError
+from refcomp.ir.func import PrimFunc
+from refcomp.target import Target
+
+
+@click.command("print")
+@click.argument("file", default="-")
+@click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
+@click.option("--all-passes", is_flag=True, help="First run the passes that are missing.")
+@target_option()
+@json_option
+def command(file: str, output: str, all_passes: bool, target: Target, as_json: bool) -> None:
+    """Print loop-IR text as LLVM IR.
+
+    Prints what it is given: text that has not been through all passes is refused, unless
+    --all-passes is given. FILE is - (stdin) by default. The comment lines on top tell `refcomp
+    assemble` how each function is called.
+    """
+    _require_llvm(target)
+    text = read_text(file)
+    funcs = text_to_funcs(text, file)
+    signatures = called_signatures(text, name_of(file), funcs)
+    ready = [_ready(func, target, all_passes) for func in funcs]
+    source = print_source(ready, target)
+    printed = with_header(source, target, signatures)
+    if as_json:
+        listed = [signature.to_json() for signature in signatures]
+        write_json({"language": source.language, "signatures": listed, "text": printed})
+    else:
+        write_text(printed, output, "llvm")
+
+
+def print_source(funcs: Sequence[PrimFunc], target: Target) -> Source:
+    """The text of `funcs`, which are at the host level, for `target`."""
+    triple, layout = toolchain.host_triple_and_layout()
+    bits = toolchain.vector_bits(target.option("mcpu", "native"))
+    return print_llvm(funcs, triple=triple, layout=layout, vector_bits=bits)
+
+
+def _require_llvm(target: Target) -> None:
+    if target.kind != "llvm":
+        raise Unsupported(
+            f"nothing is printed for the target {target.kind}",
+            why="it runs the loop IR as it is",
+            remedy="print for the target llvm",
+        )
+
+
+def _ready(func: PrimFunc, target: Target, all_passes: bool) -> PrimFunc:
+    missing = steps_left(func, target.kind)
+    if missing and not all_passes:
+        raise UserError(
+            f"{func.name} is not ready to be printed for {target.kind}",
+            why=f"these passes are missing: {', '.join(step.name for step in missing)}",
+            remedy="run them by `refcomp pass --all`, or give --all-passes",
+        )
+    for step in missing:
+        func = run_verified(func, step.function)
+    return func

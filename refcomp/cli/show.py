@@ -1,0 +1,142 @@
+"""`refcomp show`: every stage that a computation passes through, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import click
+
+from refcomp import toolchain
+from refcomp.cli.levels import steps_left
+from refcomp.cli.options import json_option, target_option
+from refcomp.cli.passes import run_verified
+from refcomp.cli.print import print_source
+from refcomp.cli.programs import Piece, Program, load_program
+from refcomp.cli.streams import progress, write_json, write_text
+from refcomp.errors import UserError
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_funcs
+from refcomp.pipeline import passes_for
+from refcomp.schedule.schedule import Schedule
+from refcomp.schedule.stage import Stage
+from refcomp.target import Target
+
+_SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
+_AFTER = "after:"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A stage: its name, the language for highlighting, and how its text is made.
+
+    `is_unchanged` says that the text is that of the stage before.
+    """
+
+    name: str
+    language: str
+    text: Callable[[], str]
+    is_unchanged: bool = False
+
+
+@click.command("show")
+@click.argument("program", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
+@click.option(
+    "--stage",
+    metavar="STAGE",
+    help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
+    "optimized-graph, too (default: all of them).",
+)
+@target_option()
+@json_option
+def command(program: str, stage: str | None, target: Target, as_json: bool) -> None:
+    """Show every stage of a computation.
+
+    Its schedule, its loop IR as lowered and after each pass, its LLVM IR and its assembly; of a
+    model its graph, too. TEXT is a file of loop-IR text, or - for stdin.
+    """
+    with progress("loading"):
+        chosen = _choose(_stages(load_program(program), target), stage)
+    if as_json:
+        listed = [{"stage": s.name, "language": s.language, "text": s.text()} for s in chosen]
+        write_json(listed)
+    elif len(chosen) == 1:
+        write_text(chosen[0].text(), language=chosen[0].language)
+    else:
+        for shown in chosen:
+            _write_one_of_several(shown)
+
+
+def _write_one_of_several(shown: Shown) -> None:
+    click.secho(f"== {shown.name} ==", bold=True)
+    text = "(changes nothing)\n" if shown.is_unchanged else shown.text()
+    write_text(text + "\n", language="" if shown.is_unchanged else shown.language)
+
+
+def _stages(program: Program, target: Target) -> list[Shown]:
+    funcs = [piece.func for piece in program.pieces]
+    scheduled = [piece for piece in program.pieces if piece.schedule is not None]
+    stages = [Shown(name, "python", partial(str, text)) for name, text in program.graphs]
+    if scheduled:
+        stages.append(Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled)))
+    stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
+    if target.kind != "llvm":
+        return stages
+    after, ready = _after_passes(funcs, target)
+    llvm = Shown("llvm", "llvm", lambda: print_source(ready, target).text)
+    return [*stages, *after, llvm, Shown("asm", "gas", partial(_assembly, ready, target))]
+
+
+def _after_passes(funcs: list[PrimFunc], target: Target) -> tuple[list[Shown], list[PrimFunc]]:
+    """What each pass makes of `funcs`, and the functions after all of them."""
+    left = [steps_left(func, target.kind) for func in funcs]
+    stages = []
+    for step in passes_for(target.kind):
+        results = [
+            run_verified(func, step.function) if step in steps else func
+            for func, steps in zip(funcs, left, strict=True)
+        ]
+        is_unchanged = all(new is old for new, old in zip(results, funcs, strict=True))
+        text = partial(print_funcs, results)
+        stages.append(Shown(f"{_AFTER}{step.name}", "python", text, is_unchanged))
+        funcs = results
+    return stages, funcs
+
+
+def _assembly(funcs: Sequence[PrimFunc], target: Target) -> str:
+    source = print_source(funcs, target)
+    with progress("compiling"):
+        return toolchain.compile_source(source, dict(target.options), "asm").data.decode()
+
+
+def _schedules_to_text(pieces: Sequence[Piece]) -> str:
+    return "\n".join(_schedule_to_text(p.func.name, p.schedule) for p in pieces if p.schedule)
+
+
+def _schedule_to_text(name: str, schedule: Schedule) -> str:
+    lines = [f"# schedule of {name}"]
+    lines += [f"{step}  # {step.line}" for step in schedule.steps] or ["# no primitives"]
+    loops = ((stage, _loops(stage)) for stage in schedule.stages)
+    lines += [f"# stage {stage.name}: {text}" for stage, text in loops if text]
+    return "\n".join(lines) + "\n"
+
+
+def _loops(stage: Stage) -> str:
+    """The loops of a stage from the outermost, '' for a placeholder."""
+    if stage.attach == "inline":
+        return "inlined"
+    named = (f"{axis.name} {stage.marks.get(axis, '')}".strip() for axis in stage.leaves)
+    return ", ".join(named)
+
+
+def _choose(stages: Sequence[Shown], name: str | None) -> list[Shown]:
+    if name is None:
+        return list(stages)
+    if name == _ALL_PASSES:
+        return [stage for stage in stages if stage.name.startswith(_AFTER)]
+    chosen = [stage for stage in stages if stage.name == name]
+    if not chosen:
+        known = ", ".join(dict.fromkeys([*(stage.name for stage in stages), _ALL_PASSES]))
+        raise UserError(f"this computation has no stage {name!r}", remedy=f"stages: {known}")
+    return chosen

@@ -1,0 +1,64 @@
+"""`refcomp doctor` reports tools, packages and targets, and fails where the host target does."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from refcomp import __version__
+from refcomp.target import target_kinds
+from refcomp.toolchain import toolchain_names
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def no_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which LLVM is sought in an empty folder, and nothing was compiled before."""
+    monkeypatch.setenv("REFCOMP_LLVM", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.llvm
+def test_everything_is_reported(cli: Cli) -> None:
+    result = cli("doctor")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"refcomp {__version__} on ")
+    for name in toolchain_names():
+        assert f"\ntoolchain {name}: " in result.stdout
+    for kind in target_kinds():
+        assert f"  ok      {kind.name}" in result.stdout
+
+
+@pytest.mark.llvm
+def test_json_has_paths_and_versions(cli: Cli) -> None:
+    report = json.loads(cli("doctor", "--json").stdout)
+    assert report["refcomp"] == __version__
+    llc = next(t for t in report["tools"] if (t["toolchain"], t["name"]) == ("llvm", "llc"))
+    assert llc["is_ok"]
+    assert Path(llc["path"]).exists()
+    assert llc["version"]
+    assert {package["package"] for package in report["packages"]} >= {"numpy", "onnx"}
+    assert [target["works"] for target in report["targets"]] == [True, True]
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_missing_tools_are_told_with_the_command_that_installs_them(cli: Cli) -> None:
+    result = cli("doctor")
+    assert result.exit_code == 3
+    assert "  MISSING llc" in result.stdout
+    assert "install: " in result.stdout
+    assert "  MISSING llvm" in result.stdout
+    assert "  ok      interp" in result.stdout
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_missing_tools_in_json(cli: Cli) -> None:
+    result = cli("doctor", "--json")
+    assert result.exit_code == 3
+    targets = {target["target"]: target for target in json.loads(result.stdout)["targets"]}
+    assert not targets["llvm"]["works"]
+    assert "no usable" in targets["llvm"]["reason"]
+    assert targets["interp"] == targets["interp"] | {"works": True, "reason": ""}

@@ -1,0 +1,182 @@
+"""`refcomp execute` runs module files and loop-IR text, on given and on filled arrays."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from refcomp.artifacts import ScalarParam, Signature, TensorParam
+from refcomp.cli.arrays import Filling
+from refcomp.cli.execute import make_arguments
+from refcomp.dtype import as_dtype
+from refcomp.errors import UserError
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def module(cli: Cli, add_text: str) -> bytes:
+    printed = cli("print", "--all-passes", input=add_text).stdout
+    return cli("assemble", input=printed).stdout_bytes
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    path = tmp_path / "in.npz"
+    np.savez(path, A=np.arange(3, dtype=np.float32), B=np.full(3, 10, np.float32))
+    return path
+
+
+def test_text_is_interpreted(cli: Cli, add_text: str, inputs: Path) -> None:
+    result = cli("execute", "-i", inputs, input=add_text)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "C: f32[3]  min 10  max 12  first 10 11 12\n"
+
+
+@pytest.mark.llvm
+def test_a_module_on_stdin_and_in_a_file(
+    cli: Cli, module: bytes, inputs: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "module"
+    path.write_bytes(module)
+    expected = "C: f32[3]  min 10  max 12  first 10 11 12\n"
+    assert cli("execute", "-i", inputs, input=module).stdout == expected
+    assert cli("execute", path, "-i", inputs).stdout == expected
+
+
+@pytest.mark.llvm
+def test_text_can_be_compiled(cli: Cli, add_text: str, inputs: Path) -> None:
+    result = cli("execute", "--target", "llvm", "-i", inputs, input=add_text)
+    assert result.stdout == "C: f32[3]  min 10  max 12  first 10 11 12\n"
+
+
+@pytest.mark.llvm
+def test_interpreter_and_machine_code_agree_on_filled_arrays(
+    cli: Cli, module: bytes, add_text: str
+) -> None:
+    options = ["--symbol", "n=1000", "--seed", "3", "--json"]
+    interpreted = cli("execute", *options, input=add_text)
+    compiled = cli("execute", *options, input=module)
+    assert json.loads(interpreted.stdout) == json.loads(compiled.stdout)
+    (output,) = json.loads(compiled.stdout)["outputs"]
+    assert (output["name"], output["shape"], output["nans"]) == ("C", [1000], 0)
+
+
+@pytest.mark.llvm
+def test_outputs_are_written(cli: Cli, module: bytes, inputs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.npz"
+    cli("execute", "-i", inputs, "-o", path, input=module)
+    with np.load(path) as outputs:
+        assert outputs.files == ["C"]
+        np.testing.assert_array_equal(outputs["C"], np.array([10, 11, 12], np.float32))
+
+
+@pytest.mark.parametrize(("mode", "value"), [("zeros", "0"), ("ones", "2")])
+def test_fill_modes(cli: Cli, add_text: str, mode: str, value: str) -> None:
+    result = cli("execute", "--fill-mode", mode, "--symbol", "n=2", input=add_text)
+    assert result.stdout == f"C: f32[2]  min {value}  max {value}  first {value} {value}\n"
+
+
+def test_symbols_are_one_and_may_be_zero(cli: Cli, add_text: str) -> None:
+    assert cli("execute", "--fill-mode", "ones", input=add_text).stdout.startswith("C: f32[1]")
+    assert cli("execute", "--symbol", "n=0", input=add_text).stdout == "C: f32[0]  empty\n"
+
+
+def test_a_scalar_is_given(cli: Cli, scale_text: str) -> None:
+    options = ["--fill-mode", "ones", "--scalar", "alpha=2.5"]
+    result = cli("execute", *options, input=scale_text)
+    assert result.stdout == "B: bf16[1]  min 2.5  max 2.5  first 2.5\n"
+
+
+def test_lowered_text_is_called_as_before(cli: Cli, scale_text: str) -> None:
+    lowered = cli("pass", "--all", input=scale_text).stdout
+    options = ["--symbol", "n=50", "--scalar", "alpha=3"]
+    plain, host = (cli("execute", *options, input=text) for text in (scale_text, lowered))
+    assert plain.stdout == host.stdout != ""
+
+
+def test_one_of_several_functions_is_chosen(cli: Cli, add_text: str) -> None:
+    text = add_text + add_text.replace("add", "more").replace("+", "-")
+    first = cli("execute", "--fill-mode", "ones", input=text)
+    assert first.stderr == "running add; others: more\n"
+    assert "min 2" in first.stdout
+    assert "min 0" in cli("execute", "--fill-mode", "ones", "--function", "more", input=text).stdout
+    result = cli("execute", "--function", "less", input=text)
+    assert result.exit_code == 4
+    assert "no function 'less'" in result.stderr
+    assert "it has: add, more" in result.stderr
+
+
+def test_a_computation_that_fails_has_its_own_exit_code(cli: Cli) -> None:
+    text = "func f(A: f32[n], B: f32[n] out) { for i in range(n) { B[i] = A[i + 1] } }"
+    result = cli("execute", "--json", input=text)
+    error = json.loads(result.stderr)["error"]
+    assert (result.exit_code, error["exit_code"], error["kind"]) == (1, 1, "InterpretError")
+    assert "out of range" in error["what"]
+
+
+def test_a_damaged_module_is_refused(cli: Cli) -> None:
+    result = cli("execute", input=b"PK\x03\x04 no more")
+    assert result.exit_code == 4
+    assert "is damaged" in result.stderr
+
+
+def test_a_bare_shared_object_is_refused(cli: Cli) -> None:
+    result = cli("execute", input=b"\x7fELF no more")
+    assert result.exit_code == 4
+    assert "bare shared object" in result.stderr
+
+
+@pytest.mark.llvm
+def test_a_module_has_its_target(cli: Cli, module: bytes) -> None:
+    result = cli("execute", "--target", "interp", input=module)
+    assert result.exit_code == 4
+    assert "<stdin> is compiled already" in result.stderr
+
+
+def test_llvm_text_is_refused_with_the_next_command(cli: Cli) -> None:
+    result = cli("execute", input="; refcomp.target llvm\ndefine ...")
+    assert result.exit_code == 4
+    assert "send it through `refcomp assemble` first" in result.stderr
+
+
+def test_lowered_text_is_not_compiled_from_the_middle(cli: Cli, add_text: str) -> None:
+    flat = cli("pass", "flatten_storage", input=add_text).stdout
+    result = cli("execute", "--target", "llvm", input=flat)
+    assert result.exit_code == 4
+    assert "levels of its functions: host" in result.stderr
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b""])
+def test_what_is_neither_is_refused(cli: Cli, data: bytes) -> None:
+    assert cli("execute", input=data).exit_code == 4
+
+
+def filling(mode: str = "ones", **symbols: int) -> Filling:
+    return Filling(mode, 0, symbols)
+
+
+def test_scalars_are_of_their_kind_and_a_size_where_they_stand_in_a_shape() -> None:
+    signature = Signature(
+        "f",
+        (
+            ScalarParam("n", as_dtype("int64")),
+            TensorParam("A", as_dtype("float32"), ("n",)),
+            ScalarParam("b", as_dtype("bool")),
+            ScalarParam("x", as_dtype("float32")),
+        ),
+    )
+    given = {"A": np.zeros(7, np.float32), "x": np.array(2, np.float64)}
+    made = make_arguments(signature, given, filling())
+    assert list(made) == ["n", "A", "b", "x"]
+    assert (made["n"], made["b"], made["x"]) == (7, True, 2.0)
+    assert make_arguments(signature, {}, filling("zeros", n=3))["A"].shape == (3,)
+
+
+def test_a_fraction_is_no_integer() -> None:
+    signature = Signature("f", (ScalarParam("k", as_dtype("int32")),))
+    with pytest.raises(UserError, match=r"argument k is 2\.5, expected a i32"):
+        make_arguments(signature, {"k": 2.5}, filling())

@@ -1,0 +1,36 @@
+"""Options are read, and refused with what would be right."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from refcomp.cli.options import pair_of
+from refcomp.errors import UserError
+
+Cli = Callable[..., Result]
+
+
+def test_pairs_have_a_name_and_a_number() -> None:
+    assert pair_of(int)("n=1000") == ("n", 1000)
+    assert pair_of(float)("alpha=-2.5") == ("alpha", -2.5)
+
+
+@pytest.mark.parametrize("text", ["n", "n=", "n=many", "n=1.5"])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=f"'{text}' is not NAME=VALUE with an integer"):
+        pair_of(int)(text)
+
+
+def test_an_unknown_target_is_refused_with_those_that_are_known(cli: Cli, script: Path) -> None:
+    result = cli("show", script, "--target", "lvm")
+    assert result.exit_code == 4
+    assert "unknown target 'lvm'" in result.stderr
+    assert "llvm: machine code for this host" in result.stderr
+
+
+def test_an_error_in_another_option_is_told_in_json(cli: Cli, script: Path) -> None:
+    result = cli("show", script, "--target", "lvm", "--json")
+    assert json.loads(result.stderr)["error"]["what"] == "unknown target 'lvm'"

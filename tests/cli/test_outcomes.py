@@ -1,0 +1,53 @@
+"""Exit codes are what scripts rely on; errors have the same parts in text and in JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from refcomp.cli.outcomes import MEANINGS, error_to_json, error_to_text, exit_code
+from refcomp.errors import CompilerBug, RefcompError, ToolchainError, Unsupported, UserError
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RefcompError("failed"), 1),
+        (MemoryError("no room"), 1),
+        (ToolchainError("no llc"), 3),
+        (UserError("wrong"), 4),
+        (Unsupported("too much"), 5),
+        (CompilerBug("oops"), 70),
+        (KeyError("internal"), 70),
+    ],
+)
+def test_each_failure_has_its_code(error: Exception, code: int) -> None:
+    assert exit_code(error) == code
+    assert code in MEANINGS
+
+
+def test_text_holds_what_where_why_and_remedy() -> None:
+    error = UserError("bad shape", where="argument A", why="it is 3", remedy="pass 4")
+    assert error_to_text(error) == (
+        "error: bad shape\n  where: argument A\n  why: it is 3\n  what to do: pass 4"
+    )
+
+
+def test_json_holds_the_parts_that_there_are() -> None:
+    error = ToolchainError("llc failed", command=("llc", "-O2"), stderr="no", kept=Path("/kept"))
+    assert json.loads(json.dumps(error_to_json(error))) == {
+        "error": {
+            "kind": "ToolchainError",
+            "exit_code": 3,
+            "what": "llc failed",
+            "command": ["llc", "-O2"],
+            "stderr": "no",
+            "kept": "/kept",
+        }
+    }
+
+
+def test_an_internal_error_is_told_as_a_bug_with_the_way_to_report_it() -> None:
+    text = error_to_text(KeyError("n"))
+    assert "a bug in refcomp: KeyError: 'n'" in text
+    assert "--traceback" in text

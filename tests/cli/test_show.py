@@ -1,0 +1,81 @@
+"""`refcomp show` shows every stage, or one that can be piped on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from refcomp.cli import streams
+from refcomp.ir.parser import parse_func
+from refcomp.pipeline import passes_for
+
+Cli = Callable[..., Result]
+STAGES = ["loop-ir", *(f"after:{step.name}" for step in passes_for("llvm")), "llvm", "asm"]
+
+
+@pytest.mark.llvm
+def test_all_stages_are_shown_in_order(cli: Cli, script: Path) -> None:
+    result = cli("show", script)
+    assert result.exit_code == 0
+    headings = [line for line in result.stdout.splitlines() if line.startswith("== ")]
+    assert headings == [f"== {stage} ==" for stage in ("schedule", *STAGES)]
+    assert "(changes nothing)" in result.stdout
+
+
+@pytest.mark.llvm
+def test_json_has_the_text_of_every_stage(cli: Cli, add_text: str) -> None:
+    stages = json.loads(cli("show", "-", "--json", input=add_text).stdout)
+    assert [stage["stage"] for stage in stages] == STAGES
+    assert all(stage["text"] for stage in stages)
+
+
+def test_the_schedule_tells_primitives_with_lines_and_loops(cli: Cli, script: Path) -> None:
+    lines = cli("show", script, "--stage", "schedule").stdout.splitlines()
+    assert lines == [
+        "# schedule of add",
+        f"s[C].split(i, factor=8)  # {script}:9",
+        f"s[C].vectorize(i.inner)  # {script}:10",
+        "# stage C: i.outer, i.inner vectorized",
+    ]
+
+
+def test_a_single_stage_can_be_piped_on(cli: Cli, script: Path) -> None:
+    text = cli("show", script, "--stage", "loop-ir").stdout
+    assert parse_func(text).name == "add"
+    flat = cli("show", script, "--stage", "after:flatten_storage").stdout
+    assert "C@[" in flat
+    assert cli("show", "-", "--stage", "loop-ir", input=flat).stdout == flat
+
+
+def test_all_passes_shows_what_each_pass_makes(cli: Cli, script: Path) -> None:
+    text = cli("show", script, "--stage", "all-passes").stdout
+    headings = [line[3:-3] for line in text.splitlines() if line.startswith("== ")]
+    assert headings == STAGES[1:-2]
+
+
+@pytest.mark.llvm
+def test_llvm_and_assembly(cli: Cli, script: Path) -> None:
+    assert "define i32 @add(" in cli("show", script, "--stage", "llvm").stdout
+    assert "add:" in cli("show", script, "--stage", "asm").stdout
+
+
+def test_several_functions_stand_below_each_other(cli: Cli, script: Path) -> None:
+    text = cli("show", f"{script}:both", "--stage", "after:flatten_storage").stdout
+    assert text.count("func ") == 2
+
+
+def test_the_interpreter_has_fewer_stages(cli: Cli, script: Path) -> None:
+    result = cli("show", script, "--target", "interp", "--stage", "asm")
+    assert result.exit_code == 4
+    assert "has no stage 'asm'" in result.stderr
+    assert "stages: schedule, loop-ir, all-passes" in result.stderr
+
+
+def test_a_terminal_gets_colour(cli: Cli, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" not in cli("show", script, "--stage", "loop-ir").stdout
+    monkeypatch.setattr(streams, "is_terminal", lambda stream: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[" in cli("show", script, "--stage", "loop-ir").stdout
