@@ -41,6 +41,7 @@ from refcomp.ir.expr import (
 from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
+_INDEX_FACTOR = 1 << 32
 _INDEX_NODES = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
 
 
@@ -108,15 +109,17 @@ class Bounds:
         """Whether a value of `dtype` that is congruent to `total` modulo 2^bits is `total`.
 
         So it is when all values of the Sum fit. A side without a bound is taken to fit where
-        facts.py says so: in i64, for sums of declared variables only.
+        facts.py says so: in i64, for sums of declared variables with factors below 2^32.
         """
         interval = self.interval_of_sum(total)
         if not interval.lies_in_or_open(range_of_dtype(dtype)):
             return False
         if interval.is_finite:
             return True
+        if dtype != I64 or not all(abs(k) < _INDEX_FACTOR for k in total.terms.values()):
+            return False
         atoms = (atom for monomial in total.terms for atom in monomial)
-        return dtype == I64 and all(self.is_index(self.table.expr(atom)) for atom in atoms)
+        return all(self.is_index(self.table.expr(atom)) for atom in atoms)
 
     def _evaluated(self, expr: Expr, memo: dict[int, _T], compute: Callable[[Expr], _T]) -> _T:
         if id(expr) not in memo:
@@ -146,6 +149,8 @@ class Bounds:
             return self.is_index(expr.true_value) and self.is_index(expr.false_value)
         if not isinstance(expr, _INDEX_NODES):
             return isinstance(expr, IntImm)
+        if self._is_sum(expr) and not self.is_exact(self.table.sum_of(expr), expr.dtype):
+            return False
         return all(self._is_made_of_indices[id(part)] for part in self._parts(expr))
 
     # Intervals

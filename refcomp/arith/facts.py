@@ -5,9 +5,11 @@ all that stem from one `Facts()` share a table of expressions and so must be use
 
 The rule on overflow: **i64 index arithmetic of in-range values does not overflow.** It is applied
 where, and only where, an i64 sum is made of variables declared by `bind` or `nonnegative` (and of
-constants, quotients, minima and conversions of these) and has a side without a known bound. Sums
-with two known bounds are exact if these fit, in every integer type; all others wrap, and only
-rules that hold modulo 2^bits are applied to them. Facts never speak of memory, as it may change.
+constants, quotients, minima and conversions of these), has a side without a known bound, and
+multiplies by constants below 2^32 only (larger ones are made for wrapping: hashes, generators).
+Sums with two known bounds are exact if these fit, in every integer type; all others wrap, and
+only rules that hold modulo 2^bits are applied to them. Facts never speak of memory, as it may
+change between two reads.
 """
 
 from __future__ import annotations

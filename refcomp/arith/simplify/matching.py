@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import copysign, gcd
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from refcomp.arith.bounds import Bounds
 from refcomp.arith.constants import fold_integers
@@ -121,7 +121,7 @@ class Application:
             atom = value.sole_atom()
             value = 0 if atom is None else self._table.expr(atom)
         if type(value) is pattern.cls:
-            names = pattern.cls.__match_args__
+            names = cast(Any, pattern.cls).__match_args__
             args = tuple(getattr(value, name) for name in names)
             yield from self._match_all(pattern.args, args, binding)
 

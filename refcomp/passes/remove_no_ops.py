@@ -1,0 +1,185 @@
+"""Removes statements that do nothing: empty loops and branches, allocations and lets not used.
+
+Before::
+
+    func zero(A: f32[n] out) {
+      for j in range(n) {
+        if (n < 8) {
+        }
+      }
+      alloc T: f32[16] local {
+        let t: i64 = n * 2 {
+          for i in range(n) {
+            if (n < 4) {
+            } else {
+              A[i] = 0.0f32
+            }
+          }
+        }
+      }
+    }
+
+After::
+
+    func zero(A: f32[n] out) {
+      for i in range(n) {
+        if (4 <= n) {
+          A[i] = 0.0f32
+        }
+      }
+    }
+
+An allocation goes when nothing that stays reads it, and the stores to it go with it. Requires:
+nothing. Ensures: no empty statement is left inside another. Level: any, kept. Refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refcomp.arith import simplify
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr, IntImm, Not, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import buffers_in, children, variables_in, walk, with_fields
+from refcomp.ir.stmt import (
+    Allocate,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    ParallelRegion,
+    Stmt,
+    Store,
+    block,
+)
+
+
+def remove_no_ops(func: PrimFunc) -> PrimFunc:
+    """`func` without statements that do nothing."""
+    body = _Clearing(func.body).clear(func.body)
+    while body is not func.body:  # a let that went may have been the last to read an allocation
+        func = func.with_body(body)
+        body = _Clearing(body).clear(body)
+    return func
+
+
+def _is_empty(stmt: Stmt | None) -> bool:
+    return stmt is None or (isinstance(stmt, Block) and not stmt.stmts)
+
+
+def _own_exprs(stmt: Stmt) -> Iterator[Expr]:
+    return (child for child in children(stmt) if isinstance(child, Expr))
+
+
+class _Clearing:
+    """Clears bodies before what binds their names, so that all uses are known by then."""
+
+    def __init__(self, body: Stmt) -> None:
+        self._unread = _unread_buffers(body)
+        self._used: set[Var] = set()
+
+    def clear(self, stmt: Stmt) -> Stmt:
+        """`stmt` without what does nothing; an empty block when that is all of it."""
+        cleared = self._cleared(stmt)
+        for expr in _own_exprs(cleared):
+            self._used.update(variables_in(expr))
+        return cleared
+
+    def _cleared(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Block():
+                return self._clear_block(stmt)
+            case IfThenElse():
+                return self._clear_if(stmt)
+            case For(extent=IntImm(value=value)) if value <= 0:
+                return Block((), stmt.origin)
+            case BufferStore() | Store() if stmt.buffer in self._unread:
+                return Block((), stmt.origin)
+            case Allocate():
+                return self._clear_allocation(stmt)
+            case For() | LetStmt() | ParallelRegion():
+                return self._clear_binding(stmt)
+        return stmt
+
+    def _clear_block(self, stmt: Block) -> Stmt:
+        kept = [item for item in map(self.clear, stmt.stmts) if not _is_empty(item)]
+        is_flat = not any(isinstance(item, Block) for item in kept)
+        if is_flat and len(kept) != 1 and _are_same(kept, stmt.stmts):
+            return stmt
+        return block(kept, stmt.origin)
+
+    def _clear_if(self, stmt: IfThenElse) -> Stmt:
+        then_case = self.clear(stmt.then_case)
+        else_case = None if stmt.else_case is None else self.clear(stmt.else_case)
+        if _is_empty(else_case):
+            else_case = None
+        if not _is_empty(then_case):
+            return _changed(stmt, then_case=then_case, else_case=else_case)
+        if else_case is None:
+            return Block((), stmt.origin)
+        return IfThenElse(simplify(Not(stmt.condition)), else_case, None, stmt.origin)
+
+    def _clear_allocation(self, stmt: Allocate) -> Stmt:
+        body = self.clear(stmt.body)
+        if _is_empty(body) or stmt.buffer in self._unread:
+            return body
+        for dim in stmt.buffer.shape:
+            self._used.update(variables_in(dim))
+        return _changed(stmt, body=body)
+
+    def _clear_binding(self, stmt: For | LetStmt | ParallelRegion) -> Stmt:
+        body = self.clear(stmt.body)
+        if _is_empty(body) or (isinstance(stmt, LetStmt) and stmt.var not in self._used):
+            return body
+        if not isinstance(stmt, ParallelRegion):
+            return _changed(stmt, body=body)
+        captures = stmt.captures if body is stmt.body else _captured(stmt, body)
+        self._used.update(c for c in captures if isinstance(c, Var))
+        return _changed(stmt, captures=captures, body=body)
+
+
+def _captured(stmt: ParallelRegion, body: Stmt) -> tuple[Var | Buffer, ...]:
+    """The captures that the cleared body still uses."""
+    used: set[Var | Buffer] = {*variables_in(body), *buffers_in(body)}
+    for item in walk(body):
+        if isinstance(item, Allocate):
+            used.update(var for dim in item.buffer.shape for var in variables_in(dim))
+    return tuple(capture for capture in stmt.captures if capture in used)
+
+
+def _unread_buffers(body: Stmt) -> set[Buffer]:
+    """The allocations that are read for nothing but stores to such allocations."""
+    allocated: set[Buffer] = set()
+    sources: dict[Buffer, set[Buffer]] = {}
+    read: list[Buffer] = []
+    for item in walk(body):
+        if isinstance(item, Allocate):
+            allocated.add(item.buffer)
+        elif isinstance(item, Stmt):
+            loaded = [buffer for expr in _own_exprs(item) for buffer in buffers_in(expr)]
+            if isinstance(item, BufferStore | Store):
+                sources.setdefault(item.buffer, set()).update(loaded)
+            else:
+                read += loaded
+    live: set[Buffer] = set()
+    stack = [*read, *(buffer for buffer in sources if buffer not in allocated)]
+    while stack:
+        buffer = stack.pop()
+        if buffer not in live:
+            live.add(buffer)
+            stack += sources.get(buffer, ())
+    return allocated - live
+
+
+def _are_same(a: list[Stmt], b: tuple[Stmt, ...]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _changed(stmt: Any, **fields: Any) -> Stmt:
+    """`stmt` with these fields; the same object where they are the same objects."""
+    is_same = all(value is getattr(stmt, name) for name, value in fields.items())
+    result: Stmt = stmt if is_same else with_fields(stmt, **fields)
+    return result

@@ -1,0 +1,172 @@
+"""Simplifies every expression, and drops guards and branches that are decided.
+
+Before::
+
+    func copy(A: f32[64], B: f32[64] out) {
+      for i.outer in range(16) {
+        for i.inner in range(4) {
+          if (i.outer * 4 + i.inner < 64) {
+            for k in range(1) {
+              B[i.outer * 4 + i.inner + k] = A[(i.outer * 8 + i.inner * 2) // 2]
+            }
+          }
+        }
+      }
+    }
+
+After::
+
+    func copy(A: f32[64], B: f32[64] out) {
+      for i.outer in range(16) {
+        for i.inner in range(4) {
+          B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner]
+        }
+      }
+    }
+
+Facts are the ranges of the loops around, the conditions of the branches, values of lets, and that
+shape symbols are >= 0 (see `refcomp.arith.facts`). A loop of one iteration becomes its body; a let
+of a constant or a variable is written in its place. Requires: nothing. Ensures: each expression
+has its value, bit for bit, wherever it is evaluated. Level: any, kept. Refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from refcomp.arith import Facts, simplify
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Not, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_fields
+from refcomp.ir.stmt import (
+    Allocate,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    ParallelRegion,
+    Stmt,
+    Store,
+    block,
+)
+
+
+def simplify_expressions(func: PrimFunc) -> PrimFunc:
+    """`func` with simpler expressions and without decided branches."""
+    return func.with_body(_simplified(func.body, facts_of(func)))
+
+
+def facts_of(func: PrimFunc) -> Facts:
+    """What the header says: variables in the shapes of buffers are not negative."""
+    facts = Facts()
+    for buffer in func.buffers:
+        for dim in buffer.shape:
+            for var in variables_in(dim):
+                facts = facts.nonnegative(var)
+    return facts
+
+
+def _simplified(stmt: Stmt, facts: Facts) -> Stmt:
+    return _VISITS[type(stmt)](stmt, facts)
+
+
+def _changed(stmt: Any, **fields: Any) -> Stmt:
+    """`stmt` with these fields; the same object where they are the same objects."""
+    is_same = all(value is getattr(stmt, name) for name, value in fields.items())
+    result: Stmt = stmt if is_same else with_fields(stmt, **fields)
+    return result
+
+
+def _simplified_all(exprs: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
+    result = tuple(simplify(expr, facts) for expr in exprs)
+    return exprs if all(a is b for a, b in zip(result, exprs, strict=True)) else result
+
+
+def _visit_for(stmt: For, facts: Facts) -> Stmt:
+    minimum, extent = simplify(stmt.minimum, facts), simplify(stmt.extent, facts)
+    if isinstance(extent, IntImm):
+        if extent.value <= 0:
+            return Block((), stmt.origin)
+        if extent.value == 1 and not buffers_in(minimum):
+            return _simplified(stmt.body, facts.define(stmt.var, minimum))
+    body = _simplified(stmt.body, facts.bind(stmt.var, minimum, extent))
+    return _changed(stmt, minimum=minimum, extent=extent, body=body)
+
+
+def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
+    condition = simplify(stmt.condition, facts)
+    if isinstance(condition, IntImm):
+        chosen = stmt.then_case if condition.value else stmt.else_case
+        return Block((), stmt.origin) if chosen is None else _simplified(chosen, facts)
+    then_case = _simplified(stmt.then_case, facts.assume(condition))
+    else_case = stmt.else_case
+    if else_case is not None:
+        else_case = _simplified(else_case, facts.assume(Not(condition)))
+    return _changed(stmt, condition=condition, then_case=then_case, else_case=else_case)
+
+
+def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
+    value = simplify(stmt.value, facts)
+    if isinstance(value, IntImm | FloatImm | Var):
+        return _simplified(stmt.body, facts.define(stmt.var, value))
+    body = _simplified(stmt.body, facts.let(stmt.var, value))
+    return _changed(stmt, value=value, body=body)
+
+
+def _visit_allocate(stmt: Allocate, facts: Facts) -> Stmt:
+    shape = _simplified_all(stmt.buffer.shape, facts)
+    if shape is not stmt.buffer.shape:
+        buffer: Buffer = with_fields(stmt.buffer, shape=shape)
+        stmt = replace_buffers(stmt, {stmt.buffer: buffer})
+    return _changed(stmt, body=_simplified(stmt.body, facts))
+
+
+def _visit_block(stmt: Block, facts: Facts) -> Stmt:
+    stmts = [_simplified(item, facts) for item in stmt.stmts]
+    if all(a is b for a, b in zip(stmts, stmt.stmts, strict=True)):
+        return stmt
+    return block(stmts, stmt.origin)
+
+
+def _visit_buffer_store(stmt: BufferStore, facts: Facts) -> Stmt:
+    indices = _simplified_all(stmt.indices, facts)
+    return _changed(stmt, indices=indices, value=simplify(stmt.value, facts))
+
+
+def _visit_store(stmt: Store, facts: Facts) -> Stmt:
+    predicate = None if stmt.predicate is None else simplify(stmt.predicate, facts)
+    lanes = predicate.value if isinstance(predicate, Broadcast) else predicate
+    if isinstance(lanes, IntImm):
+        if not lanes.value:
+            return Block((), stmt.origin)
+        predicate = None
+    index, value = simplify(stmt.index, facts), simplify(stmt.value, facts)
+    return _changed(stmt, index=index, value=value, predicate=predicate)
+
+
+def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
+    inner = facts.nonnegative(stmt.num_tasks)
+    inner = inner.bind(stmt.task, IntImm(0, stmt.task.dtype), stmt.num_tasks)
+    captures: dict[Var | Buffer, None] = {}
+    for capture in stmt.captures:
+        if isinstance(capture, Var):
+            captures.update(dict.fromkeys(variables_in(simplify(capture, facts))))
+        else:
+            captures[capture] = None
+    same = stmt.captures if tuple(captures) == stmt.captures else tuple(captures)
+    return _changed(stmt, captures=same, body=_simplified(stmt.body, inner))
+
+
+_VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
+    For: _visit_for,
+    IfThenElse: _visit_if,
+    LetStmt: _visit_let,
+    Allocate: _visit_allocate,
+    Block: _visit_block,
+    BufferStore: _visit_buffer_store,
+    Store: _visit_store,
+    ParallelRegion: _visit_region,
+}
