@@ -1,1 +1,98 @@
-"""refcomp: a reference compiler for tensor programs."""
+"""refcomp: a reference compiler for tensor programs, made to be read and to be believed.
+
+An architecture tour, in reading order; a computation passes through these rooms from top to bottom:
+
+1. te/         what to compute: `placeholder`, `compute`, reductions      te/operation.py
+2. schedule/   how to compute it, as recorded primitives                  schedule/schedule.py
+3. lower/      both become one function of the loop IR                    lower/lower.py, nest.py
+4. ir/         the loop IR: nodes, text form, traversals, verifier        ir/expr.py, stmt.py
+5. arith/      facts about integers, the simplifier, proofs               arith/facts.py
+6. passes/     loop IR to loop IR, in the order that pipeline.py gives    pipeline.py
+7. codegen/    loop IR to text, spelled by templates/                     codegen/llvm.py
+8. toolchain/  text to machine code by the tools in toolchains/*.toml     toolchain/compile.py
+9. runtime/    machine code to a callable, arrays, devices, modules       runtime/module.py
+10. build.py   all of the above on one screen
+
+Beside them: oracle/ says what every stage means, by numpy and by a plain interpreter; topi/,
+graph/ and frontend/ bring operators, models and ONNX; cli/ makes each stage a command. errors.py,
+dtype.py, target.py and artifacts.py are what the rooms hand to each other.
+
+Public names are resolved on first use, so that `import refcomp` stays quick.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+__version__ = "0.1.0"
+
+_MODULES = ("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle")
+_SOURCES = {
+    "refcomp.dtype": "DType as_dtype",
+    "refcomp.errors": "CompilerBug RefcompError ToolchainError Unsupported UserError",
+    "refcomp.target": "Target as_target",
+    "refcomp.ir.promotion": "const",
+    "refcomp.ir.printer": "print_func",
+    "refcomp.ir.parser": "parse_func",
+    "refcomp.te.operation": "compute placeholder",
+    "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
+    "refcomp.te.maths": (
+        "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
+        "exp10 exp2 expm1 floor floordiv floormod fma hypot if_then_else isfinite isinf isnan log "
+        "log10 log1p log2 max_value maximum min_value minimum popcount power round rsqrt select "
+        "sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod var"
+    ),
+    "refcomp.schedule.schedule": "Schedule create_schedule replay",
+    "refcomp.build": "build build_functions lower",
+    "refcomp.runtime.device": "cpu device",
+    "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
+    "refcomp.runtime.module_file": "load_module",
+    "refcomp.frontend.onnx": "from_onnx",
+    "refcomp.graph.executor": "compile_graph",
+}
+_HOME = {name: module for module, names in _SOURCES.items() for name in names.split()}
+_RENAMED = {"convert": ("refcomp.ir.promotion", "as_expr"), "pow": ("refcomp.te.maths", "power")}
+
+__all__ = ["__version__", "nd", *_HOME, *_RENAMED, *_MODULES]
+
+
+def _load(name: str) -> Any:
+    if name == "nd":  # the classic name of the array module
+        return import_module("refcomp.runtime.ndarray")
+    if name in _MODULES:
+        return import_module(f"refcomp.{name}")
+    module, attribute = _RENAMED.get(name) or (_HOME.get(name), name)
+    if module is None:
+        raise AttributeError(f"module 'refcomp' has no attribute {name!r}")
+    return getattr(import_module(module), attribute)
+
+
+def __getattr__(name: str) -> Any:
+    value = globals()[name] = _load(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class _RoomNamesake:
+    """A public function that a room shares its name with: `refcomp.lower`, `refcomp.build`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, package: ModuleType, owner: type) -> Any:
+        return _load(self.name)
+
+    def __set__(self, package: ModuleType, room: ModuleType) -> None:
+        """The import system puts the room here once it is imported; the function stays."""
+
+
+class _Package(ModuleType):
+    lower = _RoomNamesake()
+    build = _RoomNamesake()
+
+
+sys.modules[__name__].__class__ = _Package

@@ -71,11 +71,14 @@ def _default_dtype(value: Any) -> DType:
 def cast(dtype: Any, value: Any) -> Expr:
     """`value` converted to `dtype`; constants are converted at once where that is exact."""
     target = as_dtype(dtype)
-    value = as_expr(value)
-    if value.dtype.lanes == 1 and target.lanes > 1:
-        return Broadcast(cast(target.element, value), target.lanes)
-    target = target.with_lanes(value.dtype.lanes)
-    if value.dtype is target or value.dtype == target:
+    operand = as_expr(value)
+    if operand.dtype.lanes == 1 and target.lanes > 1:
+        return Broadcast(cast(target.element, operand), target.lanes)
+    return _cast_lanes(target.with_lanes(operand.dtype.lanes), operand)
+
+
+def _cast_lanes(target: DType, value: Expr) -> Expr:
+    if value.dtype == target:
         return value
     if isinstance(value, IntImm) and (target.is_int or target.is_float):
         return const(value.value, target) if _fits(value.value, target) else Cast(target, value)
@@ -129,8 +132,8 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     lanes = max(x.dtype.lanes, y.dtype.lanes)
     if {x.dtype.lanes, y.dtype.lanes} - {1, lanes}:
         raise UserError(f"operands of {x.dtype.lanes} and {y.dtype.lanes} lanes do not match")
-    common = promote(x.dtype.element, y.dtype.element).with_lanes(lanes)
-    return cast(common, x), cast(common, y)
+    joint = promote(x.dtype.element, y.dtype.element).with_lanes(lanes)
+    return cast(joint, x), cast(joint, y)
 
 
 def _is_number(value: Any) -> bool:

@@ -102,10 +102,10 @@ def fma(a: Any, b: Any, c: Any) -> Expr:
 def _call(name: str, *args: Any) -> Expr:
     operands = [as_expr(arg) for arg in args]
     if len(operands) > 1:
-        common = operands[0]
+        shared = operands[0]
         for operand in operands[1:]:
-            common, _ = match_types(common, operand)
-        operands = [cast(common.dtype, operand) for operand in operands]
+            shared, _ = match_types(shared, operand)
+        operands = [cast(shared.dtype, operand) for operand in operands]
     if operands[0].dtype.is_int and "float" in INTRINSICS[name].kinds and name != "abs":
         operands = [cast(F32, operand) for operand in operands]
     dtype = operands[0].dtype

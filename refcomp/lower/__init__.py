@@ -1,0 +1,1 @@
+"""From tensor expressions and a schedule to the loop IR."""

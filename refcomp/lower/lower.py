@@ -1,0 +1,169 @@
+"""te and a schedule become one function of the loop IR, at the nested level.
+
+Before (te):    C = compute((n,), lambda i: A[i] + B[i])
+After:          func add(A: f32[n], B: f32[n], C: f32[n] out) { for i in range(n) { ... } }
+
+Needs every placeholder and every output of the schedule among the arguments. Ensures that each
+stage that is not inlined is computed once, producers first, and that intermediate tensors which
+are no arguments are allocated. Refuses foreign tensors, missing arguments and unbound variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+from refcomp.arith import Facts
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
+from refcomp.lower.inline import inline_reads
+from refcomp.lower.nest import lower_stage
+from refcomp.schedule.schedule import Schedule
+from refcomp.schedule.stage import Stage
+from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp
+from refcomp.te.tensor import Tensor
+
+_WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+
+
+def lower(schedule: Schedule, args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
+    """The function `name` that carries out `schedule` on `args`, tensors and scalar variables.
+
+    Symbolic extents are read off the tensors' shapes at the call, unless their variables are
+    among `args`. Raises UserError when an argument is missing, foreign or given twice.
+    """
+    _check_args(schedule, args)
+    buffers = _argument_buffers(args)
+    stages = _computed_stages(schedule)
+    body = _lower_stages(schedule, stages, buffers, _shape_facts(args))
+    computed = {tensor for stage in stages for tensor in stage.op.outputs}
+    outputs = tuple(buffer.name for tensor, buffer in buffers.items() if tensor in computed)
+    params = tuple(buffers[arg] if isinstance(arg, Tensor) else arg for arg in args)
+    func = PrimFunc(name, params, body, outputs)
+    _check_variables(func)
+    return func
+
+
+def _computed_stages(schedule: Schedule) -> list[Stage]:
+    return [s for s in schedule.stages if isinstance(s.op, ComputeOp) and s.attach == "root"]
+
+
+def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
+    facts = Facts()
+    for arg in args:
+        for dim in arg.shape if isinstance(arg, Tensor) else ():
+            for variable in variables_in(dim):
+                facts = facts.nonnegative(variable)
+    return facts
+
+
+def _lower_stages(
+    schedule: Schedule, stages: Sequence[Stage], buffers: dict[Tensor, Buffer], facts: Facts
+) -> Stmt:
+    """The stages one after the other; `buffers` is a copy that gains the workspaces."""
+    inlined: set[Operation] = {s.op for s in schedule.stages if s.attach == "inline"}
+    places = dict(buffers)
+    workspaces: list[Buffer] = []
+    stmts: list[Stmt] = []
+    for stage in stages:
+        for tensor in stage.op.outputs:
+            if tensor not in places:
+                places[tensor] = _workspace(stage, tensor)
+                workspaces.append(places[tensor])
+        stmts.append(lower_stage(stage, _inlined_bodies(stage, inlined), places, facts))
+    body = block(stmts)
+    for buffer in reversed(workspaces):
+        body = Allocate(buffer, body)
+    return body
+
+
+def _workspace(stage: Stage, tensor: Tensor) -> Buffer:
+    return Buffer(
+        stage.name + tensor.name.removeprefix(stage.op.name),
+        tensor.dtype,
+        tensor.shape,
+        alignment=_WORKSPACE_ALIGNMENT,
+    )
+
+
+def _inlined_bodies(stage: Stage, inlined: set[Operation]) -> list[Expr]:
+    assert isinstance(stage.op, ComputeOp)
+    return [inline_reads(body, inlined) for body in stage.op.body]
+
+
+def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:
+    """A buffer for each tensor argument, under its own name where no earlier one has it."""
+    buffers: dict[Tensor, Buffer] = {}
+    taken: set[str] = {arg.name for arg in args if isinstance(arg, Var)}
+    for arg in args:
+        if isinstance(arg, Tensor):
+            name = next(n for n in _candidates(arg.name) if n not in taken)
+            taken.add(name)
+            buffers[arg] = Buffer(name, arg.dtype, arg.shape)
+    return buffers
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}.{k}" for k in count(1))
+
+
+def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
+    seen: set[int] = set()
+    for k, arg in enumerate(args):
+        if not isinstance(arg, Tensor | Var):
+            raise UserError(
+                f"argument {k} is a {type(arg).__name__}",
+                remedy="pass tensors and scalar variables",
+            )
+        if id(arg) in seen:
+            raise UserError(f"argument {arg.name} is given twice", remedy="list it once")
+        seen.add(id(arg))
+        if isinstance(arg, Tensor):
+            _check_tensor(schedule.stage_of(arg), arg)
+    _check_nothing_missing(schedule, args)
+
+
+def _check_tensor(stage: Stage, tensor: Tensor) -> None:
+    if stage.attach == "inline":
+        raise UserError(
+            f"tensor {tensor.name} is an argument, but its stage is inlined",
+            why="an inlined stage has no memory",
+            remedy="leave it out of the arguments, or do not inline it",
+        )
+
+
+def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
+    given = {arg for arg in args if isinstance(arg, Tensor)}
+    needed = [
+        tensor
+        for stage in schedule.stages
+        if stage.is_output or isinstance(stage.op, PlaceholderOp)
+        for tensor in stage.op.outputs
+    ]
+    missing = [tensor.name for tensor in needed if tensor not in given]
+    if missing:
+        raise UserError(
+            f"the arguments lack {', '.join(missing)}",
+            why="every placeholder and every output needs memory from the caller",
+            remedy="add them to the list of arguments",
+        )
+
+
+def _check_variables(func: PrimFunc) -> None:
+    """Refuses scalar variables that nothing binds."""
+    bound: set[Var] = {param for param in func.params if isinstance(param, Var)}
+    bound.update(func.symbols)
+    for node in walk(func.body):
+        if isinstance(node, For | LetStmt):
+            bound.add(node.var)
+    free = [variable.name for variable in variables_in(func.body) if variable not in bound]
+    if free:
+        raise UserError(
+            f"the computation uses {', '.join(free)}, which nothing gives a value",
+            remedy="add scalar variables to the list of arguments; reduce over reduction axes",
+        )

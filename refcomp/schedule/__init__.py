@@ -1,0 +1,1 @@
+"""Schedules: how a computation is carried out, kept as data."""

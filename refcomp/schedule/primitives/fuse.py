@@ -1,0 +1,60 @@
+"""fuse: two or more directly nested loops of one kind become one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.arith import simplify
+from refcomp.errors import UserError
+from refcomp.schedule.relations import Fuse
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.tensor import IterVar
+
+
+def fuse(stage: Stage, made: Made, *axes: Any) -> IterVar:
+    """Loops `axes`, each directly inside the one before, become one loop over all points."""
+    if len(axes) < 2:
+        raise UserError(
+            f"cannot fuse {len(axes)} axis of stage {stage.name}",
+            remedy="name at least two directly nested loops, outer first",
+        )
+    loops = [stage.leaf(axis, "fuse") for axis in axes]
+    _check(stage, loops)
+    fused = loops[0]
+    for inner in loops[1:]:
+        fused = _fuse_two(stage, made, fused, inner)
+    return fused
+
+
+def _check(stage: Stage, loops: list[IterVar]) -> None:
+    positions = [next(k for k, leaf in enumerate(stage.leaves) if leaf is loop) for loop in loops]
+    for before, after, loop in zip(positions, positions[1:], loops[1:], strict=False):
+        if after != before + 1:
+            outer = stage.leaves[before].name
+            stage.refuse(
+                "fuse",
+                loop.name,
+                f"it is not directly inside {outer}",
+                "reorder first, and name the loops from outermost to innermost",
+            )
+    for loop in loops:
+        if loop.kind != loops[0].kind:
+            stage.refuse(
+                "fuse",
+                loop.name,
+                f"it is a {loop.kind} axis and {loops[0].name} a {loops[0].kind} axis",
+                "fuse loops of one kind only",
+            )
+        if loop in stage.marks:
+            stage.refuse(
+                "fuse", loop.name, f"it is {stage.marks[loop]} already", "fuse first, then mark"
+            )
+
+
+def _fuse_two(stage: Stage, made: Made, outer: IterVar, inner: IterVar) -> IterVar:
+    extent = simplify(outer.extent * inner.extent)
+    fused = stage.derive_axis(f"{outer.name}.{inner.name}.fused", extent, outer.kind, made)
+    stage.relations.append(Fuse(outer, inner, fused))
+    position = next(k for k, leaf in enumerate(stage.leaves) if leaf is outer)
+    stage.leaves[position : position + 2] = [fused]
+    return fused

@@ -1,0 +1,31 @@
+"""compute_inline and compute_root: where a stage is computed."""
+
+from __future__ import annotations
+
+from refcomp.errors import UserError
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.operation import ComputeOp
+
+
+def compute_inline(stage: Stage, made: Made) -> None:
+    """Every read of the stage is replaced by its expression; it gets no memory of its own."""
+    why = None
+    if not isinstance(stage.op, ComputeOp):
+        why = "it is a placeholder: there is no expression to put in its place"
+    elif stage.is_output:
+        why = "it is an output of the schedule and needs memory"
+    elif stage.op.reduction is not None:
+        why = "it is a reduction, which needs a loop of its own"
+    if why is not None:
+        raise UserError(
+            f"cannot inline stage {stage.name}",
+            where=f"stage {stage.name}",
+            why=why,
+            remedy="leave it at the root",
+        )
+    stage.attach = "inline"
+
+
+def compute_root(stage: Stage, made: Made) -> None:
+    """The stage has a loop nest of its own, before all its consumers. The default."""
+    stage.attach = "root"

@@ -1,0 +1,58 @@
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+
+
+def _stage(extent=16):
+    a = refcomp.placeholder((extent, 8), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    b = refcomp.compute((extent,), lambda i: refcomp.sum(a[i, k], axis=k), name="B")
+    return refcomp.create_schedule(b.op)[b], b.op.axis[0], k
+
+
+@pytest.mark.parametrize(
+    ("primitive", "mark"),
+    [("vectorize", "vectorized"), ("unroll", "unrolled"), ("parallel", "parallel")],
+)
+def test_marks(primitive, mark):
+    stage, i, _ = _stage()
+    getattr(stage, primitive)(i)
+    assert stage.stage.marks[i] == mark
+    with pytest.raises(UserError, match=f"it is {mark} already"):
+        getattr(stage, primitive)(i)
+
+
+@pytest.mark.parametrize("primitive", ["vectorize", "parallel"])
+def test_reduction_axes_are_refused(primitive):
+    stage, _, k = _stage()
+    with pytest.raises(UserError, match="its iterations all update the same elements"):
+        getattr(stage, primitive)(k)
+
+
+def test_a_reduction_axis_may_be_unrolled():
+    stage, _, k = _stage()
+    stage.unroll(k)
+    assert stage.stage.marks[k] == "unrolled"
+
+
+@pytest.mark.parametrize("primitive", ["vectorize", "unroll"])
+def test_symbolic_extents_are_refused_with_a_remedy(primitive):
+    stage, i, _ = _stage(refcomp.var("n"))
+    with pytest.raises(
+        UserError, match=rf"not a constant(.|\n)*split it by a factor and {primitive}"
+    ):
+        getattr(stage, primitive)(i)
+
+
+def test_a_symbolic_extent_may_be_parallel():
+    stage, i, _ = _stage(refcomp.var("n"))
+    stage.parallel(i)
+    assert stage.stage.marks[i] == "parallel"
+
+
+@pytest.mark.parametrize("extent", [0, 1025])
+def test_the_vector_length_is_bounded(extent):
+    stage, i, _ = _stage(extent)
+    with pytest.raises(UserError, match=rf"the vector length {extent} is not within 1 \.\. 1024"):
+        stage.vectorize(i)

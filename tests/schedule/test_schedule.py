@@ -1,0 +1,96 @@
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.schedule.schedule import PRIMITIVES, StageSchedule
+
+
+def _matmul(n=16):
+    a, b = (refcomp.placeholder((n, n), name=name) for name in "AB")
+    k = refcomp.reduce_axis((0, n), "k")
+    return refcomp.compute((n, n), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")
+
+
+def _scheduled():
+    c = _matmul()
+    s = refcomp.create_schedule(c.op)
+    i, j = s[c].op.axis
+    i_outer, j_outer, i_inner, j_inner = s[c].tile(i, j, 4, 8)
+    k_outer, k_inner = s[c].split(s[c].op.reduce_axis[0], nparts=4)
+    s[c].reorder(i_outer, j_outer, k_outer, i_inner, k_inner, j_inner)
+    s[c].vectorize(j_inner)
+    s[c].parallel(s[c].fuse(i_outer, j_outer))
+    s[c].unroll(k_inner)
+    return c, s
+
+
+def test_loops_after_a_chain_of_primitives():
+    c, s = _scheduled()
+    assert [axis.name for axis in s[c].leaf_iter_vars] == [
+        "i.outer.j.outer.fused",
+        "k.outer",
+        "i.inner",
+        "k.inner",
+        "j.inner",
+    ]
+
+
+def test_every_primitive_is_a_method_and_is_recorded():
+    assert set(PRIMITIVES) <= set(dir(StageSchedule))
+    _, s = _scheduled()
+    assert [str(step) for step in s.steps] == [
+        "s[C].tile(i, j, 4, 8)",
+        "s[C].split(k, nparts=4)",
+        "s[C].reorder(i.outer, j.outer, k.outer, i.inner, k.inner, j.inner)",
+        "s[C].vectorize(j.inner)",
+        "s[C].fuse(i.outer, j.outer)",
+        "s[C].parallel(i.outer.j.outer.fused)",
+        "s[C].unroll(k.inner)",
+    ]
+    assert all(step.line.startswith(__file__) for step in s.steps)
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_every_prefix_replays(count):
+    c, s = _scheduled()
+    again = refcomp.replay(s.outputs, s.steps[:count])
+    assert again.steps == s.steps[:count]
+    step_by_step = refcomp.replay(s.outputs, again.steps)
+    names = [axis.name for axis in again[c].leaf_iter_vars]
+    assert names == [axis.name for axis in step_by_step[c].leaf_iter_vars]
+    if count == len(s.steps):
+        assert names == [axis.name for axis in s[c].leaf_iter_vars]
+
+
+def test_a_tensor_of_another_computation_is_refused():
+    c, other = _matmul(), _matmul()
+    s = refcomp.create_schedule(c.op)
+    with pytest.raises(UserError) as caught:
+        s[other]
+    assert "C is not part of this schedule" in str(caught.value)
+    assert "stages A, B, C" in str(caught.value)
+
+
+def test_a_refused_primitive_names_the_users_line_and_leaves_no_trace():
+    c = _matmul()
+    s = refcomp.create_schedule(c.op)
+    with pytest.raises(UserError) as caught:
+        s[c].vectorize(s[c].op.reduce_axis[0])
+    assert f"at {__file__}:" in str(caught.value)
+    assert not s.steps and not s[c].stage.marks
+
+
+def test_stages_of_one_name_are_told_apart():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.compute((4,), lambda i: a[i] + 1.0, name="T")
+    c = refcomp.compute((4,), lambda i: b[i] + 1.0, name="T")
+    s = refcomp.create_schedule(c)
+    assert [stage.name for stage in s.stages] == ["A", "T", "T.1"]
+
+
+def test_several_outputs():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.compute((4,), lambda i: a[i] + 1.0, name="B")
+    c = refcomp.compute((4,), lambda i: a[i] * 2.0, name="C")
+    s = refcomp.create_schedule([b.op, c])
+    assert [stage.is_output for stage in s.stages] == [False, True, True]

@@ -1,0 +1,44 @@
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.ir.expr import IntImm
+from refcomp.schedule.stage import Made, Stage
+
+
+def _stage():
+    a = refcomp.placeholder((4, 8), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    op = refcomp.compute((4,), lambda i: refcomp.sum(a[i, k], axis=k), name="B").op
+    stage = Stage(op, "B", True)
+    stage.leaves = list(stage.roots)
+    return stage
+
+
+def test_roots_are_the_operations_axes_reductions_last():
+    assert [axis.name for axis in _stage().roots] == ["i", "k"]
+
+
+def test_derived_axes_get_unique_names_and_remember_their_maker():
+    stage = _stage()
+    made = Made("split", "file.py:3")
+    axis = stage.derive_axis("i", IntImm(4, refcomp.as_dtype("i64")), "data_parallel", made)
+    assert axis.name == "i.1" and stage.made[axis] is made
+
+
+def test_a_foreign_axis_is_refused_and_the_loops_are_told():
+    stage = _stage()
+    foreign = refcomp.reduce_axis((0, 3), "other")
+    with pytest.raises(UserError) as caught:
+        stage.leaf(foreign, "split")
+    assert str(caught.value) == (
+        "cannot split axis other of stage B\n"
+        "  where: stage B, loops: i (data_parallel), k (reduction)\n"
+        "  why: it is no axis of this stage\n"
+        "  what to do: use one of the stage's loops"
+    )
+
+
+def test_something_that_is_no_axis_is_refused():
+    with pytest.raises(UserError, match="cannot reorder axis 7 of stage B"):
+        _stage().leaf(7, "reorder")
