@@ -1,0 +1,1 @@
+"""Schedules of operators, one file per kind of target."""

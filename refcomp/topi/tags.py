@@ -1,0 +1,12 @@
+"""What a stage of an operator is, for whoever schedules it: the `tag` of its ComputeOp."""
+
+# Each element is a cheap expression of the inputs: may be computed where it is read.
+INJECTIVE = "injective"
+# A copy with a border: has memory of its own, so that the loops that read it need no guards.
+PAD = "pad"
+# Elementwise, but costly and read more than once: has memory of its own.
+SHARED = "shared"
+# A convolution over [n, y, x, channel] with weights [ky, kx, in, out].
+CONV2D_NHWC = "conv2d_nhwc"
+# Any other reduction.
+REDUCTION = "reduction"

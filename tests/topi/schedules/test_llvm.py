@@ -1,0 +1,133 @@
+"""Host schedules: what they vectorize, unroll and store, and that they change no result."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refcomp.build import build_functions
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import UNROLLED, VECTORIZED, For
+from refcomp.lower.lower import lower
+from refcomp.oracle.interpret import interpret
+from refcomp.te.maths import var
+from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
+from refcomp.topi.dense import gemm, gemm_numpy
+from refcomp.topi.elementwise import relu, relu_numpy
+from refcomp.topi.pool import max_pool2d, max_pool2d_numpy
+from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
+from refcomp.topi.softmax import softmax
+from tests.strategies.operands import extents, integers, seeds, tensors
+
+_SAME = {"padding": (1, 1, 1, 1)}
+
+
+def lowered(inputs, output):
+    """The function of `output` on inputs, output and workspaces, and the workspaces."""
+    schedule = schedule_llvm([output])
+    stored = stored_tensors(schedule)
+    return lower(schedule, [*inputs, output, *stored], "f"), stored
+
+
+def loops(func, kind):
+    return [n for n in walk(func.body) if isinstance(n, For) and n.kind == kind]
+
+
+def run(run_func, output, stored, arrays, batch):
+    """What `run_func` puts into the output for `arrays`."""
+
+    def memory(tensor):
+        shape = [batch if not hasattr(d, "value") else d.value for d in tensor.shape]
+        return np.full(shape, np.nan, np.float32)
+
+    result, *spaces = [memory(tensor) for tensor in (output, *stored)]
+    run_func(*arrays, result, *spaces)
+    return result
+
+
+def test_convolution_keeps_a_tile_of_registers() -> None:
+    data, weight, bias = tensors((var("n"), 8, 8, 16), (3, 3, 16, 32), (32,))
+    func, stored = lowered([data, weight, bias], relu(conv2d_nhwc(data, weight, bias, **_SAME)))
+    assert [tensor.name for tensor in stored] == ["pad", "conv2d"]
+    assert {loop.extent.value for loop in loops(func, VECTORIZED)} == {16}
+    # Eight pixels by two vectors of output channels, in the initialisation and in the update.
+    assert sorted(loop.extent.value for loop in loops(func, UNROLLED)) == [1, 1, 2, 2, 8, 8]
+
+
+def test_injective_stages_have_no_memory() -> None:
+    (data,) = tensors((4, 20))
+    func, stored = lowered([data], relu(relu(data)))
+    assert stored == ()
+    assert [loop.extent.value for loop in loops(func, VECTORIZED)] == [4]  # divides 20, as 16 not
+
+
+def test_softmax_stores_what_is_read_twice() -> None:
+    (data,) = tensors((var("n"), 10))
+    _, stored = lowered([data], softmax(data))
+    assert [tensor.name for tensor in stored] == ["greatest", "power", "total"]
+
+
+def test_symbolic_and_single_extents_stay_scalar() -> None:
+    (data,) = tensors((4, var("n")))
+    assert not loops(lowered([data], relu(data))[0], VECTORIZED)
+    (single,) = tensors((1, 1))
+    assert not loops(lowered([single], relu(single))[0], VECTORIZED)
+
+
+def _cases():
+    image, packed, bias = tensors((var("n"), 5, 4, 3), (3, 3, 3, 18), (18,))
+    yield (
+        [image, packed, bias],
+        conv2d_nhwc(image, packed, bias, **_SAME),
+        (lambda x, w, b: conv2d_nhwc_numpy(x, w, b, **_SAME)),
+    )
+    image, weight = tensors((var("n"), 4, 5, 6), (6, 2, 3, 2))
+    yield (
+        [image, weight],
+        relu(conv2d(image, weight, groups=2)),
+        (lambda x, w: relu_numpy(conv2d_numpy(x, w, groups=2))),
+    )
+    (image,) = tensors((var("n"), 3, 6, 7))
+    yield (
+        [image],
+        max_pool2d(image, kernel=(3, 2), padding=(1, 0, 1, 1)),
+        (lambda x: max_pool2d_numpy(x, kernel=(3, 2), padding=(1, 0, 1, 1))),
+    )
+    a, b = tensors((var("n"), 7), (7, 33))
+    yield [a, b], gemm(a, b), gemm_numpy
+
+
+CASES = list(_cases())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].op.name)
+@pytest.mark.parametrize("batch", [0, 1, 2])
+def test_interpreter_agrees_with_the_meaning(case, batch):
+    _check(case, batch, 5, lambda func: lambda *arrays: interpret(func, arrays))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].op.name)
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_machine_code_agrees_with_the_meaning(case, batch):
+    _check(case, batch, 6, lambda func: build_functions([func], "llvm"))
+
+
+def _check(case, batch, seed, to_callable):
+    inputs, output, meaning = case
+    func, stored = lowered(inputs, output)
+    shapes = [[d.value if hasattr(d, "value") else batch for d in t.shape] for t in inputs]
+    arrays = [integers(seed + k, *shape) for k, shape in enumerate(shapes)]
+    result = run(to_callable(func), output, stored, arrays, batch)
+    np.testing.assert_array_equal(result, meaning(*arrays))
+
+
+@settings(max_examples=10)
+@given(extents, st.integers(1, 40), extents, seeds)
+def test_any_number_of_columns(rows, columns, depth, seed):
+    a, b = tensors((rows, depth), (depth, columns))
+    output = gemm(a, b)
+    func, stored = lowered([a, b], output)
+    arrays = integers(seed, rows, depth), integers(seed + 1, depth, columns)
+    result = run(lambda *given: interpret(func, given), output, stored, arrays, 0)
+    np.testing.assert_array_equal(result, gemm_numpy(*arrays))

@@ -1,0 +1,69 @@
+"""Extents: constant where they can be, and the errors where they do not fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refcomp.dtype import as_dtype, to_numpy
+from refcomp.errors import UserError
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.te.maths import var
+from refcomp.topi import shapes
+from tests.strategies.operands import tensors
+
+small = st.integers(1, 4)
+
+
+def test_constant_extents_are_integers() -> None:
+    n = var("n")
+    (data,) = tensors((n, 3))
+    assert shapes.extents(data)[1] == 3
+    assert shapes.extents(data)[0] is n
+
+
+@given(st.integers(0, 12), small, small, small, st.integers(0, 3), st.integers(0, 3))
+def test_window_extent_counts_windows(size, kernel, stride, dilation, before, after):
+    reach = dilation * (kernel - 1) + 1
+    starts = [
+        s for s in range(0, size + before + after, stride) if s + reach <= size + before + after
+    ]
+    if not starts and size + before + after - reach < 0:
+        with pytest.raises(UserError, match=f"a window of {reach} does not fit in {size}"):
+            shapes.window_extent(size, kernel, stride, dilation, before, after)
+        return
+    assert shapes.window_extent(size, kernel, stride, dilation, before, after) == len(starts)
+    n = var("n")
+    symbolic = shapes.window_extent(n, kernel, stride, dilation, before, after)
+    assert evaluate_expr(symbolic, {n: size}) == len(starts)
+
+
+def test_product_gathers_constants() -> None:
+    n = var("n")
+    assert shapes.product([2, 3]) == 6
+    assert shapes.product([]) == 1
+    assert shapes.product([n, 1]) is n
+    assert shapes.product([n, 0]) == 0
+    assert evaluate_expr(shapes.product([2, n, 3, n]), {n: 5}) == 150
+
+
+def test_broadcast_extents() -> None:
+    n = var("n")
+    assert shapes.broadcast_extents((n, 1, 3), (4, 1), "add") == (n, 4, 3)
+    with pytest.raises(UserError, match="an extent of the second operand is 3 instead of n"):
+        shapes.broadcast_extents((n,), (3,), "add")
+
+
+def test_requirements_name_the_operator_and_what_is_wrong() -> None:
+    (data,) = tensors((2, 3))
+    with pytest.raises(UserError, match="gemm: a has 2 dimensions instead of 3"):
+        shapes.require_rank(data, 3, "gemm", "a")
+    with pytest.raises(UserError, match="x must be a constant"):
+        shapes.require_constant(var("n"), "x")
+    assert shapes.normalize_axis(-1, 3, "softmax") == 2
+
+
+def test_widen_leaves_integers() -> None:
+    assert shapes.widen(np.zeros(1, np.float32)).dtype == np.float64
+    assert shapes.widen(np.zeros(1, to_numpy(as_dtype("bf16")))).dtype == np.float64
+    assert shapes.widen(np.zeros(1, np.int8)).dtype == np.int8
