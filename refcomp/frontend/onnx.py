@@ -1,0 +1,247 @@
+"""Reads an ONNX model as a graph.
+
+Needs the optional package `onnx`. Refuses, with UserError, files that are too large, truncated or
+something else, external data, and shapes and dtypes that make no sense; with Unsupported, operators
+and attributes that refcomp cannot run, all at once and counted. Names in a model are hostile: they
+reach messages and text only quoted.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refcomp.dtype import SCALAR_DTYPES, as_dtype
+from refcomp.errors import RefcompError, Unsupported, UserError
+from refcomp.frontend.onnx_attributes import Attributes, read_attributes
+from refcomp.frontend.onnx_operators import CONVERTERS, Context
+from refcomp.frontend.onnx_unsupported import Reasons
+from refcomp.graph.builder import GraphBuilder
+from refcomp.graph.graph import Array, Graph
+from refcomp.graph.verify import verify_graph
+
+MAX_BYTES = 1 << 30
+# The versions of ONNX's operator set whose operators mean what the converters say.
+OPSETS = range(13, 25)
+
+_Proto = Any
+
+
+def from_onnx(source: str | os.PathLike[str] | bytes, *, max_bytes: int = MAX_BYTES) -> Graph:
+    """The graph of an ONNX file, or of its bytes. Symbolic extents keep their names.
+
+    `max_bytes` bounds the file's size. See the module's docstring for what is refused.
+    """
+    data = _read(source, max_bytes)
+    model = _parse(data)
+    _check_opset(model)
+    graph = _Importer(model.graph).build()
+    verify_graph(graph)
+    return graph
+
+
+def _onnx() -> Any:
+    try:
+        import onnx  # noqa: PLC0415  optional
+        import onnx.numpy_helper  # noqa: PLC0415
+    except ImportError as error:
+        raise UserError(
+            "reading an ONNX model needs the package onnx, which is not installed",
+            remedy='pip install "refcomp[onnx]"',
+        ) from error
+    return onnx
+
+
+def _read(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
+    if isinstance(source, bytes):
+        _check_size(len(source), "the model", max_bytes)
+        return source
+    path = Path(source)
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except (OSError, ValueError) as error:
+        raise UserError(f"the model {str(path)!r} cannot be read", why=str(error)) from error
+    _check_size(len(data), repr(str(path)), max_bytes)
+    return data
+
+
+def _check_size(size: int, what: str, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise UserError(
+            f"{what} is larger than {max_bytes} bytes",
+            remedy="if you trust it, pass from_onnx(..., max_bytes=N)",
+        )
+
+
+def _parse(data: bytes) -> _Proto:
+    onnx = _onnx()
+    if not data:
+        raise UserError("the model is empty", remedy="give a file that an exporter has finished")
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except Exception as error:  # protobuf's own class moved between its versions
+        raise _no_model(f"it does not parse: {error}") from error
+    if not model.HasField("graph") or not model.opset_import or not model.ir_version:
+        raise _no_model("it has no graph or names no operator set")
+    return model
+
+
+def _no_model(why: str) -> UserError:
+    return UserError(
+        "this is no ONNX model, or a damaged one",
+        why=why,
+        remedy="compare its size with the original's; export or download it again",
+    )
+
+
+def _check_opset(model: _Proto) -> None:
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions or versions[0] not in OPSETS:
+        raise Unsupported(
+            f"the model uses operator set {versions[0] if versions else 'none'} of ONNX",
+            why=f"refcomp knows {OPSETS.start} to {OPSETS.stop - 1}",
+            remedy="convert it: onnx.version_converter.convert_version(model, 17)",
+        )
+
+
+class _Importer:
+    """One model's graph on its way; `context` has what has been made so far."""
+
+    def __init__(self, proto: _Proto) -> None:
+        self.proto = proto
+        self.onnx = _onnx()
+        self.context = Context(GraphBuilder(proto.name or "model"))
+        self.reasons = Reasons()
+        # Outputs of nodes that could not be converted: what depends on them is only checked.
+        self.lost: set[str] = set()
+
+    def build(self) -> Graph:
+        stored = self._read_constants()
+        self._add_inputs(stored)
+        for name, array in stored.items():
+            self.context.add_constant(name, array)
+        for node in self.proto.node:
+            self._add_node(node)
+        self.reasons.raise_any()
+        return self.context.builder.finish([self._output(o.name) for o in self.proto.output])
+
+    def _read_constants(self) -> dict[str, Array]:
+        if self.proto.sparse_initializer:
+            raise Unsupported("the model stores sparse constants", remedy="store them densely")
+        return {tensor.name: self.read_tensor(tensor) for tensor in self.proto.initializer}
+
+    def read_tensor(self, tensor: _Proto) -> Array:
+        """The elements of a stored tensor, its size checked before anything is made of it."""
+        what = f"constant {tensor.name!r}"
+        if tensor.data_location == self.onnx.TensorProto.EXTERNAL or tensor.external_data:
+            raise UserError(
+                f"{what} lies in another file",
+                why="external data names paths, which a model of unknown origin must not choose",
+                remedy="onnx.save(onnx.load(path), path, save_as_external_data=False)",
+            )
+        dims = list(tensor.dims)
+        dtype = self.element_dtype(tensor.data_type, what)
+        stored = len(tensor.raw_data) or 8 * sum(len(value) for _, value in _numbers(tensor))
+        least = math.prod(dims) * (1 if tensor.raw_data else 0)
+        if any(dim < 0 for dim in dims) or least > stored:
+            raise UserError(f"{what} of shape {dims} has no more than {stored} bytes of data")
+        try:
+            array = np.asarray(self.onnx.numpy_helper.to_array(tensor))
+        except Exception as error:
+            raise UserError(f"{what} of shape {dims} is damaged", why=str(error)) from error
+        assert as_dtype(array.dtype) == dtype
+        return array
+
+    def element_dtype(self, code: int, what: str) -> Any:
+        """refcomp's dtype for ONNX's number of one; UserError when there is none."""
+        try:
+            return as_dtype(self.onnx.helper.tensor_dtype_to_np_dtype(code))
+        except (KeyError, RefcompError, TypeError, ValueError) as error:
+            known = self.onnx.TensorProto.DataType
+            name = known.Name(code) if code in known.values() else str(code)
+            raise UserError(
+                f"{what} has the element type {name}",
+                why=f"refcomp knows {' '.join(map(str, SCALAR_DTYPES))}",
+                remedy="convert the model to one of these",
+            ) from error
+
+    def _add_inputs(self, stored: Mapping[str, Array]) -> None:
+        for info in self.proto.input:
+            if info.name in stored:
+                continue  # older models list their constants among the inputs
+            what = f"input {info.name!r}"
+            if not info.type.HasField("tensor_type"):
+                raise Unsupported(f"{what} is no tensor", remedy="export it with tensors only")
+            kind = info.type.tensor_type
+            if not kind.HasField("shape"):
+                raise UserError(f"{what} has no shape", remedy="export the model with shapes")
+            dtype = self.element_dtype(kind.elem_type, what)
+            shape = [self._dim(d, what, k) for k, d in enumerate(kind.shape.dim)]
+            self.context.add(info.name, self.context.builder.input(info.name, dtype, shape))
+
+    def _dim(self, dim: _Proto, what: str, place: int) -> int | str:
+        if not dim.HasField("dim_value"):
+            return str(dim.dim_param) or f"{what.split(maxsplit=1)[1]}.extent{place}"
+        if dim.dim_value < 0:
+            raise UserError(f"extent {place} of {what} is {dim.dim_value}")
+        return int(dim.dim_value)
+
+    def _add_node(self, node: _Proto) -> None:
+        known = node.domain in ("", "ai.onnx") and node.op_type in CONVERTERS
+        title = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        self._check_defined(node)
+        try:
+            if not known:
+                raise Unsupported("unknown to refcomp")
+            attributes = self._attributes(node)
+            if self.lost & set(node.input):
+                self.lost.update(node.output)
+                return
+            CONVERTERS[node.op_type].convert(self.context, node.input, node.output, attributes)
+        except Unsupported as error:
+            self.reasons.add(title, error.what)
+            self.lost.update(filter(None, node.output))
+        except UserError as error:
+            error.where = error.where or f"node {node.name or node.op_type!r} ({title})"
+            raise
+
+    def _attributes(self, node: _Proto) -> Attributes:
+        converter = CONVERTERS[node.op_type]
+        attributes = read_attributes(node, converter.attributes, self.read_tensor)
+        converter.check(attributes)
+        if len([name for name in node.output if name]) > converter.most_outputs:
+            raise Unsupported("more than its first output is used")
+        return attributes
+
+    def _check_defined(self, node: _Proto) -> None:
+        for name in filter(None, node.input):
+            if name not in self.context.values and name not in self.lost:
+                raise UserError(
+                    f"node {node.name or node.op_type!r} reads {name!r}, which nothing before it "
+                    "makes",
+                    remedy="the file is damaged, or its nodes are out of order: export it again",
+                )
+        for name in filter(None, node.output):
+            if name in self.context.values or name in self.lost:
+                raise UserError(f"two nodes of the model make {name!r}")
+
+    def _output(self, name: str) -> Any:
+        value = self.context.values.get(name)
+        if value is None:
+            raise UserError(
+                f"nothing makes the output {name!r} of the model",
+                remedy="the file is damaged or incomplete: export it again",
+            )
+        return value
+
+
+def _numbers(tensor: _Proto) -> Iterable[tuple[str, Any]]:
+    """The fields of a tensor that hold its elements one by one."""
+    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+    return ((name, getattr(tensor, name)) for name in fields)

@@ -1,0 +1,375 @@
+"""What each ONNX operator becomes: one converter each, in a table at the end.
+
+A converter declares the attributes it understands and the values it refuses, so that a model can
+be checked as a whole before anything is built.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refcomp.errors import Unsupported, UserError
+from refcomp.frontend.onnx_attributes import Attributes
+from refcomp.graph.builder import GraphBuilder
+from refcomp.graph.graph import Array, Value
+
+
+class Context:
+    """The values made so far by their ONNX names, and which of them are constants."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self.builder = builder
+        self.values: dict[str, Value] = {}
+        self._constants: dict[Value, Array] = {}
+
+    def add(self, name: str, value: Value) -> None:
+        """`value` is what the model calls `name`."""
+        if name in self.values:
+            raise UserError(f"two values of the model are named {name!r}")
+        self.values[name] = value
+
+    def add_constant(self, name: str, array: Array) -> None:
+        """A constant of the model."""
+        value = self.builder.constant(name, array)
+        self._constants[value] = array
+        self.add(name, value)
+
+    def constant(self, value: Value, what: str) -> Array:
+        """The elements of a constant; Unsupported when they are computed when the graph runs."""
+        if value not in self._constants:
+            raise Unsupported(f"its {what} is no constant")
+        return self._constants[value]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One node to convert."""
+
+    context: Context
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[str, ...]
+    attributes: Attributes
+
+    def input(self, place: int) -> Value | None:
+        """Input number `place`; None when it is left out."""
+        return self.inputs[place] if place < len(self.inputs) else None
+
+    def required(self, place: int) -> Value:
+        """Input number `place`; UserError when it is left out."""
+        value = self.input(place)
+        if value is None:
+            raise UserError(f"its input {place} is missing")
+        return value
+
+    def emit(self, operator: str, inputs: Sequence[Value | None], **attributes: Any) -> None:
+        """The node's outputs are those of `operator`."""
+        builder = self.context.builder
+        made = builder.nodes(operator, inputs, attributes, self.outputs)
+        for name, value in zip(self.outputs, made, strict=False):
+            self.context.add(name, value)
+
+
+def _accept(_attributes: Attributes) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """`attributes` maps names to kinds (`onnx_attributes`); `check` raises Unsupported for values
+    of them; `emit` builds."""
+
+    emit: Callable[[Call], None]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Attributes], None] = _accept
+    most_outputs: int = 1
+
+    def convert(
+        self,
+        context: Context,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: Attributes,
+    ) -> None:
+        """Builds what one ONNX node means; its inputs are known to `context`."""
+        given = tuple(context.values[name] if name else None for name in inputs)
+        self.emit(Call(context, given, tuple(filter(None, outputs)), attributes))
+
+
+def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
+    """A check that an attribute, if given, has the one value that refcomp knows."""
+
+    def check(attributes: Attributes) -> None:
+        for name, value in allowed.items():
+            if attributes.get(name, value) != value:
+                raise Unsupported(f"its attribute {name} is {attributes[name]!r}, not {value!r}")
+
+    return check
+
+
+def _same(operator: str, count: int) -> Converter:
+    def emit(call: Call) -> None:
+        call.emit(operator, [call.required(k) for k in range(count)])
+
+    return Converter(emit)
+
+
+# Windows: convolution and pooling.
+
+_WINDOW = {"auto_pad": "string", "kernel_shape": "ints", "pads": "ints", "strides": "ints"}
+_AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+def _check_window(attributes: Attributes) -> None:
+    for name, count in (("kernel_shape", 2), ("strides", 2), ("dilations", 2), ("pads", 4)):
+        if len(attributes.get(name, (0,) * count)) != count:
+            raise Unsupported(f"its attribute {name} is not for two spatial axes")
+    if any(pad < 0 for pad in attributes.get("pads", ())):
+        raise Unsupported("its padding is negative")
+    if attributes.get("auto_pad", "NOTSET") not in _AUTO_PADS:
+        raise Unsupported(f"its attribute auto_pad is {attributes['auto_pad']!r}")
+    _refuse_unless({"ceil_mode": 0, "storage_order": 0})(attributes)
+
+
+def _require_images(value: Value) -> None:
+    if len(value.shape) != 4:
+        raise Unsupported(f"its input has {len(value.shape)} dimensions, not 4")
+
+
+def _padding(call: Call, data: Value, kernel: Sequence[int]) -> tuple[int, ...]:
+    """What the node adds on each side: top, left, bottom, right."""
+    mode = call.attributes.get("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        return tuple(call.attributes.get("pads", (0, 0, 0, 0)))
+    if mode == "VALID":
+        return (0, 0, 0, 0)
+    strides = call.attributes.get("strides", (1, 1))
+    dilations = call.attributes.get("dilations", (1, 1))
+    before, after = [], []
+    for k, size in enumerate(data.shape[2:]):
+        if not isinstance(size, int):
+            raise Unsupported(f"its auto_pad is {mode} and its spatial extents are symbolic")
+        reach = (kernel[k] - 1) * dilations[k] + 1
+        total = max(0, (-(-size // strides[k]) - 1) * strides[k] + reach - size)
+        less = total // 2
+        before.append(less if mode == "SAME_UPPER" else total - less)
+        after.append(total - before[-1])
+    return (*before, *after)
+
+
+def _conv(call: Call) -> None:
+    data, weight = call.required(0), call.required(1)
+    _require_images(data)
+    kernel = tuple(weight.shape[2:])
+    given = call.attributes.get("kernel_shape", kernel)
+    if len(weight.shape) != 4 or tuple(given) != kernel:
+        raise UserError(f"kernel_shape {given} does not fit the weight {weight}")
+    if not all(isinstance(extent, int) for extent in weight.shape):
+        raise Unsupported("its weight has a symbolic shape")
+    call.emit(
+        "conv2d",
+        [data, weight, call.input(2)],
+        strides=call.attributes.get("strides", (1, 1)),
+        dilation=call.attributes.get("dilations", (1, 1)),
+        groups=call.attributes.get("group", 1),
+        padding=_padding(call, data, [int(k) for k in kernel]),  # type: ignore[arg-type]
+    )
+
+
+def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[Call], None]:
+    """`own`: refcomp's name, ONNX's name and how the value is read, of further attributes."""
+
+    def emit(call: Call) -> None:
+        data = call.required(0)
+        _require_images(data)
+        if "kernel_shape" not in call.attributes:
+            raise UserError("its attribute kernel_shape is missing")
+        kernel = call.attributes["kernel_shape"]
+        given = {
+            name: read(call.attributes[theirs])
+            for name, theirs, read in own
+            if theirs in call.attributes
+        }
+        padding = _padding(call, data, kernel)
+        strides = call.attributes.get("strides", (1, 1))
+        call.emit(operator, [data], kernel=kernel, strides=strides, padding=padding, **given)
+
+    return emit
+
+
+def _global_average_pool(call: Call) -> None:
+    _require_images(call.required(0))
+    call.emit("global_avg_pool2d", [call.required(0)])
+
+
+def _batch_norm(call: Call) -> None:
+    if len(call.required(0).shape) < 2:
+        raise Unsupported("its input has no channel axis")
+    inputs = [call.required(k) for k in range(5)]
+    call.emit("batch_norm", inputs, epsilon=call.attributes.get("epsilon", 1e-5))
+
+
+# Elementwise operators.
+
+
+def _pass_through(call: Call) -> None:
+    call.emit("identity", [call.required(0)])
+
+
+def _dropout(call: Call) -> None:
+    training = call.input(2)
+    if training is not None and call.context.constant(training, "training_mode").any():
+        raise Unsupported("it is in training mode")
+    _pass_through(call)
+
+
+def _clip(call: Call) -> None:
+    bounds = {}
+    for place, name, default in ((1, "minimum", -math.inf), (2, "maximum", math.inf)):
+        bound = call.input(place)
+        array = None if bound is None else call.context.constant(bound, name)
+        if array is not None and array.size != 1:
+            raise UserError(f"its {name} has {array.size} elements")
+        bounds[name] = default if array is None else float(array.reshape(()))
+    call.emit("clip", [call.required(0)], **bounds)
+
+
+# Matrices.
+
+
+def _gemm(call: Call) -> None:
+    read = call.attributes.get
+    call.emit(
+        "gemm",
+        [call.required(0), call.required(1), call.input(2)],
+        alpha=read("alpha", 1.0),
+        beta=read("beta", 1.0),
+        trans_a=bool(read("transA", 0)),
+        trans_b=bool(read("transB", 0)),
+    )
+
+
+def _matmul(call: Call) -> None:
+    operands = [call.required(0), call.required(1)]
+    if any(len(value.shape) < 2 for value in operands):
+        raise Unsupported("an operand has fewer than two dimensions")
+    call.emit("matmul", operands)
+
+
+def _softmax(call: Call) -> None:
+    call.emit("softmax", [call.required(0)], axis=call.attributes.get("axis", -1))
+
+
+# Operators that move elements.
+
+
+def _flatten(call: Call) -> None:
+    call.emit("flatten", [call.required(0)], axis=call.attributes.get("axis", 1))
+
+
+def _reshape(call: Call) -> None:
+    shape = call.context.constant(call.required(1), "shape")
+    if shape.ndim != 1 or shape.dtype.kind != "i":
+        raise UserError("its shape is no list of integers")
+    call.emit("reshape", [call.required(0)], shape=tuple(int(dim) for dim in shape))
+
+
+def _transpose(call: Call) -> None:
+    data = call.required(0)
+    reverse = tuple(reversed(range(len(data.shape))))
+    call.emit("transpose", [data], axes=call.attributes.get("perm", reverse))
+
+
+def _concat(call: Call) -> None:
+    if "axis" not in call.attributes:
+        raise UserError("its attribute axis is missing")
+    inputs = [call.required(k) for k in range(len(call.inputs))]
+    call.emit("concatenate", inputs, axis=call.attributes["axis"])
+
+
+def _split(call: Call) -> None:
+    data, axis = call.required(0), call.attributes.get("axis", 0)
+    if not -len(data.shape) <= axis < len(data.shape):
+        raise UserError(f"its axis {axis} is out of range")
+    given = call.input(1)
+    if given is not None:
+        sizes = tuple(int(size) for size in call.context.constant(given, "split").reshape(-1))
+    else:
+        sizes = _equal_parts(data.shape[axis], len(call.outputs))
+    if len(sizes) != len(call.outputs):
+        raise UserError(f"it has {len(sizes)} parts and {len(call.outputs)} outputs")
+    call.emit("split", [data], axis=axis, sizes=sizes)
+
+
+def _equal_parts(extent: Any, count: int) -> tuple[int, ...]:
+    if not isinstance(extent, int):
+        raise Unsupported("it splits a symbolic extent")
+    size = -(-extent // count)  # the last part is the smaller one
+    return tuple(min(size, max(0, extent - size * k)) for k in range(count))
+
+
+def _constant(call: Call) -> None:
+    (kind, value), *more = call.attributes.items()
+    if more:
+        raise UserError("it has more than one value")
+    dtypes = {"value": None, "value_float": "f4", "value_floats": "f4"}
+    array = np.asarray(value, dtypes.get(kind, "i8"))
+    call.context.add_constant(call.outputs[0], array)
+
+
+def _check_constant(attributes: Attributes) -> None:
+    if not attributes:
+        raise Unsupported("its value is of a kind unknown to refcomp")
+
+
+_CONSTANT_VALUES = {
+    "value": "tensor",
+    "value_float": "float",
+    "value_floats": "floats",
+    "value_int": "int",
+    "value_ints": "ints",
+}
+_DILATION = ("dilation", "dilations", tuple)
+
+CONVERTERS: dict[str, Converter] = {
+    "Conv": Converter(_conv, {**_WINDOW, "dilations": "ints", "group": "int"}, _check_window),
+    "MaxPool": Converter(
+        _pool("max_pool2d", _DILATION),
+        {**_WINDOW, "dilations": "ints", "ceil_mode": "int", "storage_order": "int"},
+        _check_window,
+    ),
+    "AveragePool": Converter(
+        _pool("avg_pool2d", ("count_include_pad", "count_include_pad", bool)),
+        {**_WINDOW, "ceil_mode": "int", "count_include_pad": "int"},
+        _check_window,
+    ),
+    "GlobalAveragePool": Converter(_global_average_pool),
+    "BatchNormalization": Converter(
+        _batch_norm,
+        {"epsilon": "float", "momentum": "float", "training_mode": "int"},
+        _refuse_unless({"training_mode": 0}),
+    ),
+    "Relu": _same("relu", 1),
+    "Sigmoid": _same("sigmoid", 1),
+    "Tanh": _same("tanh", 1),
+    "Clip": Converter(_clip),
+    "Identity": Converter(_pass_through),
+    "Dropout": Converter(_dropout, {"seed": "int"}),
+    "Add": _same("add", 2),
+    "Sub": _same("subtract", 2),
+    "Mul": _same("multiply", 2),
+    "Div": _same("divide", 2),
+    "Gemm": Converter(_gemm, {"alpha": "float", "beta": "float", "transA": "int", "transB": "int"}),
+    "MatMul": Converter(_matmul),
+    "Softmax": Converter(_softmax, {"axis": "int"}),
+    "Flatten": Converter(_flatten, {"axis": "int"}),
+    "Reshape": Converter(_reshape, {"allowzero": "int"}, _refuse_unless({"allowzero": 0})),
+    "Transpose": Converter(_transpose, {"perm": "ints"}),
+    "Concat": Converter(_concat, {"axis": "int"}),
+    "Split": Converter(_split, {"axis": "int", "num_outputs": "int"}, most_outputs=1 << 16),
+    "Constant": Converter(_constant, _CONSTANT_VALUES, _check_constant),
+}

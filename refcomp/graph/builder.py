@@ -1,0 +1,140 @@
+"""Builds a graph step by step, inferring types; every pass and frontend makes its graph this way.
+
+    builder = GraphBuilder("net")
+    x = builder.input("x", "f32", ("N", 4))
+    builder.finish([builder.node("relu", [x])])
+
+Ensures unique names, and that nothing is kept that no output needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+
+from refcomp.artifacts import Dim
+from refcomp.dtype import as_dtype, to_numpy
+from refcomp.errors import UserError
+from refcomp.graph.graph import Array, Attribute, Graph, Node, Value
+from refcomp.graph.infer import FUSED, infer_types
+from refcomp.graph.operators import find_operator
+
+
+class GraphBuilder:
+    """A graph in the making. Values it returns belong to it alone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._inputs: list[Value] = []
+        self._constants: dict[Value, Array] = {}
+        self._nodes: list[Node] = []
+        self._names: set[str] = set()
+
+    def input(self, name: str, dtype: Any, shape: Sequence[Dim]) -> Value:
+        """An input; UserError when the name is taken."""
+        if name in self._names:
+            raise UserError(f"the graph has two inputs named {name!r}", remedy="rename one of them")
+        value = Value(self._unique(name), as_dtype(dtype), tuple(shape))
+        self._inputs.append(value)
+        return value
+
+    def constant(self, name: str, array: Array) -> Value:
+        """A constant that holds a read-only copy of `array`."""
+        dtype = as_dtype(array.dtype)
+        kept = np.array(array, to_numpy(dtype), order="C")
+        kept.flags.writeable = False
+        value = Value(self._unique(name), dtype, array.shape)
+        self._constants[value] = kept
+        return value
+
+    def nodes(
+        self,
+        operator: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Attribute] | None = None,
+        names: Sequence[str] = (),
+        subgraphs: Sequence[Graph] = (),
+    ) -> tuple[Value, ...]:
+        """All outputs of a fresh node, named `names` where those are free."""
+        given = _without_defaults(operator, attributes or {})
+        where = f"node {names[0]!r}" if names else ""
+        types = infer_types(operator, inputs, given, subgraphs, where)
+        wanted = chain(names, (operator for _ in count()))
+        outputs = tuple(
+            Value(self._unique(name), dtype, shape)
+            for name, (dtype, shape) in zip(wanted, types, strict=False)
+        )
+        self._nodes.append(Node(operator, tuple(inputs), outputs, given, tuple(subgraphs)))
+        return outputs
+
+    def node(
+        self,
+        operator: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Attribute] | None = None,
+        name: str = "",
+    ) -> Value:
+        """The output of a fresh node with one output."""
+        (output,) = self.nodes(operator, inputs, attributes, [name] if name else [])
+        return output
+
+    def finish(self, outputs: Sequence[Value]) -> Graph:
+        """The graph that computes `outputs`, without what they do not need."""
+        needed = set(outputs)
+        kept: list[Node] = []
+        for node in reversed(self._nodes):
+            if needed & set(node.outputs):
+                kept.append(node)
+                needed |= set(node.reads)
+        constants = {value: a for value, a in self._constants.items() if value in needed}
+        nodes = tuple(reversed(kept))
+        return Graph(self.name, tuple(self._inputs), tuple(outputs), nodes, constants)
+
+    def _unique(self, name: str) -> str:
+        candidates = chain([name], (f"{name}.{k}" for k in count(1)))
+        unique = next(candidate for candidate in candidates if candidate not in self._names)
+        self._names.add(unique)
+        return unique
+
+
+def _without_defaults(operator: str, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """The attributes that say something: equal nodes have equal attributes."""
+    if operator == FUSED:
+        return dict(attributes)
+    defaults = {spec.name: spec.default for spec in find_operator(operator).attributes}
+    return {
+        name: value
+        for name, value in attributes.items()
+        if name not in defaults or defaults[name] is None or value != defaults[name]
+    }
+
+
+class GraphRewriter(GraphBuilder):
+    """A builder that copies another graph: `values` maps its values to those built so far."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.name)
+        self.graph = graph
+        self.values: dict[Value, Value] = {}
+        for value in graph.inputs:
+            self.values[value] = self.input(value.name, value.dtype, value.shape)
+        for value, array in graph.constants.items():
+            self.values[value] = self.constant(value.name, array)
+
+    def mapped(self, values: Sequence[Value | None]) -> list[Value | None]:
+        """What stands here for values of the copied graph."""
+        return [None if value is None else self.values[value] for value in values]
+
+    def copy(self, node: Node) -> None:
+        """Repeats a node of the copied graph on what stands for its inputs."""
+        names = [value.name for value in node.outputs]
+        inputs = self.mapped(node.inputs)
+        made = self.nodes(node.operator, inputs, node.attributes, names, node.subgraphs)
+        self.values.update(zip(node.outputs, made, strict=True))
+
+    def finish_copy(self) -> Graph:
+        """The graph whose outputs stand for those of the copied one."""
+        return self.finish([self.values[value] for value in self.graph.outputs])

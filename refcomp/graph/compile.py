@@ -1,0 +1,78 @@
+"""A graph becomes one module of kernels: every node one function, all compiled in one run.
+
+A kernel takes the node's inputs, then its outputs, then its workspaces: the executor owns all
+memory, so that running a graph allocates nothing inside a kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from refcomp.build import build_functions
+from refcomp.graph.dims import Symbols, expr_to_dim
+from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
+from refcomp.graph.optimize import optimize
+from refcomp.ir.func import PrimFunc
+from refcomp.lower.lower import lower
+from refcomp.runtime.module import Module
+from refcomp.target import Target, as_target
+from refcomp.te.tensor import Tensor
+from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """The function of one node: `name` in the module, called with `inputs`, `outputs` and
+    `workspaces` in that order."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    workspaces: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphModule:
+    """A compiled graph: `graph` as it is after all passes, one kernel per node in its order, and
+    the module that holds them (None for a graph without nodes)."""
+
+    graph: Graph
+    kernels: tuple[Kernel, ...]
+    module: Module | None
+    target: Target
+
+
+def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
+    """`graph` compiled for `target`; run it with `refcomp.graph.executor.GraphExecutor`."""
+    optimized = optimize(graph)
+    lowered = [lower_node(node, k) for k, node in enumerate(optimized.nodes)]
+    module = build_functions([func for func, _ in lowered], target) if lowered else None
+    kernels = tuple(kernel for _, kernel in lowered)
+    return GraphModule(optimized, kernels, module, as_target(target))
+
+
+def lower_node(node: Node, index: int) -> tuple[PrimFunc, Kernel]:
+    """The function of a node at the nested level, and how it is called."""
+    symbols = Symbols()
+    # An input that is read twice is one argument: arguments may not overlap.
+    inputs = {value: value_to_placeholder(value, symbols) for value in node.reads}
+    made = node_to_te(node, inputs)
+    outputs = [made[value] for value in node.outputs]
+    schedule = schedule_llvm(outputs)
+    stored = stored_tensors(schedule)
+    name = f"kernel{index}_{_title(node)}"
+    func = lower(schedule, [*inputs.values(), *outputs, *stored], name)
+    workspaces = tuple(_workspace(tensor, name) for tensor in stored)
+    return func, Kernel(name, tuple(inputs), node.outputs, workspaces)
+
+
+def _workspace(tensor: Tensor, kernel: str) -> Value:
+    shape = tuple(map(expr_to_dim, tensor.shape))
+    return Value(f"{kernel}.{tensor.name}", tensor.dtype, shape)
+
+
+def _title(node: Node) -> str:
+    operators = [n.operator for n in node.subgraphs[0].nodes] if node.operator == FUSED else []
+    return re.sub(r"\W", "_", "_".join(operators or [node.operator]))[:60]

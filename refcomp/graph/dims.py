@@ -1,0 +1,136 @@
+"""Extents of a graph's values: plain, comparable data (`artifacts.Dim`), and to te and back.
+
+An extent is an int, a symbol's name, or a small tree of operators. Built here, it is in a normal
+form good enough that equal computations give equal extents: constants are folded, and constants
+added or multiplied to one operand are gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from refcomp.artifacts import Dim
+from refcomp.dtype import I64
+from refcomp.errors import Unsupported
+from refcomp.ir import expr as ir
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.te import maths
+
+Shape = tuple[Dim, ...]
+
+
+def add(a: Dim, b: Dim) -> Dim:
+    """a + b."""
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if b == 0:
+        return a
+    if isinstance(a, tuple) and a[0] == "add" and isinstance(a[2], int) and isinstance(b, int):
+        return add(a[1], a[2] + b)
+    return ("add", a, b)
+
+
+def subtract(a: Dim, b: Dim) -> Dim:
+    """a - b."""
+    if a == b:
+        return 0
+    return add(a, -b) if isinstance(b, int) else ("sub", a, b)
+
+
+def multiply(a: Dim, b: Dim) -> Dim:
+    """a * b."""
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if b in (0, 1):
+        return a if b == 1 else 0
+    if isinstance(a, tuple) and a[0] == "mul" and isinstance(a[2], int) and isinstance(b, int):
+        return multiply(a[1], a[2] * b)
+    return ("mul", a, b)
+
+
+def floor_divide(a: Dim, b: Dim) -> Dim:
+    """a // b; 0 for b = 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b else 0
+    if b == 1:
+        return a
+    match a, b:
+        case ("mul", symbol, int(factor)), int(divisor) if divisor and factor % divisor == 0:
+            return multiply(symbol, factor // divisor)
+    return ("floordiv", a, b)
+
+
+def _floor_modulo(a: Dim, b: Dim) -> Dim:
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b if b else 0
+    return ("floormod", a, b)
+
+
+def _least(a: Dim, b: Dim) -> Dim:
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else ("min", a, b)
+
+
+def _greatest(a: Dim, b: Dim) -> Dim:
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else ("max", a, b)
+
+
+_FROM_EXPR: dict[type[Expr], Callable[[Dim, Dim], Dim]] = {
+    ir.Add: add,
+    ir.Sub: subtract,
+    ir.Mul: multiply,
+    ir.FloorDiv: floor_divide,
+    ir.FloorMod: _floor_modulo,
+    ir.Min: _least,
+    ir.Max: _greatest,
+}
+_TO_EXPR: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "floormod": maths.floormod,
+    "min": maths.minimum,
+    "max": maths.maximum,
+}
+
+
+class Symbols(dict[str, Var]):
+    """The te variable of each symbol, made when it is first asked for."""
+
+    def __missing__(self, name: str) -> Var:
+        return self.setdefault(name, maths.var(name))
+
+
+def dim_to_expr(dim: Dim, symbols: Symbols) -> Expr:
+    """The extent as a te expression over `symbols`."""
+    if isinstance(dim, int):
+        return IntImm(dim, I64)
+    if isinstance(dim, str):
+        return symbols[dim]
+    operator, a, b = dim
+    return _TO_EXPR[operator](dim_to_expr(a, symbols), dim_to_expr(b, symbols))
+
+
+def expr_to_dim(expr: Expr) -> Dim:
+    """The extent that a te expression over named variables is; Unsupported for other operators."""
+    match expr:
+        case IntImm(value=value):
+            return value
+        case Var(name=name):
+            return name
+        case ir.Binary(a=a, b=b) if type(expr) in _FROM_EXPR:
+            return _FROM_EXPR[type(expr)](expr_to_dim(a), expr_to_dim(b))
+    raise Unsupported(f"an extent is a {type(expr).__name__}", why="only sums, products, quotients")
+
+
+def symbols_in(shape: Shape) -> Iterator[str]:
+    """The names of the symbols in a shape, with repetitions."""
+    for dim in shape:
+        if isinstance(dim, str):
+            yield dim
+        elif isinstance(dim, tuple):
+            yield from symbols_in(dim[1:])

@@ -1,0 +1,37 @@
+"""What a graph means: its nodes one after the other, each by its operator's numpy meaning.
+
+The oracle of everything below: no te, no schedule, no machine code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from refcomp.graph.feeds import check_feeds
+from refcomp.graph.graph import Array, Graph, Node, Value
+from refcomp.graph.infer import FUSED
+from refcomp.graph.operators import find_operator
+
+
+def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
+    """The outputs for inputs given by name. UserError when these do not fit the graph."""
+    check_feeds(graph, {name: (array.dtype, array.shape) for name, array in feeds.items()})
+    return _evaluate(graph, {value: feeds[value.name] for value in graph.inputs})
+
+
+def evaluate_node(node: Node, known: Mapping[Value, Array]) -> list[Array]:
+    """The outputs of one node; `known` has its inputs."""
+    if node.operator == FUSED:
+        (subgraph,) = node.subgraphs
+        given = [known[value] for value in node.inputs if value is not None]
+        return _evaluate(subgraph, dict(zip(subgraph.inputs, given, strict=True)))
+    inputs = [None if value is None else known[value] for value in node.inputs]
+    made = find_operator(node.operator).numpy(*inputs, **node.attributes)
+    return made if isinstance(made, list) else [made]
+
+
+def _evaluate(graph: Graph, given: Mapping[Value, Array]) -> list[Array]:
+    known = {**given, **graph.constants}
+    for node in graph.nodes:
+        known.update(zip(node.outputs, evaluate_node(node, known), strict=True))
+    return [known[value] for value in graph.outputs]

@@ -1,0 +1,107 @@
+"""Runs a compiled graph: walks its kernels in order and launches them.
+
+For each set of values of the graph's symbols there is a plan (`refcomp.graph.plan`), made once. A
+run copies the inputs in, launches, and copies the outputs out; it computes nothing itself.
+Thread-safe: runs of one executor take turns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from refcomp.errors import UserError
+from refcomp.graph.compile import GraphModule
+from refcomp.graph.feeds import check_feeds, check_name, check_type
+from refcomp.graph.plan import Plan, make_plan
+from refcomp.runtime.device import Device, cpu
+from refcomp.runtime.ndarray import NDArray, array
+
+# Plans kept at a time: each holds the memory of a whole run.
+_MOST_PLANS = 8
+
+
+class GraphExecutor:
+    """Runs `module` on `device` (default: the host); `launches` counts the kernels launched."""
+
+    def __init__(self, module: GraphModule, device: Device | None = None) -> None:
+        self.module = module
+        self.device = cpu() if device is None else device
+        self.launches = 0
+        self._lock = threading.Lock()
+        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._kept: dict[str, NDArray] = {}
+        self._results: list[NDArray] = []
+        self._constants = {
+            value: array(elements, self.device)
+            for value, elements in module.graph.constants.items()
+        }
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names that `run` and `set_input` take."""
+        return tuple(value.name for value in self.module.graph.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many arrays `run` returns."""
+        return len(self.module.graph.outputs)
+
+    def set_input(self, name: str, value: Any) -> None:
+        """Keeps a copy of `value` for later runs that are not given this input."""
+        check_type(check_name(self.module.graph, name), *_form(name, value))
+        with self._lock:
+            self._kept[name] = array(value, self.device)
+
+    def get_output(self, index: int = 0) -> NDArray:
+        """Output number `index` of the last run; UserError when there is none."""
+        results = self._results
+        if not 0 <= index < len(results):
+            remedy = f"numbers 0 to {len(results) - 1}" if results else "call run() first"
+            raise UserError(f"there is no output {index}", remedy=remedy)
+        return results[index]
+
+    def run(self, feeds: Mapping[str, Any] | None = None, /, **inputs: Any) -> list[NDArray]:
+        """The outputs as fresh arrays.
+
+        Inputs are NDArrays or numpy arrays by name; `feeds` takes names that are no identifiers.
+        UserError for unknown and missing names and for another dtype or shape.
+        """
+        with self._lock:
+            self._results = self._run({**self._kept, **(feeds or {}), **inputs})
+            return list(self._results)
+
+    def _run(self, feeds: Mapping[str, Any]) -> list[NDArray]:
+        forms = {name: _form(name, value) for name, value in feeds.items()}
+        plan = self.plan_for(check_feeds(self.module.graph, forms))
+        for name, place in plan.inputs.items():
+            place.copyfrom(feeds[name])
+        for launch in plan.launches:
+            launch()
+            self.launches += 1
+        return [result.copyto(self.device) for result in plan.outputs]
+
+    def plan_for(self, symbols: Mapping[str, int]) -> Plan:
+        """The plan for these values of the symbols, made when it is first asked for."""
+        key = tuple(symbols.values())
+        # Taken out and put back, so that the plan not used for longest is the first.
+        plan = self._plans.pop(key, None)
+        if plan is None:
+            if len(self._plans) == _MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+            plan = make_plan(self.module, symbols, self._constants, self.device)
+        self._plans[key] = plan
+        return plan
+
+
+def _form(name: str, value: Any) -> tuple[Any, tuple[int, ...]]:
+    """The dtype and shape of an input."""
+    if isinstance(value, NDArray):
+        return value.type, value.shape
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or not isinstance(shape, tuple):
+        raise UserError(
+            f"input {name!r} is a {type(value).__name__}", remedy="pass an NDArray or a numpy array"
+        )
+    return dtype, shape

@@ -1,0 +1,80 @@
+"""Holds what a caller gives a graph against its inputs, and reads the symbols' values off.
+
+Refuses, with UserError: unknown and missing names, another dtype, rank or extent, and a symbol that
+would have two values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from refcomp.artifacts import evaluate_dim
+from refcomp.dtype import as_dtype, to_numpy
+from refcomp.errors import UserError
+from refcomp.graph.dims import symbols_in
+from refcomp.graph.graph import Graph, Value, spell_dim
+
+
+def check_feeds(graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]) -> dict[str, int]:
+    """The value of each symbol, given the dtype and shape of every input by name."""
+    _check_names(graph, feeds)
+    symbols: dict[str, int] = {}
+    for value in graph.inputs:
+        check_type(value, *feeds[value.name])
+        for dim, extent in zip(value.shape, feeds[value.name][1], strict=True):
+            if isinstance(dim, str):
+                symbols.setdefault(dim, extent)
+    for value in graph.inputs:
+        _check_shape(value, feeds[value.name][1], symbols)
+    return symbols
+
+
+def check_name(graph: Graph, name: str) -> Value:
+    """The input of that name; UserError that lists all when there is none."""
+    for value in graph.inputs:
+        if value.name == name:
+            return value
+    raise UserError(f"the graph has no input {name!r}", remedy=f"inputs: {_listed(graph)}")
+
+
+def _listed(graph: Graph) -> str:
+    return ", ".join(map(str, graph.inputs)) or "none"
+
+
+def _check_names(graph: Graph, feeds: Mapping[str, Any]) -> None:
+    for name in feeds:
+        check_name(graph, name)
+    missing = [value.name for value in graph.inputs if value.name not in feeds]
+    if missing:
+        raise UserError(
+            f"no value is given for input {', '.join(map(repr, missing))}",
+            remedy=f"inputs: {_listed(graph)}",
+        )
+
+
+def check_type(value: Value, dtype: Any, shape: tuple[int, ...]) -> None:
+    """UserError when dtype or rank are not those of the input `value`."""
+    if as_dtype(dtype) != value.dtype:
+        raise UserError(
+            f"input {value.name!r} is {value.dtype}, {as_dtype(dtype)} given",
+            remedy=f"convert it to {to_numpy(value.dtype).name} first",
+        )
+    if len(shape) != len(value.shape):
+        raise UserError(f"input {value} has {len(value.shape)} dimensions, shape {shape} given")
+
+
+def _check_shape(value: Value, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
+    for place, (dim, extent) in enumerate(zip(value.shape, shape, strict=True)):
+        unknown = [name for name in symbols_in((dim,)) if name not in symbols]
+        if unknown:
+            raise UserError(
+                f"the extent {spell_dim(dim)} of input {value} has no value",
+                why=f"no input has {unknown[0]} alone as an extent",
+            )
+        expected = evaluate_dim(dim, symbols)
+        if extent != expected:
+            raise UserError(
+                f"extent {place} of input {value.name!r} is {extent} instead of {expected}",
+                where=f"input {value}, shape {shape} given",
+            )

@@ -1,0 +1,139 @@
+"""A graph: operators on tensors, in an order in which each input is made before it is read.
+
+Grammar of the text that `str(graph)` gives (names that are no identifiers are quoted)::
+
+    graph NAME(VALUE, ...) -> (NAME, ...) {
+      const VALUE
+      NAME: DTYPE[DIM, ...], ... = OPERATOR(NAME or _, ...) {attribute=value, ...}
+        graph ... { ... }              # subgraphs of the node above
+    }
+
+All of it is immutable data: a pass builds another graph (`refcomp.graph.builder`). Values are told
+apart by identity; their names are unique within a graph, and may be hostile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refcomp.artifacts import dim_to_text
+from refcomp.dtype import DType
+from refcomp.graph.dims import Shape
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Attribute = bool | int | float | str | tuple[int, ...]
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A tensor of the graph. Identity is the object; an extent may be symbolic."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+
+    def __str__(self) -> str:
+        dims = ", ".join(spell_dim(dim) for dim in self.shape)
+        return f"{spell(self.name)}: {self.dtype}[{dims}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One application of an operator. An input that is left out is None; `subgraphs` are the
+    graphs an operator runs by itself."""
+
+    operator: str
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[Value, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    subgraphs: tuple[Graph, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the first output, which tells the node apart."""
+        return self.outputs[0].name
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The inputs that are given, each once, in order."""
+        return tuple(dict.fromkeys(value for value in self.inputs if value is not None))
+
+    def __str__(self) -> str:
+        outputs = ", ".join(map(str, self.outputs))
+        inputs = ", ".join("_" if v is None else spell(v.name) for v in self.inputs)
+        given = ", ".join(f"{k}={_spell_attribute(v)}" for k, v in sorted(self.attributes.items()))
+        return f"{outputs} = {self.operator}({inputs})" + (f" {{{given}}}" if given else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """`outputs` as computed by `nodes` from `inputs` and `constants`."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    constants: Mapping[Value, Array] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def values(self) -> Iterable[Value]:
+        """Every value, inputs first, in the order in which they come to be."""
+        yield from self.inputs
+        yield from self.constants
+        for node in self.nodes:
+            yield from node.outputs
+
+    def readers(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, in order."""
+        readers: dict[Value, list[Node]] = {value: [] for value in self.values()}
+        for node in self.nodes:
+            for value in node.reads:
+                readers[value].append(node)
+        return readers
+
+
+def spell(name: str) -> str:
+    """A name as it stands in text: itself, or quoted with everything unusual escaped."""
+    return name if _IDENTIFIER.match(name) else json.dumps(name)
+
+
+def spell_dim(dim: Any) -> str:
+    """An extent as it stands in text."""
+    return spell(dim) if isinstance(dim, str) else dim_to_text(_spelled(dim))
+
+
+def _spelled(dim: Any) -> Any:
+    if isinstance(dim, tuple):
+        return (dim[0], *map(_spelled, dim[1:]))
+    return spell(dim) if isinstance(dim, str) else dim
+
+
+def _spell_attribute(value: Attribute) -> str:
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)
+
+
+def _lines(graph: Graph) -> Iterable[str]:
+    inputs = ", ".join(map(str, graph.inputs))
+    outputs = ", ".join(spell(value.name) for value in graph.outputs)
+    yield f"graph {spell(graph.name)}({inputs}) -> ({outputs}) {{"
+    for value in graph.constants:
+        yield f"  const {value}"
+    for node in graph.nodes:
+        yield f"  {node}"
+        for subgraph in node.subgraphs:
+            yield from (f"    {line}" for line in _lines(subgraph))
+    yield "}"

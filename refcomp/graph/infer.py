@@ -1,0 +1,78 @@
+"""What a node makes: dtypes and shapes of its outputs, and its te compute.
+
+`FUSED` is the one operator that is not in the registry: its meaning is its subgraph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from refcomp.dtype import DType
+from refcomp.errors import RefcompError
+from refcomp.graph.dims import Shape, Symbols, dim_to_expr, expr_to_dim
+from refcomp.graph.graph import Attribute, Graph, Node, Value
+from refcomp.graph.operators import find_operator
+from refcomp.te.operation import placeholder
+from refcomp.te.tensor import Tensor
+
+# Several nodes that are one kernel: inputs and outputs are those of its one subgraph.
+FUSED = "fused"
+
+Type = tuple[DType, Shape]
+
+
+def infer_types(
+    operator: str,
+    inputs: Sequence[Value | None],
+    attributes: Mapping[str, Attribute],
+    subgraphs: Sequence[Graph] = (),
+    where: str = "",
+) -> list[Type]:
+    """The dtype and shape of each output.
+
+    Raises UserError, naming `where`, for inputs or attributes that the operator does not take.
+    """
+    if operator == FUSED:
+        return [(value.dtype, value.shape) for value in subgraphs[0].outputs]
+    symbols = Symbols()
+    tensors = [None if v is None else value_to_placeholder(v, symbols) for v in inputs]
+    try:
+        outputs = _apply(operator, tensors, attributes)
+        return [(tensor.dtype, tuple(map(expr_to_dim, tensor.shape))) for tensor in outputs]
+    except RefcompError as error:
+        error.where = error.where or where or None
+        raise
+
+
+def _apply(
+    operator: str, tensors: Sequence[Tensor | None], attributes: Mapping[str, Attribute]
+) -> list[Tensor]:
+    found = find_operator(operator)
+    found.check_inputs(tensors)
+    found.check_attributes(attributes)
+    made = found.compute(*tensors, **attributes)
+    return made if isinstance(made, list) else [made]
+
+
+def value_to_placeholder(value: Value, symbols: Symbols) -> Tensor:
+    """A placeholder of the value's dtype and shape, under its name made plain."""
+    shape = tuple(dim_to_expr(dim, symbols) for dim in value.shape)
+    return placeholder(shape, value.dtype, name=re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40])
+
+
+def node_to_te(node: Node, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
+    """The tensors of the node's outputs, computed from those of its inputs."""
+    if node.operator == FUSED:
+        return _subgraph_to_te(node, tensors)
+    inputs = [None if value is None else tensors[value] for value in node.inputs]
+    return dict(zip(node.outputs, _apply(node.operator, inputs, node.attributes), strict=True))
+
+
+def _subgraph_to_te(node: Node, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
+    (graph,) = node.subgraphs
+    given = [value for value in node.inputs if value is not None]
+    inside = {own: tensors[value] for own, value in zip(graph.inputs, given, strict=True)}
+    for inner in graph.nodes:
+        inside |= node_to_te(inner, inside)
+    return dict(zip(node.outputs, (inside[value] for value in graph.outputs), strict=True))

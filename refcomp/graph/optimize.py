@@ -1,0 +1,47 @@
+"""The passes over a graph before it is compiled: a list of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from refcomp.graph.graph import Graph
+from refcomp.graph.passes.choose_layout import choose_layout
+from refcomp.graph.passes.fold_batch_norm import fold_batch_norm
+from refcomp.graph.passes.fold_constants import fold_constants
+from refcomp.graph.passes.fuse_operators import fuse_operators
+from refcomp.graph.passes.pack_matrices import pack_matrices
+from refcomp.graph.passes.remove_identities import remove_identities
+from refcomp.graph.verify import verify_graph
+
+GraphPass = Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStep:
+    """A pass, and why it stands where it stands."""
+
+    function: GraphPass
+    reason: str
+
+
+STEPS = (
+    GraphStep(remove_identities, "first: they hide what stands next to each other"),
+    GraphStep(fold_constants, "what folding batch norms needs may be computed from constants"),
+    GraphStep(fold_batch_norm, "before the layout, as it knows one layout of weights"),
+    GraphStep(choose_layout, "while nodes are single"),
+    GraphStep(pack_matrices, "leaves a transpose of constants, as choose_layout does"),
+    GraphStep(fold_constants, "packs weights: the transposes above are of constants"),
+    GraphStep(fuse_operators, "last, as it hides nodes in subgraphs"),
+)
+
+
+def optimize(graph: Graph) -> Graph:
+    """`graph` after all passes, verified before the first and after each that changed it."""
+    verify_graph(graph)
+    for step in STEPS:
+        changed = step.function(graph)
+        if changed is not graph:
+            verify_graph(changed)
+        graph = changed
+    return graph

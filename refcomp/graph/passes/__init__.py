@@ -1,0 +1,1 @@
+"""Passes: graph -> graph, one file each; the function has the file's name."""

@@ -1,0 +1,72 @@
+"""A batch normalization after a convolution becomes part of the convolution's constants.
+
+Before:  y = conv2d(x, w, b); z = batch_norm(y, gamma, beta, mean, variance)
+After:   z = conv2d(x, w * s, (b - mean) * s + beta)     with s = gamma / sqrt(variance + epsilon)
+
+Requires: weight, bias and the four statistics are constants, and nothing else reads y.
+Ensures: the fold is computed in f64 and rounded once; results differ by rounding only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refcomp.graph.builder import GraphRewriter
+from refcomp.graph.graph import Array, Graph, Node, Value
+
+
+def fold_batch_norm(graph: Graph) -> Graph:
+    """`graph` with the batch normalizations folded that can be; the same object when none can."""
+    producers = {node.outputs[0]: node for node in graph.nodes if node.operator == "conv2d"}
+    folded: dict[Node, Node] = {}
+    readers = graph.readers()
+    for node in graph.nodes:
+        conv = producers.get(node.inputs[0]) if node.inputs and node.inputs[0] else None
+        if conv is not None and _can_fold(graph, conv, node, readers[conv.outputs[0]]):
+            folded[node] = conv
+    if not folded:
+        return graph
+    rewriter = GraphRewriter(graph)
+    for node in graph.nodes:
+        if node in folded:
+            _add_folded(rewriter, folded[node], node)
+        elif node not in folded.values():
+            rewriter.copy(node)
+    return rewriter.finish_copy()
+
+
+def _can_fold(graph: Graph, conv: Node, node: Node, readers: list[Node]) -> bool:
+    if node.operator != "batch_norm" or node.attributes.get("axis", 1) != 1:
+        return False
+    if readers != [node] or conv.outputs[0] in graph.outputs:
+        return False
+    needed = [*conv.inputs[1:], *node.inputs[1:]]
+    return all(value is None or value in graph.constants for value in needed)
+
+
+def _add_folded(rewriter: GraphRewriter, conv: Node, norm: Node) -> None:
+    data, weight, *rest = conv.inputs
+    bias = rest[0] if rest else None
+    gamma, beta, mean, variance = (_wide(rewriter.graph, value) for value in norm.inputs[1:])
+    scale = gamma / np.sqrt(variance + norm.attributes.get("epsilon", 1e-5))
+    folded_weight = _wide(rewriter.graph, weight) * scale.reshape(-1, 1, 1, 1)
+    old_bias = 0.0 if bias is None else _wide(rewriter.graph, bias)
+    folded_bias = (old_bias - mean) * scale + beta
+    inputs = [
+        rewriter.values[data] if data is not None else None,
+        _constant(rewriter, weight, f"{conv.name}.folded_weight", folded_weight),
+        _constant(rewriter, weight, f"{conv.name}.folded_bias", folded_bias),
+    ]
+    rewriter.values[norm.outputs[0]] = rewriter.node("conv2d", inputs, conv.attributes, norm.name)
+
+
+def _wide(graph: Graph, value: Value | None) -> Any:
+    assert value is not None
+    return graph.constants[value].astype(np.float64)
+
+
+def _constant(rewriter: GraphRewriter, like: Value | None, name: str, array: Array) -> Value:
+    assert like is not None
+    return rewriter.constant(name, array.astype(rewriter.graph.constants[like].dtype))

@@ -1,0 +1,42 @@
+"""A gemm's constant second matrix is transposed once, instead of read across its rows each time.
+
+Before:  y = gemm(x, w, b) {trans_b=True}
+After:   t = transpose(w); y = gemm(x, t, b)
+
+Requires: w is a constant. Ensures: vectors over the output's columns read w in order. The transpose
+is a node of constants, for fold_constants.
+"""
+
+from __future__ import annotations
+
+from refcomp.graph.builder import GraphRewriter
+from refcomp.graph.graph import Graph, Node
+
+
+def pack_matrices(graph: Graph) -> Graph:
+    """`graph` with its constant matrices laid out by rows; the same object when they are."""
+    if not any(_is_transposed(graph, node) for node in graph.nodes):
+        return graph
+    rewriter = GraphRewriter(graph)
+    for node in graph.nodes:
+        if _is_transposed(graph, node):
+            _add_packed(rewriter, node)
+        else:
+            rewriter.copy(node)
+    return rewriter.finish_copy()
+
+
+def _is_transposed(graph: Graph, node: Node) -> bool:
+    return (
+        node.operator == "gemm"
+        and bool(node.attributes.get("trans_b"))
+        and node.inputs[1] in graph.constants
+    )
+
+
+def _add_packed(rewriter: GraphRewriter, node: Node) -> None:
+    a, b, *c = rewriter.mapped(node.inputs)
+    assert b is not None
+    packed = rewriter.node("transpose", [b], {"axes": (1, 0)}, f"{b.name}.packed")
+    attributes = {**node.attributes, "trans_b": False}
+    rewriter.values[node.outputs[0]] = rewriter.node("gemm", [a, packed, *c], attributes, node.name)

@@ -1,0 +1,86 @@
+"""What runs for one set of values of a graph's symbols: all memory placed, all kernels bound.
+
+One piece of memory holds every value that is no constant, and the kernels' workspaces; those that
+are not in use at the same time share it (`refcomp.graph.memory_plan`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from refcomp.artifacts import evaluate_dim
+from refcomp.dtype import to_numpy
+from refcomp.graph.compile import GraphModule
+from refcomp.graph.graph import Value
+from refcomp.graph.memory_plan import Request, plan_memory
+from refcomp.runtime.device import Device, Memory
+from refcomp.runtime.ndarray import NDArray
+
+Life = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where each input is to be copied, what is then launched, and where the outputs are.
+
+    `bytes` is the size of the memory that all share.
+    """
+
+    inputs: Mapping[str, NDArray]
+    launches: tuple[Callable[[], None], ...]
+    outputs: tuple[NDArray, ...]
+    bytes: int
+
+
+def make_plan(
+    module: GraphModule,
+    symbols: Mapping[str, int],
+    constants: Mapping[Value, NDArray],
+    device: Device,
+) -> Plan:
+    """The plan for these values of the symbols. The kernels are bound, none is launched."""
+    lives = value_lives(module)
+    shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
+    sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
+    placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
+    memory = device.driver.allocate(device.index, placed.total)
+    arrays = dict(constants)
+    for value, offset in zip(lives, placed.offsets, strict=True):
+        part = _part_of(memory, offset, sizes[value])
+        arrays[value] = NDArray(part, shapes[value], to_numpy(value.dtype), device)
+    graph = module.graph
+    inputs = {value.name: arrays[value] for value in graph.inputs}
+    outputs = tuple(arrays[value] for value in graph.outputs)
+    return Plan(inputs, _bound_kernels(module, arrays), outputs, placed.total)
+
+
+def value_lives(module: GraphModule) -> dict[Value, Life]:
+    """The first and the last step at which each value and workspace, but for constants, is used.
+
+    Step k is kernel k; inputs live from step -1, outputs to the step after the last.
+    """
+    end = len(module.kernels)
+    lives: dict[Value, Life] = dict.fromkeys(module.graph.inputs, (-1, -1))
+    for step, kernel in enumerate(module.kernels):
+        lives |= dict.fromkeys((*kernel.outputs, *kernel.workspaces), (step, step))
+        lives |= {value: (lives[value][0], step) for value in kernel.inputs if value in lives}
+    lives |= {value: (lives[value][0], end) for value in module.graph.outputs if value in lives}
+    return lives
+
+
+def _part_of(memory: Memory, offset: int, size: int) -> Memory:
+    host = None if memory.host is None else memory.host[offset : offset + size]
+    return Memory(memory.address + offset, memory, host)
+
+
+def _bound_kernels(
+    module: GraphModule, arrays: Mapping[Value, NDArray]
+) -> tuple[Callable[[], None], ...]:
+    bound = []
+    for kernel in module.kernels:
+        assert module.module is not None
+        arguments = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
+        bound.append(module.module[kernel.name].bind(*(arrays[value] for value in arguments)))
+    return tuple(bound)

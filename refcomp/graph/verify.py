@@ -1,0 +1,70 @@
+"""Checks that a graph keeps the rules of `refcomp.graph.graph`; CompilerBug tells what is broken.
+
+Frontends and passes build graphs with the builder, which infers types; this holds what they made
+against the same rules once more, by another way.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from refcomp.dtype import as_dtype
+from refcomp.errors import CompilerBug, RefcompError
+from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.infer import FUSED, infer_types
+
+
+def verify_graph(graph: Graph) -> None:
+    """Raises CompilerBug, with the graph's text, for the first rule that is broken."""
+    defined: set[Value] = set()
+    names: set[str] = set()
+    for value in (*graph.inputs, *graph.constants):
+        _define(graph, value, defined, names)
+    for value, array in graph.constants.items():
+        if array.shape != value.shape or as_dtype(array.dtype) != value.dtype:
+            _fail(graph, f"constant {value} holds {array.dtype} of shape {array.shape}")
+    for node in graph.nodes:
+        _verify_node(graph, node, defined)
+        for value in node.outputs:
+            _define(graph, value, defined, names)
+    for value in graph.outputs:
+        if value not in defined:
+            _fail(graph, f"output {value} is never made")
+
+
+def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) -> None:
+    if value in defined:
+        _fail(graph, f"{value} is made twice")
+    if value.name in names:
+        _fail(graph, f"two values are named {value.name!r}")
+    defined.add(value)
+    names.add(value.name)
+
+
+def _verify_node(graph: Graph, node: Node, defined: set[Value]) -> None:
+    for value in node.reads:
+        if value not in defined:
+            _fail(graph, f"node {node.name!r} reads {value} before it is made")
+    _verify_subgraphs(graph, node)
+    try:
+        types = infer_types(node.operator, node.inputs, node.attributes, node.subgraphs)
+    except RefcompError as error:
+        _fail(graph, f"node {node.name!r}: {error.what}")
+    actual = [(value.dtype, value.shape) for value in node.outputs]
+    if actual != types:
+        _fail(graph, f"node {node.name!r} should make {types}")
+
+
+def _verify_subgraphs(graph: Graph, node: Node) -> None:
+    if len(node.subgraphs) != (1 if node.operator == FUSED else 0):
+        _fail(graph, f"node {node.name!r} has {len(node.subgraphs)} subgraphs")
+    for subgraph in node.subgraphs:
+        verify_graph(subgraph)
+        inside = [(value.dtype, value.shape) for value in subgraph.inputs]
+        given = [None if value is None else (value.dtype, value.shape) for value in node.inputs]
+        if inside != given:
+            _fail(graph, f"node {node.name!r} gives its subgraph inputs of other types")
+
+
+def _fail(graph: Graph, what: str) -> NoReturn:
+    raise CompilerBug(f"graph {graph.name!r} is ill-formed: {what}", where=str(graph))
