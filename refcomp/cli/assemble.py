@@ -16,14 +16,13 @@ from refcomp.cli.streams import (
     name_of,
     progress,
     read_text,
+    refuse_terminal,
     write_bytes,
     write_json,
     write_text,
 )
 from refcomp.errors import UserError
 from refcomp.runtime.module import Module
-
-_REMEDY = "give -o FILE, or send stdout to a file or to `refcomp execute`"
 
 
 @click.command("assemble")
@@ -46,6 +45,8 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
     """
     if as_json and output == STANDARD:
         raise UserError("--json and the result would both go to stdout", remedy="give -o FILE")
+    if form != "asm":
+        refuse_terminal(output, "give -o FILE, or send stdout to a file or to `refcomp execute`")
     text = read_text(file)
     header = read_header(text, name_of(file))
     check_header(header, text, name_of(file))
@@ -54,7 +55,7 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
     if form == "asm":
         write_text(made.decode(), output, "gas")
     else:
-        write_bytes(made, output, _REMEDY)
+        write_bytes(made, output)
     if as_json:
         names = [signature.name for signature in header.signatures]
         write_json({"format": form, "bytes": len(made), "file": output, "functions": names})

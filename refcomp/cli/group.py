@@ -13,7 +13,7 @@ import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
-from io import UnsupportedOperation
+from io import TextIOWrapper, UnsupportedOperation
 from typing import Any
 
 import click
@@ -77,6 +77,8 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its failures become exit codes."""
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # names may hold any character
         try:
             super().invoke(ctx)
             sys.stdout.flush()

@@ -26,7 +26,7 @@ def command(program: str, output: str, as_json: bool) -> None:
     """
     pieces = load_program(program).pieces
     if as_json:
-        write_json([_to_json(piece) for piece in pieces])
+        write_json([_to_json(piece) for piece in pieces], output)
     else:
         write_text(print_funcs(piece.func for piece in pieces), output, "python")
 

@@ -61,7 +61,7 @@ def command(
     results = [_run(func, chosen if names else _left(func, target)) for func in funcs]
     signatures = changed_signatures(text, name_of(file), funcs, results)
     if as_json:
-        write_json([{"name": f.name, "loop_ir": print_func(f)} for f in results])
+        write_json([{"name": f.name, "loop_ir": print_func(f)} for f in results], output)
     else:
         write_text(signature_lines(signatures, "#") + print_funcs(results), output, "python")
 

@@ -42,7 +42,8 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
     printed = with_header(source, target, signatures)
     if as_json:
         listed = [signature.to_json() for signature in signatures]
-        write_json({"language": source.language, "signatures": listed, "text": printed})
+        report = {"language": source.language, "signatures": listed, "text": printed}
+        write_json(report, output)
     else:
         write_text(printed, output, "llvm")
 

@@ -60,7 +60,7 @@ def name_of(path: str) -> str:
 def write_text(text: str, path: str = STANDARD, language: str = "") -> None:
     """`text` to a file, or to stdout: there highlighted as `language` when it is a terminal."""
     if path != STANDARD:
-        _write_file(path, text.encode("utf-8"))
+        _write_file(path, text.encode("utf-8", "backslashreplace"))
     elif language and is_terminal(sys.stdout):
         _write_highlighted(text, language)
     else:
@@ -74,24 +74,25 @@ def _write_highlighted(text: str, language: str) -> None:
     Console().print(Syntax(text, language, theme="ansi_dark", background_color="default"))
 
 
-def write_bytes(data: bytes, path: str, remedy: str) -> None:
-    """`data` to a file or stdout; a terminal is refused, with `remedy`."""
+def refuse_terminal(path: str, remedy: str) -> None:
+    """UserError, with `remedy`, when what goes to `path` would go to a terminal."""
+    if path == STANDARD and is_terminal(sys.stdout):
+        raise UserError("stdout is a terminal, and machine code would disturb it", remedy=remedy)
+
+
+def write_bytes(data: bytes, path: str) -> None:
+    """`data` to a file or stdout."""
     if path != STANDARD:
         _write_file(path, data)
         return
-    if is_terminal(sys.stdout):
-        raise UserError(
-            "stdout is a terminal, and machine code would disturb it",
-            remedy=remedy,
-        )
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
-def write_json(value: Any) -> None:
-    """One JSON value on stdout."""
-    sys.stdout.write(json.dumps(value, indent=1, allow_nan=False) + "\n")
+def write_json(value: Any, path: str = STANDARD) -> None:
+    """One JSON value to a file or stdout."""
+    write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", path)
 
 
 def note(text: str) -> None:

@@ -97,6 +97,16 @@ def test_json_errors_go_to_stderr(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert json.loads(result.stderr) == {"error": parts}
 
 
+def test_any_name_can_be_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def command() -> None:
+        sys.stdout.write("name \udcff")
+
+    monkeypatch.setattr(group.LazyGroup, "get_command", lambda *_: command)
+    result = cli("run")
+    assert (result.exit_code, result.stdout) == (0, "name \\udcff")
+
+
 def test_traceback_shows_where_the_error_arose(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group.LazyGroup, "get_command", lambda *_: failing(CompilerBug("broken")))
     result = cli("--traceback", "run")

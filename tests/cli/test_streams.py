@@ -24,6 +24,12 @@ def test_text_comes_back_from_a_file(tmp_path: Path) -> None:
     assert streams.read_text(path) == "größer\n"
 
 
+def test_what_is_no_text_is_written_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    streams.write_text("name \udcff", str(path))
+    assert path.read_text() == "name \\udcff"
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing cannot be read\n.*No such file") as caught:
         streams.read_text(str(tmp_path / "nothing"))
@@ -58,12 +64,13 @@ def test_a_terminal_gets_colour(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("terminal")
 def test_a_terminal_gets_no_bytes() -> None:
     with pytest.raises(UserError, match=r"stdout is a terminal.*\n.*give -o"):
-        streams.write_bytes(b"\x7fELF", "-", "give -o FILE")
+        streams.refuse_terminal("-", "give -o FILE")
+    streams.refuse_terminal("file", "give -o FILE")
 
 
 def test_bytes_reach_a_file_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    streams.write_bytes(b"\x00\n\r\xff", str(path), "")
+    streams.write_bytes(b"\x00\n\r\xff", str(path))
     assert path.read_bytes() == b"\x00\n\r\xff"
 
 
@@ -75,6 +82,11 @@ def test_stdin_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_json_is_one_valid_value(capsys: pytest.CaptureFixture[str]) -> None:
     streams.write_json({"a": [1, 2.5, None]})
     assert json.loads(capsys.readouterr().out) == {"a": [1, 2.5, None]}
+
+
+def test_json_goes_to_a_file(tmp_path: Path) -> None:
+    streams.write_json([1], str(tmp_path / "x.json"))
+    assert json.loads((tmp_path / "x.json").read_text()) == [1]
 
 
 def test_json_has_no_way_to_hold_nan() -> None:
