@@ -76,9 +76,16 @@ def _lower_reduction(nest: _Nest, reduce: Reduce) -> Stmt:
     outside, inside = leaves[:first], leaves[first:]
     within = {leaf.var for leaf in inside}
     guards = nest.indices.guards
-    deeper = [guard for guard in guards if within & set(variables_in(guard[1]))]
+    # A guard of a reduction axis never keeps the initialisation from running, not even one that
+    # was simplified until it reads no loop (over an empty axis it is false).
+    reduction_guards = [guard for guard in guards if guard[0].kind == REDUCTION]
+    output_guards = [
+        guard
+        for guard in guards
+        if guard[0].kind != REDUCTION and within & set(variables_in(guard[1]))
+    ]
+    deeper = [*output_guards, *reduction_guards]
     shared = [guard for guard in guards if guard not in deeper]
-    output_guards = [g for g in deeper if g[0].kind != REDUCTION]
     init = _initialisation(nest, reduce, [a for a in inside if a.kind != REDUCTION], output_guards)
     update = _wrap(nest, inside, _update(nest, reduce), deeper)
     return _wrap(nest, outside, block([init, update]), shared)

@@ -62,9 +62,8 @@ class Stage:
 
     def leaf(self, given: Any, primitive: str) -> IterVar:
         """`given` if it is a loop of this stage; else UserError that tells the loops there are."""
-        for leaf in self.leaves:
-            if leaf is given:
-                return leaf
+        if isinstance(given, IterVar) and any(given is leaf for leaf in self.leaves):
+            return given
         named = given.name if isinstance(given, IterVar) else repr(given)
         if any(given is known for known in self.axes().values()):
             self.refuse(primitive, named, "it was split or fused before and is no loop any more")

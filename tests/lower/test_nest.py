@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 
 import refcomp
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, For, IfThenElse, LetStmt
+from refcomp.oracle.interpret import interpret
 
 
 def _count(func, cls):
@@ -79,6 +81,18 @@ def test_a_reduction_that_begins_elsewhere(golden):
     s = refcomp.create_schedule(b.op)
     s[b].split(k, factor=4)
     golden("lower/reduction_from_two.txt", refcomp.print_func(refcomp.lower(s, [a, b])))
+
+
+def test_the_guard_of_an_empty_reduction_does_not_keep_the_initialisation_out():
+    a = refcomp.placeholder((1, 0), name="A")
+    k = refcomp.reduce_axis((0, 0), "k")
+    b = refcomp.compute((1,), lambda i: refcomp.sum(a[i, k], axis=k), name="B")
+    for options in ({"factor": 3}, {"nparts": 2}):
+        s = refcomp.create_schedule(b.op)
+        s[b].split(k, **options)
+        out = np.full(1, 77, np.float32)
+        interpret(refcomp.lower(s, [a, b]), [np.zeros((1, 0), np.float32), out])
+        assert out[0] == 0
 
 
 def test_a_condition_guards_the_update_only():
