@@ -1,0 +1,85 @@
+"""The whole compiler on one screen: lower, passes, print, compile, load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refcomp import toolchain
+from refcomp.artifacts import Source
+from refcomp.codegen.llvm import print_llvm
+from refcomp.codegen.signature import signature_of
+from refcomp.dump import dump_stage
+from refcomp.errors import UserError
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_func
+from refcomp.lower.lower import lower
+from refcomp.oracle.interpret import interpret
+from refcomp.pipeline import run_passes
+from refcomp.runtime.function import ArrayCallable
+from refcomp.runtime.module import Module
+from refcomp.schedule.schedule import Schedule
+from refcomp.target import Target, as_target
+from refcomp.te.tensor import Tensor
+
+__all__ = ["build", "build_functions", "compile_to_source", "lower"]
+
+
+def build(
+    inputs: Schedule | PrimFunc,
+    args: Sequence[Tensor | Var] | None = None,
+    target: Target | str = "llvm",
+    target_host: Target | str | None = None,
+    name: str = "main",
+) -> Module:
+    """A callable module from a schedule and its arguments, or from one function of the loop IR.
+
+    `args` are the tensors and scalar variables in calling order. `target_host` says what the host's
+    part is compiled for; for a host target it is the target itself.
+    """
+    if target_host is not None and as_target(target_host).kind != "llvm":
+        raise UserError(f"a host function cannot be compiled for {target_host}", remedy='"llvm"')
+    if isinstance(inputs, Schedule):
+        if args is None:
+            raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
+        inputs = lower(inputs, args, name)
+    return build_functions([inputs], target)
+
+
+def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
+    """One module of several functions, which are compiled together; the first is its entry."""
+    chosen = as_target(target)
+    signatures = [signature_of(func) for func in funcs]
+    sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}
+    dump_stage("lowered", sources["loop_ir"])
+    if chosen.kind == "interp":
+        callables = {s.name: _interpreted(f) for s, f in zip(signatures, funcs, strict=True)}
+        return Module.from_callables(callables, signatures, target=str(chosen), sources=sources)
+    source = compile_to_source(funcs, chosen)
+    binary = toolchain.compile_source(source, dict(chosen.options), "so")
+    return Module.from_binary(
+        binary,
+        signatures,
+        target=str(chosen),
+        sources=sources | {source.language: source.text},
+        disassemble=lambda: toolchain.disassemble(binary),
+    )
+
+
+def compile_to_source(funcs: Sequence[PrimFunc], target: Target | str) -> Source:
+    """The text that goes to the toolchain, after all passes for the target's kind."""
+    chosen = as_target(target)
+    lowered = [run_passes(func, chosen.kind) for func in funcs]
+    triple, layout = toolchain.host_triple_and_layout()
+    bits = toolchain.vector_bits(chosen.option("mcpu", "native"))
+    source = print_llvm(lowered, triple=triple, layout=layout, vector_bits=bits)
+    dump_stage("llvm", source.text)
+    return source
+
+
+def _interpreted(func: PrimFunc) -> ArrayCallable:
+    def call(arguments: list[Any]) -> None:
+        interpret(func, arguments)
+
+    return call

@@ -1,0 +1,84 @@
+"""The passes between lowering and printing, per kind of target: a list of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from refcomp.dump import dump_stage, is_dumping
+from refcomp.errors import UserError
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_func
+from refcomp.ir.verify import verify
+from refcomp.passes.flatten_storage import flatten_storage
+from refcomp.passes.introduce_lets import introduce_lets
+from refcomp.passes.lower_bfloat16 import lower_bfloat16
+from refcomp.passes.lower_intrinsics import lower_intrinsics
+from refcomp.passes.outline_parallel import outline_parallel
+from refcomp.passes.remove_no_ops import remove_no_ops
+from refcomp.passes.simplify_expressions import simplify_expressions
+from refcomp.passes.unroll_loops import unroll_loops
+from refcomp.passes.vectorize_loops import vectorize_loops
+
+Pass = Callable[[PrimFunc], PrimFunc]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStep:
+    """A pass, the level its result is verified at, and why it stands where it stands."""
+
+    function: Pass
+    level: str
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The pass's name."""
+        return self.function.__name__
+
+
+_HOST = (
+    PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
+    PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
+    PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),
+    PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
+    PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
+    PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
+    PipelineStep(outline_parallel, "flat", "while loops are whole: a region captures few values"),
+    PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),
+    PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
+    PipelineStep(introduce_lets, "host", "last, as every other pass may share subtrees"),
+)
+
+# Every pass by name, for those who call them one at a time.
+PASSES: dict[str, Pass] = {step.name: step.function for step in _HOST}
+
+
+def passes_for(kind: str) -> tuple[PipelineStep, ...]:
+    """The steps for a kind of target, in order; the interpreter runs what lowering made."""
+    return _HOST if kind == "llvm" else ()
+
+
+def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
+    """`func` after all passes for `kind`, verified after each one that changed it."""
+    verify(func, "nested")
+    for step in passes_for(kind):
+        func = run_pass(step, func)
+    return func
+
+
+def run_pass(step: PipelineStep, func: PrimFunc) -> PrimFunc:
+    """`func` after one step, verified when it changed."""
+    result = step.function(func)
+    if result is not func:
+        verify(result, step.level)
+        if is_dumping():
+            dump_stage(step.name, print_func(result))
+    return result
+
+
+def find_pass(name: str) -> Pass:
+    """The pass of that name; UserError that lists all when there is none."""
+    if name not in PASSES:
+        raise UserError(f"there is no pass {name!r}", remedy=f"passes: {', '.join(PASSES)}")
+    return PASSES[name]
