@@ -1,0 +1,159 @@
+"""Names subexpressions that are evaluated more than once, so that they are printed once.
+
+Before::
+
+    func f(A: f32[n, m], B: f32[n, m] out) {
+      for i in range(n) {
+        for j in range(m) {
+          B@[i * m + j] = A@[i * m + j] * A@[i * m + j]
+        }
+      }
+    }
+
+After::
+
+    func f(A: f32[n, m], B: f32[n, m] out) {
+      for i in range(n) {
+        for j in range(m) {
+          let t: i64 = i * m + j {
+            let t_1: f32 = A@[t] {
+              B@[t] = t_1 * t_1
+            }
+          }
+        }
+      }
+    }
+
+Requires: nothing before it. Ensures: integer arithmetic that reads no memory is evaluated once at
+the innermost place that all its uses share; anything else that one statement evaluates twice, once
+before it. No read moves past a write, and nothing leaves a branch of if_then_else that is not
+evaluated in any case. Ramps stay in their accesses, and constants where they are. A parallel
+region shares nothing with what is around it. Level: flat or host, kept. It refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refcomp.ir.expr import Expr, Let, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import child_fields
+from refcomp.ir.rewrite import children, map_children, with_fields
+from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt
+from refcomp.passes.sharing import Place, Sharing, barrier_fields, count_bindings
+
+
+def introduce_lets(func: PrimFunc) -> PrimFunc:
+    """`func` with a let for each subexpression that occurs again."""
+    sharing = Sharing(count_bindings(_bound_in(func.body)))
+    places: list[Place] = []
+    _collect(func.body, None, sharing, places)
+    if not sharing.decide():
+        return func
+    return func.with_body(_Rewriter(sharing, iter(places)).stmt(func.body))
+
+
+def _bound_in(stmt: Stmt) -> Iterator[Var]:
+    stack: list[Any] = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, For | LetStmt):
+            yield node.var
+        stack.extend(child for child in children(node) if isinstance(child, Stmt))
+
+
+def _collect(root: Stmt, around: Place | None, sharing: Sharing, places: list[Place]) -> None:
+    """Makes a place for each statement, in order, and notes what is evaluated there."""
+    stack: list[tuple[Stmt, Place | None]] = [(root, around)]
+    while stack:
+        stmt, parent = stack.pop()
+        place = Place(parent)
+        places.append(place)
+        inner: list[Stmt] = []
+        for child in children(stmt):
+            if isinstance(child, Expr):
+                sharing.use(child, place)
+            else:
+                inner.append(child)
+        # A region sees only its captures: what is named outside is not known inside.
+        inside = None if isinstance(stmt, ParallelRegion) else place
+        stack.extend((child, inside) for child in reversed(inner))
+
+
+class _Rewriter:
+    """Puts the lets in; meets the statements in the order in which they were collected."""
+
+    def __init__(self, sharing: Sharing, places: Iterator[Place]) -> None:
+        self._sharing, self._places = sharing, places
+        self._named: dict[int, Var] = {}
+        self._known: dict[int, Expr] = {}
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        """`stmt` with its lets around it."""
+        place = next(self._places)
+        lets = self._enter(place)
+        outside = self._named
+        if isinstance(stmt, ParallelRegion):
+            self._named = {}
+        result: Stmt = map_children(stmt, lambda child: self._child(child, place))
+        self._named = outside
+        for var, value in reversed(lets):
+            result = LetStmt(var, value, result, stmt.origin)
+        self._leave(place)
+        return result
+
+    def _child(self, child: Any, place: Place) -> Any:
+        if isinstance(child, Stmt):
+            return self.stmt(child)
+        self._known = {}
+        return self._expr(child, place)
+
+    def _enter(self, place: Place) -> list[tuple[Var, Expr]]:
+        """The lets of `place`, inner ones first; from then on their names stand for them."""
+        lets: list[tuple[Var, Expr]] = []
+        for number, var in sorted(place.lets, key=lambda let: let[0]):
+            self._known = {}
+            lets.append((var, self._rebuild(self._sharing.expr(number), number, place)))
+            self._named[number] = var
+        self._known = {}
+        return lets
+
+    def _leave(self, place: Place) -> None:
+        for number, _ in place.lets:
+            del self._named[number]
+
+    def _expr(self, expr: Expr, place: Place) -> Expr:
+        known = self._known.get(id(expr))
+        if known is None:
+            number = self._sharing.number(expr, place)
+            known = self._named.get(number)
+            if known is None:
+                known = self._rebuild(expr, number, place)
+            self._known[id(expr)] = known
+        return known
+
+    def _rebuild(self, expr: Expr, number: int, place: Place) -> Expr:
+        inside = barrier_fields(expr)
+        if not inside:
+            return map_children(expr, lambda child: self._expr(child, place))
+        changes = {}
+        for name in child_fields(type(expr)):
+            child = getattr(expr, name)
+            changes[name] = (
+                self._inner(child, place.barrier(number, name))
+                if name in inside
+                else self._expr(child, place)
+            )
+        unchanged = all(changes[name] is getattr(expr, name) for name in changes)
+        return expr if unchanged else with_fields(expr, **changes)
+
+    def _inner(self, expr: Expr, place: Place) -> Expr:
+        known, self._known = self._known, {}
+        lets = self._enter(place)
+        result = self._expr(expr, place)
+        for var, value in reversed(lets):
+            result = Let(var, value, result)
+        self._leave(place)
+        self._known = known
+        return result
