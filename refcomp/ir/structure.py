@@ -243,7 +243,9 @@ def _bound_positions(node: Node) -> tuple[frozenset[Hashable], ...]:
     """Which of the bound nodes are meant by the fields that hold their names."""
     if not type(node).names_bound:
         return ()
-    places = {getattr(bound, "name", None): k for k, bound in enumerate(bound_by(node))}
+    places: dict[str, int] = {}
+    for place, bound in enumerate(bound_by(node)):
+        places.setdefault(bound.name, place)
     return tuple(
         frozenset(places.get(name, name) for name in _strings(getattr(node, field)))
         for field in type(node).names_bound

@@ -102,7 +102,7 @@ class _Maker:
         if dtype.lanes > 1 and dtype.is_int:
             makers += [self._ramp] * 2
         if dtype.is_bool:
-            return [*makers, *[self._comparison] * 4, self._logic, self._logic, self._not]
+            return [*makers, *[self._comparison] * 8, self._logic, self._logic, self._not]
         return [*makers, *[self._binary] * 8, *([self._division] * dtype.is_float)]
 
     def _leaf(self, dtype: DType, leaves: tuple[Expr, ...]) -> Expr:
@@ -121,7 +121,8 @@ class _Maker:
         return Cast(dtype, self.expr(source, leaves, depth))
 
     def _choose(self, cls: Any, lanes: int, dtype: DType, *rest: Any) -> Expr:
-        condition = self.expr(BOOL.with_lanes(lanes), *rest)
+        leaves, depth = rest
+        condition = self.expr(BOOL.with_lanes(lanes), leaves, max(depth, 1))
         return cls(condition, self.expr(dtype, *rest), self.expr(dtype, *rest))
 
     def _select(self, dtype: DType, leaves: tuple[Expr, ...], depth: int) -> Expr:
