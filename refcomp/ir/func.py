@@ -43,8 +43,9 @@ class PrimFunc(Node):
         for buffer in self.buffers:
             for dim in buffer.shape:
                 found.update(dict.fromkeys(variables_in(dim)))
-        # Not `var in self.params`, which would build a comparison of each param with the variable.
-        return tuple(var for var in found if not any(var is param for param in self.params))
+        # A set, as `var in self.params` would build a comparison of each param with the variable.
+        params = set(self.params)
+        return tuple(var for var in found if var not in params)
 
     def with_body(self, body: Stmt) -> PrimFunc:
         """This function with another body; itself when the body is the same object."""
