@@ -50,7 +50,7 @@ def test_other_values_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "common"),
+    ("a", "b", "expected"),
     [
         (I32, F16, F16),
         (U64, F32, F32),
@@ -63,15 +63,15 @@ def test_other_values_are_refused():
         (F32, F64, F64),
     ],
 )
-def test_promotion_is_as_in_c_and_symmetric(a, b, common):
-    assert promote(a, b) == promote(b, a) == common
+def test_promotion_is_as_in_c_and_symmetric(a, b, expected):
+    assert promote(a, b) == promote(b, a) == expected
 
 
 @given(scalar_dtypes(), scalar_dtypes())
 def test_promotion_is_symmetric_and_idempotent(a: DType, b: DType):
-    common = promote(a, b)
-    assert common == promote(b, a)
-    assert promote(common, common) == common
+    expected = promote(a, b)
+    assert expected == promote(b, a)
+    assert promote(expected, expected) == expected
     assert promote(a, a) == a
 
 
