@@ -8,6 +8,7 @@ checked by `refcomp.ir.verify` alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -247,7 +248,7 @@ def _parallel_region(item: ParallelRegion) -> str | None:
 
 def _prim_func(item: PrimFunc) -> str | None:
     names = [param.name for param in (*item.params, *item.symbols)]
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         return f"two parameters or symbols are named {twice[0]}"
     for var in (*item.params, *item.symbols):
