@@ -49,7 +49,8 @@ _SOURCES = {
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",
     "refcomp.frontend.onnx": "from_onnx",
-    "refcomp.graph.executor": "compile_graph",
+    "refcomp.graph.compile": "compile_graph",
+    "refcomp.graph.executor": "GraphExecutor",
 }
 _HOME = {name: module for module, names in _SOURCES.items() for name in names.split()}
 _RENAMED = {"convert": ("refcomp.ir.promotion", "as_expr"), "pow": ("refcomp.te.maths", "power")}
