@@ -1,0 +1,79 @@
+"""One computation, one schedule, every way to run it: all must agree with numpy exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import refcomp
+from refcomp.ir.func import PrimFunc
+from refcomp.oracle.compare import compare
+from refcomp.oracle.evaluate import evaluate
+from refcomp.oracle.interpret import interpret
+from refcomp.pipeline import passes_for, run_pass
+from refcomp.schedule.schedule import Schedule
+from tests.strategies.computes import Computation
+
+_SEED = 20240
+
+
+def lowered(computation: Computation, schedule: Schedule) -> PrimFunc:
+    """The scheduled computation at the nested level."""
+    return refcomp.lower(schedule, computation.args, "case")
+
+
+def expected(computation: Computation) -> list[np.ndarray]:
+    """All arguments after the call, by numpy."""
+    arrays = computation.arrays(_SEED)
+    feeds = {
+        tensor: array
+        for tensor, array in zip(computation.args, arrays, strict=True)
+        if tensor in computation.inputs
+    }
+    results = dict(
+        zip(
+            computation.outputs,
+            evaluate(computation.outputs, feeds, computation.sizes),
+            strict=True,
+        )
+    )
+    pairs = zip(computation.args, arrays, strict=True)
+    return [results.get(tensor, array) for tensor, array in pairs]
+
+
+def agree(actual: list[np.ndarray], wanted: list[np.ndarray], where: str) -> None:
+    """AssertionError that names the place and the worst element unless all are equal."""
+    for mine, theirs in zip(actual, wanted, strict=True):
+        assert mine.dtype == theirs.dtype and mine.shape == theirs.shape, where
+        report = compare(mine, theirs, 0.0)
+        assert report.agrees, f"{where}: {report}"
+
+
+def check_interpreted(computation: Computation, schedule: Schedule) -> None:
+    """The interpreter agrees with numpy after lowering and after every pass of the host."""
+    func, wanted = lowered(computation, schedule), expected(computation)
+    _check_level(func, computation, wanted, "after lowering")
+    for step in passes_for("llvm"):
+        changed = run_pass(step, func)
+        if changed is not func:
+            _check_level(changed, computation, wanted, f"after {step.name}")
+        func = changed
+
+
+def _check_level(
+    func: PrimFunc, computation: Computation, wanted: list[np.ndarray], where: str
+) -> None:
+    arrays = computation.arrays(_SEED)
+    interpret(func, [_as_stored(a, p.dtype) for a, p in zip(arrays, func.buffers, strict=True)])
+    agree(arrays, wanted, where)
+
+
+def _as_stored(array: np.ndarray, dtype: refcomp.DType) -> np.ndarray:
+    """bf16 arrays as the 16-bit integers that late passes see them as."""
+    return array.view(np.uint16) if dtype.kind == "uint" and array.dtype.kind == "V" else array
+
+
+def check_compiled(computation: Computation, schedule: Schedule) -> None:
+    """The machine code agrees with numpy."""
+    arrays = computation.arrays(_SEED)
+    refcomp.build(lowered(computation, schedule), target="llvm")(*arrays)
+    agree(arrays, expected(computation), "compiled")

@@ -1,0 +1,67 @@
+"""A schedule changes speed and nothing else: numpy, interpreter and machine code agree exactly."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from refcomp.ir.printer import print_func
+from refcomp.schedule.schedule import PRIMITIVES, replay
+from tests.properties.differential import check_compiled, check_interpreted, lowered
+from tests.properties.histogram import Histogram
+from tests.strategies.computes import computations
+from tests.strategies.schedules import schedules
+
+_RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+@st.composite
+def cases(draw):
+    computation = draw(computations())
+    return computation, draw(schedules(computation))
+
+
+def _run(check, examples, shard):
+    histogram = Histogram()
+
+    @seed(shard)
+    @settings(max_examples=examples, deadline=None, suppress_health_check=_RELAXED)
+    @given(cases())
+    def run(case):
+        computation, schedule = case
+        histogram.add(computation.kind, schedule)
+        check(computation, schedule)
+
+    run()
+    return histogram
+
+
+def _hold(histogram):
+    for primitive in PRIMITIVES:
+        assert histogram.share(primitive) >= 0.02, f"{primitive} is hardly ever drawn\n{histogram}"
+    assert histogram.deep_share() >= 0.5, str(histogram)
+
+
+@pytest.mark.parametrize("shard", range(4))
+def test_interpreter_agrees_with_numpy_after_every_pass(shard, record_property, request):
+    examples = 2000 if request.config.getoption("--nightly") else 120
+    histogram = _run(check_interpreted, examples, shard)
+    record_property("summary", f"interpreted, shard {shard}: {histogram}")
+    _hold(histogram)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("shard", range(4))
+def test_machine_code_agrees_with_numpy(shard, record_property, request):
+    examples = 2000 if request.config.getoption("--nightly") else 100
+    histogram = _run(check_compiled, examples, 100 + shard)
+    record_property("summary", f"compiled, shard {shard}: {histogram}")
+    _hold(histogram)
+
+
+@settings(max_examples=40, suppress_health_check=_RELAXED, phases=[Phase.generate])
+@given(cases())
+def test_recorded_steps_replay_to_the_same_program(case):
+    computation, schedule = case
+    again = replay(schedule.outputs, schedule.steps)
+    first, second = (print_func(lowered(computation, s)) for s in (schedule, again))
+    assert first == second
