@@ -1,0 +1,84 @@
+"""choose_layout: channels go last around convolutions, with few transposes and no other change."""
+
+from hypothesis import given
+
+from refcomp.graph.passes.choose_layout import choose_layout
+from refcomp.graph.verify import verify_graph
+from tests.strategies.graphs import (
+    assert_equivalent,
+    digits_graph,
+    make_graph,
+    networks,
+    operators_of,
+)
+from tests.strategies.operands import floats
+
+
+def conv(builder, value, out=4, **attributes):
+    weight = builder.constant(
+        "w", floats(7, out, value.shape[1] // attributes.get("groups", 1), 3, 3)
+    )
+    return builder.node("conv2d", [value, weight], {"padding": (1, 1, 1, 1), **attributes})
+
+
+def test_between_convolutions_nothing_is_transposed() -> None:
+    def build(builder, x):
+        value = builder.node("relu", [conv(builder, x)])
+        value = builder.node("max_pool2d", [value], {"kernel": (2, 2)})
+        return builder.node("add", [conv(builder, value), conv(builder, value)])
+
+    graph = make_graph(build)
+    changed = choose_layout(graph)
+    of_images = [
+        n
+        for n in changed.nodes
+        if n.operator == "transpose" and n.inputs[0] not in changed.constants
+    ]
+    assert [node.inputs[0].name for node in of_images] == ["x", "add"]
+    assert operators_of(changed).count("conv2d_nhwc") == 3
+    (pool,) = [n for n in changed.nodes if n.operator == "max_pool2d"]
+    assert pool.attributes["layout"] == "NHWC"
+    verify_graph(changed)
+    assert_equivalent(graph, changed)
+
+
+def test_others_read_channels_second() -> None:
+    def build(builder, x):
+        value = conv(builder, x)
+        return [builder.node("softmax", [value], {"axis": 1}), builder.node("flatten", [value])]
+
+    graph = make_graph(build)
+    changed = choose_layout(graph)
+    assert operators_of(changed).count("transpose") == 3  # the image, the weight, back once
+    assert_equivalent(graph, changed)
+
+
+def test_adding_another_shape_is_no_reason_to_follow() -> None:
+    graph = make_graph(lambda b, x: b.node("add", [conv(b, x), b.constant("c", floats(0, 6))]))
+    assert_equivalent(graph, choose_layout(graph))
+
+
+def test_graphs_that_do_not_profit_stay() -> None:
+    grouped = make_graph(lambda b, x: conv(b, x, out=3, groups=3))
+    assert choose_layout(grouped) is grouped
+
+    def build(builder, x):
+        return builder.node("conv2d", [x, builder.input("w", "f32", (4, 3, 3, 3))])
+
+    computed = make_graph(build)
+    assert choose_layout(computed) is computed
+
+
+def test_text_of_the_digit_network(golden) -> None:
+    changed = choose_layout(digits_graph())
+    verify_graph(changed)
+    golden("graph/digits_layout.txt", str(changed) + "\n")
+    assert_equivalent(digits_graph(), changed)
+
+
+@given(networks())
+def test_meaning_is_kept(graph):
+    changed = choose_layout(graph)
+    verify_graph(changed)
+    # The oracle adds in another order in another layout, in f64 before one rounding to f32.
+    assert_equivalent(graph, changed, tolerance=1e-5)

@@ -1,0 +1,52 @@
+"""fold_constants: what needs no input is computed once."""
+
+import numpy as np
+from hypothesis import given
+
+from refcomp.graph.passes.choose_layout import choose_layout
+from refcomp.graph.passes.fold_constants import fold_constants
+from refcomp.graph.verify import verify_graph
+from tests.strategies.graphs import assert_equivalent, make_graph, networks, operators_of
+from tests.strategies.operands import floats
+
+
+def test_chains_of_constants_become_one() -> None:
+    weight = floats(0, 3, 4)
+
+    def build(builder, x):
+        packed = builder.node("transpose", [builder.constant("w", weight)], {"axes": (1, 0)})
+        doubled = builder.node("add", [packed, packed], name="doubled")
+        return builder.node("gemm", [x, doubled])
+
+    graph = make_graph(build, ("N", 4))
+    changed = fold_constants(graph)
+    assert operators_of(changed) == ["gemm"]
+    ((value, array),) = changed.constants.items()
+    assert value.name == "doubled"
+    np.testing.assert_array_equal(array, weight.T + weight.T)
+    assert_equivalent(graph, changed)
+
+
+def test_an_output_may_be_constant() -> None:
+    def build(builder, x):
+        constant = builder.node("relu", [builder.constant("c", floats(1, 4))])
+        return [constant, builder.node("relu", [x])]
+
+    graph = make_graph(build, ("N", 4))
+    changed = fold_constants(graph)
+    verify_graph(changed)
+    assert changed.outputs[0] in changed.constants
+    assert_equivalent(graph, changed)
+
+
+def test_nothing_constant_stays() -> None:
+    graph = make_graph(lambda b, x: b.node("relu", [x]))
+    assert fold_constants(graph) is graph
+
+
+@given(networks())
+def test_packed_weights_are_equal(graph):
+    laid_out = choose_layout(graph)
+    changed = fold_constants(laid_out)
+    verify_graph(changed)
+    assert_equivalent(laid_out, changed)

@@ -1,0 +1,79 @@
+"""fuse_operators: which nodes share a kernel, and that their meaning is kept."""
+
+import pytest
+from hypothesis import given
+
+from refcomp.graph.passes.fuse_operators import fuse_operators
+from refcomp.graph.verify import verify_graph
+from tests.strategies.graphs import assert_equivalent, make_graph, networks, operators_of
+from tests.strategies.operands import floats
+
+
+def conv(builder, value):
+    return builder.node("conv2d", [value, builder.constant("w", floats(7, 3, 3, 1, 1))])
+
+
+def relu(builder, value):
+    return builder.node("relu", [value])
+
+
+def fused_operators(graph) -> list[list[str]]:
+    return [
+        operators_of(node.subgraphs[0]) if node.subgraphs else [node.operator]
+        for node in graph.nodes
+    ]
+
+
+def residual(builder, x):
+    value = conv(builder, x)
+    return relu(builder, builder.node("add", [conv(builder, relu(builder, value)), value]))
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda b, x: relu(b, conv(b, x)), [["conv2d", "relu"]]),
+        (lambda b, x: conv(b, relu(b, x)), [["relu"], ["conv2d"]]),
+        (lambda b, x: conv(b, conv(b, x)), [["conv2d"], ["conv2d"]]),
+        (
+            lambda b, x: conv(b, b.node("transpose", [x], {"axes": (0, 1, 3, 2)})),
+            [["transpose", "conv2d"]],
+        ),
+        (lambda b, x: [(y := conv(b, x)), relu(b, y)], [["conv2d"], ["relu"]]),
+        (residual, [["conv2d"], ["relu"], ["conv2d", "add", "relu"]]),
+        (
+            lambda b, x: b.node("softmax", [b.node("flatten", [relu(b, x)])]),
+            [["relu", "flatten"], ["softmax"]],
+        ),
+    ],
+    ids=["after", "costly before", "two anchors", "movement before", "output", "residual", "mixed"],
+)
+def test_groups(build, expected) -> None:
+    graph = make_graph(build)
+    changed = fuse_operators(graph)
+    verify_graph(changed)
+    assert fused_operators(changed) == expected
+    assert_equivalent(graph, changed)
+
+
+def test_single_nodes_stay_as_they_are() -> None:
+    graph = make_graph(conv)
+    assert fuse_operators(graph) is graph
+    fused = fuse_operators(make_graph(lambda b, x: relu(b, conv(b, x))))
+    assert fuse_operators(fused) is fused
+
+
+def test_an_input_read_twice_is_given_once() -> None:
+    graph = make_graph(lambda b, x: relu(b, b.node("add", [x, x])))
+    (node,) = fuse_operators(graph).nodes
+    assert len(node.inputs) == 1
+    assert_equivalent(graph, fuse_operators(graph))
+
+
+@given(networks())
+def test_meaning_is_kept(graph):
+    changed = fuse_operators(graph)
+    verify_graph(changed)
+    assert_equivalent(graph, changed)
+    count = sum(len(group) for group in fused_operators(changed))
+    assert count == len(graph.nodes)

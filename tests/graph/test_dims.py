@@ -1,0 +1,65 @@
+"""Extents: the normal form keeps the value, and goes to te and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refcomp.artifacts import evaluate_dim
+from refcomp.errors import Unsupported
+from refcomp.graph import dims
+from refcomp.graph.dims import Symbols, dim_to_expr, expr_to_dim, symbols_in
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.te.maths import truncdiv
+
+OPERATORS = {
+    dims.add: lambda a, b: a + b,
+    dims.subtract: lambda a, b: a - b,
+    dims.multiply: lambda a, b: a * b,
+    dims.floor_divide: lambda a, b: a // b if b else 0,
+}
+leaves = st.integers(0, 9) | st.sampled_from(["N", "M"])
+
+
+@st.composite
+def extents(draw):
+    """An extent, and its value for N = 5 and M = 7, computed by Python alone."""
+    dim = draw(leaves)
+    value = {"N": 5, "M": 7}.get(dim, dim)
+    for _ in range(draw(st.integers(0, 4))):
+        operator, other = draw(st.sampled_from(list(OPERATORS))), draw(leaves)
+        dim = operator(dim, other)
+        value = OPERATORS[operator](value, {"N": 5, "M": 7}.get(other, other))
+    return dim, value
+
+
+@given(extents())
+def test_normal_form_keeps_the_value(extent):
+    dim, value = extent
+    assert evaluate_dim(dim, {"N": 5, "M": 7}) == value
+
+
+@given(extents())
+def test_te_expression_has_the_same_value_and_comes_back(extent):
+    dim, value = extent
+    symbols = Symbols()
+    expr = dim_to_expr(dim, symbols)
+    assert evaluate_expr(expr, {v: {"N": 5, "M": 7}[n] for n, v in symbols.items()}) == value
+    assert expr_to_dim(expr) == dim
+
+
+def test_constants_are_gathered() -> None:
+    assert dims.add(dims.add("N", 2), -2) == "N"
+    assert dims.multiply(2, dims.multiply("N", 3)) == ("mul", "N", 6)
+    assert dims.floor_divide(dims.multiply("N", 6), 3) == ("mul", "N", 2)
+    assert dims.subtract("N", "N") == 0
+
+
+def test_symbols_are_found_and_shared() -> None:
+    assert list(symbols_in(("N", 3, ("add", "M", ("mul", "N", 2))))) == ["N", "M", "N"]
+    symbols = Symbols()
+    assert dim_to_expr("N", symbols) is dim_to_expr("N", symbols)
+
+
+def test_other_operators_are_refused() -> None:
+    with pytest.raises(Unsupported, match="an extent is a Div"):
+        expr_to_dim(truncdiv(dim_to_expr("N", Symbols()), 2))

@@ -1,0 +1,47 @@
+"""What a caller may give a graph."""
+
+import numpy as np
+import pytest
+
+from refcomp.dtype import F32, as_dtype
+from refcomp.errors import UserError
+from refcomp.graph.feeds import check_feeds
+from refcomp.graph.graph import Graph, Value
+
+A = Value("a", F32, ("N", 3))
+B = Value("b", as_dtype("bf16"), (("mul", "N", 2), "M"))
+GRAPH = Graph("g", (A, B), (), ())
+F = np.dtype(np.float32)
+
+
+def feeds(a=(F, (2, 3)), b=("bf16", (4, 5))):
+    return {"a": a, "b": b}
+
+
+def test_symbols_are_read_off() -> None:
+    assert check_feeds(GRAPH, feeds()) == {"N": 2, "M": 5}
+    assert check_feeds(GRAPH, feeds((F, (0, 3)), ("bf16", (0, 0)))) == {"N": 0, "M": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"a": (F, (2, 3))}, "no value is given for input 'b'"),
+        ({**feeds(), "c": (F, (1,))}, "the graph has no input 'c'"),
+        (feeds(a=("f64", (2, 3))), "input 'a' is f32, f64 given"),
+        (feeds(a=(F, (2, 3, 1))), r"input a: f32.N, 3. has 2 dimensions, shape \(2, 3, 1\) given"),
+        (feeds(a=(F, (2, 4))), "extent 1 of input 'a' is 4 instead of 3"),
+        (feeds(b=("bf16", (5, 5))), "extent 0 of input 'b' is 5 instead of 4"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, message) -> None:
+    with pytest.raises(UserError, match=message) as info:
+        check_feeds(GRAPH, given)
+    if "no input" in message:
+        assert "a: f32[N, 3], b: bf16[(N * 2), M]" in info.value.remedy
+
+
+def test_a_symbol_that_nothing_tells_is_refused() -> None:
+    graph = Graph("g", (Value("a", F32, (("add", "N", 1),)),), (), ())
+    with pytest.raises(UserError, match=r"the extent \(N \+ 1\) of input a: .* has no value"):
+        check_feeds(graph, {"a": (F, (3,))})

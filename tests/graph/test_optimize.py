@@ -1,0 +1,41 @@
+"""All passes together."""
+
+from hypothesis import given
+
+from refcomp.graph.evaluate import evaluate_graph
+from refcomp.graph.optimize import STEPS, optimize
+from tests.strategies.graphs import (
+    assert_equivalent,
+    digits_graph,
+    digits_images,
+    make_graph,
+    networks,
+)
+
+
+def test_text_of_the_digit_network(golden) -> None:
+    golden("graph/digits_optimized.txt", str(optimize(digits_graph())) + "\n")
+
+
+def test_the_digit_network_keeps_its_meaning() -> None:
+    images, labels = digits_images()
+    (before,), (after,) = (
+        evaluate_graph(graph, {"image": images})
+        for graph in (digits_graph(), optimize(digits_graph()))
+    )
+    assert abs(before - after).max() < 1e-5
+    assert (after.argmax(axis=1) == labels).mean() >= 0.97
+
+
+def test_every_step_has_a_reason() -> None:
+    assert all(step.reason for step in STEPS)
+
+
+def test_a_graph_with_nothing_to_improve_stays() -> None:
+    graph = make_graph(lambda b, x: b.node("relu", [x]))
+    assert optimize(graph) is graph
+
+
+@given(networks())
+def test_meaning_is_kept_but_for_rounding(graph):
+    assert_equivalent(graph, optimize(graph), tolerance=1e-5)

@@ -1,0 +1,48 @@
+"""Plans: what lives when, where it lies, and that kernels are bound once."""
+
+from refcomp.graph.compile import compile_graph
+from refcomp.graph.plan import make_plan, value_lives
+from refcomp.runtime.device import cpu
+from refcomp.runtime.ndarray import array
+from tests.strategies.graphs import make_graph
+from tests.strategies.operands import floats, integers
+
+
+def chain(builder, x):
+    value = x
+    for _ in range(4):
+        value = builder.node("softmax", [value])
+    return value
+
+
+def test_values_live_from_their_kernel_to_their_last_reader() -> None:
+    module = compile_graph(make_graph(chain, ("N", 4)), "interp")
+    lives = value_lives(module)
+    inputs, outputs = module.graph.inputs, module.graph.outputs
+    assert lives[inputs[0]] == (-1, 0)
+    assert lives[module.kernels[1].outputs[0]] == (1, 2)
+    assert lives[module.kernels[1].workspaces[0]] == (1, 1)
+    assert lives[outputs[0]] == (3, 4)
+
+
+def test_a_chain_shares_its_memory_and_runs() -> None:
+    module = compile_graph(make_graph(chain, ("N", 4)), "interp")
+    plan = make_plan(module, {"N": 64}, {}, cpu())
+    # One input, one output and the three workspaces of a single kernel.
+    assert plan.bytes == 3 * 64 * 4 * 4 + 2 * 64 * 4
+    assert len(plan.launches) == 4
+
+
+def test_constants_are_not_planned() -> None:
+    def build(builder, x):
+        return builder.node("add", [x, builder.constant("c", integers(1, 4))])
+
+    module = compile_graph(make_graph(build, ("N", 4)), "interp")
+    constants = {v: array(a) for v, a in module.graph.constants.items()}
+    assert not set(constants) & set(value_lives(module))
+    plan = make_plan(module, {"N": 3}, constants, cpu())
+    x = floats(0, 3, 4)
+    plan.inputs["x"].copyfrom(x)
+    for launch in plan.launches:
+        launch()
+    assert (plan.outputs[0].asnumpy() == x + integers(1, 4)).all()
