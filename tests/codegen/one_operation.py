@@ -47,12 +47,8 @@ def operands_of(dtype: DType, arity: int) -> list[np.ndarray]:
     values = edge_values(dtype)
     if arity == 1:
         return [np.concatenate([values, values[::-1]])]
-    if arity == 2:
-        return [
-            np.array(column, values.dtype) for column in np.array(list(product(values, values))).T
-        ]
-    chosen = list(product(values[::2], values[1::2], values[::4]))
-    return [np.array(column, values.dtype) for column in np.array(chosen).T]
+    chosen = (values, values) if arity == 2 else (values[::2], values[1::2], values[::4])
+    return [column.ravel().copy() for column in np.meshgrid(*chosen)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ _COMPARISONS = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE)
 
 def _nodes_for(dtype: DType) -> tuple[type[Any], ...]:
     if dtype.is_bool:
-        return (ir.And, ir.Or, *_COMPARISONS)
+        return (ir.And, ir.Or, ir.Min, ir.Max, *_COMPARISONS)
     return (*(_FLOAT_NODES if dtype.is_float else _INT_NODES), *_COMPARISONS)
 
 
