@@ -20,6 +20,7 @@ from refcomp.ir.expr import Binary, Comparison, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.names import UniqueNames, to_identifier
 from refcomp.ir.node import Node, bound_by, child_fields, data_fields
+from refcomp.ir.rewrite import buffers_in, variables_in, walk
 from refcomp.ir.stmt import (
     SERIAL,
     Allocate,
@@ -60,28 +61,28 @@ def print_funcs(funcs: Iterable[PrimFunc]) -> str:
 
 def print_func_with_lines(func: PrimFunc) -> tuple[str, dict[int, Stmt]]:
     """The text of `func`, and which statement begins on which of its lines (from 1)."""
-    writer = _Writer()
+    writer = _Writer(func)
     writer.write([partial(writer.func, func)])
     return writer.text() + "\n", writer.begins
 
 
 def print_stmt(stmt: Stmt) -> str:
     """The text of one statement; names that are free in it stand for themselves."""
-    writer = _Writer()
+    writer = _Writer(stmt)
     writer.write([partial(writer.stmt, 0, stmt)])
     return writer.text()
 
 
 def print_expr(expr: Expr) -> str:
     """The text of an expression; names that are free in it stand for themselves."""
-    writer = _Writer()
+    writer = _Writer(expr)
     writer.write([writer.expr(expr)])
     return writer.text()
 
 
 def _describe(node: Node) -> str:
     """What `repr` shows: the text, of which a large node shows the beginning only."""
-    writer = _Writer()
+    writer = _Writer(node)
     if isinstance(node, PrimFunc):
         parts = [partial(writer.func, node)]
     elif isinstance(node, Stmt):
@@ -99,11 +100,16 @@ _Part = str | Callable[[], Any]
 class _Writer:
     """Turns parts into text, with a stack of parts still to write in place of recursion."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Node) -> None:
         self.begins: dict[int, Stmt] = {}
         self._lines: list[list[str]] = [[]]
         self._taken = UniqueNames()
         self._names: dict[Node, list[str]] = {}
+        # Before all others, so that what is free keeps its name.
+        bound = {name for node in walk(root) for name in bound_by(node)}
+        for name in (*variables_in(root), *buffers_in(root)):
+            if name not in bound:
+                self._bind(name)
 
     def write(self, parts: Sequence[_Part], most: float = math.inf) -> None:
         """Writes the parts, but no more than `most` pieces of text."""

@@ -131,6 +131,8 @@ def test_hostile_names_print_and_read_back(name):
 def test_free_names_stand_for_themselves_and_stay_apart():
     a, b = Var("x", I64), Var("x", I64)
     assert print_expr(a - b + a) == "x - x_1 + x"
+    bound = Var("x", I64)
+    assert print_expr(Let(bound, number(1), bound + a)) == "(let x_1: i64 = 1 in x_1 + x)"
     buffer = Buffer("A", F32, (N,))
     assert print_stmt(Store(buffer, a, Load(buffer, b))) == "A@[x] = A@[x_1]"
 
