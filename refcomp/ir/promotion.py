@@ -54,7 +54,7 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
 
 
 def _default_dtype(value: Any) -> DType:
-    if hasattr(value, "dtype"):
+    if getattr(value, "ndim", None) == 0:  # a numpy scalar
         return as_dtype(value.dtype)
     if isinstance(value, bool):
         return BOOL

@@ -7,6 +7,7 @@ from hypothesis import given
 from refcomp.dtype import BOOL, F32, F64, I32, I64, SCALAR_DTYPES, DType, as_dtype
 from refcomp.errors import UserError
 from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import FloatImm, IntImm, Var
 from refcomp.ir.promotion import as_expr, binary, cast, const, match_types, promote
 from tests.strategies.exprs import scalar_dtypes
@@ -47,6 +48,10 @@ def test_a_vector_constant_is_broadcast():
 def test_other_values_are_refused():
     with pytest.raises(UserError, match="str 'a' cannot be used as an expression"):
         as_expr("a")
+    with pytest.raises(UserError, match="Buffer .* cannot be used as an expression"):
+        Var("x", I64) + Buffer("A", F32, ())
+    with pytest.raises(UserError, match="ndarray .* cannot be used as an expression"):
+        as_expr(np.ones(3))
 
 
 @pytest.mark.parametrize(
