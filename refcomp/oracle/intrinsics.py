@@ -47,7 +47,7 @@ _FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "pow": np.power,
+    "pow": np.float_power,  # np.power takes a root for 0.5, and so -inf and -0.0 amiss
     "atan2": np.arctan2,
     "hypot": np.hypot,
 }
