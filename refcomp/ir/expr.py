@@ -511,5 +511,8 @@ def round_to_dtype(value: float, dtype: DType) -> float:
     """`value` rounded to nearest even in the float type `dtype`, as a Python float."""
     if dtype.bits == 64 or math.isinf(value) or math.isnan(value):
         return value
+    if dtype.kind == "bfloat":  # numpy goes by way of f32, which would round twice
+        step = math.ldexp(1.0, max(math.frexp(value)[1], -125) - 8)
+        value = math.copysign(round(abs(value) / step) * step, value)
     with np.errstate(over="ignore", under="ignore"):
         return float(np.asarray(value, np.float64).astype(to_numpy(dtype.element)))

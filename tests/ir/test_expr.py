@@ -80,6 +80,9 @@ def test_integer_constants_wrap(value, dtype, held):
         (0.1, F64, 0.1),
         (2049.0, F16, 2048.0),
         (257.0, BF16, 256.0),
+        (1 + 2**-8 + 2**-40, BF16, 1 + 2**-7),  # by way of f32 it would become a tie
+        (-(2.0**-133), BF16, -(2.0**-133)),
+        (1e300, BF16, math.inf),
         (1e6, F16, math.inf),
     ],
 )
