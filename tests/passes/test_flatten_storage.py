@@ -16,6 +16,8 @@ from refcomp.oracle.interpret import InterpretError, interpret
 from refcomp.passes import flatten_storage as module
 from refcomp.passes.flatten_storage import flatten_storage
 from tests.passes.docstring_examples import assert_docstring_holds
+from tests.passes.kept_meaning import assert_meaning_is_kept
+from tests.strategies.funcs import runnable_funcs
 
 
 def test_docstring():
@@ -115,3 +117,8 @@ def test_out_of_range_rows_that_stay_in_the_buffer_are_lost_to_the_flat_level():
     array = np.zeros((2, 3), np.float32)
     interpret(flatten_storage(func), [array])
     assert array[1, 1] == 1
+
+
+@given(runnable_funcs("nested"))
+def test_functions_of_all_kinds(drawn):
+    assert_meaning_is_kept(flatten_storage, *drawn, "flat")

@@ -15,6 +15,8 @@ from refcomp.passes import unroll_loops as module
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.unroll_loops import MAX_COPIES, MAX_NODES, unroll_loops
 from tests.passes.docstring_examples import assert_docstring_holds
+from tests.passes.kept_meaning import assert_meaning_is_kept
+from tests.strategies.funcs import runnable_funcs
 
 
 def test_docstring():
@@ -150,3 +152,8 @@ def test_a_variable_bound_at_two_places_is_bound_in_each_copy():
     data = np.zeros(9, np.int64)
     interpret(after, [data])
     assert data.tolist() == [0, 0, 2, 4, 0, 0, 0, 0, 0]
+
+
+@given(runnable_funcs("nested"))
+def test_functions_of_all_kinds(drawn):
+    assert_meaning_is_kept(unroll_loops, *drawn, "nested")

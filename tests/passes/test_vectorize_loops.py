@@ -18,6 +18,9 @@ from refcomp.oracle.interpret import InterpretError, interpret
 from refcomp.passes import vectorize_loops as module
 from refcomp.passes.vectorize_loops import MAX_LANES, vectorize_loops
 from tests.passes.docstring_examples import assert_docstring_holds
+from tests.passes.kept_meaning import assert_meaning_is_kept
+from tests.strategies.funcs import runnable_funcs
+from tests.strategies.vectorized_loops import LENGTHS, vectorized_loops
 
 
 def test_docstring():
@@ -260,11 +263,10 @@ def test_a_masked_lane_reads_nothing_out_of_range():
     """
     func, after = _vectorized(text)
     for n in range(4):
-        a = np.arange(1, n + 1, dtype=np.float32)
-        results = [np.zeros(n, np.float32) for _ in range(2)]
-        for version, b in zip((func, after), results, strict=True):
-            interpret(version, [a, b])
-        assert results[0].tolist() == results[1].tolist()
+        a, b, expected = (np.arange(first, first + n, dtype=np.float32) for first in (1, 0, 0))
+        interpret(func, [a, expected])
+        interpret(after, [a, b])
+        assert b.tolist() == expected.tolist()
 
 
 def test_a_condition_is_evaluated_before_the_branch_changes_what_it_reads():
@@ -353,93 +355,18 @@ def test_one_vector_load_per_load():
     assert lanes == {8: 2, 1: 1}
 
 
-# Whatever is drawn, vectors mean what the serial loop means. Lanes i = 0 .. 3, inner steps
-# k = 0 .. 2; A is so short that reading it where a guard forbids it is out of range.
-
-_OWN = ("i", "3 - i", "2 * i + 1", "k * 4 + i")
-_ANY = ("i + 1", "i + k", "i - 1 + k", "k", "2 * i", "i * 4 + k", "i // 2", "i * k")
-_GUARDS = (
-    "i < m",
-    "i < m",
-    "i >= m",
-    "i + k < m",
-    "i <= m and k < m",
-    "i == 1 or i < m",
-    "m > i * 2",
-    "m < i + 3",
-)
-_GUARDED_READS = (
-    "if_then_else(i + k < 6, A@[i + k], {})",
-    "if_then_else(i >= 2, A@[i - 2], {})",
-    "if_then_else(m < i + 2, A@[m] + {}, 5)",
-    "if_then_else(i < m, if_then_else(m <= 4, A@[4], {}), 2)",
-    "if_then_else(i == m, {}, A@[5 - i])",
-    "if_then_else(i + 6 <= m, A@[m + 1], if_then_else(i < m, A@[m - 1], {}))",
-    "(let t.{n}: i64 = A@[i] + {} in t.{n} * t.{n})",
-)
-
-
-class _Drawn:
-    """Draws the text of a loop body. Each buffer is written at one index of its own, mostly."""
-
-    def __init__(self, draw):
-        self.pick = lambda options: draw(st.sampled_from(options))
-        self.rarely = lambda: draw(st.integers(0, 7)) == 7
-        self.own = {name: self.pick(_OWN) for name in "BCT"}
-        self.names = 0
-
-    def index(self, buffer):
-        return self.pick(_ANY) if self.rarely() else self.own[buffer]
-
-    def value(self, depth):
-        buffer = self.pick("BCT")
-        leaf = self.pick((f"{buffer}@[{self.index(buffer)}]", "i * 7 + k", "A@[i]", "A@[m % 6]"))
-        if depth == 0:
-            return leaf
-        self.names += 1
-        a, b, guard = self.value(depth - 1), self.value(depth - 1), self.pick(_GUARDS)
-        read = self.pick(_GUARDED_READS).format(a, n=self.names)
-        return self.pick((read, f"{a} + {b}", f"select({guard}, {a}, {b})", f"max({read}, {b})"))
-
-    def store(self):
-        buffer = self.pick("BCT")
-        return f"{buffer}@[{self.index(buffer)}] = {self.value(self.pick((0, 1, 1, 2)))}\n"
-
-    def body(self, depth=2):
-        if depth == 0:
-            return self.store()
-        first, second, guard = self.body(depth - 1), self.body(depth - 1), self.pick(_GUARDS)
-        if self.rarely():
-            self.names += 1
-            return f"for z{self.names} in range(i) {{ {first} }} "
-        guarded = f"if ({guard}) {{ {first} }}"
-        return self.pick((first, first + second, guarded, f"{guarded} else {{ {second} }}"))
-
-
-@st.composite
-def _functions(draw):
-    drawn = _Drawn(draw)
-    inner, params = drawn.body(), "A: i64[6], B: i64[16] out, C: i64[16] out, m: i64"
-    loop = f"for k in range(3) {{ {inner} }} " + drawn.store().replace("k", "m % 3")
-    if draw(st.booleans()):
-        fill = "for z in range(16) { T@[z] = z * i }"
-        loop = (
-            f"alloc T: i64[16] {{ {fill} {loop} C@[{drawn.own['C'].replace('k', '1')}] = T@[m] }}"
-        )
-    else:
-        params += ", T: i64[16] out"
-    return f"func f({params}) {{ for i in range(4) vectorized {{ {loop} }} }}"
+# Whatever is drawn, vectors mean what the serial loop means.
 
 
 def _outcome(func, m):
-    arrays = [np.arange(len) * 5 + 1 for len in (6, 16, 16, 16)]
+    arrays = [np.arange(length) * 5 + 1 for length in LENGTHS]
     args = [*arrays[:3], m, *arrays[3:]][: len(func.params)]
     interpret(func, args)
     return [array.tolist() for array in arrays]
 
 
 @settings(max_examples=4 * settings.default.max_examples)  # most guards protect only some values
-@given(_functions(), st.integers(0, 7))
+@given(vectorized_loops(), st.integers(0, 7))
 def test_the_meaning_is_kept(text, m):
     func = parse_func(text)
     try:
@@ -450,3 +377,8 @@ def test_the_meaning_is_kept(text, m):
     verify(after, "flat")
     event(f"vectors: {any(isinstance(node, Ramp) for node in walk(after.body))}")
     assert _outcome(after, m) == expected
+
+
+@given(runnable_funcs("flat"))
+def test_functions_of_all_kinds(drawn):
+    assert_meaning_is_kept(vectorize_loops, *drawn, "flat")
