@@ -134,7 +134,12 @@ class _Importer:
     def _read_constants(self) -> dict[str, Array]:
         if self.proto.sparse_initializer:
             raise Unsupported("the model stores sparse constants", remedy="store them densely")
-        return {tensor.name: self.read_tensor(tensor) for tensor in self.proto.initializer}
+        stored: dict[str, Array] = {}
+        for tensor in self.proto.initializer:
+            if tensor.name in stored:
+                raise UserError(f"two constants of the model are named {tensor.name!r}")
+            stored[tensor.name] = self.read_tensor(tensor)
+        return stored
 
     def read_tensor(self, tensor: _Proto) -> Array:
         """The elements of a stored tensor, its size checked before anything is made of it."""

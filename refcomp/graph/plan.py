@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from refcomp.artifacts import evaluate_dim
 from refcomp.dtype import to_numpy
+from refcomp.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.graph import Value
 from refcomp.graph.memory_plan import Request, plan_memory
@@ -45,7 +46,7 @@ def make_plan(
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
     placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
-    memory = device.driver.allocate(device.index, placed.total)
+    memory = _allocate(device, placed.total, symbols)
     arrays = dict(constants)
     for value, offset in zip(lives, placed.offsets, strict=True):
         part = _part_of(memory, offset, sizes[value])
@@ -68,6 +69,18 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
         lives |= {value: (lives[value][0], step) for value in kernel.inputs if value in lives}
     lives |= {value: (lives[value][0], end) for value in module.graph.outputs if value in lives}
     return lives
+
+
+def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> Memory:
+    try:
+        return device.driver.allocate(device.index, size)
+    except (MemoryError, ValueError, OverflowError) as error:
+        extents = ", ".join(f"{name} = {extent}" for name, extent in symbols.items())
+        raise UserError(
+            f"running the graph needs {size} bytes of memory, which {device} does not give",
+            where=extents or None,
+            remedy="run it on fewer or smaller inputs at a time",
+        ) from error
 
 
 def _part_of(memory: Memory, offset: int, size: int) -> Memory:

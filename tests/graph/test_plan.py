@@ -1,5 +1,8 @@
 """Plans: what lives when, where it lies, and that kernels are bound once."""
 
+import pytest
+
+from refcomp.errors import UserError
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.plan import make_plan, value_lives
 from refcomp.runtime.device import cpu
@@ -46,3 +49,10 @@ def test_constants_are_not_planned() -> None:
     for launch in plan.launches:
         launch()
     assert (plan.outputs[0].asnumpy() == x + integers(1, 4)).all()
+
+
+def test_memory_that_cannot_be_had_is_told() -> None:
+    module = compile_graph(make_graph(chain, ("N", 4)), "interp")
+    with pytest.raises(UserError, match="bytes of memory, which cpu:0 does not give") as info:
+        make_plan(module, {"N": 1 << 58}, {}, cpu())
+    assert f"N = {1 << 58}" in str(info.value)

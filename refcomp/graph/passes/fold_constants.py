@@ -3,14 +3,21 @@
 Before:  const w; t = transpose(w); y = conv2d_nhwc(x, t)
 After:   const t; y = conv2d_nhwc(x, t)
 
-Requires: nothing. Ensures: every node that is left depends on an input of the graph.
+Requires: nothing. Ensures: what is folded costs no more than its result is large, and that is
+bounded: operators with loops of their own stay, so that a model cannot stall the compiler.
 """
 
 from __future__ import annotations
 
+import math
+
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, Node, Value
+from refcomp.graph.infer import FUSED
+from refcomp.graph.operators import find_operator
+
+_MOST_ELEMENTS = 1 << 26
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -18,7 +25,7 @@ def fold_constants(graph: Graph) -> Graph:
     known: dict[Value, Array] = dict(graph.constants)
     foldable: list[Node] = []
     for node in graph.nodes:
-        if all(value in known for value in node.reads):
+        if all(value in known for value in node.reads) and _is_cheap(node):
             known.update(zip(node.outputs, evaluate_node(node, known), strict=True))
             foldable.append(node)
     if not foldable:
@@ -31,3 +38,11 @@ def fold_constants(graph: Graph) -> Graph:
         for value in node.outputs:
             rewriter.values[value] = rewriter.constant(value.name, known[value])
     return rewriter.finish_copy()
+
+
+def _is_cheap(node: Node) -> bool:
+    if node.operator == FUSED or find_operator(node.operator).pattern == "anchor":
+        return False
+    # Constants have no symbolic extents, and so neither has what depends on them alone.
+    sizes = (math.prod(d for d in v.shape if isinstance(d, int)) for v in node.outputs)
+    return max(sizes) <= _MOST_ELEMENTS

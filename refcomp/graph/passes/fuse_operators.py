@@ -5,7 +5,8 @@ After:   z = fused(x, w, b)   with the subgraph   y = conv2d(x, w, b); z = relu(
 
 An operator that works element by element, or only moves elements, joins the kernel that makes its
 input, if nothing else reads that. Moving elements before an operator with loops of its own
-joins that one. Requires: nothing. Ensures: a kernel has one output, which alone leaves it.
+joins that one. Requires: nothing. Ensures: a kernel has one output, which alone leaves it, and its
+expressions stay small: an input that is read twice is computed twice.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from refcomp.graph.builder import GraphBuilder, GraphRewriter
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
+
+_MOST_EXPRESSIONS = 32
 
 
 def fuse_operators(graph: Graph) -> Graph:
@@ -34,37 +37,41 @@ def fuse_operators(graph: Graph) -> Graph:
 
 def _group(graph: Graph) -> list[list[Node]]:
     """The groups, each where its last node stands."""
-    readers = graph.readers()
-    group_of: dict[Value, list[Node]] = {}
-    groups: list[list[Node]] = []
+    grouping = _Grouping(graph)
     for node in graph.nodes:
-        joined = _group_to_join(graph, node, group_of, readers)
-        if joined is None:
-            joined = []
-        else:
-            groups = [group for group in groups if group is not joined]
-        joined.append(node)
-        groups.append(joined)
-        group_of.update(dict.fromkeys(node.outputs, joined))
-    return groups
+        grouping.add(node)
+    return grouping.groups
 
 
-def _group_to_join(
-    graph: Graph,
-    node: Node,
-    group_of: dict[Value, list[Node]],
-    readers: dict[Value, list[Node]],
-) -> list[Node] | None:
-    """The group of the first input that only this node reads, if the two may share loops."""
-    if node.operator == FUSED:
-        return None
-    for value in node.reads:
-        group = group_of.get(value)
-        if group is None or len(readers[value]) > 1 or value in graph.outputs:
-            continue
-        if _may_follow(node, group):
-            return group
-    return None
+class _Grouping:
+    """The groups so far, and for each value how many expressions it takes to compute it anew."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.readers = graph, graph.readers()
+        self.groups: list[list[Node]] = []
+        self.group_of: dict[Value, list[Node]] = {}
+        self.cost: dict[Value, int] = {}
+
+    def add(self, node: Node) -> None:
+        joined = next((v for v in node.reads if self._may_join(node, v)), None)
+        group = [] if joined is None else self.group_of[joined]
+        self.groups = [*(g for g in self.groups if g is not group), group]
+        group.append(node)
+        cost = 1 if joined is None else self._cost_after(node, joined)
+        for value in node.outputs:
+            self.group_of[value], self.cost[value] = group, cost
+
+    def _may_join(self, node: Node, value: Value) -> bool:
+        """Whether only `node` reads `value`, and the two may share loops."""
+        group = self.group_of.get(value)
+        if group is None or node.operator == FUSED or value in self.graph.outputs:
+            return False
+        if len(self.readers[value]) > 1 or self._cost_after(node, value) > _MOST_EXPRESSIONS:
+            return False
+        return _may_follow(node, group)
+
+    def _cost_after(self, node: Node, joined: Value) -> int:
+        return 1 + self.cost[joined] * sum(value is joined for value in node.inputs)
 
 
 def _may_follow(node: Node, group: Sequence[Node]) -> bool:

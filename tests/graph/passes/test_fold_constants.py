@@ -39,6 +39,22 @@ def test_an_output_may_be_constant() -> None:
     assert_equivalent(graph, changed)
 
 
+def test_what_is_costly_is_not_computed_here() -> None:
+    def build(builder, x):
+        pixel = builder.constant("p", floats(0, 1, 1, 1, 1))
+        how = {"kernel": (1 << 20, 1 << 20), "padding": (1 << 19,) * 4}
+        column = builder.constant("c", floats(0, 1 << 14, 1))
+        row = builder.constant("r", floats(0, 1 << 13))
+        return [
+            builder.node("relu", [x]),
+            builder.node("avg_pool2d", [pixel], how),
+            builder.node("add", [column, row]),
+        ]
+
+    graph = make_graph(build)
+    assert fold_constants(graph) is graph
+
+
 def test_nothing_constant_stays() -> None:
     graph = make_graph(lambda b, x: b.node("relu", [x]))
     assert fold_constants(graph) is graph

@@ -70,6 +70,19 @@ def test_an_input_read_twice_is_given_once() -> None:
     assert_equivalent(graph, fuse_operators(graph))
 
 
+def test_expressions_do_not_explode() -> None:
+    def build(builder, x):
+        for _ in range(40):
+            x = builder.node("add", [x, x])
+        return x
+
+    graph = make_graph(build, ("N",))
+    groups = fused_operators(fuse_operators(graph))
+    # Doubling each time: 1, 3, 7, 15 and 31 expressions are the most that one kernel gets.
+    assert [len(group) for group in groups] == [5] * 8
+    assert_equivalent(graph, fuse_operators(graph))
+
+
 @given(networks())
 def test_meaning_is_kept(graph):
     changed = fuse_operators(graph)
