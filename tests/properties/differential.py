@@ -73,7 +73,25 @@ def _as_stored(array: np.ndarray, dtype: refcomp.DType) -> np.ndarray:
 
 
 def check_compiled(computation: Computation, schedule: Schedule) -> None:
-    """The machine code agrees with numpy."""
-    arrays = computation.arrays(_SEED)
-    refcomp.build(lowered(computation, schedule), target="llvm")(*arrays)
-    agree(arrays, expected(computation), "compiled")
+    """The machine code agrees with numpy, and writes nothing around its arrays."""
+    zoned = [_RedZoned(array) for array in computation.arrays(_SEED)]
+    refcomp.build(lowered(computation, schedule), target="llvm")(*(z.array for z in zoned))
+    agree([z.array for z in zoned], expected(computation), "compiled")
+    assert all(z.is_intact() for z in zoned), "compiled: memory around an array was written"
+
+
+class _RedZoned:
+    """A copy of an array with marked memory before and behind it."""
+
+    _BYTES, _MARK = 1024, 0xA5
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._memory = np.full(array.nbytes + 2 * self._BYTES, self._MARK, np.uint8)
+        inside = self._memory[self._BYTES : self._BYTES + array.nbytes]
+        self.array = inside.view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+
+    def is_intact(self) -> bool:
+        """Whether the marks are as they were."""
+        zones = (self._memory[: self._BYTES], self._memory[self._BYTES + self.array.nbytes :])
+        return all(bool((zone == self._MARK).all()) for zone in zones)

@@ -15,16 +15,23 @@ from importlib import import_module
 from operator import attrgetter
 from textwrap import dedent
 
+from tests.strategies.computes import DTYPES
+
 
 @dataclass(frozen=True)
 class SeededBug:
-    """In `function` (a method as Class.method) of `module`, `right` becomes `wrong`."""
+    """In `function` (a method as Class.method) of `module`, `right` becomes `wrong`.
+
+    The hunt draws computations of `kinds` and `dtypes` only, where the bug can show at all.
+    """
 
     name: str
     module: str
     function: str
     right: str
     wrong: str
+    kinds: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = DTYPES
 
 
 @contextmanager
@@ -43,3 +50,122 @@ def switched_on(bug: SeededBug) -> Iterator[None]:
         yield
     finally:
         function.__code__ = right_code
+
+
+_LOWER, _PASSES = "refcomp.lower", "refcomp.passes"
+
+# Found by the interpreter, which runs what every pass made: none of them can harm this process.
+INTERPRETED = (
+    SeededBug(
+        *("lost tail guard", "refcomp.schedule.infer_bounds", "_needed"),
+        *("if not prove(guard, facts):", "if False:"),
+    ),
+    SeededBug(
+        *("guard one too far", "refcomp.schedule.infer_bounds", "root_indices"),
+        *("LT(value, extents[relation.parent])", "LT(value, extents[relation.parent] + 1)"),
+    ),
+    SeededBug(
+        *("wrong step of a split", "refcomp.schedule.infer_bounds", "root_indices"),
+        *("step = extents[relation.inner]", "step = extents[relation.outer]"),
+    ),
+    SeededBug(
+        *("fused indices mixed up", "refcomp.schedule.relations", "Fuse.indices"),
+        *(
+            "FloorDiv(fused, inner_extent), FloorMod(fused, inner_extent)",
+            "FloorMod(fused, inner_extent), FloorDiv(fused, inner_extent)",
+        ),
+    ),
+    SeededBug(
+        *("split rounds down", "refcomp.schedule.relations", "ceil_div"),
+        *("value + (divisor - 1)", "value"),
+    ),
+    SeededBug(
+        *("missing initialisation of a reduction", f"{_LOWER}.nest", "_lower_reduction"),
+        *("block([init, update])", "block([update])"),
+    ),
+    SeededBug(
+        *("tail guards of inner loops lost", f"{_LOWER}.nest", "_lower_reduction"),
+        *("deeper = [*output_guards,", "output_guards = []\n    deeper = [*output_guards,"),
+    ),
+    SeededBug(
+        *("condition of a reduction lost", f"{_LOWER}.nest", "_update"),
+        *("if isinstance(condition, IntImm) and condition.value:", "if True:"),
+        kinds=("fold",),
+    ),
+    SeededBug(
+        *("tuple stored piece by piece", f"{_LOWER}.nest", "_store_together"),
+        *(
+            "if len(values) == 1:\n        return _store(nest, 0, values[0])",
+            "return block([_store(nest, k, value) for k, value in enumerate(values)])",
+        ),
+    ),
+    SeededBug(
+        *("inlined at the consumer's index", f"{_LOWER}.inline", "inline_reads"),
+        *(
+            "substitute(recurse(op.body[node.tensor.value_index]), at)",
+            "recurse(op.body[node.tensor.value_index])",
+        ),
+    ),
+    SeededBug(
+        *("wrong stride", f"{_PASSES}.flatten_storage", "_offset"),
+        *(
+            "zip(buffer.shape[1:], indices[1:], strict=True)",
+            "zip(buffer.shape[:-1], indices[1:], strict=True)",
+        ),
+    ),
+    SeededBug(
+        *("off by one in unroll", f"{_PASSES}.unroll_loops", "_unroll"),
+        *("for k in range(copies)]", "for k in range(copies - 1)]"),
+    ),
+    SeededBug(
+        *("mask of a vector store lost", f"{_PASSES}.vectorize_loops", "_Widening._store"),
+        *("self.with_mask(predicate))", "None)"),
+    ),
+    SeededBug(
+        *("mask of a vector load lost", f"{_PASSES}.vectorize_loops", "_Widening._load"),
+        *("self.with_mask(predicate))", "predicate)"),
+    ),
+    SeededBug(
+        *("vectors one lane short", f"{_PASSES}.vectorize_loops", "_vectorize"),
+        *(
+            "Ramp(loop.minimum, IntImm(1, loop.var.dtype), lanes)",
+            "Ramp(loop.minimum + 1, IntImm(1, loop.var.dtype), lanes)",
+        ),
+    ),
+    SeededBug(
+        *("last iterations of a parallel loop lost", f"{_PASSES}.outline_parallel", "_region"),
+        *("FloorDiv(count * (task + 1), tasks)", "FloorDiv(count, tasks) * (task + 1)"),
+    ),
+    SeededBug(
+        *("bits of bf16 one place off", f"{_PASSES}.lower_bfloat16", "_from_bits"),
+        *("_number(16, wide)", "_number(15, wide)"),
+        dtypes=("bfloat16",),
+    ),
+    SeededBug(
+        *("range of a loop one too short", "refcomp.arith.facts", "Facts._in_range"),
+        *("low.plus(count).shift(-1)", "low.plus(count).shift(-2)"),
+    ),
+)
+
+
+_PRINTER = "refcomp.codegen.llvm"
+
+# Found by running machine code, in a process of its own: a crash is a find as well.
+COMPILED = (
+    SeededBug(
+        *("mask of a store lost in print", f"{_PRINTER}_memory", "_store_masked"),
+        *("_mask(out, store.predicate, lanes)", "_mask(out, None, lanes)"),
+    ),
+    SeededBug(
+        *("strided load taken for a contiguous one", f"{_PRINTER}_memory", "_load_strided"),
+        *("(k, k * int(stride or 0), names[k]", "(k, k, names[k]"),
+    ),
+    SeededBug(
+        *("remainder by a power of two", f"{_PRINTER}_expressions", "_floormod"),
+        *("expr, divisor - 1)", "expr, divisor)"),
+    ),
+    SeededBug(
+        *("quotient by a power of two", f"{_PRINTER}_expressions", "_floordiv"),
+        *("divisor.bit_length() - 1)", "divisor.bit_length())"),
+    ),
+)

@@ -8,15 +8,15 @@ from refcomp.ir.printer import print_func
 from refcomp.schedule.schedule import PRIMITIVES, replay
 from tests.properties.differential import check_compiled, check_interpreted, lowered
 from tests.properties.histogram import Histogram
-from tests.strategies.computes import computations
+from tests.strategies.computes import DTYPES, computations
 from tests.strategies.schedules import schedules
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 @st.composite
-def cases(draw):
-    computation = draw(computations())
+def cases(draw, kinds=(), dtypes=DTYPES):
+    computation = draw(computations(kinds, dtypes))
     return computation, draw(schedules(computation))
 
 

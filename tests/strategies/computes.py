@@ -12,7 +12,7 @@ extern operations, more than two computed stages, inexact intrinsics.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +70,10 @@ def evaluate_dim(dim: Expr, sizes: dict[Var, int]) -> int:
 class _Drawing:
     """What the makers below share: the draw function and the sizes of symbols so far."""
 
-    def __init__(self, draw: Callable[[Any], Any]) -> None:
+    def __init__(self, draw: Callable[[Any], Any], dtypes: Sequence[str]) -> None:
         self.draw = draw
         self.sizes: dict[Var, int] = {}
-        self.dtype = draw(st.sampled_from(DTYPES))
+        self.dtype = draw(st.sampled_from(dtypes))
 
     def extent(self) -> Any:
         size = self.draw(st.sampled_from(EXTENTS))
@@ -237,7 +237,13 @@ MAKERS = (
 
 
 @st.composite
-def computations(draw: Callable[[Any], Any]) -> Computation:
-    """A computation of one of the forms of the module docstring."""
-    maker = draw(st.sampled_from(MAKERS))
-    return maker(_Drawing(draw))
+def computations(
+    draw: Callable[[Any], Any], kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES
+) -> Computation:
+    """A computation of one of the forms of the module docstring, or of those of `kinds` only."""
+    makers = [maker for maker in MAKERS if not kinds or _kind_of(maker) in kinds]
+    return draw(st.sampled_from(makers))(_Drawing(draw, dtypes))
+
+
+def _kind_of(maker: Callable[[_Drawing], Computation]) -> str:
+    return maker.__name__.strip("_").replace("_", " ")

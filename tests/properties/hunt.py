@@ -1,0 +1,46 @@
+"""Hunts one seeded bug with random schedules; as a program, with those that may crash.
+
+`python -m tests.properties.hunt NAME` ends with 0 when machine code betrays the bug, 1 when not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from refcomp.errors import RefcompError
+from tests.properties.differential import check_compiled
+from tests.properties.seeded_bugs import COMPILED, switched_on
+from tests.properties.test_schedules import cases
+
+
+def is_found(check: Callable[[Any, Any], None], examples: int, strategy: Any = None) -> bool:
+    """Whether `check` fails on one of `examples` random schedules."""
+
+    @seed(7)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
+    @given(cases() if strategy is None else strategy)
+    def hunt(case: Any) -> None:
+        check(*case)
+
+    try:
+        hunt()
+    except (AssertionError, RefcompError):
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    (wanted,) = [bug for bug in COMPILED if bug.name == sys.argv[1]]
+    with switched_on(wanted):
+        sys.exit(0 if is_found(check_compiled, 150, cases(wanted.kinds, wanted.dtypes)) else 1)
