@@ -49,6 +49,8 @@ def build(
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
     """One module of several functions, which are compiled together; the first is its entry."""
+    if not funcs:
+        raise UserError("there is no function to build", remedy="pass at least one")
     chosen = as_target(target)
     signatures = [signature_of(func) for func in funcs]
     sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+
+pytestmark = pytest.mark.llvm
+
+
+def _matmul(n, m, p):
+    a, b = refcomp.placeholder((n, p), name="A"), refcomp.placeholder((p, m), name="B")
+    k = refcomp.reduce_axis((0, p), "k")
+    c = refcomp.compute((n, m), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = refcomp.create_schedule(c.op)
+    i_outer, j_outer, i_inner, j_inner = s[c].tile(*c.op.axis, 4, 16)
+    s[c].reorder(i_outer, j_outer, k, i_inner, j_inner)
+    s[c].unroll(i_inner)
+    s[c].vectorize(j_inner)
+    s[c].parallel(i_outer)
+    return s, [a, b, c]
+
+
+def _run_matmul(module, n, m, p):
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 4, shape).astype(np.float32) for shape in ((n, p), (p, m)))
+    c = np.full((n, m), 77, np.float32)
+    module(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("target", ["llvm", "interp"])
+@pytest.mark.parametrize("extents", [(8, 32, 4), (7, 17, 5), (1, 1, 1), (3, 0, 2), (3, 2, 0)])
+def test_matmul_with_constant_extents(target, extents):
+    schedule, args = _matmul(*extents)
+    _run_matmul(refcomp.build(schedule, args, target, name="matmul"), *extents)
+
+
+def test_matmul_with_symbolic_extents_runs_for_every_size():
+    schedule, args = _matmul(*(refcomp.var(name) for name in ("n", "m", "p")))
+    module = refcomp.build(schedule, args, "llvm", name="matmul")
+    for extents in [(1, 1, 1), (8, 32, 4), (33, 65, 7), (0, 5, 5), (5, 5, 0)]:
+        _run_matmul(module, *extents)
+
+
+def test_a_stencil_with_a_symbolic_halo():
+    n = refcomp.var("n")
+    a = refcomp.placeholder((n + 2,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] + a[i + 1] + a[i + 2], name="B")
+    s = refcomp.create_schedule(b.op)
+    _, inner = s[b].split(b.op.axis[0], factor=8)
+    s[b].vectorize(inner)
+    module = refcomp.build(s, [a, b])
+    for size in (0, 1, 8, 29):
+        source, out = np.arange(size + 2, dtype=np.float32), np.zeros(size, np.float32)
+        module(source, out)
+        np.testing.assert_array_equal(out, source[:-2] + source[1:-1] + source[2:])
+
+
+def test_sources_of_every_stage():
+    schedule, args = _matmul(8, 16, 4)
+    module = refcomp.build(schedule, args, "llvm", target_host="llvm", name="matmul")
+    assert "func matmul(" in module.get_source("loop_ir")
+    assert "define i32 @matmul(" in module.get_source("llvm") == module.get_source()
+    assert "<matmul>:" in module.get_source("asm") or "matmul" in module.get_source("asm")
+    assert str(module.signatures["matmul"]) == (
+        "matmul(A: f32[8, 4], B: f32[4, 16], C: f32[8, 16] (output))"
+    )
+
+
+def test_several_functions_in_one_module():
+    funcs = []
+    for name, factor in (("double", 2.0), ("triple", 3.0)):
+        a = refcomp.placeholder((4,), name="A")
+        b = refcomp.compute((4,), lambda i, a=a, f=factor: a[i] * f, name="B")
+        funcs.append(refcomp.lower(refcomp.create_schedule(b.op), [a, b], name))
+    module = refcomp.build_functions(funcs)
+    source, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    module["triple"](source, out)
+    np.testing.assert_array_equal(out, source * 3)
+    module(source, out)  # the entry is the first
+    np.testing.assert_array_equal(out, source * 2)
+
+
+def test_a_built_module_survives_a_file(tmp_path):
+    schedule, args = _matmul(8, 16, 4)
+    refcomp.build(schedule, args, name="matmul").save(tmp_path / "matmul.refcomp")
+    _run_matmul(refcomp.load_module(tmp_path / "matmul.refcomp"), 8, 16, 4)
+
+
+def test_another_processor_by_the_target_string():
+    schedule, args = _matmul(8, 16, 4)
+    module = refcomp.build(schedule, args, "llvm -mcpu=x86-64", name="matmul")
+    assert "zmm" not in module.get_source("asm")
+    _run_matmul(module, 8, 16, 4)
+
+
+def test_an_unknown_processor_lists_the_known_ones():
+    schedule, args = _matmul(8, 16, 4)
+    with pytest.raises(UserError, match=r"znver9(.|\n)*znver4"):
+        refcomp.build(schedule, args, "llvm -mcpu=znver9")
+
+
+def test_what_build_refuses():
+    schedule, args = _matmul(8, 16, 4)
+    with pytest.raises(UserError, match="a schedule is built without arguments"):
+        refcomp.build(schedule)
+    with pytest.raises(UserError, match="unknown target 'metal'"):
+        refcomp.build(schedule, args, "metal")
+    with pytest.raises(UserError, match="a host function cannot be compiled for interp"):
+        refcomp.build(schedule, args, "llvm", target_host="interp")
+    with pytest.raises(UserError, match="no function to build"):
+        refcomp.build_functions([])
+
+
+def test_every_stage_is_dumped_on_request(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFCOMP_DUMP", str(tmp_path))
+    schedule, args = _matmul(8, 16, 4)
+    refcomp.build(schedule, args)
+    names = [path.stem.split("_", 1)[1] for path in sorted(tmp_path.iterdir())]
+    assert names[0] == "lowered" and names[-1] == "llvm" and "vectorize_loops" in names
