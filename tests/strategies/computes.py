@@ -204,14 +204,18 @@ def _argmax(d: _Drawing) -> Computation:
     n, m = d.extent(), d.extent()
     a = d.tensor("A", (n, m))
     k = refcomp.reduce_axis((0, m), "k")
-    better = lambda x, y: refcomp.any(x[1] > y[1], refcomp.all(x[1] == y[1], x[0] < y[0]))  # noqa: E731
     argmax = refcomp.comm_reducer(
-        lambda x, y: tuple(refcomp.select(better(x, y), x[q], y[q]) for q in (0, 1)),
+        lambda x, y: tuple(refcomp.select(_is_better(x, y), x[q], y[q]) for q in (0, 1)),
         lambda index, value: (refcomp.max_value(index), refcomp.min_value(value)),
         name="argmax",
     )
     made = refcomp.compute((n,), lambda i: argmax((k.as_expr(), a[i, k]), axis=k), name="C")
     return _finish(d, "argmax", [a], made)
+
+
+def _is_better(x: tuple[Expr, ...], y: tuple[Expr, ...]) -> Expr:
+    """Whether (index, value) x wins over y: the greater value, of equal ones the first."""
+    return refcomp.any(x[1] > y[1], refcomp.all(x[1] == y[1], x[0] < y[0]))
 
 
 def _complex_product(d: _Drawing) -> Computation:
