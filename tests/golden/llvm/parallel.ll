@@ -110,7 +110,7 @@ define internal void @parallel.parallel0.entry(ptr %captures) #0 {
 
 define i32 @parallel(ptr noalias %A, ptr noalias %B, double %x, i8 %negate.passed, i64 %n, i32 %num_threads) #0 {
 entry:
-  %.1 = alloca { i64, ptr, ptr, double, i1 }, align 8
+  %.1 = alloca { i64, ptr, ptr, double, i1 }
   %negate = icmp ne i8 %negate.passed, 0
   %region.2.alone = icmp eq i32 %num_threads, 1
   br i1 %region.2.alone, label %region.2.serial, label %region.2.parallel

@@ -1,0 +1,47 @@
+import pytest
+
+from refcomp.codegen.accumulator import BODY, Chunks, Declarations, join_chunks
+
+
+def test_chunks_carry_their_source():
+    out = Chunks()
+    out.source = "first"
+    out.emit("a\nb\n")
+    out.source = "second"
+    out.emit("c\n")
+    assert join_chunks(out.chunks) == ("a\nb\nc\n", ("first", "first", "second"))
+
+
+def test_capture_keeps_apart_and_restores_the_source():
+    out = Chunks()
+    out.source = "outer"
+
+    def print_body():
+        out.source = "inner"
+        out.emit("x\n")
+
+    captured = out.capture(print_body)
+    out.emit("y\n")
+    assert captured == [("x\n", "inner")]
+    assert out.chunks == [("y\n", "outer")]
+
+
+def test_bodies_stand_where_their_marks_stand():
+    out = Chunks()
+    out.source = "loop"
+    out.emit_around(f"head\n{BODY}\nmiddle\n{BODY}\n", [("one\n", "1")], [("two\n", "2")])
+    text, sources = join_chunks(out.chunks)
+    assert text == "head\none\nmiddle\ntwo\n"
+    assert sources == ("loop", "1", "loop", "2")
+
+
+def test_a_body_without_its_mark_is_refused():
+    with pytest.raises(ValueError, match=r"zip\(\)"):
+        Chunks().emit_around("head\n", [("lost\n", "")])
+
+
+def test_declarations_stand_once_in_the_order_of_asking():
+    declarations = Declarations()
+    for name in ("b", "a", "b"):
+        declarations.add(name, lambda name=name: f"declare {name}\n")
+    assert declarations.text == "declare b\ndeclare a\n"

@@ -1,0 +1,74 @@
+import pytest
+
+from refcomp.artifacts import ScalarParam, evaluate_dim
+from refcomp.codegen.signature import signature_of, symbol_of
+from refcomp.dtype import F32, I64, as_dtype
+from refcomp.errors import Unsupported
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Cast, IntImm, Mul, Select, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.parser import parse_func
+from refcomp.ir.stmt import Block
+
+
+def test_params_symbols_and_outputs():
+    signature = signature_of(
+        parse_func(
+            "func f(A: f32[n, 64], B: bf16[64, m], C: i8[n, m] out, alpha: f16) "
+            "{ C[0, 0] = i8(alpha) }"
+        )
+    )
+    assert str(signature) == ("f(A: f32[n, 64], B: bf16[64, m], C: i8[n, m] (output), alpha: f16)")
+    assert signature.symbols == ("n", "m")
+    assert signature.params[3] == ScalarParam("alpha", as_dtype("f16"))
+
+
+def test_compound_dimensions_are_computed_from_symbols():
+    func = parse_func(
+        "func f(A: f32[n], B: f32[(n + 3) // 4 * 2, n % 3, min(n, 5), max(n - 1, 0)] out) "
+        "{ B[0, 0, 0, 0] = A[0] }"
+    )
+    shape = signature_of(func).params[1].shape
+    assert [evaluate_dim(dim, {"n": 10}) for dim in shape] == [6, 1, 5, 9]
+
+
+def _func(shape, *params):
+    buffer = Buffer("A", F32, shape)
+    return PrimFunc("f", (buffer, *params), Block(()), ("A",))
+
+
+def test_a_converted_symbol_is_that_symbol():
+    n = Var("n", as_dtype("i32"))
+    signature = signature_of(_func((Cast(I64, n),)))
+    assert signature.symbols == ("n",) and signature.params[0].shape == ("n",)
+
+
+def test_names_that_repeat_are_told_apart():
+    first, second = Var("n", I64), Var("n", I64)
+    signature = signature_of(_func((first, second, Mul(first, second)), Var("A", I64)))
+    assert signature.symbols == ("n", "n_2")
+    assert [param.name for param in signature.params] == ["A", "A_2"]
+    assert signature.params[0].shape == ("n", "n_2", ("mul", "n", "n_2"))
+
+
+def test_a_dimension_no_caller_can_compute_is_refused():
+    n = Var("n", I64)
+    dim = Select(n > 3, n, IntImm(1, I64))
+    with pytest.raises(Unsupported, match="a dimension of A is a Select"):
+        signature_of(_func((dim,)))
+
+
+@pytest.mark.parametrize("name", ["exp", "expf", "free", "memcpy", "GOMP_parallel", "abs", "sinl"])
+def test_names_of_the_c_library_are_avoided(name):
+    assert symbol_of(name) == f"{name}_"
+
+
+@pytest.mark.parametrize("name", ["main", "matmul", "exp_", "softmax", "f", "expr"])
+def test_other_names_are_kept(name):
+    assert symbol_of(name) == name
+
+
+def test_hostile_names_are_mangled():
+    symbol = symbol_of('a"b c')
+    assert symbol.replace("_", "").isalnum() and symbol != symbol_of("a_b_c")
+    assert signature_of(PrimFunc('a"b c', (), Block(()))).name == symbol

@@ -1,0 +1,58 @@
+import subprocess
+import sys
+
+import jinja2
+import pytest
+
+from refcomp.codegen import spelling
+from refcomp.codegen.spelling import load_spelling
+from refcomp.errors import CompilerBug
+from refcomp.ir import expr as ir
+
+
+@pytest.fixture
+def templates(tmp_path, monkeypatch):
+    """An empty folder of templates for the language `tongue`."""
+    monkeypatch.setattr(spelling, "templates_dir", lambda: tmp_path)
+    load_spelling.cache_clear()
+    yield (tmp_path / "tongue")
+    load_spelling.cache_clear()
+
+
+def test_macros_and_tables_of_all_files(templates):
+    templates.mkdir()
+    text = "{% macro add(a, b) %}\n  {{ a }} + {{ b }}\n{% endmacro %}\n"
+    (templates / "a.j2").write_text(text)
+    (templates / "b.toml").write_text('[type]\nf32 = "float"\n')
+    loaded = load_spelling("tongue")
+    assert loaded.macros.add("x", "y") == "  x + y\n"
+    assert loaded.tables["type"]["f32"] == "float"
+    assert load_spelling("tongue") is loaded
+
+
+def test_what_is_spelled_twice_is_refused(templates):
+    templates.mkdir()
+    for name in ("a.j2", "b.j2"):
+        (templates / name).write_text("{% macro add() %}{% endmacro %}")
+    with pytest.raises(CompilerBug, match="add is spelled twice"):
+        load_spelling("tongue")
+
+
+def test_a_name_that_is_not_given_is_an_error(templates):
+    templates.mkdir()
+    (templates / "a.j2").write_text("{% macro add(a) %}{{ a }}{% endmacro %}")
+    with pytest.raises(jinja2.UndefinedError):
+        load_spelling("tongue").macros.add()
+
+
+def test_every_node_with_an_opcode_is_a_node():
+    for name in load_spelling("llvm").tables["opcode"]:
+        assert issubclass(getattr(ir, name), ir.Expr)
+
+
+def test_the_template_engine_is_imported_on_demand():
+    code = "import sys, refcomp.codegen.llvm; print('jinja2' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"
