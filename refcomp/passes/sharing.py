@@ -73,7 +73,7 @@ class Sharing:
         known = self._pure_memo.get(id(expr))
         if known is None:
             known = place.memo.get(id(expr))
-        return self._new_number(expr, place) if known is None else known
+        return self._assign_number(expr, place) if known is None else known
 
     def expr(self, number: int) -> Expr:
         """An expression of that number."""
@@ -96,7 +96,7 @@ class Sharing:
 
     # Numbers.
 
-    def _new_number(self, expr: Expr, place: Place) -> int:
+    def _assign_number(self, expr: Expr, place: Place) -> int:
         if isinstance(expr, ir.Let):
             self._impure_vars.add(expr.var)
         inside = barrier_fields(expr)

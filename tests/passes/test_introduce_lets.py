@@ -125,6 +125,18 @@ def test_a_region_shares_nothing_with_its_surroundings():
     assert any(line.endswith("= k * 2 {") for line in lines[region:])
 
 
+def test_a_name_from_outside_is_not_used_in_a_region():
+    text = """
+    func f(A: i64[n] out, k: i64) {
+      A@[k * 2] = k * 2
+      region f.r (A, k) task t of p { if (t == 0) { A@[k * 2 + 1] = 5 } }
+    }
+    """
+    func = introduce_lets(parse_func(text))
+    verify(func, "host")
+    assert "A@[k * 2 + 1] = 5" in print_func(func)
+
+
 def test_a_variable_that_two_loops_bind_is_not_shared_between_them():
     i, buffer = Var("i", I64), Buffer("A", I64, (IntImm(8, I64),))
     store = Store(buffer, Mul(i, IntImm(2, I64)), Mul(i, IntImm(2, I64)))
