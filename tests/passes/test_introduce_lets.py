@@ -130,6 +130,7 @@ def test_a_name_from_outside_is_not_used_in_a_region():
     func f(A: i64[n] out, k: i64) {
       A@[k * 2] = k * 2
       region f.r (A, k) task t of p { if (t == 0) { A@[k * 2 + 1] = 5 } }
+      A@[k * 2] = 0
     }
     """
     func = introduce_lets(parse_func(text))
