@@ -17,7 +17,7 @@ from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule
 from refcomp.codegen.llvm_maths import CALLS
 from refcomp.codegen.llvm_memory import READS
 from refcomp.codegen.llvm_statements import print_stmt
-from refcomp.codegen.signature import symbol_of
+from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.dtype import I64
 from refcomp.errors import UserError
@@ -53,7 +53,7 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
 
 
 def _reserve(module: LlvmModule, func: PrimFunc) -> None:
-    symbol = symbol_of(func.name)
+    symbol = machine_symbol(func.name)
     if module.take_symbol(symbol) != symbol:
         raise UserError(
             f"two functions named {func.name!r} cannot stand in one module",
@@ -86,7 +86,7 @@ def _print_function(module: LlvmModule, func: PrimFunc) -> None:
     body = out.capture(print_body)
     macro = out.say.function_with_status if out.fails else out.say.function
     out.source = f"func {func.name}"
-    out.emit_around(macro(symbol_of(func.name), params, BODY, BODY), out.entry_block(), body)
+    out.emit_around(macro(machine_symbol(func.name), params, BODY, BODY), out.entry_block(), body)
     module.functions.extend(out.chunks)
 
 

@@ -40,7 +40,7 @@ GOMP_parallel omp_get_thread_num omp_get_num_threads _init _fini
 _RESERVED = frozenset(_C_NAMES.split())
 
 
-def symbol_of(name: str) -> str:
+def machine_symbol(name: str) -> str:
     """The name of the function `name` in machine code: harmless, and none of the C library's."""
     symbol = mangle(name)
     is_taken = symbol in _RESERVED or (symbol[:-1] in _RESERVED and symbol[-1] in "fl")
@@ -59,7 +59,7 @@ def signature_of(func: PrimFunc) -> Signature:
         else ScalarParam(names[param], param.dtype)
         for param in func.params
     )
-    return Signature(symbol_of(func.name), params, tuple(names[var] for var in func.symbols))
+    return Signature(machine_symbol(func.name), params, tuple(names[var] for var in func.symbols))
 
 
 def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:

@@ -99,14 +99,7 @@ class Sharing:
     def _assign_number(self, expr: Expr, place: Place) -> int:
         if isinstance(expr, ir.Let):
             self._impure_vars.add(expr.var)
-        inside = barrier_fields(expr)
-        numbers = [
-            (self.number(getattr(expr, name), place), name if name in inside else "")
-            for name in child_fields(type(expr))
-            if isinstance(getattr(expr, name), Expr)
-        ]
-        if isinstance(expr, ir.Call):
-            numbers = [(self.number(arg, place), "") for arg in expr.args]
+        numbers = [(self.number(part, place), field) for part, field in _parts(expr)]
         pure = self._has_pure_node(expr) and all(self._is_pure[child] for child, _ in numbers)
         key = (type(expr), *_data_of(expr), *numbers, None if pure else id(place.memo))
         if key not in self._numbers:
@@ -159,11 +152,26 @@ class Sharing:
         return [place for group in groups.values() for place in self._bind_in_tree(number, group)]
 
 
+def _parts(expr: Expr) -> list[tuple[Expr, str]]:
+    """The child expressions, each with its field where that is a place of its own, else ''."""
+    if isinstance(expr, ir.Binary):
+        return [(expr.a, ""), (expr.b, "")]
+    inside, parts = barrier_fields(expr), list[tuple[Expr, str]]()
+    for name in child_fields(type(expr)):
+        value = getattr(expr, name)
+        several = value if isinstance(value, tuple) else (value,)
+        field = name if name in inside else ""
+        parts.extend((part, field) for part in several if part is not None)
+    return parts
+
+
 def _data_of(expr: Expr) -> list[Any]:
     if isinstance(expr, ir.FloatImm):
         return [expr.value.hex(), expr.dtype]  # 0.0 is not -0.0
     if isinstance(expr, Var):
         return [id(expr)]
+    if isinstance(expr, ir.Binary):
+        return []
     values = (getattr(expr, name) for name in data_fields(type(expr)))
     return [id(value) if isinstance(value, Node) else value for value in values]
 

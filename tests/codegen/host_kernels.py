@@ -11,10 +11,9 @@ import numpy as np
 
 from refcomp.artifacts import Source
 from refcomp.codegen.llvm import print_llvm
-from refcomp.codegen.signature import symbol_of
+from refcomp.codegen.signature import machine_symbol
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.func import PrimFunc
-from refcomp.ir.func import symbol_of as symbol_of_dim
+from refcomp.ir.func import PrimFunc, symbol_of
 from refcomp.toolchain import compile_source, host_triple_and_layout, vector_bits
 
 GENERIC = {
@@ -54,11 +53,11 @@ class Kernels:
             if isinstance(param, Buffer):
                 values.append(ctypes.c_void_p(arg.ctypes.data))
                 for dim, extent in zip(param.shape, arg.shape, strict=True):
-                    extents.setdefault(symbol_of_dim(dim), extent)
+                    extents.setdefault(symbol_of(dim), extent)
             else:
                 values.append(_scalar(arg, param.dtype.kind, param.dtype.bits))
         values += [ctypes.c_int64(extents[symbol]) for symbol in func.symbols]
-        entry: Callable[..., int] = getattr(self._library, symbol_of(func.name))
+        entry: Callable[..., int] = getattr(self._library, machine_symbol(func.name))
         return entry(*values, ctypes.c_int32(num_threads))
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from refcomp.artifacts import ScalarParam, evaluate_dim
-from refcomp.codegen.signature import signature_of, symbol_of
+from refcomp.codegen.signature import machine_symbol, signature_of
 from refcomp.dtype import F32, I64, as_dtype
 from refcomp.errors import Unsupported
 from refcomp.ir.buffer import Buffer
@@ -60,15 +60,15 @@ def test_a_dimension_no_caller_can_compute_is_refused():
 
 @pytest.mark.parametrize("name", ["exp", "expf", "free", "memcpy", "GOMP_parallel", "abs", "sinl"])
 def test_names_of_the_c_library_are_avoided(name):
-    assert symbol_of(name) == f"{name}_"
+    assert machine_symbol(name) == f"{name}_"
 
 
 @pytest.mark.parametrize("name", ["main", "matmul", "exp_", "softmax", "f", "expr"])
 def test_other_names_are_kept(name):
-    assert symbol_of(name) == name
+    assert machine_symbol(name) == name
 
 
 def test_hostile_names_are_mangled():
-    symbol = symbol_of('a"b c')
-    assert symbol.replace("_", "").isalnum() and symbol != symbol_of("a_b_c")
+    symbol = machine_symbol('a"b c')
+    assert symbol.replace("_", "").isalnum() and symbol != machine_symbol("a_b_c")
     assert signature_of(PrimFunc('a"b c', (), Block(()))).name == symbol
