@@ -15,7 +15,8 @@ An architecture tour, in reading order; a computation passes through these rooms
 
 Beside them: oracle/ says what every stage means, by numpy and by a plain interpreter; topi/,
 graph/ and frontend/ bring operators, models and ONNX; cli/ makes each stage a command. errors.py,
-dtype.py, target.py and artifacts.py are what the rooms hand to each other.
+dtype.py, target.py and artifacts.py are what the rooms hand to each other. The walkthrough
+scripts/walkthroughs/matmul.py follows one product of matrices along this tour, and prints it.
 
 Public names are resolved on first use, so that `import refcomp` stays quick.
 """

@@ -1,0 +1,62 @@
+"""Every walkthrough runs to its end; that of the matmul shows its stages in the tour's order."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WALKTHROUGHS = sorted((ROOT / "scripts" / "walkthroughs").glob("*.py"))
+
+
+def printed(script: Path, folder: Path) -> str:
+    """What a walkthrough prints when it runs in `folder`."""
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("script", WALKTHROUGHS, ids=lambda path: path.stem)
+def test_a_walkthrough_runs_to_its_end(script: Path, tmp_path: Path) -> None:
+    assert printed(script, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def matmul(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The stages that the walkthrough of the matmul prints: the text under each title."""
+    folder = tmp_path_factory.mktemp("matmul")
+    text = printed(ROOT / "scripts" / "walkthroughs" / "matmul.py", folder)
+    titles = re.split(r"(?m)^== (.*)\n", text)
+    return dict(zip(titles[1::2], titles[2::2], strict=True))
+
+
+@pytest.mark.llvm
+def test_the_matmul_passes_the_stages_in_the_order_of_the_tour(matmul: dict[str, str]) -> None:
+    tour = (ROOT / "refcomp" / "__init__.py").read_text(encoding="utf-8")
+    told = re.findall(r"(?m)^(\d+)\. (\w+)", tour)
+    walked = [re.match(r"(\d+)\. (\w+).* \(refcomp/(.*)\)$", title) for title in matmul]
+    numbers = [found[1] for found in walked if found]
+    assert list(dict.fromkeys(numbers)) == [number for number, _ in told]
+    assert len(numbers) == len(matmul)
+    for found in walked:
+        assert found is not None
+        assert (ROOT / "refcomp" / found[3]).is_file()
+        assert found[1] == "6" or (found[1], found[2]) in told
+
+
+@pytest.mark.llvm
+def test_the_matmul_shows_what_each_stage_is_about(matmul: dict[str, str]) -> None:
+    text = {title.split(":")[0]: body for title, body in matmul.items()}
+    assert "s[C].split(i, factor=2)" in text["2. schedule"]
+    assert "for i.outer in range(4) parallel {" in text["3. lower"]
+    assert text["4. ir"].strip() == "True"
+    assert text["5. arith"].strip() == "proved rows * 2 + row < 8: True"
+    assert "C@[ramp(" in text["6. vectorize_loops"]
+    assert text["7. codegen"].count("fmul <") >= 2
+    assert len(re.findall(r"mul|mla|madd", text["8. toolchain"])) >= 2
+    assert text["9. runtime"].strip() == "{'numpy': True, 'the interpreter': True}"
