@@ -41,6 +41,7 @@ from refcomp.ir.expr import (
 from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
+_MOST_CHOICES = 8  # deeper ones would be evaluated anew under the facts of each branch
 _INDEX_FACTOR = 1 << 32
 _INDEX_NODES = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
 
@@ -66,6 +67,8 @@ class Bounds:
         self.known, self.residues = known, residues
         self._intervals: dict[int, Interval] = {}
         self._moduli: dict[int, Modular] = {}
+        self._exact: dict[int, Sum | None] = {}
+        self._lets: dict[int, Expr] = {}  # by variable, of the lets whose bodies are evaluated
         self._is_made_of_indices: dict[int, bool] = {}
 
     def interval(self, expr: Expr) -> Interval:
@@ -105,6 +108,13 @@ class Bounds:
                 result = known if known.coefficient > result.coefficient > 0 else result
         return result
 
+    def exact_sum(self, expr: Expr) -> Sum | None:
+        """The Sum of a scalar integer representative, None where it is not exact."""
+        if id(expr) not in self._exact:
+            total = self.table.sum_of(expr)
+            self._exact[id(expr)] = total if self.is_exact(total, expr.dtype) else None
+        return self._exact[id(expr)]
+
     def is_exact(self, total: Sum, dtype: DType) -> bool:
         """Whether a value of `dtype` that is congruent to `total` modulo 2^bits is `total`.
 
@@ -128,10 +138,18 @@ class Bounds:
 
     def _parts(self, expr: Expr) -> Iterable[Any]:
         """What the value of `expr` is computed from: the atoms of a sum, else the children."""
+        if self.is_too_deep(expr):
+            return ()
+        if isinstance(expr, Let):
+            self._lets[id(expr.var)] = expr.value
         if not self._is_sum(expr):
             return children(expr)
         atoms = (atom for monomial in self.table.sum_of(expr).terms for atom in monomial)
         return [self.table.expr(atom) for atom in atoms]
+
+    def is_too_deep(self, expr: Expr) -> bool:
+        """Whether nothing is said of a choice, as it holds too many others."""
+        return isinstance(expr, IfThenElseExpr) and self.table.choices(expr) > _MOST_CHOICES
 
     def _is_sum(self, expr: Expr) -> bool:
         if not isinstance(expr, Add | Sub | Mul) or not is_summable(expr.dtype):
@@ -146,10 +164,12 @@ class Bounds:
                 range_of_dtype(expr.dtype)
             )
         if isinstance(expr, Select | IfThenElseExpr):
+            if self.is_too_deep(expr):
+                return False
             return self.is_index(expr.true_value) and self.is_index(expr.false_value)
         if not isinstance(expr, _INDEX_NODES):
             return isinstance(expr, IntImm)
-        if self._is_sum(expr) and not self.is_exact(self.table.sum_of(expr), expr.dtype):
+        if self._is_sum(expr) and self.exact_sum(expr) is None:
             return False
         return all(self._is_made_of_indices[id(part)] for part in self._parts(expr))
 
@@ -162,6 +182,8 @@ class Bounds:
             return Interval(0, 1) if expr.dtype.is_bool else Interval()
         if isinstance(expr, Var) and id(expr) in self.ranges:
             found = self.ranges[id(expr)]
+        elif id(expr) in self._lets:
+            return self.interval(self._lets[id(expr)])
         elif self._is_sum(expr):
             return self._interval_of_wrapped(self.table.sum_of(expr), expr.dtype)
         else:
@@ -226,6 +248,8 @@ def _interval_of_cast(bounds: Bounds, expr: Any) -> Interval:
 
 
 def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
+    if bounds.is_too_deep(expr):
+        return range_of_dtype(expr.dtype)
     return bounds.interval(expr.true_value).union(bounds.interval(expr.false_value))
 
 
@@ -289,6 +313,8 @@ _INTERVALS: dict[type[Expr], Callable[[Bounds, Any], Interval]] = {
 
 
 def _modular_of_choice(bounds: Bounds, expr: Any) -> Modular:
+    if bounds.is_too_deep(expr):
+        return Modular()
     return bounds.modular(expr.true_value).union(bounds.modular(expr.false_value))
 
 

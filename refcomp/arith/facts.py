@@ -195,8 +195,7 @@ class Facts:
         """The exact Sum of a simplified expression, if it reads no memory."""
         if self.table.reads_memory(expr):
             return None
-        total = self.table.sum_of(expr)
-        return total if self.bounds.is_exact(total, expr.dtype) else None
+        return self.bounds.exact_sum(expr)
 
     def _in_range(self, var: Var, minimum: Expr, extent: Expr, is_index: bool) -> Facts:
         lengths = self.bounds.interval(extent).shift(-1).maximum(Interval.point(0))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from refcomp.dtype import DType
 from refcomp.ir.buffer import BufferLoad, Load
-from refcomp.ir.expr import Broadcast, Expr, IntImm, Var
+from refcomp.ir.expr import Broadcast, Expr, IfThenElseExpr, IntImm, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, with_fields
 
@@ -37,6 +37,7 @@ class ExprTable:
         self._declared: dict[int, Rank] = {}
         self._spans: dict[int, tuple[Rank, Rank]] = {}
         self._memory: dict[int, bool] = {}
+        self._choices: dict[int, int] = {}
 
     def intern(self, expr: Expr) -> Expr:
         """The representative of `expr`."""
@@ -83,6 +84,12 @@ class ExprTable:
             bottom_up(expr, children, self._memory, self._reads_memory)
         return self._memory[id(expr)]
 
+    def choices(self, expr: Expr) -> int:
+        """How many lazy choices lie inside one another in a representative."""
+        if id(expr) not in self._choices:
+            bottom_up(expr, children, self._choices, self._count_choices)
+        return self._choices[id(expr)]
+
     def _register(self, expr: Expr) -> tuple[Expr, Expr]:
         if expr.by_identity:
             return expr, self._add((Var, id(expr)), expr)
@@ -128,6 +135,10 @@ class ExprTable:
         if not inner:
             return _NOWHERE
         return min(low for low, _ in inner), max(inner, key=_reach)[1]
+
+    def _count_choices(self, expr: Expr) -> int:
+        inner = max((self._choices[id(child)] for child in children(expr)), default=0)
+        return inner + isinstance(expr, IfThenElseExpr)
 
     def _reads_memory(self, expr: Expr) -> bool:
         if isinstance(expr, BufferLoad | Load):

@@ -29,6 +29,7 @@ from refcomp.ir.expr import (
     Select,
 )
 
+_MOST_DEPTH = 2  # assumptions subtracted and cases distinguished, one inside another
 _MOST_TERMS = 24  # longer sums are decided by their interval alone
 
 
@@ -111,22 +112,20 @@ class SignSearch:
             needs_both = isinstance(expr, Min) == is_low
         else:
             a, b, needs_both = expr.true_value, expr.false_value, True
+        if depth >= _MOST_DEPTH:
+            return False
         combine = all if needs_both else any
-        sums = (rest.plus(factor.times(s)) for s in map(self._exact_sum, (a, b)) if s is not None)
-        cases = list(sums)
+        sums = (self._bounds.exact_sum(side) for side in (a, b))
+        cases = [rest.plus(factor.times(total)) for total in sums if total is not None]
         if needs_both and len(cases) < 2:
             return False
-        return combine(self.is_nonnegative(case, depth) for case in cases)
-
-    def _exact_sum(self, expr: Expr) -> Sum | None:
-        total = self._table.sum_of(expr)
-        return total if self._bounds.is_exact(total, expr.dtype) else None
+        return combine(self.is_nonnegative(case, depth + 1) for case in cases)
 
     def _scaled(self, expr: Expr, factor: Sum, rest: Sum, is_low: bool) -> Iterator[Sum]:
         """c * total >= c * rest + factor * (the bound of c * (x // c)), without a division."""
         if not isinstance(expr, FloorDiv) or not isinstance(expr.b, IntImm) or expr.b.value <= 0:
             return
-        divided, divisor = self._exact_sum(expr.a), expr.b.value
+        divided, divisor = self._bounds.exact_sum(expr.a), expr.b.value
         if divided is not None:
             bound = divided.shift(1 - divisor) if is_low else divided
             yield rest.scale(divisor).plus(factor.times(bound))
@@ -144,18 +143,18 @@ class SignSearch:
         return []
 
     def _bounds_of_remainder(self, expr: FloorMod, is_low: bool) -> list[Sum]:
-        divisor = self._exact_sum(expr.b)
+        divisor = self._bounds.exact_sum(expr.b)
         if divisor is None or not self.is_nonnegative(divisor.shift(-1)):
             return []
         if is_low:
             return [number(0)]
-        divided = self._exact_sum(expr.a)
+        divided = self._bounds.exact_sum(expr.a)
         is_plain = divided is not None and self._bounds.interval(expr.a).is_at_least(0)
         return [divisor.shift(-1), divided] if is_plain and divided else [divisor.shift(-1)]
 
     def _bounds_of_quotient(self, expr: FloorDiv, is_low: bool) -> list[Sum]:
         """x // m is monotone in x where m > 0."""
-        divided, divisor = self._exact_sum(expr.a), self._exact_sum(expr.b)
+        divided, divisor = self._bounds.exact_sum(expr.a), self._bounds.exact_sum(expr.b)
         if divided is None or divisor is None:
             return []
         bound = self._extreme(divided, is_low)
@@ -190,7 +189,7 @@ class SignSearch:
 
     def _by_assumptions(self, total: Sum, depth: int) -> bool:
         """total >= 0 follows from assumed >= 0 and total - k * assumed >= 0, for k > 0."""
-        if depth >= 2:
+        if depth >= _MOST_DEPTH:
             return False
         for assumed in self._known.assumed:
             for monomial, k in assumed.terms.items():

@@ -156,8 +156,10 @@ def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
             captures.update(dict.fromkeys(variables_in(simplify(capture, facts))))
         else:
             captures[capture] = None
-    same = stmt.captures if tuple(captures) == stmt.captures else tuple(captures)
-    return _changed(stmt, captures=same, body=_simplified(stmt.body, inner))
+    # By identity: == between variables would build an expression.
+    is_same = list(map(id, captures)) == list(map(id, stmt.captures))
+    kept = stmt.captures if is_same else tuple(captures)
+    return _changed(stmt, captures=kept, body=_simplified(stmt.body, inner))
 
 
 _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {

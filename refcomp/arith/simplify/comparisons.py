@@ -25,10 +25,10 @@ def normal_form(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides | b
     """The truth of `cls(a, b)` for scalar integers, or the comparison it is the same as."""
     if cls in (GT, GE):
         cls, a, b = (LT if cls is GT else LE), b, a
-    x, y = engine.table.sum_of(a), engine.table.sum_of(b)
+    x, y = engine.bounds.exact_sum(a), engine.bounds.exact_sum(b)
     is_exact, dtype = engine.bounds.is_exact, a.dtype
-    if not (is_exact(x, dtype) and is_exact(y, dtype)):
-        return _of_congruence(engine, (cls, a, b), x, y)
+    if x is None or y is None:
+        return _of_congruence(engine, cls, a, b)
     answer = _decide(engine, cls, x.plus(y, -1), dtype)
     if isinstance(answer, bool):
         return answer
@@ -47,19 +47,23 @@ def _decide(engine: Rewriter, cls: type[Any], difference: Sum, dtype: DType) -> 
     return cls, *answer
 
 
-def _of_congruence(engine: Rewriter, sides: Sides, x: Sum, y: Sum) -> Sides | bool:
+def _of_congruence(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides | bool:
     """Sides that may wrap: equal where their difference is 0 modulo 2^bits."""
-    cls, a, _ = sides
     if cls not in (EQ, NE):
-        return sides
+        return cls, a, b
+    x, y = engine.table.sum_of(a), engine.table.sum_of(b)
     difference = wrapped(x.plus(y, -1), a.dtype)
     residue = engine.bounds.modular_of_sum(difference).wrapped(a.dtype.bits)
     if difference.is_const or not residue.contains(0):
         return (difference.const % (1 << a.dtype.bits) == 0 and residue.contains(0)) == (cls is EQ)
-    if len(difference.terms) == len(x.terms) + len(y.terms):
-        return sides
+    if _length(difference) == _length(x) + _length(y):
+        return cls, a, b
     left, right = (engine.table.build(side, a.dtype) for side in _equal_sides(difference))
     return normal_form(engine, cls, left, right)
+
+
+def _length(total: Sum) -> int:
+    return len(total.terms) + bool(total.const)
 
 
 def _inequality(engine: Rewriter, total: Sum, dtype: DType) -> _Answer:

@@ -26,6 +26,7 @@ from refcomp.arith.simplify.pattern import rules_by_class
 from refcomp.arith.simplify.products import factors_of, recombined, without_nested_sums
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING
 from refcomp.dtype import BOOL, DType
+from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import (
     Add,
     And,
@@ -51,6 +52,7 @@ from refcomp.ir.node import child_fields
 
 _Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
 _BUDGETS = (24, 6, 0, 0)  # steps of a proof, of one inside of it, and so on
+_MOST_CHOICES = 32  # so many inner ones are simplified under their conditions
 _MOST_CONJUNCTS = 8  # longer chains of `and` are not simplified under one another
 
 
@@ -160,7 +162,7 @@ class Simplifier:
         condition = yield self, expr.condition
         if isinstance(condition, IntImm):
             return (yield self, expr.true_value if condition.value else expr.false_value)
-        if condition.dtype.lanes > 1:
+        if self.table.choices(expr) > _MOST_CHOICES:
             holds, fails = self, self
         else:
             holds = self._facts.assume(condition).simplifier
@@ -228,6 +230,8 @@ class Simplifier:
             return self._decided(self._negation(args[0]))
         if cls is Cast:
             return self._decided(self._cast(*args))
+        if cls is Load:
+            return self._decided(self._load(*args))
         ruled = self._by_rules(cls, args)
         return self._decided(self.table.make(cls, *args) if ruled is None else ruled)
 
@@ -312,8 +316,7 @@ class Simplifier:
 
     def _extreme(self, cls: type[Any], a: Expr, b: Expr, difference: Sum) -> Expr | None:
         """The operand of min or max that is known to be the result."""
-        exact = self.bounds.is_exact
-        if not all(exact(self.table.sum_of(side), side.dtype) for side in (a, b)):
+        if self.bounds.exact_sum(a) is None or self.bounds.exact_sum(b) is None:
             return None
         if self.is_nonnegative(difference):
             return b if cls is Min else a
@@ -353,6 +356,16 @@ class Simplifier:
         if isinstance(value, Cast) and self._keeps_value(value):
             return self.make(Cast, dtype, value.value)
         return self.table.make(Cast, dtype, value)
+
+    def _load(self, buffer: Buffer, index: Expr, predicate: Expr | None) -> Expr:
+        lanes = predicate.value if isinstance(predicate, Broadcast) else predicate
+        if not isinstance(lanes, IntImm):
+            return self.table.make(Load, buffer, index, predicate)
+        if lanes.value:
+            return self.table.make(Load, buffer, index, None)
+        zero = self._constant(0, buffer.dtype)
+        assert zero is not None
+        return zero if predicate is lanes else self.table.make(Broadcast, zero, index.dtype.lanes)
 
     def _keeps_value(self, cast_: Cast) -> bool:
         """Whether an integer conversion changes no value, so that a further one sees the first."""

@@ -167,7 +167,7 @@ class Application:
             return
         bound = [value for value in binding.values() if isinstance(value, int)]
         candidates = {abs(k) for k in total.terms.values()}
-        candidates |= {gcd(k, value) for k in candidates for value in bound}
+        candidates |= {gcd(k, value) for k in candidates for value in bound} | {total.divisor}
         for candidate in sorted(candidates - {0, 1}, reverse=True):
             yield from self._splits_by(total, candidate)
 
@@ -212,10 +212,8 @@ class Application:
             return number(value)
         if isinstance(value, Sum):
             return value
-        total = self._table.sum_of(value)
-        if self._is_integer and not self._engine.bounds.is_exact(total, value.dtype):
-            return None
-        return total
+        bounds = self._engine.bounds
+        return bounds.exact_sum(value) if self._is_integer else self._table.sum_of(value)
 
     def _constant(self, value: Any) -> int | None:
         if isinstance(value, Broadcast):

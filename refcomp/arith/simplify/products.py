@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from refcomp.arith.intern import LOOP_RANK
 from refcomp.arith.linear import Monomial, Sum, number
 from refcomp.arith.simplify.matching import Rewriter, split_by_product
@@ -33,19 +35,36 @@ def factors_of(engine: Rewriter, a: tuple[Expr, Sum], b: tuple[Expr, Sum]) -> tu
     sums stay whole, as multiplying out would compute more.
     """
     keeps_a, keeps_b = _stays_whole(engine, a, b), _stays_whole(engine, b, a)
-    x = engine.table.atom(a[0]) if keeps_a else a[1]
-    return x, engine.table.atom(b[0]) if keeps_b else b[1]
+    x = _whole(engine, *a) if keeps_a else a[1]
+    return x, _whole(engine, *b) if keeps_b else b[1]
+
+
+def _whole(engine: Rewriter, expr: Expr, total: Sum) -> Sum:
+    """A sum as an atom, times what all of its coefficients share."""
+    shared = gcd(total.divisor, total.const)
+    if shared <= 1:
+        return engine.table.atom(expr)
+    terms = {monomial: k // shared for monomial, k in total.terms.items()}
+    primitive = engine.table.build(Sum(terms, total.const // shared), expr.dtype)
+    return engine.table.atom(primitive).scale(shared)
 
 
 def _stays_whole(engine: Rewriter, own: tuple[Expr, Sum], other: tuple[Expr, Sum]) -> bool:
     if other[1].is_const or not _is_long(own[1]):
         return False
+    if _divides_by(engine, other[1], own[0]):
+        return True
     if not (engine.bounds.is_index(own[0]) and engine.bounds.is_index(other[0])):
         return True
     if not _has_loop(engine, own[0]) and _has_loop(engine, other[0]):
         return True
     is_beside_extent = _has_loop(engine, own[0]) and not _has_loop(engine, other[0])
     return _is_long(other[1]) and not is_beside_extent
+
+
+def _divides_by(engine: Rewriter, total: Sum, divisor: Expr) -> bool:
+    atoms = (engine.table.expr(atom) for monomial in total.terms for atom in monomial)
+    return any(type(atom) in _REMAINDERS and atom.b is divisor for atom in atoms)  # type: ignore[attr-defined]
 
 
 def _is_long(total: Sum) -> bool:

@@ -1,0 +1,54 @@
+import pytest
+
+from refcomp.arith.simplify.pattern import Name, Number, Op, compile_rule, parse, rules_by_class
+from refcomp.arith.simplify.rules import LOGIC, RULES, Rule
+from refcomp.errors import CompilerBug
+from refcomp.ir.expr import LE, LT, Add, And, FloorDiv, FloorMod, Min, Mod, Mul, Not, Select
+
+X, Y, C = Name("x", False), Name("y", False), Name("c1", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x * c1 + y", Op(Add, (Op(Mul, (X, C)), Y))),
+        ("x // c1 % 2", Op(FloorMod, (Op(FloorDiv, (X, C)), Number(2)))),
+        ("truncmod(x, -1)", Op(Mod, (X, Number(-1)))),
+        ("not x < y", Op(Not, (Op(LT, (X, Y)),))),
+        ("x and y and c1", Op(And, (Op(And, (X, Y)), C))),
+        ("select(x <= y, min(x, y), -0.0)", None),
+    ],
+)
+def test_texts_are_read(text, expected):
+    found = parse(text)
+    assert expected is None or found == expected
+
+
+def test_calls():
+    found = parse("select(x <= y, min(x, y), 1.5)")
+    assert found == Op(Select, (Op(LE, (X, Y)), Op(Min, (X, Y)), Number(1.5)))
+
+
+@pytest.mark.parametrize("text", ["x ** y", "f(x)", "x < y < c1", "'x'", "-x", "x.y"])
+def test_other_texts_are_refused(text):
+    with pytest.raises((CompilerBug, KeyError)):
+        parse(text)
+
+
+def test_conditions_are_lists_of_comparisons():
+    compiled = compile_rule(Rule("x and y", "x", "0 <= x and x < y and y < 3", LOGIC))
+    assert [condition.cls for condition in compiled.where] == [LE, LT, LT]
+    with pytest.raises(CompilerBug, match="is no comparison"):
+        compile_rule(Rule("x and y", "x", "x", LOGIC))
+
+
+def test_a_rule_applies_to_some_class():
+    with pytest.raises(CompilerBug, match="applies to everything"):
+        compile_rule(Rule("x", "x", "", LOGIC))
+
+
+def test_rules_are_found_by_class_in_their_order():
+    found = [compiled.rule for rules in rules_by_class().values() for compiled in rules]
+    assert sorted(map(str, found)) == sorted(map(str, RULES))
+    divisions = [c.rule.before for c in rules_by_class()[FloorDiv]]
+    assert divisions.index("x // m") < divisions.index("(x * m + y) // m")

@@ -1,0 +1,29 @@
+"""Whether a pass keeps what functions compute, by the interpreter."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_func
+from refcomp.ir.verify import verify
+from refcomp.oracle.interpret import interpret
+from tests.strategies.funcs import make_arguments
+
+
+def assert_meaning_is_kept(
+    function: Callable[[PrimFunc], PrimFunc],
+    func: PrimFunc,
+    symbols: Mapping[Var, int],
+    level: str,
+) -> None:
+    """`function(func)` is legal at `level` and leaves the same bytes in the same arguments."""
+    after = function(func)
+    verify(after, level)
+    arguments, others = make_arguments(func, symbols), make_arguments(func, symbols)
+    interpret(func, arguments)
+    interpret(after, others)
+    for expected, actual in zip(arguments, others, strict=True):
+        message = f"{print_func(func)}\nbecame\n{print_func(after)}"
+        np.testing.assert_array_equal(actual, expected, err_msg=message)
