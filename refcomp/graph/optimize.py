@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from refcomp.graph.graph import Graph
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_batch_norm import fold_batch_norm
@@ -36,6 +38,8 @@ STEPS = (
 )
 
 
+# Damaged weights overflow where they would at run time, and there nothing is said of it.
+@np.errstate(all="ignore")
 def optimize(graph: Graph) -> Graph:
     """`graph` after all passes, verified before the first and after each that changed it."""
     verify_graph(graph)

@@ -1,5 +1,8 @@
 """All passes together."""
 
+import warnings
+
+import numpy as np
 from hypothesis import given
 
 from refcomp.graph.evaluate import evaluate_graph
@@ -10,6 +13,7 @@ from tests.strategies.graphs import (
     digits_images,
     make_graph,
     networks,
+    operators_of,
 )
 
 
@@ -34,6 +38,20 @@ def test_every_step_has_a_reason() -> None:
 def test_a_graph_with_nothing_to_improve_stays() -> None:
     graph = make_graph(lambda b, x: b.node("relu", [x]))
     assert optimize(graph) is graph
+
+
+def test_damaged_weights_are_folded_in_silence() -> None:
+    def build(builder, x):
+        weight = builder.constant("w", np.full((4, 3, 1, 1), 3e38, np.float32))
+        statistics = [builder.constant("s", np.full(4, v, np.float32)) for v in (9, 1, 1, -2)]
+        convolved = builder.node("conv2d", [x, weight, None])
+        big = builder.node("multiply", [builder.constant("big", np.float32([3e38])), weight])
+        return [builder.node("batch_norm", [convolved, *statistics]), big]
+
+    graph = make_graph(build)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "batch_norm" not in operators_of(optimize(graph))
 
 
 @given(networks())
