@@ -100,8 +100,9 @@ class Application:
                 yield binding
         elif pattern.cls is Add and self._has_sum(value):
             yield from self._match_sum(pattern, self._exact_sum(value), binding)
-        elif pattern.cls is Mul and isinstance(value, Sum):
-            yield from self._match_sum(Op(Add, (pattern, Number(0))), value, binding)
+        elif pattern.cls is Mul and self._has_sum(value):
+            total = self._exact_sum(value)
+            yield from self._match_sum(Op(Add, (pattern, Number(0))), total, binding)
         else:
             yield from self._match_node(pattern, value, binding)
 
@@ -274,9 +275,8 @@ class Application:
             return self._fold(pattern.cls, *constants)
         if pattern.cls in (Add, Sub) and all(self._is_part_of_sum(arg) for arg in args):
             return self._sum(args[0]).plus(self._sum(args[1]), 1 if pattern.cls is Add else -1)
-        if pattern.cls is Mul and constants and all(map(self._is_part_of_sum, args)):
-            (other,) = (arg for arg in args if not isinstance(arg, int))
-            return self._sum(other).scale(constants[0])
+        if pattern.cls is Mul and all(self._is_part_of_sum(arg) for arg in args):
+            return self._sum(args[0]).times(self._sum(args[1]))
         return self._engine.make(pattern.cls, *(self._operand(arg) for arg in args))
 
     def _fold(self, cls: type[Any], a: int, b: int) -> int:

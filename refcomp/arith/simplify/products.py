@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from math import gcd
+from typing import Any
 
 from refcomp.arith.intern import LOOP_RANK
 from refcomp.arith.linear import Monomial, Sum, number
@@ -13,7 +14,7 @@ from refcomp.arith.simplify.matching import Rewriter, split_by_product
 from refcomp.arith.simplify.pattern import Op, parse
 from refcomp.arith.simplify.rules import RECOMBINATION
 from refcomp.dtype import DType
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.expr import Div, Expr, FloorDiv, IntImm
 
 _MOST_TERMS = 64  # longer sums are left alone, so that work stays linear in their length
 
@@ -64,7 +65,7 @@ def _stays_whole(engine: Rewriter, own: tuple[Expr, Sum], other: tuple[Expr, Sum
 
 def _divides_by(engine: Rewriter, total: Sum, divisor: Expr) -> bool:
     atoms = (engine.table.expr(atom) for monomial in total.terms for atom in monomial)
-    return any(type(atom) in _REMAINDERS and atom.b is divisor for atom in atoms)  # type: ignore[attr-defined]
+    return any(isinstance(atom, FloorDiv | Div) and atom.b is divisor for atom in atoms)
 
 
 def _is_long(total: Sum) -> bool:
@@ -103,14 +104,13 @@ def _put_together(
     engine: Rewriter, total: Sum, monomial: Monomial, k: int, atom: int
 ) -> Sum | None:
     """`total` with k * (x // m) * m * z as k * z * (x - x % m); None where that is no simpler."""
-    quotient = engine.table.expr(atom)
+    quotient: Any = engine.table.expr(atom)
     place = monomial.index(atom)
-    scale = _multiple_of_divisor(engine, monomial[:place] + monomial[place + 1 :], k, quotient.b)  # type: ignore[attr-defined]
+    scale = _multiple_of_divisor(engine, monomial[:place] + monomial[place + 1 :], k, quotient.b)
     if scale is None:
         return None
-    operands = quotient.a, quotient.b  # type: ignore[attr-defined]
-    remainder = engine.make(_REMAINDERS[type(quotient)], *operands)
-    difference = engine.table.sum_of(operands[0]).plus(engine.table.sum_of(remainder), -1)
+    remainder = engine.make(_REMAINDERS[type(quotient)], quotient.a, quotient.b)
+    difference = engine.table.sum_of(quotient.a).plus(engine.table.sum_of(remainder), -1)
     rest = total.plus(Sum({monomial: k}), -1)
     simpler = rest.plus(difference.times(scale))
     return simpler if _cost(engine, simpler) < _cost(engine, total) else None

@@ -15,7 +15,7 @@ import z3
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, LOGIC, ORDER, VECTOR, WRAPPING, Rule
 
 _WIDTH = 8
-_SMALL = range(-5, 9)
+_SMALL = range(-4, 8)
 _BOOLS = ("p", "q")
 
 
@@ -41,7 +41,7 @@ def _refuted_over_integers(rule: Rule) -> str | None:
         if isinstance(n, ast.Name)
     } - {"truncdiv", "truncmod"}
     divides = "truncdiv" in rule.before or "truncmod" in rule.before
-    chosen = sorted(n for n in names if n[0] == "c" or n == "m" or (n == "y" and divides))
+    chosen = sorted(n for n in names if n[0] in "cm" or (n == "y" and divides))
     for values in itertools.product(_SMALL, repeat=len(chosen)):
         found = _counter_example(rule, _Integers(dict(zip(chosen, values, strict=True))))
         if found:
