@@ -83,8 +83,22 @@ def complete(
             made[param.name] = _checked(param, views[param.name], shape, sizes)
         else:
             mode = "zeros" if param.is_output else filling.mode
-            made[param.name] = filled(param.dtype, shape, mode, random)
+            made[param.name] = _filled_or_refused(param, shape, mode, random)
     return made, sizes
+
+
+def _filled_or_refused(
+    param: TensorParam, shape: tuple[int, ...], mode: str, random: np.random.Generator
+) -> Any:
+    try:
+        return filled(param.dtype, shape, mode, random)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise UserError(
+            f"no memory for {param.name} of shape {shape}",
+            where=str(param),
+            why=str(error),
+            remedy="give smaller sizes by --symbol, or inputs of them",
+        ) from error
 
 
 def filled(dtype: DType, shape: tuple[int, ...], mode: str, random: np.random.Generator) -> Any:

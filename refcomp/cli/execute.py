@@ -6,6 +6,7 @@ Module files hold machine code: execute only what you trust.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from refcomp.cli.options import (
     fill_mode_option,
     inputs_option,
     json_option,
+    number_of,
     outputs_option,
     pair_of,
     seed_option,
@@ -29,7 +31,15 @@ from refcomp.cli.options import (
     target_option,
 )
 from refcomp.cli.passes import called_signatures
-from refcomp.cli.streams import bytes_to_text, name_of, note, progress, read_bytes, write_json
+from refcomp.cli.streams import (
+    STANDARD,
+    bytes_to_text,
+    name_of,
+    note,
+    progress,
+    read_bytes,
+    write_json,
+)
 from refcomp.cli.texts import text_to_funcs
 from refcomp.errors import UserError
 from refcomp.oracle.interpret import interpret
@@ -51,7 +61,7 @@ _BINARY = (b"PK", b"\x7fELF")
 @click.option(
     "--scalar",
     "scalars",
-    type=pair_of(float),
+    type=pair_of(number_of),
     multiple=True,
     metavar="NAME=VALUE",
     help="The value of a scalar argument (default 1; 0 with --fill-mode zeros).",
@@ -136,12 +146,16 @@ def _load_archive(file: str, data: bytes, target: Target | None) -> Module:
             f"{name_of(file)} is compiled already, --target {target} cannot change it",
             remedy="leave --target out",
         )
-    if file != "-":
+    if file != STANDARD:
         return load_module(file)
     with tempfile.TemporaryDirectory(prefix="refcomp-") as folder:
         path = Path(folder, "stdin")
         path.write_bytes(data)
-        return load_module(path)
+        try:
+            return load_module(path)
+        except UserError as error:
+            error.what = error.what.replace(str(path), name_of(file))
+            raise
 
 
 def _choose(module: Module, name: str | None) -> Function:
@@ -165,11 +179,20 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
 
 def _number(param: ScalarParam, value: Any) -> Any:
     """`value`, a number or an array of one element, as Python's own kind for the dtype."""
-    plain = value if isinstance(value, int | float) else value.reshape(-1)[0].item()
-    if param.dtype.is_bool:
-        return bool(plain)
+    plain = value if isinstance(value, int | float) else _only_element(param, value)
     if param.dtype.is_float:
-        return float(plain)
-    if plain != int(plain):
-        raise UserError(f"argument {param.name} is {plain}, expected a {param.dtype}")
-    return int(plain)
+        return plain
+    if not math.isfinite(plain) or plain != int(plain):
+        raise UserError(f"argument {param.name} is {plain}, expected a number of {param.dtype}")
+    return bool(plain) if param.dtype.is_bool else int(plain)
+
+
+def _only_element(param: ScalarParam, array: Any) -> int | float:
+    if array.size != 1 or array.dtype.kind not in "biuf":
+        raise UserError(
+            f"argument {param.name} is an array of shape {array.shape} and dtype {array.dtype}, "
+            f"expected one number of {param.dtype}",
+            remedy=f"store numpy.array(3), or say --scalar {param.name}=3",
+        )
+    number: int | float = array.item()
+    return number

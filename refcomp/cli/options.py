@@ -58,6 +58,14 @@ def pair_of(convert_value: Callable[[str], float]) -> Callable[[str], tuple[str,
     return convert
 
 
+def number_of(text: str) -> int | float:
+    """The number that `text` spells: whole ones exactly. ValueError when it spells none."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
 symbol_option = click.option(
     "--symbol",
     "symbols",

@@ -127,6 +127,13 @@ def test_symbols_that_are_not_there_or_negative_are_refused() -> None:
         complete([A, B], {}, filling(n=-1))
 
 
+@pytest.mark.parametrize("size", [10**15, 10**18, 10**30])
+@pytest.mark.parametrize("mode", ["random", "zeros"])
+def test_what_no_memory_can_hold_is_refused(size: int, mode: str) -> None:
+    with pytest.raises(UserError, match=rf"no memory for A of shape \({size}, 4\)"):
+        complete([A], {}, filling(mode, n=size))
+
+
 def test_outputs_begin_as_zeros() -> None:
     made, _ = complete([C], {}, filling("ones", n=2))
     np.testing.assert_array_equal(made["C"].astype(np.float32), [0, 0])

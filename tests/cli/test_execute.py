@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,7 +177,38 @@ def test_scalars_are_of_their_kind_and_a_size_where_they_stand_in_a_shape() -> N
     assert make_arguments(signature, {}, filling("zeros", n=3))["A"].shape == (3,)
 
 
-def test_a_fraction_is_no_integer() -> None:
+@pytest.mark.parametrize("value", [2.5, float("nan"), float("inf"), np.array(-np.inf)])
+def test_what_is_no_whole_number_is_no_integer(value: Any) -> None:
     signature = Signature("f", (ScalarParam("k", as_dtype("int32")),))
-    with pytest.raises(UserError, match=r"argument k is 2\.5, expected a i32"):
-        make_arguments(signature, {"k": 2.5}, filling())
+    with pytest.raises(UserError, match=rf"argument k is {value}, expected a number of i32"):
+        make_arguments(signature, {"k": value}, filling())
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bool"])
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (np.zeros(0, np.int32), r"shape \(0,\) and dtype int32"),
+        (np.arange(5), r"shape \(5,\) and dtype int64"),
+        (np.array("7"), r"shape \(\) and dtype <U1"),
+        (np.array(1j), r"shape \(\) and dtype complex128"),
+        (np.array("2020-01-01", "datetime64[D]"), r"shape \(\) and dtype datetime64\[D\]"),
+    ],
+)
+def test_an_array_is_a_scalar_when_it_is_one_number(dtype: str, value: Any, found: str) -> None:
+    param = ScalarParam("k", as_dtype(dtype))
+    message = f"argument k is an array of {found}, expected one number of {param.dtype}"
+    with pytest.raises(UserError, match=message):
+        make_arguments(Signature("f", (param,)), {"k": value}, filling())
+
+
+def test_large_integers_are_exact(cli: Cli) -> None:
+    text = "func f(k: i64, A: i64[1] out) {\n  A[0] = k\n}\n"
+    result = cli("execute", "--scalar", f"k={2**53 + 1}", input=text)
+    assert result.stdout == f"A: i64[1]  min {2**53 + 1}  max {2**53 + 1}  first {2**53 + 1}\n"
+
+
+def test_a_damaged_module_from_stdin_is_called_so(cli: Cli) -> None:
+    result = cli("execute", input=b"PK\x03\x04damaged")
+    assert result.exit_code == 4
+    assert result.stderr.startswith("error: <stdin> is damaged\n")

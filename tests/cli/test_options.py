@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from refcomp.cli.options import pair_of
+from refcomp.cli.options import number_of, pair_of
 from refcomp.errors import UserError
 
 Cli = Callable[..., Result]
@@ -15,7 +15,13 @@ Cli = Callable[..., Result]
 
 def test_pairs_have_a_name_and_a_number() -> None:
     assert pair_of(int)("n=1000") == ("n", 1000)
-    assert pair_of(float)("alpha=-2.5") == ("alpha", -2.5)
+    assert pair_of(number_of)("alpha=-2.5") == ("alpha", -2.5)
+
+
+def test_whole_numbers_are_exact() -> None:
+    assert number_of(str(2**53 + 1)) == 2**53 + 1
+    with pytest.raises(UserError, match="'alpha=many' is not NAME=VALUE with a number behind"):
+        pair_of(number_of)("alpha=many")
 
 
 @pytest.mark.parametrize("text", ["n", "n=", "n=many", "n=1.5"])
