@@ -128,12 +128,17 @@ def as_dtype(value: Any) -> DType:
     if isinstance(value, str):
         return _parse(value)
     try:
-        name = np.dtype(value).name
+        return _from_numpy(np.dtype(value))
     except TypeError as error:
         raise _unknown(str(value)) from error
-    return _parse(name)
 
 
+@cache  # numpy spells a name anew each time, which would dominate a small call
+def _from_numpy(dtype: np.dtype[Any]) -> DType:
+    return _parse(dtype.name)
+
+
+@cache
 def to_numpy(dtype: DType) -> np.dtype[Any]:
     """The numpy dtype one lane is stored as; bfloat16 comes from the ml_dtypes package."""
     if dtype.kind == "bfloat":

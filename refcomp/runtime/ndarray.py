@@ -6,6 +6,7 @@ Ensures: elements are of a scalar refcomp dtype, in native byte order, aligned t
 Refuses to share what would need a copy, and says which call copies.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -101,13 +102,13 @@ class NDArray:
         Returns the array that was written.
         """
         if isinstance(target, Device):
-            target = empty(self.shape, self.type, target)
+            target = _unset(self.shape, self._dtype, target)
         if not isinstance(target, NDArray):
             raise UserError(
                 f"copyto cannot write a {type(target).__name__}",
                 remedy="pass an NDArray or a Device; for numpy use a.asnumpy()",
             )
-        if target.dtype != self.dtype:
+        if target._dtype != self._dtype:
             raise UserError(
                 f"copyto from {self.dtype} to {target.dtype}",
                 remedy="target.copyfrom(a) converts",
@@ -125,7 +126,7 @@ class NDArray:
                 why="it shares the memory of a read-only numpy array",
                 remedy="make one of your own: refcomp.array(a)",
             )
-        elements = _as_host_array(source, self.type)
+        elements = _as_host_array(source, self._dtype)
         if elements.shape != self.shape:
             raise UserError(f"an array of shape {elements.shape} copied to one of {self.shape}")
         self._device.driver.upload(self._device.index, elements, self._memory)
@@ -142,7 +143,7 @@ class NDArray:
                 "only a whole array can be set",
                 remedy="a[:] = value; on the host, a.numpy()[index] = value sets a part",
             )
-        elements = _as_host_array(value, self.type)
+        elements = _as_host_array(value, self._dtype)
         self.copyfrom(np.broadcast_to(elements, self.shape) if elements.ndim == 0 else elements)
 
     def __len__(self) -> int:
@@ -200,17 +201,18 @@ def _is_plain(index: Any) -> bool:
     return isinstance(index, slice | tuple) or index is Ellipsis
 
 
-def _as_host_array(source: Any, dtype: Any = None) -> HostArray:
+def _as_host_array(source: Any, dtype: np.dtype[Any] | None = None) -> HostArray:
     """`source` as a compact numpy array of a refcomp dtype, its own when `dtype` is None."""
     if isinstance(source, NDArray):
-        source = source.__array__()
+        source = source.asnumpy() if source._host is None else source._host
+    if type(source) is np.ndarray and source.dtype == dtype and source.flags.c_contiguous:
+        return source  # what the rest would come to, for a run of a small model too slowly
     _refuse_mask(source)
     try:
-        own = _scalar_dtype(np.asarray(source).dtype)
-        element = own if dtype is None else _scalar_dtype(dtype)
+        own = to_numpy(_scalar_dtype(np.asarray(source).dtype))
         # From the source and not from its array: numpy refuses a Python number that does not fit,
         # but wraps an array's around.
-        return np.asarray(source, dtype=to_numpy(element), order="C")
+        return np.asarray(source, dtype=own if dtype is None else dtype, order="C")
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise UserError(
             f"a {type(source).__name__} cannot be read as an array",
@@ -249,14 +251,14 @@ def empty(
 
     Its memory starts at a multiple of 64 bytes on the host.
     """
-    device = cpu() if device is None else device
-    device.require()
     element = to_numpy(_scalar_dtype(dtype))
-    dims = _checked_shape(shape)
-    size = element.itemsize
-    for dim in dims:
-        size *= dim
-    return NDArray(device.driver.allocate(device.index, size), dims, element, device)
+    return _unset(_checked_shape(shape), element, cpu() if device is None else device)
+
+
+def _unset(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> NDArray:
+    device.require()
+    memory = device.driver.allocate(device.index, math.prod(shape) * dtype.itemsize)
+    return NDArray(memory, shape, dtype, device)
 
 
 def array(source: Any, device: Device | None = None, dtype: Any = None) -> NDArray:
@@ -264,8 +266,11 @@ def array(source: Any, device: Device | None = None, dtype: Any = None) -> NDArr
 
     The dtype is the source's, or `dtype`; the byte order becomes the native one.
     """
-    elements = _as_host_array(source, dtype)
-    return empty(elements.shape, elements.dtype, device).copyfrom(elements)
+    element = None if dtype is None else to_numpy(_scalar_dtype(dtype))
+    elements = _as_host_array(source, element)
+    return _unset(elements.shape, elements.dtype, cpu() if device is None else device).copyfrom(
+        elements
+    )
 
 
 def from_numpy(source: HostArray) -> NDArray:

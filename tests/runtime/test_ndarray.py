@@ -280,6 +280,24 @@ def test_copyfrom_converts_but_does_not_broadcast() -> None:
             a.copyfrom(source)
 
 
+def test_copyfrom_reads_any_layout_and_refuses_masks() -> None:
+    target = empty((2, 3), "float32")
+    expected = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for source in (
+        expected,
+        expected.copy(order="F"),
+        expected.astype(">f4"),
+        expected.astype(np.float64),
+        np.arange(12, dtype=np.float32).reshape(2, 6)[:, ::2] / 2,
+        array(expected),
+        expected.tolist(),
+    ):
+        target[:] = -1.0
+        np.testing.assert_array_equal(target.copyfrom(source).numpy(), expected)
+    with pytest.raises(UserError, match="a masked array has no plain elements"):
+        target.copyfrom(np.ma.masked_array(expected))
+
+
 def test_items() -> None:
     a = array(np.arange(6).reshape(2, 3))
     assert a[1, 2] == 5
