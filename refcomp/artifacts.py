@@ -123,14 +123,26 @@ def signature_from_json(value: Mapping[str, Any]) -> Signature:
     """The Signature that `Signature.to_json` wrote; ValueError or KeyError when malformed."""
     params: list[TensorParam | ScalarParam] = []
     for item in value["params"]:
-        dtype = as_dtype(str(item["dtype"]))
+        name, dtype = _text(item["name"]), as_dtype(_text(item["dtype"]))
         if "shape" in item:
             shape = tuple(_dim_from_json(dim) for dim in item["shape"])
-            params.append(TensorParam(str(item["name"]), dtype, shape, bool(item["is_output"])))
+            params.append(TensorParam(name, dtype, shape, _flag(item["is_output"])))
         else:
-            params.append(ScalarParam(str(item["name"]), dtype))
-    symbols = tuple(str(symbol) for symbol in value["symbols"])
-    return Signature(str(value["name"]), tuple(params), symbols)
+            params.append(ScalarParam(name, dtype))
+    symbols = tuple(map(_text, value["symbols"]))
+    return Signature(_text(value["name"]), tuple(params), symbols)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a text is expected, not {value!r}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"true or false is expected, not {value!r}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

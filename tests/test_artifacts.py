@@ -106,6 +106,11 @@ def _param(**changes: Any) -> dict[str, Any]:
         (_param(shape=[["pow", "n", 2]]), ValueError),
         (_param(shape=[["add", "n"]]), ValueError),
         (_param(dtype="banana"), UserError),
+        (_param(dtype=None), ValueError),
+        (_param(name=["A"]), ValueError),
+        (_param(is_output="no"), ValueError),
+        ({**GOOD, "name": 1}, ValueError),
+        ({**GOOD, "symbols": [None]}, ValueError),
     ],
 )
 def test_a_malformed_signature_is_refused(value: Any, error: type[Exception]) -> None:
