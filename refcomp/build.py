@@ -17,6 +17,7 @@ from refcomp.ir.printer import print_func
 from refcomp.lower.lower import lower
 from refcomp.oracle.interpret import interpret
 from refcomp.pipeline import run_passes
+from refcomp.python_limits import paused_collector
 from refcomp.runtime.function import ArrayCallable
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import Schedule
@@ -69,6 +70,7 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     )
 
 
+@paused_collector()
 def compile_to_source(funcs: Sequence[PrimFunc], target: Target | str) -> Source:
     """The text that goes to the toolchain, after all passes for the target's kind."""
     chosen = as_target(target)

@@ -19,6 +19,7 @@ from refcomp.passes.remove_no_ops import remove_no_ops
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
+from refcomp.python_limits import deep_recursion
 
 Pass = Callable[[PrimFunc], PrimFunc]
 
@@ -67,6 +68,7 @@ def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
     return func
 
 
+@deep_recursion()
 def run_pass(step: PipelineStep, func: PrimFunc) -> PrimFunc:
     """`func` after one step, verified when it changed."""
     result = step.function(func)

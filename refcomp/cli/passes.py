@@ -24,6 +24,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func, print_funcs
 from refcomp.ir.verify import verify
 from refcomp.pipeline import Pass, find_pass, passes_for
+from refcomp.python_limits import deep_recursion
 from refcomp.target import Target
 
 _BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
@@ -86,6 +87,7 @@ def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
     return func
 
 
+@deep_recursion()
 def run_verified(func: PrimFunc, run: Pass) -> PrimFunc:
     """`func` after one pass. CompilerBug when that made something illegal of it."""
     result = run(func)

@@ -25,10 +25,12 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func_with_lines
+from refcomp.python_limits import deep_recursion
 
 _TABLE = EXPRESSIONS | READS | CALLS
 
 
+@deep_recursion()
 def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int) -> Source:
     """One module with `funcs`, for the target `triple` with the data layout `layout`.
 

@@ -22,6 +22,7 @@ from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import lower_stage
+from refcomp.python_limits import deep_recursion
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp
@@ -30,6 +31,7 @@ from refcomp.te.tensor import Tensor
 _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
+@deep_recursion()
 def lower(schedule: Schedule, args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
     """The function `name` that carries out `schedule` on `args`, tensors and scalar variables.
 

@@ -22,6 +22,7 @@ from refcomp.ir.func import symbol_of
 from refcomp.oracle import arrays
 from refcomp.oracle.arrays import Array
 from refcomp.oracle.scalars import make_scalar
+from refcomp.python_limits import deep_recursion
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
@@ -31,6 +32,7 @@ class EvaluateError(RefcompError):
     """The computation breaks a rule: an element that is not there, a variable without a value."""
 
 
+@deep_recursion()
 def evaluate(
     outputs: Sequence[Tensor],
     feeds: Mapping[Tensor, Array],

@@ -25,6 +25,7 @@ from refcomp.ir.func import PrimFunc, symbol_of
 from refcomp.ir.printer import print_stmt
 from refcomp.oracle.intrinsics import KNOWN, apply_intrinsic
 from refcomp.oracle.scalars import OPERATORS, Scalar, make_scalar, wrap
+from refcomp.python_limits import deep_recursion
 
 Value = Any  # a Scalar, or a tuple of them: one per lane
 
@@ -33,6 +34,7 @@ class InterpretError(RefcompError):
     """The program breaks a rule of the IR; `where` holds the statement and the variables."""
 
 
+@deep_recursion()
 def interpret(func: PrimFunc, args: Sequence[Any], *, num_tasks: int = 3) -> None:
     """Runs `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
 
@@ -46,6 +48,7 @@ def interpret(func: PrimFunc, args: Sequence[Any], *, num_tasks: int = 3) -> Non
         machine.run(func.body)
 
 
+@deep_recursion()
 def evaluate_expr(expr: Expr, bindings: Mapping[Var, Any] | None = None) -> Value:
     """The value of `expr`, which reads no memory, with its free variables bound to numbers (to
     tuples of numbers for vectors); each is first converted to its variable's dtype."""
