@@ -11,10 +11,22 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import Any
+
+from refcomp.errors import UserError
 
 _LONGEST = 120
 _NOT_IN_SYMBOL = re.compile(r"[^A-Za-z0-9_]")
 _NOT_IN_IDENTIFIER = re.compile(r"[^A-Za-z0-9_.]")
+
+
+def checked_name(name: Any, of_what: str) -> str:
+    """`name`, which may be any text; UserError for what is none."""
+    if not isinstance(name, str):
+        raise UserError(
+            f"{name!r} is no name for {of_what}", remedy='a name is a text, such as "x"'
+        )
+    return name
 
 
 def mangle(name: str) -> str:

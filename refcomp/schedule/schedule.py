@@ -170,8 +170,17 @@ def _to_name(value: Any) -> Any:
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> Schedule:
-    """A schedule that computes `ops` (operations or tensors, one or several) in default order."""
-    given = [ops] if isinstance(ops, Operation | Tensor) else ops
+    """A schedule that computes `ops` (operations or tensors, one or several) in default order.
+
+    UserError for anything else, and for none.
+    """
+    given = tuple(ops) if isinstance(ops, list | tuple) else (ops,)
+    wrong = [op for op in given if not isinstance(op, Operation | Tensor)]
+    if wrong or not given:
+        raise UserError(
+            f"a schedule cannot compute {wrong[0] if wrong else 'nothing'}",
+            remedy="pass what compute() returned, or a list of such",
+        )
     return Schedule([op.op if isinstance(op, Tensor) else op for op in given])
 
 

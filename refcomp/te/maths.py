@@ -26,12 +26,13 @@ from refcomp.ir.expr import (
     Var,
 )
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
+from refcomp.ir.names import checked_name
 from refcomp.ir.promotion import as_expr, binary, cast, match_types
 
 
 def var(name: str = "n", dtype: Any = "int64") -> Var:
     """A scalar variable: a symbolic extent (int64) or a scalar argument of any dtype."""
-    return Var(name, as_dtype(dtype))
+    return Var(checked_name(name, "a variable"), as_dtype(dtype))
 
 
 def min_value(dtype: Any) -> Expr:

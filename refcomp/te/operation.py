@@ -13,6 +13,7 @@ from typing import Any
 from refcomp.dtype import as_dtype
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.ir.names import checked_name
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import walk
@@ -75,7 +76,7 @@ class ComputeOp(Operation):
 
 def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -> Tensor:
     """A tensor given by the caller: `shape` of ints, variables and expressions of them."""
-    op = PlaceholderOp(name, caller_line())
+    op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
     op.outputs = (Tensor(op, 0, as_shape(shape), as_dtype(dtype)),)
     return op.outputs[0]
 
@@ -88,7 +89,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     parameters with a default are not indices.
     """
     dims = as_shape(shape)
-    names = _axis_names(fcompute, len(dims), name)
+    names = _axis_names(fcompute, len(dims), checked_name(name, "a tensor"))
     axes = tuple(axis(n, 0, d, DATA_PARALLEL) for n, d in zip(names, dims, strict=True))
     value = fcompute(*(a.var for a in axes))
     several = isinstance(value, tuple | list)

@@ -55,9 +55,17 @@ class Reduce(Derived):
 
 
 def reduce_axis(dom: Any, name: str = "k") -> IterVar:
-    """An axis to reduce over: `dom` is (begin, end), end exclusive, or an extent."""
-    begin, end = dom if isinstance(dom, tuple | list) else (0, dom)
+    """An axis to reduce over: `dom` is (begin, end), end exclusive, or an extent.
+
+    UserError for another form, a negative extent, and a name that is no text.
+    """
+    bounds = tuple(dom) if isinstance(dom, tuple | list) else (0, dom)
+    if len(bounds) != 2:
+        raise UserError(f"{dom!r} is no range to reduce over", remedy="pass (begin, end)")
+    begin, end = bounds
     extent = end if isinstance(begin, int) and begin == 0 else end - begin
+    if isinstance(extent, int) and extent < 0:
+        raise UserError(f"the range {dom!r} to reduce over ends before it begins")
     return axis(name, begin, extent, REDUCTION)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from refcomp.dtype import I64, DType
 from refcomp.errors import UserError
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
+from refcomp.ir.names import checked_name
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 
@@ -46,7 +47,7 @@ class IterVar(Operators):
 
 def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
     """A fresh axis named `name` over [minimum, minimum + extent)."""
-    return IterVar(Var(name, I64), as_dim(minimum), as_dim(extent), kind)
+    return IterVar(Var(checked_name(name, "an axis"), I64), as_dim(minimum), as_dim(extent), kind)
 
 
 def as_dim(value: Any) -> Expr:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.ir.names import UniqueNames, mangle, to_identifier
+from refcomp.errors import UserError
+from refcomp.ir.names import UniqueNames, checked_name, mangle, to_identifier
 
 
 @pytest.mark.parametrize("name", ["matmul", "_x1", "A", "for", "x" * 120])
@@ -51,3 +52,9 @@ def test_a_released_name_is_free_again():
     first, second = names.take("i"), names.take("i")
     names.release(first)
     assert (second, names.take("i")) == ("i_1", "i")
+
+
+def test_a_name_is_any_text():
+    assert checked_name("\n; rm", "a thing") == "\n; rm"
+    with pytest.raises(UserError, match=r"b'x' is no name for a thing\n.*a name is a text"):
+        checked_name(b"x", "a thing")

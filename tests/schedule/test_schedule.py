@@ -94,3 +94,9 @@ def test_several_outputs():
     c = refcomp.compute((4,), lambda i: a[i] * 2.0, name="C")
     s = refcomp.create_schedule([b.op, c])
     assert [stage.is_output for stage in s.stages] == [False, True, True]
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, "None"), ([], "nothing"), ([3], "3")])
+def test_only_operations_and_tensors_are_scheduled(given, told):
+    with pytest.raises(UserError, match=f"a schedule cannot compute {told}"):
+        refcomp.create_schedule(given)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 import refcomp
@@ -65,3 +67,14 @@ def test_minimum_and_maximum_promote():
     n = refcomp.var("n", "int32")
     assert isinstance(refcomp.minimum(n, 3), Min) and isinstance(refcomp.maximum(n, 2.5), Max)
     assert str(refcomp.maximum(n, 2.5).dtype) == "f32"
+
+
+def test_a_name_is_a_text():
+    for make, what in (
+        (refcomp.var, "a variable"),
+        (lambda name: refcomp.placeholder((4,), name=name), "a tensor"),
+        (lambda name: refcomp.compute((4,), lambda i: i, name=name), "a tensor"),
+    ):
+        for name in (3, None, ["n"]):
+            with pytest.raises(UserError, match=rf"{re.escape(repr(name))} is no name for {what}"):
+                make(name)

@@ -48,6 +48,18 @@ def test_only_reduction_axes_can_be_reduced_over(axis):
         refcomp.sum(a[0], axis=axis)
 
 
+def test_the_range_of_an_axis_is_one_argument():
+    assert str(refcomp.reduce_axis((2, 10), "k").extent) == "8"
+    with pytest.raises(UserError, match="64 is no name for an axis"):
+        refcomp.reduce_axis(0, 64)
+    for dom in ((), (0, 8, 2)):
+        with pytest.raises(UserError, match=r"is no range to reduce over\n.*pass \(begin, end\)"):
+            refcomp.reduce_axis(dom)
+    for dom in ((8, 2), -6):
+        with pytest.raises(UserError, match="to reduce over ends before it begins"):
+            refcomp.reduce_axis(dom)
+
+
 def test_a_data_parallel_axis_cannot_be_reduced_over():
     a = refcomp.placeholder((8,), name="A")
     b = refcomp.compute((8,), lambda i: a[i], name="B")
