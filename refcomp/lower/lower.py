@@ -18,7 +18,8 @@ from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.names import checked_name
+from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk, with_fields
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import lower_stage
@@ -45,7 +46,7 @@ def lower(schedule: Schedule, args: Sequence[Tensor | Var], name: str = "main") 
     computed = {tensor for stage in stages for tensor in stage.op.outputs}
     outputs = tuple(buffer.name for tensor, buffer in buffers.items() if tensor in computed)
     params = tuple(buffers[arg] if isinstance(arg, Tensor) else arg for arg in args)
-    func = PrimFunc(name, params, body, outputs)
+    func = _with_unique_names(PrimFunc(checked_name(name, "a function"), params, body, outputs))
     _check_variables(func)
     return func
 
@@ -98,15 +99,40 @@ def _inlined_bodies(stage: Stage, inlined: set[Operation]) -> list[Expr]:
 
 
 def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:
-    """A buffer for each tensor argument, under its own name where no earlier one has it."""
+    """A buffer for each tensor argument, under its own name where nothing else has it."""
     buffers: dict[Tensor, Buffer] = {}
-    taken: set[str] = {arg.name for arg in args if isinstance(arg, Var)}
-    for arg in args:
-        if isinstance(arg, Tensor):
-            name = next(n for n in _candidates(arg.name) if n not in taken)
-            taken.add(name)
-            buffers[arg] = Buffer(name, arg.dtype, arg.shape)
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    symbols = (var for tensor in tensors for dim in tensor.shape for var in variables_in(dim))
+    taken = {var.name for var in (*(arg for arg in args if isinstance(arg, Var)), *symbols)}
+    for tensor in tensors:
+        name = next(n for n in _candidates(tensor.name) if n not in taken)
+        taken.add(name)
+        buffers[tensor] = Buffer(name, tensor.dtype, tensor.shape)
     return buffers
+
+
+def _with_unique_names(func: PrimFunc) -> PrimFunc:
+    """`func` with other names for scalars and symbols whose names an earlier one has."""
+    taken = {buffer.name for buffer in func.buffers}
+    fresh: dict[Var, Expr] = {}
+    for var in (*(p for p in func.params if isinstance(p, Var)), *func.symbols):
+        name = next(n for n in _candidates(var.name) if n not in taken)
+        taken.add(name)
+        if name != var.name:
+            fresh[var] = Var(name, var.dtype)
+    if not fresh:
+        return func
+    allocated = [item.buffer for item in walk(func.body) if isinstance(item, Allocate)]
+    buffers = {
+        buffer: with_fields(buffer, shape=tuple(substitute(dim, fresh) for dim in buffer.shape))
+        for buffer in (*func.buffers, *allocated)
+    }
+    params = tuple(
+        buffers[param] if isinstance(param, Buffer) else fresh.get(param, param)
+        for param in func.params
+    )
+    body = replace_buffers(substitute(func.body, fresh), buffers)
+    return with_fields(func, params=params, body=body)
 
 
 def _candidates(name: str) -> Iterator[str]:
@@ -115,6 +141,12 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
+    if not isinstance(schedule, Schedule):
+        raise UserError(f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)")
+    if not isinstance(args, list | tuple):
+        raise UserError(
+            f"the arguments are {args!r}, not a list", remedy="pass a list such as [A, B, C]"
+        )
     seen: set[int] = set()
     for k, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):

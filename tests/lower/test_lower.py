@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import refcomp
@@ -5,6 +6,7 @@ from refcomp.errors import UserError
 from refcomp.ir.rewrite import buffers_in, walk
 from refcomp.ir.stmt import Allocate
 from refcomp.ir.verify import verify
+from refcomp.oracle.interpret import interpret
 
 
 def _add(n):
@@ -90,3 +92,39 @@ def test_an_argument_given_twice_or_of_another_kind():
 def test_lowering_twice_gives_the_same():
     s, *args = _add(8)
     assert refcomp.print_func(refcomp.lower(s, args)) == refcomp.print_func(refcomp.lower(s, args))
+
+
+def test_what_is_no_schedule_and_no_list_of_arguments_is_refused():
+    s, a, b, c = _add(4)
+    with pytest.raises(UserError, match="is no schedule"):
+        refcomp.lower(c.op, [a, b, c])
+    with pytest.raises(UserError, match="not a list") as caught:
+        refcomp.lower(s, None)
+    assert "[A, B, C]" in str(caught.value)
+    with pytest.raises(UserError, match="3 is no name for a function"):
+        refcomp.lower(s, [a, b, c], name=3)
+
+
+def test_variables_of_one_name_are_kept_apart():
+    n, m, x, y = (refcomp.var("n", dtype) for dtype in ("int64", "int64", "float32", "float32"))
+    a, b = refcomp.placeholder((n,), name="A"), refcomp.placeholder((m,), name="n")
+    t = refcomp.compute((m, n), lambda j, i: b[j] * x - a[i], name="T")
+    c = refcomp.compute((n, m), lambda i, j: t[j, i] * y + (n - m), name="C")
+    func = refcomp.lower(refcomp.create_schedule(c), [a, b, x, y, c])
+    verify(func, "nested")
+    assert len({var.name for var in (*func.params, *func.symbols)}) == 7
+    result = np.zeros((2, 3), np.float32)
+    first, second = np.array([1, 2], np.float32), np.array([5, 6, 7], np.float32)
+    interpret(func, [first, second, 3.0, 10.0, result])
+    expected = (second[None, :] * 3 - first[:, None]) * 10 + (2 - 3)
+    assert result.tolist() == expected.tolist()
+
+
+def test_a_tensor_may_have_the_name_of_a_symbol():
+    n = refcomp.var("n")
+    a = refcomp.placeholder((n,), name="n")
+    c = refcomp.compute((n,), lambda i: a[i] + n, name="n")
+    func = refcomp.lower(refcomp.create_schedule(c), [a, c])
+    verify(func, "nested")
+    assert [buffer.name for buffer in func.buffers] == ["n.1", "n.2"]
+    assert func.outputs == ("n.2",) and func.symbols == (n,)
