@@ -115,8 +115,14 @@ class Operators:
     def __lshift__(self, other: Any) -> Expr:
         return Operators.build_binary(ShiftLeft, self, other)
 
+    def __rlshift__(self, other: Any) -> Expr:
+        return Operators.build_binary(ShiftLeft, other, self)
+
     def __rshift__(self, other: Any) -> Expr:
         return Operators.build_binary(ShiftRight, self, other)
+
+    def __rrshift__(self, other: Any) -> Expr:
+        return Operators.build_binary(ShiftRight, other, self)
 
     def __invert__(self) -> Expr:
         return Operators.invert(self)

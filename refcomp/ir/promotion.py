@@ -36,11 +36,16 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
     """
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
+    if not isinstance(value, int | float) and getattr(value, "ndim", None) != 0:
+        raise UserError(
+            f"{type(value).__name__} {value!r} cannot be used as an expression",
+            remedy="pass an expression, a bool, an int or a float",
+        )
     target = _default_dtype(value) if dtype is None else as_dtype(dtype)
     element = target.element
     scalar: Expr
     if element.is_float:
-        scalar = FloatImm(float(value), element)
+        scalar = FloatImm(_as_float(value), element)
     elif isinstance(value, float) and not value.is_integer():
         raise UserError(f"{value} is no constant of dtype {target}", remedy="round it first")
     else:
@@ -53,6 +58,13 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
     return scalar if target.lanes == 1 else Broadcast(scalar, target.lanes)
 
 
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise UserError(f"the constant {value} is beyond all floats") from error
+
+
 def _default_dtype(value: Any) -> DType:
     if getattr(value, "ndim", None) == 0:  # a numpy scalar
         return as_dtype(value.dtype)
@@ -60,12 +72,7 @@ def _default_dtype(value: Any) -> DType:
         return BOOL
     if isinstance(value, int):
         return I32 if -(1 << 31) <= value < (1 << 31) else I64
-    if isinstance(value, float):
-        return F32
-    raise UserError(
-        f"{type(value).__name__} {value!r} cannot be used as an expression",
-        remedy="pass an expression, a bool, an int or a float",
-    )
+    return F32
 
 
 def cast(dtype: Any, value: Any) -> Expr:

@@ -128,3 +128,22 @@ def test_casts_fold_constants_only_where_that_is_exact():
 @pytest.mark.parametrize("dtype", SCALAR_DTYPES, ids=str)
 def test_a_cast_gives_its_dtype(dtype):
     assert cast(dtype, Var("x", F32)).dtype == dtype
+
+
+@pytest.mark.parametrize("value", [None, "1.5", 1j, [1]])
+def test_what_is_no_number_is_no_constant(value):
+    for dtype in (None, "f32", "i32"):
+        with pytest.raises(UserError, match="cannot be used as an expression"):
+            const(value, dtype)
+
+
+def test_an_integer_beyond_all_floats_is_refused():
+    with pytest.raises(UserError, match="is beyond all floats"):
+        const(1 << 2000, "f32")
+
+
+def test_shifts_take_a_number_on_the_left():
+    amount = Var("s", I64)
+    for shifted, cls in ((1 << amount, ir.ShiftLeft), (1 >> amount, ir.ShiftRight)):
+        assert isinstance(shifted, cls)
+        assert shifted.a.value == 1 and shifted.b is amount
