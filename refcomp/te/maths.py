@@ -28,11 +28,12 @@ from refcomp.ir.expr import (
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.names import checked_name
 from refcomp.ir.promotion import as_expr, binary, cast, match_types
+from refcomp.te.tensor import scalar_dtype
 
 
 def var(name: str = "n", dtype: Any = "int64") -> Var:
     """A scalar variable: a symbolic extent (int64) or a scalar argument of any dtype."""
-    return Var(checked_name(name, "a variable"), as_dtype(dtype))
+    return Var(checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}"))
 
 
 def min_value(dtype: Any) -> Expr:

@@ -10,16 +10,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from refcomp.dtype import as_dtype
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.names import checked_name
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import variables_in, walk
 from refcomp.provenance import caller_line
 from refcomp.te.reducer import Reduce
-from refcomp.te.tensor import DATA_PARALLEL, IterVar, Tensor, TensorRead, as_shape, axis
+from refcomp.te.tensor import (
+    DATA_PARALLEL,
+    IterVar,
+    Tensor,
+    TensorRead,
+    as_shape,
+    axis,
+    scalar_dtype,
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -77,7 +84,7 @@ class ComputeOp(Operation):
 def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -> Tensor:
     """A tensor given by the caller: `shape` of ints, variables and expressions of them."""
     op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
-    op.outputs = (Tensor(op, 0, as_shape(shape), as_dtype(dtype)),)
+    op.outputs = (Tensor(op, 0, as_shape(shape), scalar_dtype(dtype, f"tensor {name}")),)
     return op.outputs[0]
 
 
@@ -96,12 +103,13 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     body = tuple(as_expr(v) for v in (value if several else (value,)))
     _check_body(body, name)
     op = ComputeOp(name, caller_line(), axes, body, tag)
+    _check_extents(op)
     op.outputs = tuple(Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body))
     return list(op.outputs) if several else op.outputs[0]
 
 
 def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
-    parameters = inspect.signature(fcompute).parameters.values()
+    parameters = _parameters(fcompute, name)
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return [f"i{k}" for k in range(rank)]
     names = [p.name for p in parameters if p.default is p.empty]
@@ -113,7 +121,33 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
     return names
 
 
+def _parameters(fcompute: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError) as error:  # not callable, or written in C
+        raise UserError(
+            f"compute {name} is given {fcompute!r}, not a function of its indices",
+            remedy="pass a function such as lambda i: A[i] + 1",
+        ) from error
+
+
+def _check_extents(op: ComputeOp) -> None:
+    own = {axis.var for axis in (*op.axis, *op.reduce_axis)}
+    for reduced in op.reduce_axis:
+        for bound in (reduced.minimum, reduced.extent):
+            if own & set(variables_in(bound)):
+                raise UserError(
+                    f"the range of axis {reduced.name} of compute {op.name} depends on an axis",
+                    why="loops are bounded by shapes, so that they can change places",
+                    remedy="reduce over the whole range, with where= for the part that counts",
+                )
+
+
 def _check_body(body: tuple[Expr, ...], name: str) -> None:
+    if not body:
+        raise UserError(f"compute {name} returns no value", remedy="return an expression")
+    for value in body:
+        scalar_dtype(value.dtype, f"compute {name}")
     first = body[0]
     if isinstance(first, Reduce):
         if not all(isinstance(b, Reduce) and b.sources is first.sources for b in body):

@@ -17,7 +17,7 @@ from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import substitute
 from refcomp.te.maths import max_value, min_value
-from refcomp.te.tensor import REDUCTION, IterVar, axis
+from refcomp.te.tensor import REDUCTION, IterVar, as_dim, axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +63,7 @@ def reduce_axis(dom: Any, name: str = "k") -> IterVar:
     if len(bounds) != 2:
         raise UserError(f"{dom!r} is no range to reduce over", remedy="pass (begin, end)")
     begin, end = bounds
+    as_dim(begin), as_dim(end)  # each is refused by itself, not their difference
     extent = end if isinstance(begin, int) and begin == 0 else end - begin
     if isinstance(extent, int) and extent < 0:
         raise UserError(f"the range {dom!r} to reduce over ends before it begins")
@@ -78,6 +79,9 @@ def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
             why="only reduction axes can be reduced over",
             remedy="make one with reduce_axis((0, extent), name)",
         )
+    for k, item in enumerate(given):
+        if any(item is other for other in given[:k]):
+            raise UserError(f"{function} names item {item.name} twice", remedy="name it once")
     return given
 
 
@@ -96,6 +100,11 @@ def _make_reducer(
         results, identities = (combine(lhs[0], rhs[0]),), (identity(str(dtypes[0])),)
     else:
         results, identities = combine(lhs, rhs), identity(*map(str, dtypes))
+    if not all(isinstance(made, tuple | list) for made in (results, identities)):
+        raise UserError(
+            f"reducer {name} of {len(dtypes)} values does not combine to a tuple",
+            remedy="return a tuple of results, and a tuple of identities",
+        )
     if len(results) != len(dtypes) or len(identities) != len(dtypes):
         raise UserError(
             f"reducer {name} of {len(dtypes)} values combines to {len(results)} values "
@@ -119,6 +128,8 @@ def comm_reducer(
 
     def reduce(expr: Any, axis: Any, where: Any = None) -> Any:
         values = expr if isinstance(expr, tuple | list) else (expr,)
+        if not values:
+            raise UserError(f"reducer {name} is given no values", remedy="pass at least one")
         sources = tuple(as_expr(value) for value in values)
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
         reduced = _reduce(reducer, sources, axis, where)

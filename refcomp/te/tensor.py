@@ -7,14 +7,15 @@ that only exists above the loop IR: lowering turns it into a BufferLoad, or inli
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-from refcomp.dtype import I64, DType
+from refcomp.dtype import I64, DType, as_dtype
 from refcomp.errors import UserError
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
 from refcomp.ir.names import checked_name
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
+from refcomp.ir.rewrite import walk
 
 DATA_PARALLEL, REDUCTION = "data_parallel", "reduction"
 
@@ -47,7 +48,8 @@ class IterVar(Operators):
 
 def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
     """A fresh axis named `name` over [minimum, minimum + extent)."""
-    return IterVar(Var(checked_name(name, "an axis"), I64), as_dim(minimum), as_dim(extent), kind)
+    var = Var(checked_name(name, "an axis"), I64)
+    return IterVar(var, _as_bound(minimum), _as_bound(extent), kind)
 
 
 def as_dim(value: Any) -> Expr:
@@ -63,6 +65,19 @@ def as_dim(value: Any) -> Expr:
     return cast(I64, expr)
 
 
+def _as_bound(value: Any) -> Expr:
+    """As `as_dim`, for what has to be known before any element is computed."""
+    dim = as_dim(value)
+    for item in walk(dim):
+        if isinstance(item, TensorRead):
+            raise UserError(
+                f"an extent depends on elements of {item.tensor.name}",
+                why="extents are known before anything is computed",
+                remedy='pass it as a scalar argument: var("n"), listed among the arguments',
+            )
+    return dim
+
+
 def as_shape(shape: Any) -> tuple[Expr, ...]:
     """A shape as i64 expressions; an int or expression alone means one dimension.
 
@@ -73,7 +88,7 @@ def as_shape(shape: Any) -> tuple[Expr, ...]:
 
 
 def _shape_dim(value: Any) -> Expr:
-    dim = as_dim(value)
+    dim = _as_bound(value)
     if isinstance(dim, IntImm) and dim.value < 0:
         raise UserError(f"a dimension cannot be negative: {dim.value}")
     given = value.dtype if isinstance(value, Expr) else I64
@@ -84,6 +99,17 @@ def _shape_dim(value: Any) -> Expr:
             remedy='declare it as var("n")',
         )
     return dim
+
+
+def scalar_dtype(dtype: Any, of_what: str) -> DType:
+    """A dtype of one lane; UserError for vectors, which only schedules make."""
+    scalar = as_dtype(dtype)
+    if scalar.lanes != 1:
+        raise UserError(
+            f"{of_what} has the vector dtype {scalar}",
+            remedy=f"use {scalar.element}, and vectorize a loop of the schedule",
+        )
+    return scalar
 
 
 class Tensor:
@@ -113,6 +139,11 @@ class Tensor:
                 remedy="give one index per dimension",
             )
         return TensorRead(self, tuple(as_dim(index) for index in given))
+
+    def __iter__(self) -> NoReturn:
+        raise UserError(
+            f"tensor {self.name} cannot be iterated over", remedy="compute over its indices"
+        )
 
     def __call__(self, *indices: Any) -> TensorRead:
         return self[indices]

@@ -78,3 +78,8 @@ def test_a_name_is_a_text():
         for name in (3, None, ["n"]):
             with pytest.raises(UserError, match=rf"{re.escape(repr(name))} is no name for {what}"):
                 make(name)
+
+
+def test_a_variable_is_a_scalar():
+    with pytest.raises(UserError, match="variable x has the vector dtype f32x4"):
+        refcomp.var("x", "float32x4")

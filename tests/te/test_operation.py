@@ -61,3 +61,35 @@ def test_long_chains_do_not_exhaust_the_stack():
     for _ in range(3000):
         tensor = refcomp.compute((1,), lambda i, t=tensor: t[i] + 1.0)
     assert len(reachable_operations([tensor.op])) == 3001
+
+
+@pytest.mark.parametrize("function", [5, None, max, "A"])
+def test_a_computation_is_a_function_of_indices(function):
+    with pytest.raises(UserError, match="not a function of its indices"):
+        refcomp.compute((4,), function, name="C")
+
+
+def test_a_computation_returns_values():
+    with pytest.raises(UserError, match="compute C returns no value"):
+        refcomp.compute((4,), lambda i: (), name="C")
+
+
+def test_vectors_are_made_by_schedules_only():
+    a = refcomp.placeholder((4,), name="A")
+    with pytest.raises(UserError, match="tensor A has the vector dtype f32x4") as caught:
+        refcomp.placeholder((4,), "float32x4", name="A")
+    assert "use f32, and vectorize a loop" in str(caught.value)
+    with pytest.raises(UserError, match="compute C has the vector dtype i32x2"):
+        refcomp.compute((4,), lambda i: a[i].astype("int32x2"), name="C")
+
+
+def test_the_range_of_a_reduction_depends_on_no_axis():
+    a = refcomp.placeholder((8,), name="A")
+
+    def sum_of_first(i):
+        k = refcomp.reduce_axis((0, i), "k")
+        return refcomp.sum(a[k], axis=k)
+
+    with pytest.raises(UserError, match="range of axis k of compute C depends on") as caught:
+        refcomp.compute((8,), sum_of_first, name="C")
+    assert "where=" in str(caught.value)

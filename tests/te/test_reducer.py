@@ -92,3 +92,23 @@ def test_a_reducer_must_return_as_many_values_as_it_takes():
     broken = refcomp.comm_reducer(lambda x, y: (x[0],), lambda *t: (0, 0), name="broken")
     with pytest.raises(UserError, match="reducer broken of 2 values combines to 1 values"):
         broken((a[k], a[k]), axis=k)
+
+
+def test_an_axis_is_named_once():
+    k = refcomp.reduce_axis((0, 8), "k")
+    with pytest.raises(UserError, match="sum names axis k twice"):
+        refcomp.sum(1, axis=[k, k])
+
+
+def test_both_ends_of_a_range_are_numbers():
+    with pytest.raises(UserError, match="'a' cannot be used as an expression"):
+        refcomp.reduce_axis((1, "a"))
+
+
+def test_a_reducer_of_several_values_makes_a_tuple_of_at_least_one():
+    k = refcomp.reduce_axis((0, 8), "k")
+    both = refcomp.comm_reducer(lambda x, y: x[0] + y[0], lambda s, t: (0, 0), name="both")
+    with pytest.raises(UserError, match="reducer both of 2 values does not combine to a tuple"):
+        both((1.0, 2.0), axis=k)
+    with pytest.raises(UserError, match="reducer both is given no values"):
+        both((), axis=k)

@@ -67,3 +67,16 @@ def test_axes_take_part_in_arithmetic():
     k = refcomp.reduce_axis((2, 8), "k")
     assert isinstance(k + 1, Add) and (k + 1).dtype == I64
     assert repr(k) == "reduction axis k" and k.minimum.value == 2 and k.extent.value == 6
+
+
+def test_a_tensor_cannot_be_iterated_over():
+    with pytest.raises(UserError, match="tensor A cannot be iterated over"):
+        list(refcomp.placeholder((4,), name="A"))
+
+
+def test_extents_do_not_depend_on_elements():
+    a = refcomp.placeholder((4,), "int64", name="A")
+    for make in (refcomp.placeholder, refcomp.reduce_axis):
+        with pytest.raises(UserError, match="an extent depends on elements of A") as caught:
+            make((0, a[0] + 1))
+        assert "scalar argument" in str(caught.value)
