@@ -45,6 +45,10 @@ def build(
         if args is None:
             raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
         inputs = lower(inputs, args, name)
+    elif not isinstance(inputs, PrimFunc):
+        raise UserError(
+            f"{inputs!r} cannot be built", remedy="pass a schedule: create_schedule(C.op)"
+        )
     return build_functions([inputs], target)
 
 

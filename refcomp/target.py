@@ -69,7 +69,7 @@ def as_target(value: Target | str) -> Target:
     """The Target a text means; UserError names what is known when a kind or option is not."""
     if isinstance(value, Target):
         return value
-    words = value.split()
+    words = value.split() if isinstance(value, str) else []
     kind = _KINDS.get(words[0]) if words else None
     if kind is None:
         known = "\n    ".join(f"{k.name}: {k.meaning}" for k in _KINDS.values())

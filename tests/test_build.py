@@ -118,3 +118,9 @@ def test_every_stage_is_dumped_on_request(tmp_path, monkeypatch):
     refcomp.build(schedule, args)
     names = [path.stem.split("_", 1)[1] for path in sorted(tmp_path.iterdir())]
     assert names[0] == "lowered" and names[-1] == "llvm" and "vectorize_loops" in names
+
+
+@pytest.mark.parametrize("given", [None, [], "C"])
+def test_what_is_no_schedule_cannot_be_built(given):
+    with pytest.raises(UserError, match="cannot be built"):
+        refcomp.build(given, [])

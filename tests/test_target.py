@@ -38,3 +38,9 @@ def test_users_register_kinds(monkeypatch):
     assert "mine" in [kind.name for kind in target_kinds()]
     with pytest.raises(UserError, match="'mine' is registered already"):
         register_kind(TargetKind("mine", "", {}))
+
+
+@pytest.mark.parametrize("value", [None, 3, ["llvm"], " "])
+def test_a_target_is_a_text(value):
+    with pytest.raises(UserError, match="unknown target"):
+        as_target(value)

@@ -130,7 +130,7 @@ class Schedule:
     def stage_of(self, target: Tensor | Operation) -> Stage:
         """The stage of a tensor or operation; UserError when this schedule has none."""
         op = target.op if isinstance(target, Tensor) else target
-        stage = self._by_op.get(op)
+        stage = self._by_op.get(op) if isinstance(op, Operation) else None
         if stage is None:
             known = ", ".join(stage.name for stage in self.stages)
             raise UserError(

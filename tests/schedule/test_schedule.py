@@ -100,3 +100,8 @@ def test_several_outputs():
 def test_only_operations_and_tensors_are_scheduled(given, told):
     with pytest.raises(UserError, match=f"a schedule cannot compute {told}"):
         refcomp.create_schedule(given)
+
+
+def test_a_stage_is_named_by_its_tensor_or_operation():
+    with pytest.raises(UserError, match="is not part of this schedule"):
+        refcomp.create_schedule(_matmul())[[0]]
