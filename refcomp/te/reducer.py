@@ -81,7 +81,7 @@ def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
         )
     for k, item in enumerate(given):
         if any(item is other for other in given[:k]):
-            raise UserError(f"{function} names item {item.name} twice", remedy="name it once")
+            raise UserError(f"{function} names axis {item.name} twice", remedy="name it once")
     return given
 
 
