@@ -1,7 +1,7 @@
 """What the compiler knows about a processor: triple, data layout, widest vector; and the names.
 
-One question to llc answers all: a sum of sixteen floats, stopped after instruction selection,
-shows the data layout, the processor that `native` stands for, and the registers it takes.
+One question to llc answers all: a sum of sixteen integers, stopped after instruction selection,
+shows the data layout, the processor that `native` stands for, and how wide its additions are.
 Everything is remembered in the cache per tool and processor.
 """
 
@@ -22,15 +22,18 @@ from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked,
 from refcomp.toolchain.versions import version_text
 
 _PROBE = """\
-define <16 x float> @f(<16 x float> %a, <16 x float> %b) {
-  %c = fadd <16 x float> %a, %b
-  ret <16 x float> %c
+define <16 x i32> @f(<16 x i32> %a, <16 x i32> %b) {
+  %c = add <16 x i32> %a, %b
+  ret <16 x i32> %c
 }
 """
 _LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
 _CPU = re.compile(r'"target-cpu"="([^"]*)"')
 _TRIPLE = re.compile(r"Default target: (\S+)")
-_REGISTER_CLASS = re.compile(r"class: vr(128|256|512)")
+# An addition of integers in a wide register, as LLVM calls it; by the letters, the width. AVX
+# alone has 256-bit registers, but adds integers in halves, and so has none of AVX2's functions.
+_WIDE_ADDITION = re.compile(r"\bVPADDD(Y|Z|Z256)rr\b")
+_WIDTHS = {"Y": 256, "Z256": 256, "Z": 512}
 # Fields of /proc/cpuinfo that the choice of instructions depends on, x86 and Arm.
 _CPU_FIELDS = frozenset(
     b"vendor_id,cpu family,model,model name,stepping,flags,"
@@ -66,7 +69,8 @@ def host_facts(mcpu: str) -> HostFacts:
     """The facts about the processor `mcpu`; its name is resolved when it is `native`."""
     description = load_description("llvm")
     options = {"mcpu": mcpu}
-    parts = ("facts", mcpu, host_part(description, options), *description.steps["probe"].arguments)
+    asked = (_PROBE, *description.steps["probe"].arguments)
+    parts = ("facts", mcpu, host_part(description, options), *asked)
 
     def ask(tools: FoundTools) -> bytes:
         check_options(description, tools, options, default_cache())
@@ -140,7 +144,7 @@ def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
         triple=_default_triple(description, tools),
         layout=_search(_LAYOUT, text),
         cpu=_search(_CPU, text),
-        vector_bits=max(map(int, _REGISTER_CLASS.findall(text)), default=128),
+        vector_bits=max((_WIDTHS[w] for w in _WIDE_ADDITION.findall(text)), default=128),
     )
     return json.dumps(asdict(facts)).encode()
 

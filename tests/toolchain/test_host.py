@@ -20,8 +20,8 @@ LLVM = load_description("llvm")
 _ANSWER = """\
   target datalayout = "e-m:e-n8"
   attributes #0 = { "target-cpu"="z9" "target-features"="+a" }
-  - { id: 0, class: vr128, preferred-register: '' }
-  - { id: 1, class: vr256, preferred-register: '' }"""
+    %1:vr256 = VADDPSYrr %0, %0
+    %2:vr256 = VPADDDYrr %0, %0"""
 
 
 def _add_llc(fake_tools, answer: str = _ANSWER) -> None:
@@ -44,8 +44,8 @@ def test_the_answer_of_llc_is_read(fake_tools) -> None:
     assert host_triple_and_layout() == ("z-linux", "e-m:e-n8")
 
 
-def test_a_processor_without_such_registers_has_128_bits(fake_tools) -> None:
-    _add_llc(fake_tools, _ANSWER.replace("vr128", "fpr128").replace("vr256", "fpr128"))
+def test_a_processor_that_adds_no_integers_in_wide_registers_has_128_bits(fake_tools) -> None:
+    _add_llc(fake_tools, _ANSWER.replace("VPADDDYrr", "VPADDDrr"))
     assert vector_bits("native") == 128
 
 
@@ -133,7 +133,10 @@ def test_the_real_llc() -> None:
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(("mcpu", "bits"), [("nehalem", 128), ("haswell", 256), ("skx", 512)])
+@pytest.mark.parametrize(
+    ("mcpu", "bits"),
+    [("nehalem", 128), ("sandybridge", 128), ("haswell", 256), ("skx", 512)],
+)
 def test_the_real_llc_about_known_processors(mcpu: str, bits: int) -> None:
     if not host_triple_and_layout()[0].startswith("x86_64"):
         with pytest.raises(UserError, match="is unknown"):
