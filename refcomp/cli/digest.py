@@ -47,6 +47,8 @@ def digest_to_text(entry: dict[str, Any]) -> str:
     first = " ".join(map(number_to_text, entry["first"]))
     more = " ..." if math.prod(entry["shape"]) > len(entry["first"]) else ""
     nans = f"  {entry['nans']} NaN" if entry["nans"] else ""
+    if entry["min"] is None:
+        return f"{head}{nans}  first {first}{more}"
     extremes = f"min {number_to_text(entry['min'])}  max {number_to_text(entry['max'])}"
     return f"{head}  {extremes}{nans}  first {first}{more}"
 
