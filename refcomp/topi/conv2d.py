@@ -113,11 +113,14 @@ def conv2d(
 
     shape = (batch, out, window.height, window.width)
     result: Tensor = compute(shape, element, name="conv2d", tag=REDUCTION)
-    if bias is None:
-        return result
-    require_extent(extents(bias)[0], out, "conv2d", "the bias' extent")
+    return result if bias is None else _with_bias(result, bias, 1)
+
+
+def _with_bias(data: Tensor, bias: Tensor, axis: int) -> Tensor:
+    """`data` plus the element of `bias` that each channel, along `axis`, has."""
+    require_extent(extents(bias)[0], extents(data)[axis], "conv2d", "the bias' extent")
     biased: Tensor = compute(
-        shape, lambda n, o, y, x: result[n, o, y, x] + bias[o], name="bias", tag=INJECTIVE
+        data.shape, lambda *at: data[at] + bias[at[axis]], name="bias", tag=INJECTIVE
     )
     return biased
 
@@ -177,13 +180,7 @@ def conv2d_nhwc(
 
     shape = (batch, window.height, window.width, out)
     result: Tensor = compute(shape, element, name="conv2d", tag=CONV2D_NHWC)
-    if bias is None:
-        return result
-    require_extent(extents(bias)[0], out, "conv2d", "the bias' extent")
-    biased: Tensor = compute(
-        shape, lambda n, y, x, o: result[n, y, x, o] + bias[o], name="bias", tag=INJECTIVE
-    )
-    return biased
+    return result if bias is None else _with_bias(result, bias, 3)
 
 
 def conv2d_nhwc_numpy(
