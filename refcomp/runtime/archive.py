@@ -8,8 +8,8 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from refcomp.errors import UserError
 
@@ -32,41 +32,38 @@ _DAMAGE = (
 )
 
 
-def _temporary_beside(path: str) -> str:
-    """A name that no other process picks, in the same folder so that it can be renamed."""
-    return f"{path}.{os.urandom(6).hex()}.tmp"
+@contextmanager
+def _complete_or_absent(path: str) -> Iterator[str]:
+    """Gives a path to write to, which becomes `path` when the body ends well. UserError."""
+    # In the same folder, so that it can be renamed; no other process picks the name.
+    temporary = f"{path}.{os.urandom(6).hex()}.tmp"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise write_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 def write_archive(path: str, members: Mapping[str, bytes]) -> None:
     """Write `members` to `path`, which appears complete or not at all. UserError on failure."""
-    temporary = _temporary_beside(path)
-    try:
-        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in members.items():
-                entry = zipfile.ZipInfo(name, _DATE)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, data)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise write_error(path, error) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)
+    with (
+        _complete_or_absent(path) as temporary,
+        zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, data in members.items():
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
 
 
 def write_file(path: str, data: bytes) -> None:
     """Write `data` to `path`, which appears complete or not at all. UserError on failure."""
-    temporary = _temporary_beside(path)
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise write_error(path, error) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)
+    with _complete_or_absent(path) as temporary, open(temporary, "xb") as file:
+        file.write(data)
 
 
 def write_error(path: str, error: OSError) -> UserError:
