@@ -5,7 +5,7 @@ module file, the cache and every back end speak of the same thing. Nothing here 
 dimension that depends on symbols is a small tree of integers, names and operator names.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,7 +155,7 @@ class Source:
 
     text: str
     language: str
-    line_map: tuple[str, ...] = ()
+    line_map: Sequence[str] = ()
     requires: frozenset[str] = field(default_factory=frozenset)
 
 

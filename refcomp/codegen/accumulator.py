@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from refcomp.ir.stmt import Stmt
+
 # Stands in the place of a body in a macro's text; no printed text can hold it.
 BODY = "\0"
 
-Chunk = tuple[str, str]  # text, and the statement it came from ('' where there is none)
+Chunk = tuple[str, Stmt | str]  # text, and the statement (or a name for what) it came from
 
 
 class Chunks:
-    """Text in the order of printing. `source` describes the statement that is being printed."""
+    """Text in the order of printing. `source` is the statement that is being printed."""
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
-        self.source = ""
+        self.source: Stmt | str = ""
 
     def emit(self, text: str) -> None:
         """Adds whole lines."""
@@ -59,10 +61,10 @@ class Declarations:
         return "".join(self._by_key.values())
 
 
-def join_chunks(chunks: Iterable[Chunk]) -> tuple[str, tuple[str, ...]]:
+def join_chunks(chunks: Iterable[Chunk]) -> tuple[str, tuple[Stmt | str, ...]]:
     """The whole text, and for each of its lines the statement it came from."""
     texts: list[str] = []
-    sources: list[str] = []
+    sources: list[Stmt | str] = []
     for text, source in chunks:
         texts.append(text)
         sources.extend([source] * text.count("\n"))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from refcomp.artifacts import Source
 from refcomp.codegen.accumulator import BODY, join_chunks
+from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.llvm_expressions import EXPRESSIONS
 from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule
 from refcomp.codegen.llvm_maths import CALLS
@@ -24,7 +25,6 @@ from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.printer import print_func_with_lines
 from refcomp.python_limits import deep_recursion
 
 _TABLE = EXPRESSIONS | READS | CALLS
@@ -43,7 +43,7 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
         _print_function(module, func)
     say, declarations = module.say, module.declarations.text
     gap = say.gap() if declarations else ""
-    text, line_map = join_chunks(
+    text, came_from = join_chunks(
         [
             (say.header(layout, triple), ""),
             *module.functions,
@@ -51,7 +51,7 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
             (say.attributes(), ""),
         ]
     )
-    return Source(text, "llvm", line_map, frozenset(module.requires))
+    return Source(text, "llvm", LineMap(funcs, came_from), frozenset(module.requires))
 
 
 def _reserve(module: LlvmModule, func: PrimFunc) -> None:
@@ -63,20 +63,7 @@ def _reserve(module: LlvmModule, func: PrimFunc) -> None:
         )
 
 
-def _statement_lines(func: PrimFunc) -> dict[int, str]:
-    """For each statement, by its id: its own line in the loop IR's text, and its origin."""
-    text, begins = print_func_with_lines(func)
-    lines = text.splitlines()
-    return {
-        id(stmt): f"{lines[line - 1].strip()}  # {stmt.origin}"
-        if stmt.origin
-        else lines[line - 1].strip()
-        for line, stmt in begins.items()
-    }
-
-
 def _print_function(module: LlvmModule, func: PrimFunc) -> None:
-    module.sources = _statement_lines(func)
     out = LlvmFunction(module, _TABLE)
     params: list[str] = []
 

@@ -30,7 +30,6 @@ class LlvmModule:
         self.declarations = Declarations()
         self.requires: set[str] = set()
         self.functions: list[Chunk] = []
-        self.sources: dict[int, str] = {}  # what to say about a statement, by its id
         self._symbols: set[str] = set()
         self.vector_bits = vector_bits
         self.has_libmvec = re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None

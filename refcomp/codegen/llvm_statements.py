@@ -28,10 +28,10 @@ def print_stmt(out: LlvmFunction, stmt: st.Stmt) -> None:
     """Prints `stmt` and what is in it."""
     # A chain of lets may be longer than Python's stack is deep.
     while isinstance(stmt, st.LetStmt):
-        out.source = out.module.sources.get(id(stmt), "")
+        out.source = stmt
         out.names[stmt.var] = out.value(stmt.value)
         stmt = stmt.body
-    out.source = out.module.sources.get(id(stmt), "")
+    out.source = stmt
     _STATEMENTS[type(stmt)](out, stmt)
 
 
