@@ -14,6 +14,7 @@ from refcomp.errors import UserError
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
+from refcomp.ir.verify import find_fault
 from refcomp.lower.lower import lower
 from refcomp.oracle.interpret import interpret
 from refcomp.pipeline import run_passes
@@ -45,10 +46,8 @@ def build(
         if args is None:
             raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
         inputs = lower(inputs, args, name)
-    elif not isinstance(inputs, PrimFunc):
-        raise UserError(
-            f"{inputs!r} cannot be built", remedy="pass a schedule: create_schedule(C.op)"
-        )
+    else:
+        _check_given(inputs)
     return build_functions([inputs], target)
 
 
@@ -84,6 +83,19 @@ def compile_to_source(funcs: Sequence[PrimFunc], target: Target | str) -> Source
     source = print_llvm(lowered, triple=triple, layout=layout, vector_bits=bits)
     dump_stage("llvm", source.text)
     return source
+
+
+def _check_given(func: Any) -> None:
+    """Refuses what is no function, and a function of the user's own that breaks a rule."""
+    if not isinstance(func, PrimFunc):
+        raise UserError(f"{func!r} cannot be built", remedy="pass a schedule: create_schedule(C)")
+    fault = find_fault(func, "nested")
+    if fault is not None:
+        raise UserError(
+            f"the function {func.name} cannot be built: {fault.what}",
+            where=None if fault.stmt is None else repr(fault.stmt),
+            remedy="`refcomp check` tells more about loop-IR text",
+        )
 
 
 def _interpreted(func: PrimFunc) -> ArrayCallable:

@@ -124,3 +124,11 @@ def test_every_stage_is_dumped_on_request(tmp_path, monkeypatch):
 def test_what_is_no_schedule_cannot_be_built(given):
     with pytest.raises(UserError, match="cannot be built"):
         refcomp.build(given, [])
+
+
+@pytest.mark.parametrize("target", ["llvm", "interp"])
+def test_a_function_of_the_users_that_breaks_a_rule_is_refused(target):
+    func = refcomp.parse_func("func f(A: f32[4], B: f32[4] out) { A[0] = 1.0f32 }")
+    with pytest.raises(UserError, match="f cannot be built: A is written, but") as caught:
+        refcomp.build(func, target=target)
+    assert caught.value.where == "A[0] = 1.0f32"
