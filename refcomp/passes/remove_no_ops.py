@@ -36,13 +36,12 @@ nothing. Ensures: no empty statement is left inside another. Level: any, kept. R
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from refcomp.arith import simplify
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import buffers_in, children, variables_in, walk, with_fields
+from refcomp.ir.rewrite import buffers_in, children, variables_in, walk, with_changes
 from refcomp.ir.stmt import (
     Allocate,
     Block,
@@ -117,7 +116,7 @@ class _Clearing:
         if _is_empty(else_case):
             else_case = None
         if not _is_empty(then_case):
-            return _changed(stmt, then_case=then_case, else_case=else_case)
+            return with_changes(stmt, then_case=then_case, else_case=else_case)
         if else_case is None:
             return Block((), stmt.origin)
         return IfThenElse(simplify(Not(stmt.condition)), else_case, None, stmt.origin)
@@ -128,17 +127,17 @@ class _Clearing:
             return body
         for dim in stmt.buffer.shape:
             self._used.update(variables_in(dim))
-        return _changed(stmt, body=body)
+        return with_changes(stmt, body=body)
 
     def _clear_binding(self, stmt: For | LetStmt | ParallelRegion) -> Stmt:
         body = self.clear(stmt.body)
         if _is_empty(body) or (isinstance(stmt, LetStmt) and stmt.var not in self._used):
             return body
         if not isinstance(stmt, ParallelRegion):
-            return _changed(stmt, body=body)
+            return with_changes(stmt, body=body)
         captures = stmt.captures if body is stmt.body else _captured(stmt, body)
         self._used.update(c for c in captures if isinstance(c, Var))
-        return _changed(stmt, captures=captures, body=body)
+        return with_changes(stmt, captures=captures, body=body)
 
 
 def _captured(stmt: ParallelRegion, body: Stmt) -> tuple[Var | Buffer, ...]:
@@ -176,10 +175,3 @@ def _unread_buffers(body: Stmt) -> set[Buffer]:
 
 def _are_same(a: list[Stmt], b: tuple[Stmt, ...]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-def _changed(stmt: Any, **fields: Any) -> Stmt:
-    """`stmt` with these fields; the same object where they are the same objects."""
-    is_same = all(value is getattr(stmt, name) for name, value in fields.items())
-    result: Stmt = stmt if is_same else with_fields(stmt, **fields)
-    return result

@@ -39,7 +39,7 @@ from refcomp.arith import Facts, simplify
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_fields
+from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_changes, with_fields
 from refcomp.ir.stmt import (
     Allocate,
     Block,
@@ -73,13 +73,6 @@ def _simplified(stmt: Stmt, facts: Facts) -> Stmt:
     return _VISITS[type(stmt)](stmt, facts)
 
 
-def _changed(stmt: Any, **fields: Any) -> Stmt:
-    """`stmt` with these fields; the same object where they are the same objects."""
-    is_same = all(value is getattr(stmt, name) for name, value in fields.items())
-    result: Stmt = stmt if is_same else with_fields(stmt, **fields)
-    return result
-
-
 def _simplified_all(exprs: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
     result = tuple(simplify(expr, facts) for expr in exprs)
     return exprs if all(a is b for a, b in zip(result, exprs, strict=True)) else result
@@ -93,7 +86,7 @@ def _visit_for(stmt: For, facts: Facts) -> Stmt:
         if extent.value == 1 and not buffers_in(minimum):
             return _simplified(stmt.body, facts.define(stmt.var, minimum))
     body = _simplified(stmt.body, facts.bind(stmt.var, minimum, extent))
-    return _changed(stmt, minimum=minimum, extent=extent, body=body)
+    return with_changes(stmt, minimum=minimum, extent=extent, body=body)
 
 
 def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
@@ -105,7 +98,7 @@ def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
     else_case = stmt.else_case
     if else_case is not None:
         else_case = _simplified(else_case, facts.assume(Not(condition)))
-    return _changed(stmt, condition=condition, then_case=then_case, else_case=else_case)
+    return with_changes(stmt, condition=condition, then_case=then_case, else_case=else_case)
 
 
 def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
@@ -113,7 +106,7 @@ def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
     if isinstance(value, IntImm | FloatImm | Var):
         return _simplified(stmt.body, facts.define(stmt.var, value))
     body = _simplified(stmt.body, facts.let(stmt.var, value))
-    return _changed(stmt, value=value, body=body)
+    return with_changes(stmt, value=value, body=body)
 
 
 def _visit_allocate(stmt: Allocate, facts: Facts) -> Stmt:
@@ -121,7 +114,7 @@ def _visit_allocate(stmt: Allocate, facts: Facts) -> Stmt:
     if shape is not stmt.buffer.shape:
         buffer: Buffer = with_fields(stmt.buffer, shape=shape)
         stmt = replace_buffers(stmt, {stmt.buffer: buffer})
-    return _changed(stmt, body=_simplified(stmt.body, facts))
+    return with_changes(stmt, body=_simplified(stmt.body, facts))
 
 
 def _visit_block(stmt: Block, facts: Facts) -> Stmt:
@@ -133,7 +126,7 @@ def _visit_block(stmt: Block, facts: Facts) -> Stmt:
 
 def _visit_buffer_store(stmt: BufferStore, facts: Facts) -> Stmt:
     indices = _simplified_all(stmt.indices, facts)
-    return _changed(stmt, indices=indices, value=simplify(stmt.value, facts))
+    return with_changes(stmt, indices=indices, value=simplify(stmt.value, facts))
 
 
 def _visit_store(stmt: Store, facts: Facts) -> Stmt:
@@ -144,7 +137,7 @@ def _visit_store(stmt: Store, facts: Facts) -> Stmt:
             return Block((), stmt.origin)
         predicate = None
     index, value = simplify(stmt.index, facts), simplify(stmt.value, facts)
-    return _changed(stmt, index=index, value=value, predicate=predicate)
+    return with_changes(stmt, index=index, value=value, predicate=predicate)
 
 
 def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
@@ -159,7 +152,7 @@ def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
     # By identity: == between variables would build an expression.
     is_same = list(map(id, captures)) == list(map(id, stmt.captures))
     kept = stmt.captures if is_same else tuple(captures)
-    return _changed(stmt, captures=kept, body=_simplified(stmt.body, inner))
+    return with_changes(stmt, captures=kept, body=_simplified(stmt.body, inner))
 
 
 _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {

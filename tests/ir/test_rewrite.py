@@ -15,6 +15,7 @@ from refcomp.ir.rewrite import (
     substitute,
     variables_in,
     walk,
+    with_changes,
     with_fields,
 )
 from refcomp.ir.stmt import Allocate, Block, BufferStore, For, IfThenElse, Origin, ParallelRegion
@@ -48,6 +49,13 @@ def test_with_fields_carries_the_origin():
     loop = For(i, IntImm(0, I64), j, "serial", STORE, ORIGIN)
     changed = with_fields(loop, kind="parallel")
     assert (changed.kind, changed.origin, changed.body) == ("parallel", ORIGIN, STORE)
+
+
+def test_with_changes_keeps_what_does_not_change():
+    loop = For(i, IntImm(0, I64), j, "serial", STORE, ORIGIN)
+    assert with_changes(loop, extent=j, body=STORE) is loop
+    changed = with_changes(loop, extent=i, body=STORE)
+    assert (changed.extent, changed.body, changed.origin) == (i, STORE, ORIGIN)
 
 
 def test_walk_visits_parents_first_and_shared_nodes_once():
