@@ -169,6 +169,11 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
     tensors = [p for p in signature.params if isinstance(p, TensorParam)]
     scalars = {p.name: p for p in signature.params if isinstance(p, ScalarParam)}
     arrays = {name: value for name, value in given.items() if name not in scalars}
+    for param in tensors:
+        if isinstance(arrays.get(param.name), int | float):
+            raise UserError(
+                f"{param.name} is no scalar", where=str(param), remedy="give it in an .npz file: -i"
+            )
     numbers = {name: _number(scalars[name], given[name]) for name in scalars if name in given}
     made, sizes = complete(tensors, arrays, filling)
     default = 0 if filling.mode == "zeros" else 1
