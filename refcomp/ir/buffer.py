@@ -22,7 +22,8 @@ class Buffer(Node):
     """Memory for elements of `dtype`; a binding, not an expression. Identity is the object.
 
     Element (i0, ..., ik) of `shape` lies at row-major position. `scope` is `global` (heap or
-    argument) or `local` (a stack array of constant shape). `alignment` is in bytes; arguments
+    argument), `local` (a stack array of constant shape, one thread's own) or `shared` (one for
+    each group of a kernel's threads). `alignment` is in bytes; arguments
     are only known to be aligned to one element (alignment 0).
     """
 

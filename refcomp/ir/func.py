@@ -1,4 +1,4 @@
-"""A function of the loop IR.
+"""A function of the loop IR, and a Program of several.
 
 Grammar::
 
@@ -7,6 +7,8 @@ Grammar::
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Expr, Var
@@ -52,6 +54,21 @@ class PrimFunc(Node):
         if body is self.body:
             return self
         return PrimFunc(self.name, self.params, body, self.outputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A function of the host's, and the kernels that its LaunchKernel statements name.
+
+    The parameters of a kernel are all that it uses, buffers first; it has no symbols.
+    """
+
+    host: PrimFunc
+    kernels: tuple[PrimFunc, ...]
+
+    def kernel(self, name: str) -> PrimFunc:
+        """The kernel of that name; KeyError when there is none."""
+        return {kernel.name: kernel for kernel in self.kernels}[name]
 
 
 def symbol_of(dim: Expr) -> Var | None:

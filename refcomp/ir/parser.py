@@ -13,18 +13,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from refcomp.dtype import I64
+from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.expr_parser import ExprParser
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.stmt import (
+    ATOMIC_OPERATORS,
     LOOP_KINDS,
     SERIAL,
     Allocate,
+    AtomicUpdate,
+    Barrier,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LaunchKernel,
     LetStmt,
     ParallelRegion,
     Stmt,
@@ -51,6 +56,14 @@ def parse_funcs(text: str, filename: str = "<stdin>") -> list[PrimFunc]:
     while not parser.is_at_end():
         funcs.append(parser.func())
     return funcs
+
+
+def parse_program(text: str, filename: str = "<stdin>") -> Program:
+    """The host's function and then the kernels in `text`; UserError when there is none."""
+    funcs = parse_funcs(text, filename)
+    if not funcs:
+        raise UserError("a program without functions", where=filename, remedy="begin with `func`")
+    return Program(funcs[0], tuple(funcs[1:]))
 
 
 def parse_expr(
@@ -103,6 +116,11 @@ class _Parser:
             "alloc": self._alloc,
             "region": self._region,
             "block": self._block,
+        }
+        self._simple: dict[str, Callable[[Token], Stmt]] = {
+            "barrier": lambda _token: Barrier(),
+            "atomic": self._atomic,
+            "launch": self._launch,
         }
 
     def is_at_end(self) -> bool:
@@ -208,7 +226,10 @@ class _Parser:
 
     def _statement(self, opened: list[_Open]) -> None:
         token = self.stream.peek()
-        opener = self._openers.get(token.text)
+        simple, opener = self._simple.get(token.text), self._openers.get(token.text)
+        if simple is not None:
+            opened[-1].stmts.append(simple(self.stream.take()))
+            return
         if opener is None:
             opened[-1].stmts.append(self._store())
             return
@@ -308,6 +329,27 @@ class _Parser:
         return self._open(
             token, lambda body: ParallelRegion(name, captures, first, second, body), mark
         )
+
+    def _atomic(self, token: Token) -> Stmt:
+        operator = self.stream.take()
+        if operator.text not in ATOMIC_OPERATORS:
+            self.stream.fail(operator, f"expected one of {', '.join(ATOMIC_OPERATORS)}")
+        buffer = self.exprs.buffer(self.stream.expect_name("the buffer that is updated"))
+        indices = self.exprs.indices("[", "]")
+        self.stream.expect("with", "before the value")
+        value = self.exprs.expression()
+        return self.exprs.check(token, AtomicUpdate(operator.text, buffer, indices, value))
+
+    def _launch(self, token: Token) -> Stmt:
+        name = self.stream.expect_name("the name of a kernel").text
+        arguments = self._captures()
+        self.stream.expect("grid", "and its extents in x, y and z")
+        grid = self.exprs.indices("(", ")")
+        self.stream.expect("block", "and its extents in x, y and z")
+        block = self.exprs.indices("(", ")")
+        has_shared = self.stream.take_if("shared_bytes")
+        shared = self.exprs.indices("(", ")") if has_shared else ()
+        return self.exprs.check(token, LaunchKernel(name, arguments, grid, block, shared))
 
     def _captures(self) -> tuple[Var | Buffer, ...]:
         self.stream.expect("(", "before the captured names")

@@ -17,17 +17,20 @@ from refcomp.dtype import I64
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Comparison, Expr, IntImm, Var
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.names import UniqueNames, to_identifier
 from refcomp.ir.node import Node, bound_by, child_fields, data_fields
 from refcomp.ir.rewrite import buffers_in, variables_in, walk
 from refcomp.ir.stmt import (
     SERIAL,
     Allocate,
+    AtomicUpdate,
+    Barrier,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LaunchKernel,
     LetStmt,
     ParallelRegion,
     Stmt,
@@ -57,6 +60,11 @@ def print_func(func: PrimFunc) -> str:
 def print_funcs(funcs: Iterable[PrimFunc]) -> str:
     """The text of several functions, an empty line between them."""
     return "\n".join(map(print_func, funcs))
+
+
+def print_program(program: Program) -> str:
+    """The text of the host's function, then of the kernels."""
+    return print_funcs([program.host, *program.kernels])
 
 
 def print_func_with_lines(func: PrimFunc) -> tuple[str, dict[int, Stmt]]:
@@ -236,6 +244,22 @@ class _Writer:
         head = f"region {to_identifier(stmt.name)} ({captures}) task {task} of {num_tasks} "
         return [head, *self._scope(depth, stmt, stmt.body)]
 
+    def _barrier(self, _depth: int, _stmt: Barrier) -> list[_Part]:
+        return ["barrier"]
+
+    def _atomic_update(self, _depth: int, stmt: AtomicUpdate) -> list[_Part]:
+        target = [f"atomic {stmt.operator} {self._name(stmt.buffer)}[", *self._listed(stmt.indices)]
+        return [*target, "] with ", self.expr(stmt.value)]
+
+    def _launch(self, _depth: int, stmt: LaunchKernel) -> list[_Part]:
+        arguments = ", ".join(map(self._name, stmt.arguments))
+        parts: list[_Part] = [f"launch {to_identifier(stmt.kernel)} ({arguments})"]
+        for word in ("grid", "block", "shared_bytes"):
+            extents = getattr(stmt, word)
+            if extents or word != "shared_bytes":
+                parts += [f" {word} (", *self._listed(extents), ")"]
+        return parts
+
     # Expressions.
 
     def any_expr(self, node: Node) -> list[_Part]:
@@ -321,6 +345,9 @@ _STMTS: dict[type[Any], Callable[[_Writer, int, Any], list[_Part]]] = {
     Block: _Writer._block,
     LetStmt: _Writer._let_stmt,
     ParallelRegion: _Writer._region,
+    Barrier: _Writer._barrier,
+    AtomicUpdate: _Writer._atomic_update,
+    LaunchKernel: _Writer._launch,
 }
 
 

@@ -12,9 +12,18 @@ from typing import Any, TypeVar, cast
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, child_fields
-from refcomp.ir.stmt import Allocate, BufferStore, ParallelRegion, Stmt, Store
+from refcomp.ir.stmt import (
+    Allocate,
+    AtomicUpdate,
+    BufferStore,
+    LaunchKernel,
+    ParallelRegion,
+    Stmt,
+    Store,
+)
 
 _N = TypeVar("_N", bound=Node)
+_ACCESSES = (BufferLoad, Load, BufferStore, Store, AtomicUpdate)
 _NodeMap = Callable[[Any], Any]
 
 
@@ -110,17 +119,24 @@ def replace_buffers(node: _N, replacements: Mapping[Buffer, Buffer]) -> _N:
 
     def visit(recurse: _NodeMap, item: Any) -> Any:
         item = map_children(item, recurse)
-        if isinstance(item, BufferLoad | Load | BufferStore | Store | Allocate):
+        if isinstance(item, (*_ACCESSES, Allocate)):
             target = replacements.get(item.buffer)
             return item if target is None else with_fields(item, buffer=target)
         if isinstance(item, ParallelRegion):
-            captures = tuple(
-                replacements.get(c, c) if isinstance(c, Buffer) else c for c in item.captures
-            )
-            return with_fields(item, captures=captures)
+            return with_changes(item, captures=_replaced(item.captures, replacements))
+        if isinstance(item, LaunchKernel):
+            return with_changes(item, arguments=_replaced(item.arguments, replacements))
         return item
 
     return cast(_N, memoised(visit)(node))
+
+
+def _replaced(
+    items: tuple[Var | Buffer, ...], replacements: Mapping[Buffer, Buffer]
+) -> tuple[Var | Buffer, ...]:
+    if not any(isinstance(item, Buffer) and item in replacements for item in items):
+        return items
+    return tuple(replacements.get(i, i) if isinstance(i, Buffer) else i for i in items)
 
 
 def variables_in(root: Node) -> tuple[Var, ...]:
@@ -132,6 +148,8 @@ def buffers_in(root: Node) -> tuple[Buffer, ...]:
     """The buffers that `root` reads or writes, in order of first appearance."""
     found: dict[Buffer, None] = {}
     for item in walk(root):
-        if isinstance(item, BufferLoad | Load | BufferStore | Store):
+        if isinstance(item, _ACCESSES):
             found[item.buffer] = None
+        if isinstance(item, LaunchKernel):
+            found.update((arg, None) for arg in item.arguments if isinstance(arg, Buffer))
     return tuple(found)

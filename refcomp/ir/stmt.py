@@ -10,8 +10,14 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | Block(stmt* stmts)
          | LetStmt(var var, expr value, stmt body)
          | ParallelRegion(str name, capture* captures, var task, var num_tasks, stmt body)
+         | Barrier()
+         | AtomicUpdate(str operator, buffer buffer, expr* indices, expr value)
+         | LaunchKernel(str kernel, capture* arguments, expr* grid, expr* block,
+                        expr* shared_bytes)
 
 `BufferStore` belongs to the nested level and `Store` to the flat one (see `refcomp.ir.buffer`).
+A loop whose kind is a thread tag is a *bound loop*, and one with all that is in it a *kernel*: the
+code that each thread of a GPU runs. See Note [Kernels].
 """
 
 from __future__ import annotations
@@ -23,7 +29,11 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, node
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unrolled"
-LOOP_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED)
+BLOCK_TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+THREADS_IN_BLOCK_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+THREAD_TAGS = (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS)
+LOOP_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, *THREAD_TAGS)
+ATOMIC_OPERATORS = ("add", "min", "max", "and", "or", "xor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,8 @@ class For(Stmt):
     """Runs `body` for var = minimum, ..., minimum + extent - 1; not at all when extent <= 0.
 
     `serial` runs in order. `parallel` runs in any order, possibly at once; iterations must not
-    conflict. `vectorized` and `unrolled` mean the same as `serial`, and say how to print it.
+    conflict. `vectorized` and `unrolled` mean the same as `serial`, and say how to print it. Of a
+    thread tag, each iteration is run by a thread (or a group of threads) of its own, at once.
     """
 
     binds = ("var",)
@@ -147,9 +158,61 @@ class ParallelRegion(Stmt):
     origin: Origin | None = None
 
 
+@node
+class Barrier(Stmt):
+    """Each thread of a group waits until all of them are here. What any of them wrote to shared or
+    global memory before is then seen by all of them."""
+
+    origin: Origin | None = None
+
+
+@node
+class AtomicUpdate(Stmt):
+    """Replaces the element at `indices` by operator(element, value), which no other thread can see
+    half done. The indices are those of a BufferStore, or, from the flat level on, one offset in
+    elements from the buffer's start.
+
+    `add` wraps on integers and rounds once on floats; `min` and `max` are those of Min and Max.
+    """
+
+    operator: str
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    origin: Origin | None = None
+
+
+@node
+class LaunchKernel(Stmt):
+    """Runs the function `kernel` of the same Program on a GPU, and waits for its results to be
+    seen by what follows.
+
+    `arguments` are the kernel's, in order. `grid` and `block` are the extents of its bound loops,
+    x, y, z, 1 where there is none; nothing is run when one is <= 0. `shared_bytes` are the sizes
+    of its shared buffers that are no constants, in the order of their allocation.
+    """
+
+    kernel: str
+    arguments: tuple[Var | Buffer, ...]
+    grid: tuple[Expr, ...]
+    block: tuple[Expr, ...]
+    shared_bytes: tuple[Expr, ...] = ()
+    origin: Origin | None = None
+
+
 def block(stmts: list[Stmt] | tuple[Stmt, ...], origin: Origin | None = None) -> Stmt:
     """The statements as one: nested blocks are flattened, a single statement stays itself."""
     flat: list[Stmt] = []
     for stmt in stmts:
         flat.extend(stmt.stmts if isinstance(stmt, Block) else (stmt,))
     return flat[0] if len(flat) == 1 else Block(tuple(flat), origin)
+
+
+# Note [Kernels]
+# ~~~~~~~~~~~~~~
+# A kernel is in canonical form: its bound loops are directly nested in the order of
+# blockIdx.z, .y, .x, threadIdx.z, .y, .x (those in use), from 0, each tag once, with extents that
+# do not depend on each other, and no bound loop lies below. What lies below is the program of one
+# thread. A buffer allocated there is `local`, one for each thread, or `shared`, one for each group.
+# What stands around a kernel is run by the host: loops, workspaces, other kernels before and after.
+# All that a kernel wrote is seen by what comes after it.

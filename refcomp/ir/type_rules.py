@@ -21,21 +21,25 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import find_intrinsic
 from refcomp.ir.node import Node
 from refcomp.ir.stmt import (
+    ATOMIC_OPERATORS,
     LOOP_KINDS,
     UNROLLED,
     VECTORIZED,
     Allocate,
+    AtomicUpdate,
+    Barrier,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LaunchKernel,
     LetStmt,
     ParallelRegion,
     Store,
 )
 
 INDEX_DTYPES = (I64, I32)
-SCOPES = ("global", "local")
+SCOPES = ("global", "local", "shared")
 MOST_LANES = 1 << 16
 
 _INT = ("int", "uint")
@@ -246,6 +250,31 @@ def _parallel_region(item: ParallelRegion) -> str | None:
     return None
 
 
+def _atomic_update(item: AtomicUpdate) -> str | None:
+    if item.operator not in ATOMIC_OPERATORS:
+        return f"an atomic update is {', '.join(ATOMIC_OPERATORS)}, not {item.operator}"
+    if item.buffer.scope == "local":
+        return f"{item.buffer.name} is one thread's own: an atomic update of it is none"
+    if len(item.indices) != 1 or item.indices[0].dtype not in INDEX_DTYPES:
+        fault = _indices(item.buffer, item.indices)
+        if fault is not None:
+            return fault
+    kinds = ("float", *_INT) if item.operator in ("add", "min", "max") else _INT
+    return _stored(item.buffer, item.value.dtype, 1) or _not_among(
+        f"atomic {item.operator}", item.value.dtype, kinds
+    )
+
+
+def _launch_kernel(item: LaunchKernel) -> str | None:
+    for extents, what in ((item.grid, "grid"), (item.block, "block")):
+        if len(extents) != 3:
+            return f"the {what} of a launch has 3 extents, not {len(extents)}"
+    for extent in (*item.grid, *item.block, *item.shared_bytes):
+        if extent.dtype not in INDEX_DTYPES:
+            return f"an extent of the launch of {item.kernel} has dtype {extent.dtype}"
+    return None
+
+
 def _prim_func(item: PrimFunc) -> str | None:
     names = [param.name for param in (*item.params, *item.symbols)]
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -257,6 +286,9 @@ def _prim_func(item: PrimFunc) -> str | None:
     for symbol in item.symbols:
         if symbol.dtype != I64:
             return f"the symbol {symbol.name} has dtype {symbol.dtype}; it must be i64"
+    for buffer in item.buffers:
+        if buffer.scope == "shared":
+            return f"the parameter {buffer.name} is shared; memory of a caller is global"
     unknown = set(item.outputs) - {buffer.name for buffer in item.buffers}
     return f"the output {min(unknown)} is no parameter" if unknown else None
 
@@ -295,5 +327,8 @@ _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     Block: _nothing,
     LetStmt: _let,
     ParallelRegion: _parallel_region,
+    Barrier: _nothing,
+    AtomicUpdate: _atomic_update,
+    LaunchKernel: _launch_kernel,
     PrimFunc: _prim_func,
 }

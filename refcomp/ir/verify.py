@@ -6,11 +6,17 @@ Levels (what is legal on each):
   all kinds.
 - `flat`: Load and Store by element offset; vectors (Ramp, Broadcast, predicates); loops of all
   kinds; ParallelRegion, but none in another.
-- `host`: flat, but all loops are serial, and there is no bfloat16.
+- `host`: flat, but all loops are serial, and there is no bfloat16, and no kernel.
+- `device`: a kernel of a Program: flat, but all loops are serial or bound, and there is no bfloat16
+  and no ParallelRegion. It has no symbols: what it needs are parameters.
+- `launch`: the host's function of a Program: serial loops, lets, conditions, global allocations and
+  LaunchKernel.
 
 On each level: operands have the dtypes of `refcomp.ir.type_rules`; each name is bound before it is
 used, and each variable or buffer once on each path; a ParallelRegion uses its captures only; only
-outputs and allocations are written; from `flat` on, local buffers have a constant shape.
+outputs and allocations are written; from `flat` on, local buffers have a constant shape. Kernels
+are in canonical form (Note [Kernels] of `refcomp.ir.stmt`), Barrier lies in a kernel, and no
+condition or extent around it depends on a thread.
 
 `verify` raises CompilerBug with the printed function, as passes are to blame; who checks a text
 that a user wrote asks `find_fault` and raises a UserError. Neither recurses.
@@ -27,18 +33,34 @@ from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernel_fault
 from refcomp.ir.node import Node, bound_by, child_fields
 from refcomp.ir.printer import print_func_with_lines
-from refcomp.ir.stmt import SERIAL, BufferStore, For, ParallelRegion, Stmt, Store
+from refcomp.ir.stmt import (
+    SERIAL,
+    THREAD_TAGS,
+    Allocate,
+    AtomicUpdate,
+    Barrier,
+    BufferStore,
+    For,
+    LaunchKernel,
+    ParallelRegion,
+    Stmt,
+    Store,
+)
 from refcomp.ir.type_rules import type_fault
 
 _NESTED_ONLY = (BufferLoad, BufferStore)
 _FLAT_ONLY = (Load, Store, nodes.Ramp, nodes.Broadcast)
 _FORBIDDEN: dict[str, tuple[type[Any], ...]] = {
-    "nested": (*_FLAT_ONLY, ParallelRegion),
-    "flat": _NESTED_ONLY,
-    "host": _NESTED_ONLY,
+    "nested": (*_FLAT_ONLY, ParallelRegion, LaunchKernel),
+    "flat": (*_NESTED_ONLY, LaunchKernel),
+    "host": (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate),
+    "device": (*_NESTED_ONLY, LaunchKernel, ParallelRegion),
+    "launch": (*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate),
 }
+_KINDS = {"host": (SERIAL,), "launch": (SERIAL,), "device": (SERIAL, *THREAD_TAGS)}
 LEVELS = tuple(_FORBIDDEN)
 
 
@@ -85,7 +107,8 @@ def find_fault(func: PrimFunc, level: str) -> Fault | None:
         _Check(level).run(func)
     except _FaultFound as found:
         return found.fault
-    return None
+    broken = kernel_fault(func.body)
+    return None if broken is None else Fault(*broken)
 
 
 class _Check:
@@ -105,6 +128,9 @@ class _Check:
 
     def run(self, func: PrimFunc) -> None:
         self._inputs = {buffer for buffer in func.buffers if buffer.name not in func.outputs}
+        if self._level == "device":
+            symbols = ", ".join(symbol.name for symbol in func.symbols)
+            self._require(not symbols, f"a kernel has no symbols, but {symbols}")
         self._push(self._visit, func)
         while self._steps:
             step, argument, self._stmt = self._steps.pop()
@@ -183,18 +209,36 @@ class _Check:
         self._require(not isinstance(node, _FORBIDDEN[self._level]), f"{name} is not allowed")
         if isinstance(node, Expr):
             self._check_dtype(node, name)
-        if isinstance(node, BufferLoad | Load | BufferStore | Store):
+        if isinstance(node, BufferLoad | Load | BufferStore | Store | AtomicUpdate):
             bound = node.buffer in self._visible
             self._require(bound, f"the buffer {node.buffer.name} is not bound here")
-        if isinstance(node, BufferStore | Store):
+        if isinstance(node, BufferStore | Store | AtomicUpdate):
             self._check_writable(node.buffer)
-        if isinstance(node, For) and self._level == "host":
-            self._require(node.kind == SERIAL, f"a loop that is {node.kind} is not allowed")
+        rule = _RULES.get(type(node))
+        if rule is not None:
+            rule(self, node)
+
+    def _check_atomic(self, node: AtomicUpdate) -> None:
+        rank = len(node.buffer.shape) if self._level == "nested" else 1
+        given = f"an update of {node.buffer.name} has {len(node.indices)} indices"
+        self._require(len(node.indices) == rank, f"{given}, where {rank} belong")
+
+    def _check_launch(self, node: LaunchKernel) -> None:
+        for arg in node.arguments:
+            self._require(arg in self._visible, f"{arg.name} is an argument, but not bound here")
+
+    def _check_loop(self, node: For) -> None:
+        is_allowed = node.kind in _KINDS.get(self._level, (node.kind,))
+        self._require(is_allowed, f"a loop that is {node.kind} is not allowed")
+
+    def _check_allocation(self, node: Allocate) -> None:
+        is_allowed = self._level != "launch" or node.buffer.scope == "global"
+        self._require(is_allowed, f"{node.buffer.name} is {node.buffer.scope}, not global")
 
     def _check_dtype(self, node: Expr, name: str) -> None:
         if self._level == "nested":
             self._require(node.dtype.lanes == 1, f"{name} has dtype {node.dtype}, not a scalar")
-        if self._level == "host":
+        if self._level in ("host", "device"):
             self._require(node.dtype.kind != "bfloat", f"{name} has dtype {node.dtype}")
 
     def _check_writable(self, buffer: Buffer) -> None:
@@ -203,10 +247,18 @@ class _Check:
     def _check_buffer(self, buffer: Buffer) -> None:
         fault = type_fault(buffer)
         self._require(fault is None, fault or "")
-        if self._level == "host":
+        if self._level in ("host", "device"):
             self._require(buffer.dtype.kind != "bfloat", f"{buffer.name} holds {buffer.dtype}")
         if self._level != "nested" and buffer.scope == "local":
             constant = all(isinstance(dim, IntImm) for dim in buffer.shape)
             self._require(constant, f"{buffer.name} is local, but its shape is not constant")
         for dim in buffer.shape:
             self._push(self._visit, dim)
+
+
+_RULES: dict[type[Any], Callable[[_Check, Any], None]] = {
+    AtomicUpdate: _Check._check_atomic,
+    LaunchKernel: _Check._check_launch,
+    For: _Check._check_loop,
+    Allocate: _Check._check_allocation,
+}

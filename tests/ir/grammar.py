@@ -21,7 +21,7 @@ def classes_in_grammar(module: ModuleType) -> dict[str, list[str]]:
     found = {}
     for name, inside in re.findall(r"\b([A-Z]\w*)\(([^)]*)\)", grammar):
         assert name not in found, f"{name} stands twice in the grammar"
-        found[name] = [field.strip() for field in inside.split(",")]
+        found[name] = [field.strip() for field in inside.split(",") if field.strip()]
     return found
 
 

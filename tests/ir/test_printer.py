@@ -8,21 +8,25 @@ from refcomp.dtype import BOOL, F32, I32, I64, as_dtype
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, FloatImm, IntImm, Let, Ramp, Var
-from refcomp.ir.func import PrimFunc
-from refcomp.ir.parser import parse_func
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.parser import parse_func, parse_program
 from refcomp.ir.printer import (
     print_expr,
     print_func,
     print_func_with_lines,
     print_funcs,
+    print_program,
     print_stmt,
 )
 from refcomp.ir.stmt import (
     Allocate,
+    AtomicUpdate,
+    Barrier,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LaunchKernel,
     LetStmt,
     Origin,
     ParallelRegion,
@@ -79,7 +83,37 @@ def host_func() -> PrimFunc:
     return PrimFunc("host", (flags, out), region, ("out",))
 
 
-FUNCS = {"nested": nested_func, "flat": flat_func, "host": host_func}
+def device_func() -> PrimFunc:
+    a, out = Buffer("A", F32, (N,)), Buffer("out", F32, (N,))
+    count = Buffer("count", I64, (number(1),))
+    tile, mine = Buffer("tile", F32, (number(64),), "shared"), Buffer("m", F32, (ZERO,), "local")
+    bx, tx = Var("bx", I64), Var("tx", I64)
+    fill = IfThenElse(bx * 64 + tx < N, Store(tile, tx, Load(a, bx * 64 + tx)))
+    write = Store(out, bx * 64 + tx, Load(tile, number(63) - tx))
+    update = AtomicUpdate("max", count, (ZERO,), tx)
+    body = Allocate(tile, Allocate(mine, Block((fill, Barrier(), write, update))))
+    threads = For(tx, ZERO, number(64), "threadIdx.x", body)
+    groups = For(bx, ZERO, (N + 63) // 64, "blockIdx.x", threads)
+    return PrimFunc("reverse.kernel", (a, out, count, N), groups, ("out", "count"))
+
+
+def launch_func() -> PrimFunc:
+    a, b = Buffer("A", F32, (N,)), Buffer("B", F32, (N,))
+    t, k, one = Buffer("T", F32, (N,)), Var("k", I64), number(1)
+    first = LaunchKernel("fill.kernel0", (a, t, N), (N, one, one), (number(64), one, one))
+    grid = ((N + 63) // 64, one, one)
+    again = LaunchKernel("add", (t, b, k), grid, (N, one, one), (N * 4, number(8)))
+    body = Allocate(t, Block((first, For(k, ZERO, number(3), "serial", again))))
+    return PrimFunc("launches", (a, b), body, ("B",))
+
+
+FUNCS = {
+    "nested": nested_func,
+    "flat": flat_func,
+    "host": host_func,
+    "device": device_func,
+    "launch": launch_func,
+}
 
 
 @pytest.mark.parametrize("level", FUNCS)
@@ -88,6 +122,15 @@ def test_a_whole_function(level: str, golden: Callable[[str, str], None]):
     verify(func, level)
     golden(f"ir/{level}.txt", print_func(func))
     assert structurally_equal(func, parse_func(print_func(func)))
+
+
+def test_a_program_is_its_functions():
+    program = Program(launch_func(), (device_func(),))
+    text = print_program(program)
+    assert text == print_funcs([program.host, *program.kernels])
+    again = parse_program(text)
+    assert structurally_equal(again.host, program.host)
+    assert structurally_equal(again.kernel("reverse.kernel"), program.kernels[0])
 
 
 def test_several_functions_have_an_empty_line_between_them():

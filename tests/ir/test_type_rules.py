@@ -79,7 +79,7 @@ def test_operands_of_each_binary_class_have_one_dtype(expr):
         (ParallelRegion("r", (), u, i, Block(())), "u of a region has dtype u8; it must be i64"),
         (Buffer("B", F32.with_lanes(2), ()), "the elements of B are scalars of memory, not f32x2"),
         (Buffer("B", F32, (SMALL,)), "a dimension of B has dtype i32; it must be i64"),
-        (Buffer("B", F32, (), "warp"), "B lies in global, local, not warp"),
+        (Buffer("B", F32, (), "warp"), "B lies in global, local, shared, not warp"),
         (Buffer("B", F32, (), "local", 48), "the alignment of B is a power of two or 0, not 48"),
         (PrimFunc("f", (A, A), Block(())), "two parameters or symbols are named A"),
         (PrimFunc("f", (V,), Block(())), "the parameter v is a scalar or a buffer, not i64x4"),

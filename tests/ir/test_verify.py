@@ -9,7 +9,15 @@ from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, FloatImm, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
-from refcomp.ir.stmt import Allocate, Block, BufferStore, For, ParallelRegion, Stmt
+from refcomp.ir.stmt import (
+    Allocate,
+    Block,
+    BufferStore,
+    For,
+    LaunchKernel,
+    ParallelRegion,
+    Stmt,
+)
 from refcomp.ir.verify import LEVELS, find_fault, verify
 from tests.strategies.funcs import runnable_funcs
 
@@ -61,7 +69,7 @@ def test_random_host_functions_are_legal(drawn):
     ],
 )
 def test_what_is_legal_where(text, nested, flat, host):
-    for level, expected in zip(LEVELS, (nested, flat, host), strict=True):
+    for level, expected in zip(LEVELS[:3], (nested, flat, host), strict=True):
         assert fault(text, level).startswith(expected)
         assert bool(fault(text, level)) == bool(expected)
 
@@ -163,7 +171,7 @@ def test_a_fault_in_the_header_has_no_statement():
 def test_a_level_must_be_known():
     with pytest.raises(UserError, match="unknown level 'deep'") as caught:
         find_fault(func(Block(())), "deep")
-    assert caught.value.remedy == "levels are nested, flat, host"
+    assert caught.value.remedy == "levels are nested, flat, host, device, launch"
 
 
 def test_deep_and_shared_trees_are_checked_without_recursion():
@@ -173,3 +181,66 @@ def test_deep_and_shared_trees_are_checked_without_recursion():
     for _ in range(200):
         shared = Add(shared, shared)
     assert find_fault(func(Block((store(deep), store(shared)))), "nested") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "what"),
+    [
+        ("for b in range(4) blockIdx.x { B@[b] = 0f32 }", "flat", ""),
+        (
+            "for b in range(4) blockIdx.x { B@[b] = 0f32 }",
+            "host",
+            "that is blockIdx.x is not allow",
+        ),
+        (
+            "for b in range(4) blockIdx.x { B@[b] = 0f32 }",
+            "device",
+            "a kernel has no symbols, but n",
+        ),
+        ("for b in range(4) { barrier }", "flat", "a Barrier lies outside a kernel"),
+        ("barrier", "host", "Barrier is not allowed"),
+        ("atomic add B[0] with 1f32", "nested", ""),
+        ("atomic add B[0] with 1f32", "flat", ""),
+        ("atomic add B[0] with 1f32", "host", "AtomicUpdate is not allowed"),
+        ("atomic add A[0, 1] with 1f32", "nested", "A is written, but is no output"),
+        ("alloc T: i32[2, 2] { atomic and T[0, 1] with 1i32 }", "nested", ""),
+        ("alloc T: i32[2, 2] { atomic and T[0] with 1i32 }", "nested", "1 indices, where 2 belong"),
+        (
+            "alloc T: i32[2, 2] { atomic and T[0, 1] with 1i32 }",
+            "flat",
+            "2 indices, where 1 belong",
+        ),
+        ("launch k (A, B, n) grid (n, 1, 1) block (64, 1, 1)", "launch", ""),
+        ("launch k (A, B, n) grid (n, 1, 1) block (64, 1, 1)", "host", "LaunchKernel is not allow"),
+        ("alloc T: f32[n] { launch k (T) grid (n, 1, 1) block (1, 1, 1) }", "launch", ""),
+        ("alloc T: f32[4] local { }", "launch", "T is local, not global"),
+        ("for i in range(n) parallel { }", "launch", "a loop that is parallel is not allowed"),
+        ("B@[0] = 0f32", "launch", "Store is not allowed"),
+    ],
+)
+def test_what_programs_for_devices_may_hold(text, level, what):
+    assert what in fault(text, level)
+    assert bool(fault(text, level)) == bool(what)
+
+
+def test_a_launch_takes_what_is_bound():
+    other, one = Buffer("T", F32, (IntImm(4, I64),)), IntImm(1, I64)
+    launch = LaunchKernel("k", (other,), (one,) * 3, (one,) * 3)
+    found = find_fault(PrimFunc("f", (), launch), "launch")
+    assert found is not None
+    assert found.what == "T is an argument, but not bound here"
+
+
+def test_a_kernel_with_parameters_for_all_it_uses_is_legal():
+    text = """
+    func k(A: f32[n], B: f32[n] out, n: i64) {
+      for b in range(n) blockIdx.x { for t in range(64) threadIdx.x {
+        alloc T: f32[n] shared { T@[t] = A@[t] barrier B@[t] = T@[t] }
+      } }
+    }"""
+    assert find_fault(parse_func(text), "device") is None
+    broken = find_fault(
+        parse_func(text.replace("alloc", "alloc U: bf16[n] shared { } alloc")), "device"
+    )
+    assert broken is not None
+    assert broken.what == "U holds bf16"
