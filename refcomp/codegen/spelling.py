@@ -1,8 +1,10 @@
-"""How an output language is spelled: the macros and the tables of its folder in templates/.
+"""How an output language is spelled: the macros and the tables of its folders in templates/.
 
-Ensures: every macro of the folder's .j2 files is an attribute of `Spelling.macros`, a callable
-that returns text, and every table of its .toml files an entry of `Spelling.tables`. Refuses two
-macros or two tables of one name. Jinja is imported when the first language is loaded.
+Ensures: every macro of the folders' .j2 files is an attribute of `Spelling.macros`, a callable
+that returns text, and every table of their .toml files an entry of `Spelling.tables`. A language
+may be the dialect of another: its own folder then holds only what differs, and what it holds
+replaces what the folders before it say, whole macros and whole tables. Refuses two macros or two
+tables of one name in one folder. Jinja is imported when the first language is loaded.
 """
 
 from __future__ import annotations
@@ -28,16 +30,28 @@ class Spelling:
 
 
 @cache
-def load_spelling(language: str) -> Spelling:
-    """The spelling of `language`, the name of a folder of templates/; loaded once."""
-    folder = templates_dir() / language
+def load_spelling(*folders: str) -> Spelling:
+    """The spelling of a language, loaded once: the names of its folders in templates/.
+
+    The last one is the language's own; those before it are what it is a dialect of.
+    """
+    macros: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
+    for folder in folders:
+        own_macros, own_tables = _load_folder(templates_dir() / folder)
+        macros |= own_macros
+        tables |= own_tables
+    return Spelling(folders[-1], SimpleNamespace(**macros), tables)
+
+
+def _load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     macros: dict[str, Any] = {}
     for path in sorted(folder.glob("*.j2")):
         _add_all(macros, _macros_of(path), path)
     tables: dict[str, Any] = {}
     for path in sorted(folder.glob("*.toml")):
         _add_all(tables, tomllib.loads(path.read_text(encoding="utf-8")), path)
-    return Spelling(language, SimpleNamespace(**macros), tables)
+    return macros, tables
 
 
 def _macros_of(path: Path) -> dict[str, Any]:

@@ -38,6 +38,22 @@ def test_what_is_spelled_twice_is_refused(templates):
         load_spelling("tongue")
 
 
+def test_a_dialect_replaces_what_it_says_otherwise(templates):
+    dialect = templates.with_name("dialect")
+    for folder in (templates, dialect):
+        folder.mkdir()
+    (templates / "a.j2").write_text(
+        "{% macro add() %}plus{% endmacro %}{% macro sub() %}minus{% endmacro %}"
+    )
+    (templates / "a.toml").write_text("[type]\nf32 = 'float'\n[kept]\na = 1\n")
+    (dialect / "b.j2").write_text("{% macro sub() %}less{% endmacro %}")
+    (dialect / "b.toml").write_text("[type]\nf16 = 'half'\n")
+    loaded = load_spelling("tongue", "dialect")
+    assert (loaded.language, loaded.macros.add(), loaded.macros.sub()) == ("dialect", "plus", "less")
+    assert loaded.tables == {"type": {"f16": "half"}, "kept": {"a": 1}}
+    assert load_spelling("tongue").macros.sub() == "minus"
+
+
 def test_a_name_that_is_not_given_is_an_error(templates):
     templates.mkdir()
     (templates / "a.j2").write_text("{% macro add(a) %}{{ a }}{% endmacro %}")
