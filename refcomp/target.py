@@ -20,6 +20,17 @@ class TargetKind:
     options: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceLimits:
+    """What a kernel may ask of a device: threads of a group in x, y and z and in all, bytes of
+    shared memory of a group, and what of `fp16 fp64 int64_atomics subgroups` it has."""
+
+    threads_per_axis: tuple[int, int, int]
+    threads: int
+    shared_bytes: int
+    features: frozenset[str] = frozenset()
+
+
 _KINDS: dict[str, TargetKind] = {}
 
 
