@@ -17,7 +17,7 @@ from refcomp.codegen.llvm_expressions import EXPRESSIONS
 from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule
 from refcomp.codegen.llvm_maths import CALLS
 from refcomp.codegen.llvm_memory import READS
-from refcomp.codegen.llvm_statements import print_stmt
+from refcomp.codegen.llvm_statements import HOST_STATEMENTS
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.dtype import I64
@@ -27,7 +27,7 @@ from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.python_limits import deep_recursion
 
-_TABLE = EXPRESSIONS | READS | CALLS
+_EXPRESSIONS = EXPRESSIONS | READS | CALLS
 
 
 @deep_recursion()
@@ -64,13 +64,13 @@ def _reserve(module: LlvmModule, func: PrimFunc) -> None:
 
 
 def _print_function(module: LlvmModule, func: PrimFunc) -> None:
-    out = LlvmFunction(module, _TABLE)
+    out = LlvmFunction(module, _EXPRESSIONS, HOST_STATEMENTS)
     params: list[str] = []
 
     def print_body() -> None:
         params.extend(_print_param(out, param) for param in func.params)
         params.extend(_print_symbol(out, symbol) for symbol in func.symbols)
-        print_stmt(out, func.body)
+        out.statement(func.body)
 
     body = out.capture(print_body)
     macro = out.say.function_with_status if out.fails else out.say.function

@@ -59,7 +59,7 @@ def _div(out: LlvmFunction, expr: ir.Div) -> str:
 
 def _mod(out: LlvmFunction, expr: ir.Mod) -> str:
     if expr.dtype.is_float:
-        out.module.requires.add("libm")
+        out.module.bring("maths")
         return _binary(out, expr)
     if _is_safe_divisor(expr.b):
         return _binary(out, expr)

@@ -18,6 +18,10 @@ from refcomp.errors import CompilerBug
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Var
 from refcomp.ir.names import to_identifier
+from refcomp.ir.stmt import LetStmt, Stmt
+
+ExpressionPrinters = Mapping[type[Any], Callable[["LlvmFunction", Any], str]]
+StatementPrinters = Mapping[type[Any], Callable[["LlvmFunction", Any], None]]
 
 _RESERVED = ("num_threads", "status", "result", "captures", "entry")
 
@@ -64,6 +68,17 @@ class LlvmModule:
         element: str = self.tables["suffix"][str(dtype.element)]
         return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
 
+    def space_of(self, buffer: Buffer) -> int:
+        """The number of the address space that `buffer` lies in."""
+        number: int = self.tables["address_space"][buffer.scope]
+        return number
+
+    def bring(self, what: str) -> None:
+        """Has the linker bring the library that `what`, a key of the table `brought_by`, needs."""
+        library = self.tables["brought_by"].get(what)
+        if library is not None:
+            self.requires.add(library)
+
     def constant(self, value: float, dtype: DType) -> str:
         """A constant; a vector of it when `dtype` has several lanes."""
         scalar = self._literal(value, dtype.element)
@@ -85,8 +100,7 @@ class LlvmModule:
         return code
 
     def _spell_type(self, dtype: DType, table: Mapping[str, str]) -> str:
-        if str(dtype.element) in self.tables["needs_library"]:
-            self.requires.add(self.tables["needs_library"][str(dtype.element)])
+        self.bring(str(dtype.element))
         element = table.get(str(dtype.element))
         if element is None:
             raise CompilerBug(
@@ -119,14 +133,16 @@ class LlvmModule:
 class LlvmFunction(Chunks):
     """One function while it is printed.
 
-    `table` holds for each expression class the function that prints it and returns its operand.
+    `expressions` holds for each expression class the function that prints it and returns its
+    operand, `statements` for each statement class the function that prints it.
     """
 
     def __init__(
-        self, module: LlvmModule, table: Mapping[type[Any], Callable[[LlvmFunction, Any], str]]
+        self, module: LlvmModule, expressions: ExpressionPrinters, statements: StatementPrinters
     ) -> None:
         super().__init__()
-        self.module, self.say, self._table = module, module.say, table
+        self.module, self.say = module, module.say
+        self._expressions, self._statements = expressions, statements
         self.names: dict[Var | Buffer, str] = {}
         self.stack: list[str] = []  # macros' text for the entry block
         self.stack_bytes = 0
@@ -137,7 +153,7 @@ class LlvmFunction(Chunks):
 
     def begin_region(self) -> LlvmFunction:
         """A function for a parallel region of this one."""
-        inner = LlvmFunction(self.module, self._table)
+        inner = LlvmFunction(self.module, self._expressions, self._statements)
         inner.is_region, inner.source = True, self.source
         return inner
 
@@ -152,7 +168,17 @@ class LlvmFunction(Chunks):
 
     def value(self, expr: Expr) -> str:
         """Prints what computes `expr`; its operand."""
-        return self._table[type(expr)](self, expr)
+        return self._expressions[type(expr)](self, expr)
+
+    def statement(self, stmt: Stmt) -> None:
+        """Prints `stmt` and what is in it."""
+        # A chain of lets may be longer than Python's stack is deep.
+        while isinstance(stmt, LetStmt):
+            self.source = stmt
+            self.names[stmt.var] = self.value(stmt.value)
+            stmt = stmt.body
+        self.source = stmt
+        self._statements[type(stmt)](self, stmt)
 
     def fresh(self) -> str:
         """A name for a result."""

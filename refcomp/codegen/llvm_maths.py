@@ -30,8 +30,8 @@ def _call(out: LlvmFunction, call: Call) -> str:
     if by_kind in tables["llvm_with_flag"]:
         flag = out.module.constant(0, BOOL)
         return _call_llvm(out, tables["llvm_with_flag"][by_kind], dtype, arguments, flag)
-    if call.name in tables["libm"] and str(dtype.element) in tables["libm_suffix"]:
-        return _call_libm(out, call.name, dtype, arguments)
+    if call.name in tables["function"] and str(dtype.element) in tables["function_suffix"]:
+        return _call_function(out, call.name, dtype, arguments)
     raise CompilerBug(
         f"the host has no intrinsic {call.name} of dtype {dtype}",
         why="lower_intrinsics replaces those that LLVM and libm lack",
@@ -44,7 +44,7 @@ def _call_llvm(
     function, type_ = f"{name}.{out.module.suffix_of(dtype)}", out.module.type_of(dtype)
     bool_ = out.module.type_of(BOOL)
     if dtype.is_float:
-        out.module.requires.add("libm")  # what the processor lacks becomes a call
+        out.module.bring("maths")  # what the processor lacks becomes a call
     types = [type_] * len(arguments) + [bool_] * len(flags)
     declare = out.say.declare_intrinsic
     out.module.declarations.add(function, lambda: declare(type_, function, types))
@@ -61,16 +61,16 @@ def _emit_call(
     return result
 
 
-def _call_libm(out: LlvmFunction, name: str, dtype: DType, arguments: list[str]) -> str:
+def _call_function(out: LlvmFunction, name: str, dtype: DType, arguments: list[str]) -> str:
     tables = out.module.tables
-    function = tables["libm"][name] + tables["libm_suffix"][str(dtype.element)]
-    out.module.requires.add("libm")
+    function = tables["function"][name] + tables["function_suffix"][str(dtype.element)]
+    out.module.bring("functions")
     if dtype.lanes == 1:
         return _call_pure(out, function, dtype, arguments)
     width, letter = _vector_width(out, dtype)
     if width == 1:
         return _lane_by_lane(out, function, dtype, arguments)
-    out.module.requires.add("libmvec")
+    out.module.bring("vector functions")
     vectors = tables["libmvec"]
     mangled = (
         f"{vectors['prefix']}{letter}{vectors['unmasked']}{width}"

@@ -23,12 +23,14 @@ _BYTE = DType("uint", 8)
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where lanes lie: `stored` is the dtype in memory; the rest are operands and types."""
+    """Where lanes lie: `stored` is the dtype in memory; the rest are operands and types, and the
+    number of the address space."""
 
     stored: DType
     element: str
     type: str
-    pointer: str
+    address: str
+    space: int
     index_type: str
     index: str
     alignment: int
@@ -76,6 +78,7 @@ def _place(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> _Place
         out.module.type_of(stored.element),
         out.module.type_of(stored),
         out.name_of(buffer),
+        out.module.space_of(buffer),
         out.module.type_of(dtype),
         operand,
         stored.bytes,
@@ -91,8 +94,8 @@ def _first_index(index: Expr) -> Expr:
     return index.base if isinstance(index, ir.Ramp) else index
 
 
-def _parts(place: _Place) -> tuple[str, ...]:
-    return (place.pointer, place.index_type, place.index, str(place.alignment))
+def _parts(place: _Place) -> tuple[str | int, ...]:
+    return (place.address, place.space, place.index_type, place.index, place.alignment)
 
 
 def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> tuple[str, str]:
@@ -126,7 +129,9 @@ def _load_masked(out: LlvmFunction, load: Load) -> str:
     place, result = _place(out, load.buffer, _first_index(load.index), lanes), out.fresh()
     suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
     declare = out.say.declare_load_masked
-    out.module.declarations.add(("load", suffix), lambda: declare(place.type, suffix, mask_type))
+    out.module.declarations.add(
+        ("load", suffix, place.space), lambda: declare(place.type, suffix, mask_type, place.space)
+    )
     macro = out.say.load_masked
     out.emit(
         macro(result, place.element, place.type, suffix, *_parts(place), mask_type, mask, zero)
@@ -151,7 +156,8 @@ def _gather(out: LlvmFunction, load: Load) -> str:
     suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
     declare = out.say.declare_gather
     out.module.declarations.add(
-        ("gather", suffix), lambda: declare(place.type, suffix, lanes, mask_type)
+        ("gather", suffix, place.space),
+        lambda: declare(place.type, suffix, lanes, mask_type, place.space),
     )
     parts = (place.element, place.type, suffix, lanes, *_parts(place))
     out.emit(out.say.gather(result, *parts, mask_type, mask, zero))
@@ -178,7 +184,9 @@ def _store_masked(out: LlvmFunction, store: Store, value: str) -> None:
     mask_type, mask = _mask(out, store.predicate, lanes)
     place = _place(out, store.buffer, _first_index(store.index), lanes)
     suffix, declare = out.module.suffix_of(place.stored), out.say.declare_store_masked
-    out.module.declarations.add(("store", suffix), lambda: declare(place.type, suffix, mask_type))
+    out.module.declarations.add(
+        ("store", suffix, place.space), lambda: declare(place.type, suffix, mask_type, place.space)
+    )
     parts = (place.element, place.type, suffix, *_parts(place))
     out.emit(out.say.store_masked(out.fresh(), *parts, mask_type, mask, value))
 
@@ -198,7 +206,8 @@ def _scatter(out: LlvmFunction, store: Store, value: str) -> None:
     place = _place(out, store.buffer, store.index, lanes)
     suffix, declare = out.module.suffix_of(place.stored), out.say.declare_scatter
     out.module.declarations.add(
-        ("scatter", suffix), lambda: declare(place.type, suffix, lanes, mask_type)
+        ("scatter", suffix, place.space),
+        lambda: declare(place.type, suffix, lanes, mask_type, place.space),
     )
     parts = (place.element, place.type, suffix, lanes, *_parts(place))
     out.emit(out.say.scatter(out.fresh(), *parts, mask_type, mask, value))

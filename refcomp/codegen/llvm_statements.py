@@ -6,12 +6,10 @@ and through libgomp else; it tells its lack of memory by a flag that its caller 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
-from typing import Any
 
 from refcomp.codegen.accumulator import BODY
-from refcomp.codegen.llvm_function import LlvmFunction, constant_of
+from refcomp.codegen.llvm_function import LlvmFunction, StatementPrinters, constant_of
 from refcomp.codegen.llvm_memory import print_store
 from refcomp.dtype import I64
 from refcomp.ir import expr as ir
@@ -24,20 +22,9 @@ STACK_BYTES = 256 * 1024  # more in one function, is taken from the heap
 _CACHE_LINE = 64
 
 
-def print_stmt(out: LlvmFunction, stmt: st.Stmt) -> None:
-    """Prints `stmt` and what is in it."""
-    # A chain of lets may be longer than Python's stack is deep.
-    while isinstance(stmt, st.LetStmt):
-        out.source = stmt
-        out.names[stmt.var] = out.value(stmt.value)
-        stmt = stmt.body
-    out.source = stmt
-    _STATEMENTS[type(stmt)](out, stmt)
-
-
 def _block(out: LlvmFunction, block: st.Block) -> None:
     for stmt in block.stmts:
-        print_stmt(out, stmt)
+        out.statement(stmt)
 
 
 def _for(out: LlvmFunction, loop: st.For) -> None:
@@ -49,17 +36,17 @@ def _for(out: LlvmFunction, loop: st.For) -> None:
         out.emit(out.say.binary(end, opcode, type_, minimum, extent))
     less = out.module.tables["opcode"]["LT"][dtype.kind]
     number, name = out.number(), out.name(loop.var)
-    body = out.capture(lambda: print_stmt(out, loop.body))
+    body = out.capture(lambda: out.statement(loop.body))
     out.emit_around(out.say.loop(name, number, type_, minimum, end, less, BODY), body)
 
 
 def _if_then_else(out: LlvmFunction, stmt: st.IfThenElse) -> None:
     condition, number = out.value(stmt.condition), out.number()
-    then_body, else_case = out.capture(lambda: print_stmt(out, stmt.then_case)), stmt.else_case
+    then_body, else_case = out.capture(lambda: out.statement(stmt.then_case)), stmt.else_case
     if else_case is None:
         out.emit_around(out.say.if_then(number, condition, BODY), then_body)
         return
-    else_body = out.capture(lambda: print_stmt(out, else_case))
+    else_body = out.capture(lambda: out.statement(else_case))
     out.emit_around(out.say.if_then_else(number, condition, BODY, BODY), then_body, else_body)
 
 
@@ -77,7 +64,7 @@ def _allocate(out: LlvmFunction, allocate: st.Allocate) -> None:
     out.stack_bytes += size
     element, alignment = out.module.memory_type_of(buffer.dtype), _alignment(buffer)
     out.stack.append(out.say.stack_array(out.name(buffer), count, element, alignment))
-    print_stmt(out, allocate.body)
+    out.statement(allocate.body)
 
 
 def _alignment(buffer: Buffer) -> int:
@@ -89,7 +76,7 @@ def _allocate_on_heap(out: LlvmFunction, allocate: st.Allocate) -> None:
     out.module.declarations.add("heap", out.say.declare_heap)
     out.fails, number = True, out.number()
     name = out.name(allocate.buffer)
-    body = out.capture(lambda: print_stmt(out, allocate.body))
+    body = out.capture(lambda: out.statement(allocate.body))
     text = out.say.heap_array(name, number, size, alignment, out.failure(), BODY)
     out.emit_around(text, body)
 
@@ -116,7 +103,7 @@ def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
     params = [_region_param(inner, item) for item in region.captures]
     for var in (region.task, region.num_tasks):
         params.append(out.say.value_param(task_type, inner.name(var)))
-    body = inner.capture(lambda: print_stmt(inner, region.body))
+    body = inner.capture(lambda: inner.statement(region.body))
     if inner.fails:
         out.fails = True
         captures.append((out.say.pointer(), out.say.status()))
@@ -129,7 +116,7 @@ def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
     inner.emit(out.say.region_entry(function, struct, types, task_type))
     out.module.functions.extend(inner.chunks)
     out.module.declarations.add("regions", out.say.declare_regions)
-    out.module.requires.add("libgomp")
+    out.module.bring("regions")
     packed = out.fresh()
     out.stack.append(out.say.packed_captures(packed, struct))
     text = out.say.region_call(out.number(), function, struct, captures, packed, task_type)
@@ -153,11 +140,15 @@ def _region_param(inner: LlvmFunction, item: ir.Var | Buffer) -> str:
     return text
 
 
-_STATEMENTS: dict[type[Any], Callable[[LlvmFunction, Any], None]] = {
+# Of every LLVM target, and of the host alone.
+STATEMENTS: StatementPrinters = {
     st.For: _for,
     st.Store: print_store,
-    st.Allocate: _allocate,
     st.IfThenElse: _if_then_else,
     st.Block: _block,
+}
+HOST_STATEMENTS: StatementPrinters = {
+    **STATEMENTS,
+    st.Allocate: _allocate,
     st.ParallelRegion: _parallel_region,
 }

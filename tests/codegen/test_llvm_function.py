@@ -66,7 +66,7 @@ def test_symbols_are_taken_once(module):
 
 
 def test_names_are_unique_and_meet_no_name_of_the_printer(module):
-    out = LlvmFunction(module, {})
+    out = LlvmFunction(module, {}, {})
     wishes = ["i", "i", "i.outer", "i_outer", "num_threads", "status", "entry", "1x"]
     names = [out.name(Var(wish, I64)) for wish in wishes]
     assert names[:4] == ["%i", "%i.1", "%i_outer", "%i_outer.1"]
@@ -78,7 +78,7 @@ def test_names_are_unique_and_meet_no_name_of_the_printer(module):
 
 def test_a_name_that_is_not_bound_is_a_bug(module):
     with pytest.raises(CompilerBug, match="x is used where it is not bound"):
-        LlvmFunction(module, {}).name_of(Var("x", F32))
+        LlvmFunction(module, {}, {}).name_of(Var("x", F32))
 
 
 def test_constants_are_seen_through_a_broadcast():

@@ -49,7 +49,11 @@ def test_a_dialect_replaces_what_it_says_otherwise(templates):
     (dialect / "b.j2").write_text("{% macro sub() %}less{% endmacro %}")
     (dialect / "b.toml").write_text("[type]\nf16 = 'half'\n")
     loaded = load_spelling("tongue", "dialect")
-    assert (loaded.language, loaded.macros.add(), loaded.macros.sub()) == ("dialect", "plus", "less")
+    assert (loaded.language, loaded.macros.add(), loaded.macros.sub()) == (
+        "dialect",
+        "plus",
+        "less",
+    )
     assert loaded.tables == {"type": {"f16": "half"}, "kept": {"a": 1}}
     assert load_spelling("tongue").macros.sub() == "minus"
 
