@@ -32,6 +32,7 @@ _MODULES = ("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "ora
 _SOURCES = {
     "refcomp.dtype": "DType as_dtype",
     "refcomp.errors": "CompilerBug RefcompError ToolchainError Unsupported UserError",
+    "refcomp.registry": "get_global_func list_global_func_names register_func",
     "refcomp.target": "Target as_target",
     "refcomp.ir.promotion": "const",
     "refcomp.ir.printer": "print_func",

@@ -18,6 +18,7 @@ from refcomp.errors import UserError
 _LONGEST = 120
 _NOT_IN_SYMBOL = re.compile(r"[^A-Za-z0-9_]")
 _NOT_IN_IDENTIFIER = re.compile(r"[^A-Za-z0-9_.]")
+_CALLEE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 
 def checked_name(name: Any, of_what: str) -> str:
@@ -27,6 +28,22 @@ def checked_name(name: Any, of_what: str) -> str:
             f"{name!r} is no name for {of_what}", remedy='a name is a text, such as "x"'
         )
     return name
+
+
+def is_callee(name: str) -> bool:
+    """Whether a function outside the loop IR may be called by `name`: an identifier, with dots."""
+    return len(name) <= _LONGEST and _CALLEE.match(name) is not None
+
+
+def checked_callee(name: Any) -> str:
+    """`name`, by which a function outside the loop IR is called; UserError when it cannot be."""
+    if is_callee(checked_name(name, "a function")):
+        return str(name)
+    raise UserError(
+        f"{name!r} is no name for a function that is called",
+        why=f"it is at most {_LONGEST} letters, digits, `_` and dots, and begins with no digit",
+        remedy='a name such as "my.function"',
+    )
 
 
 def mangle(name: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.errors import UserError
-from refcomp.ir.names import UniqueNames, checked_name, mangle, to_identifier
+from refcomp.ir.names import UniqueNames, checked_callee, checked_name, mangle, to_identifier
 
 
 @pytest.mark.parametrize("name", ["matmul", "_x1", "A", "for", "x" * 120])
@@ -58,3 +58,10 @@ def test_a_name_is_any_text():
     assert checked_name("\n; rm", "a thing") == "\n; rm"
     with pytest.raises(UserError, match=r"b'x' is no name for a thing\n.*a name is a text"):
         checked_name(b"x", "a thing")
+
+
+def test_names_of_callees():
+    assert checked_callee("my.function_2") == "my.function_2"
+    for wrong in ("", "2f", "a-b", "a\n", "x" * 121, None):
+        with pytest.raises(UserError, match="is no name for a function"):
+            checked_callee(wrong)
