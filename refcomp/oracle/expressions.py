@@ -5,25 +5,43 @@ Scalars are as in `refcomp.oracle.scalars`, a vector is a tuple of them, one per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.stmt import Allocate
+from refcomp.oracle.failure import InterpretError
 from refcomp.oracle.intrinsics import KNOWN, apply_intrinsic
-from refcomp.oracle.memory import InterpretError, Memory
+from refcomp.oracle.memory import Memory
+from refcomp.oracle.races import Group, Thread
 from refcomp.oracle.scalars import OPERATORS, Scalar, make_scalar, wrap
 
 Value = Any  # a Scalar, or a tuple of them: one per lane
 
 
-class Frame:
-    """What is bound and what is in memory while a function runs."""
+class Frame(Thread):
+    """A thread with what is bound and what is in memory while it runs a function.
 
-    def __init__(self, num_tasks: int) -> None:
-        self.num_tasks = num_tasks
-        self.values: dict[Var, Value] = {}
+    It may launch `kernels`; `shared` is the shared memory of its group, by allocation, and `lives`
+    how often the thread itself has allocated each. `num_tasks` is that of parallel regions.
+    """
+
+    def __init__(
+        self,
+        name: str = "of the host",
+        group: Group | None = None,
+        *,
+        num_tasks: int = 1,
+        kernels: Mapping[str, PrimFunc] | None = None,
+        shared: dict[Allocate, Memory] | None = None,
+    ) -> None:
+        super().__init__(name, group)
+        self.num_tasks, self.kernels = num_tasks, kernels or {}
+        self.shared = {} if shared is None else shared
+        self.lives: dict[Allocate, int] = {}
         self.memory: dict[Buffer, Memory] = {}
         self.known: dict[int, Value] = {}
 
@@ -39,14 +57,11 @@ class Frame:
             self.known[key] = _EXPRESSIONS[type(expr)](self, expr)
         return self.known[key]
 
-    def bind(self, var: Var, value: Value, body: Callable[[], Value]) -> Value:
-        """What `body()` gives, with `var` bound while it runs."""
+    def bind(self, var: Var, value: Value) -> None:
+        """Binds `var`, which must not be bound."""
         if var in self.values:
             raise InterpretError(f"variable {var.name} is bound a second time within its scope")
         self.values[var] = value
-        result = body()
-        del self.values[var]
-        return result
 
     def memory_of(self, buffer: Buffer) -> Memory:
         """Where `buffer` lies; it must be bound."""
@@ -124,8 +139,10 @@ def _broadcast(frame: Frame, broadcast: ir.Broadcast) -> Value:
 
 def _let(frame: Frame, let: ir.Let) -> Value:
     """The body is evaluated on its own: what was known outside may not hold where var is bound."""
-    outside, value = frame.known, frame.value(let.value)
-    result = frame.bind(let.var, value, lambda: frame.evaluate(let.body))
+    outside = frame.known
+    frame.bind(let.var, frame.value(let.value))
+    result = frame.evaluate(let.body)
+    del frame.values[let.var]
     frame.known = outside
     return result
 
@@ -140,7 +157,8 @@ def _call(frame: Frame, call: ir.Call) -> Value:
 
 def _buffer_load(frame: Frame, load: BufferLoad) -> Value:
     memory = frame.memory_of(load.buffer)
-    return memory.read(memory.offset([frame.value(index) for index in load.indices]))
+    offset = memory.offset([frame.value(index) for index in load.indices])
+    return memory.read(offset, frame)
 
 
 def _load(frame: Frame, load: Load) -> Value:
@@ -149,7 +167,7 @@ def _load(frame: Frame, load: Load) -> Value:
     predicate = frame.value(load.predicate) if load.predicate is not None else None
     mask = mask_of(predicate, lanes_of(index))
     read = tuple(
-        memory.read(position) if wanted else zero
+        memory.read(position, frame) if wanted else zero
         for position, wanted in zip(lanes_of(index), mask, strict=True)
     )
     return read if isinstance(index, tuple) else read[0]

@@ -2,8 +2,9 @@
 
 An access out of range, a read of memory never written and a name that is not bound are refused:
 each element is checked, by dimension at the nested level and by the whole buffer at the flat one.
-What expressions and statements mean stands in `refcomp.oracle.expressions` and
-`refcomp.oracle.statements`; here are the door and the binding of arguments.
+In a kernel, races and barriers that not all threads reach are refused, too.
+What expressions, statements and kernels mean stands in the files of these names; here are the
+doors, and the binding of arguments.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 from refcomp.dtype import DType, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.func import PrimFunc, symbol_of
+from refcomp.ir.func import PrimFunc, Program, symbol_of
 from refcomp.oracle.expressions import Frame, Value
-from refcomp.oracle.memory import InterpretError, Memory
+from refcomp.oracle.failure import InterpretError
+from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
-from refcomp.oracle.statements import run
+from refcomp.oracle.statements import run_to_end
 from refcomp.python_limits import deep_recursion
 
 
@@ -32,17 +34,27 @@ def interpret(func: PrimFunc, args: Sequence[Any], *, num_tasks: int = 3) -> Non
     buffer takes a bfloat16 array as it lies in memory, as lowering makes one of the other. Each
     ParallelRegion gets `num_tasks` tasks. Raises InterpretError.
     """
-    frame = Frame(num_tasks)
+    _run(Frame(num_tasks=num_tasks), func, args)
+
+
+@deep_recursion()
+def interpret_program(program: Program, args: Sequence[Any]) -> None:
+    """Runs the host's function of `program` on `args`, as `interpret` does, and the kernels that
+    it launches. Raises InterpretError."""
+    _run(Frame(kernels={kernel.name: kernel for kernel in program.kernels}), program.host, args)
+
+
+def _run(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
     _bind_arguments(frame, func, args)
     with np.errstate(all="ignore"):
-        run(frame, func.body)
+        run_to_end(frame, func.body)
 
 
 @deep_recursion()
 def evaluate_expr(expr: Expr, bindings: Mapping[Var, Any] | None = None) -> Value:
     """The value of `expr`, which reads no memory, with its free variables bound to numbers (to
     tuples of numbers for vectors); each is first converted to its variable's dtype."""
-    frame = Frame(1)
+    frame = Frame()
     for var, value in (bindings or {}).items():
         frame.values[var] = _make_value(value, var.dtype)
     with np.errstate(all="ignore"):

@@ -2,43 +2,75 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from refcomp.dtype import to_numpy
-from refcomp.errors import RefcompError
 from refcomp.ir.buffer import Buffer
+from refcomp.oracle.failure import InterpretError
+from refcomp.oracle.races import READS, UPDATES, WRITES, Races, Thread
 from refcomp.oracle.scalars import Scalar
 
-
-class InterpretError(RefcompError):
-    """The program breaks a rule of the IR; `where` holds the statement and the variables."""
+_NOT_YET = "another thread may write it, but no barrier says that it has"
 
 
 class Memory:
-    """A buffer's elements, in row-major order, and which of them have been written."""
+    """A buffer's elements, in row-major order, and which of them have been written.
+
+    An `array` that is given has been written all over. Each access tells which thread makes it,
+    so that a race with another one is found.
+    """
 
     def __init__(self, buffer: Buffer, shape: tuple[int, ...], array: Any = None) -> None:
         self.buffer, self.shape, self.size = buffer, shape, math.prod(shape)
         fresh = array is None
         self.array = np.empty(shape, to_numpy(buffer.dtype)) if fresh else array
-        self.written = np.zeros(self.size, np.bool_) if fresh else None
+        self._elements = self.array.flat
+        # In which life of the memory each element was written last; they begin with 1.
+        self._written, self._life = [0] * self.size if fresh else None, 1
+        self._races = None if buffer.scope == "local" else Races()
 
-    def read(self, index: int) -> Scalar:
-        self._check(index)
-        if self.written is not None and not self.written[index]:
-            raise InterpretError(f"element {index} of {self.buffer.name} is read, never written")
-        value = self.array.flat[index]
+    def in_life(self, life: int) -> Memory:
+        """The same memory, allocated again: of what was written in another life nothing is left.
+
+        What is written in one life overwrites what another thread may still need in another one.
+        """
+        again = copy.copy(self)
+        again._life = life
+        return again
+
+    def read(self, index: int, thread: Thread) -> Scalar:
+        """The element at `index`, which must have been written."""
+        self._check(index, READS, thread)
+        return self._value(index, thread)
+
+    def write(self, index: int, value: Scalar, thread: Thread) -> None:
+        """Makes `value` the element at `index`."""
+        self._check(index, WRITES, thread)
+        self._set(index, value)
+
+    def update(self, index: int, function: Callable[[Scalar], Scalar], thread: Thread) -> None:
+        """Makes `function` of the element at `index` the element, at once."""
+        self._check(index, UPDATES, thread)
+        self._set(index, function(self._value(index, thread)))
+
+    def _value(self, index: int, thread: Thread) -> Scalar:
+        if self._written is not None and self._written[index] != self._life:
+            raise InterpretError(
+                f"element {index} of {self.buffer.name} is read, never written",
+                why=None if thread.group is None else _NOT_YET,
+            )
+        value = self._elements[index]
         return value if self.buffer.dtype.is_float else value.item()
 
-    def write(self, index: int, value: Scalar) -> None:
-        self._check(index)
-        self.array.flat[index] = value
-        if self.written is not None:
-            self.written[index] = True
+    def _set(self, index: int, value: Scalar) -> None:
+        self._elements[index] = value
+        if self._written is not None:
+            self._written[index] = self._life
 
     def offset(self, indices: Sequence[int]) -> int:
         """The row-major position of `indices`, each of which must lie within its dimension."""
@@ -56,9 +88,11 @@ class Memory:
             position = position * extent + index
         return position
 
-    def _check(self, index: int) -> None:
+    def _check(self, index: int, kind: str, thread: Thread) -> None:
         if not 0 <= index < self.size:
             raise InterpretError(
                 f"element {index} of {self.buffer.name} is out of range",
                 why=f"it has {self.size} elements",
             )
+        if self._races is not None:
+            self._races.check(kind, index, self.buffer.name, thread)

@@ -1,107 +1,159 @@
 """What each statement of the loop IR does: one function per class.
 
-What may happen in any order (parallel loops, the tasks of a region) happens in a fixed scrambled
-one, so that a program that depends on the order gives another result than it should.
+A statement says which statements come next, one after the other, and `run` does them: so a thread
+of a kernel can stop at a barrier, wherever that stands, and go on later. What may happen in any
+order (parallel loops, the tasks of a region) happens in a fixed scrambled one, so that a program
+that depends on the order gives another result than it should.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Var
-from refcomp.ir.printer import print_stmt
-from refcomp.oracle.expressions import Frame, Value, lanes_of, mask_of
-from refcomp.oracle.memory import InterpretError, Memory
-from refcomp.oracle.scalars import wrap
+from refcomp.ir.kernels import is_bound
+from refcomp.oracle.expressions import Frame, lanes_of, mask_of
+from refcomp.oracle.failure import InterpretError, describe
+from refcomp.oracle.kernels import launch_kernel, run_kernel, scrambled, shared_memory
+from refcomp.oracle.memory import Memory
+from refcomp.oracle.scalars import OPERATORS, wrap
+
+_Steps = Iterable[st.Stmt]  # what a statement wants done, in order
 
 
-def run(frame: Frame, stmt: st.Stmt) -> None:
-    """Does what `stmt` says; an InterpretError tells the innermost statement and its variables."""
+def run(frame: Frame, stmt: st.Stmt) -> Iterator[st.Barrier]:
+    """Does what `stmt` says; stops at each barrier. An InterpretError tells the statement."""
+    begun: list[Iterator[st.Stmt]] = [iter((stmt,))]
     try:
-        _STATEMENTS[type(stmt)](frame, stmt)
+        while begun:
+            step = next(begun[-1], None)
+            if step is None:
+                begun.pop()
+            elif isinstance(step, st.Barrier):
+                yield step
+            else:
+                frame.stmt = step
+                begun.append(iter(_STATEMENTS[type(step)](frame, step)))
     except InterpretError as error:
-        if error.where is None:
-            error.where = _describe(stmt, frame.values)
+        if error.where is None and frame.stmt is not None:
+            error.where = describe(frame.stmt, frame.values)
         raise
 
 
-def _describe(stmt: st.Stmt, values: Mapping[Var, Value]) -> str:
-    line = print_stmt(stmt).partition("\n")[0]
-    bound = ", ".join(f"{var.name} = {value}" for var, value in values.items())
-    origin = f" ({stmt.origin})" if stmt.origin else ""
-    return f"{line}{origin}" + (f" with {bound}" if bound else "")
+def run_to_end(frame: Frame, stmt: st.Stmt) -> None:
+    """Does what `stmt` says, where there is nobody to wait for."""
+    for barrier in run(frame, stmt):
+        where = describe(barrier, frame.values)
+        raise InterpretError("a barrier lies outside a kernel", where=where)
 
 
-def scrambled(count: int) -> list[int]:
-    """0, ..., count - 1 in an order that is neither ascending nor descending (from three on)."""
-    return [*range(count)[1::2][::-1], *range(count)[::2]]
-
-
-def _for(frame: Frame, loop: st.For) -> None:
+def _for(frame: Frame, loop: st.For) -> _Steps:
+    if is_bound(loop):
+        run_kernel(frame, loop, run)
+        return
     minimum, extent = frame.evaluate(loop.minimum), frame.evaluate(loop.extent)
     steps: Iterable[int] = range(extent)
     if loop.kind == st.PARALLEL:
         steps = scrambled(extent)
     for step in steps:
-        var = wrap(minimum + step, loop.var.dtype)
-        frame.bind(loop.var, var, lambda: run(frame, loop.body))
+        frame.bind(loop.var, wrap(minimum + step, loop.var.dtype))
+        yield loop.body
+        del frame.values[loop.var]
 
 
-def _buffer_store(frame: Frame, store: st.BufferStore) -> None:
+def _buffer_store(frame: Frame, store: st.BufferStore) -> _Steps:
     value = frame.evaluate(store.value)
     memory = frame.memory_of(store.buffer)
-    memory.write(memory.offset([frame.evaluate(index) for index in store.indices]), value)
+    offset = memory.offset([frame.evaluate(index) for index in store.indices])
+    memory.write(offset, value, frame)
+    return ()
 
 
-def _store(frame: Frame, store: st.Store) -> None:
+def _store(frame: Frame, store: st.Store) -> _Steps:
     value, index = lanes_of(frame.evaluate(store.value)), lanes_of(frame.evaluate(store.index))
     mask = mask_of(frame.evaluate(store.predicate) if store.predicate is not None else None, index)
     memory = frame.memory_of(store.buffer)
     for position, lane, wanted in zip(index, value, mask, strict=True):
         if wanted:
-            memory.write(position, lane)
+            memory.write(position, lane, frame)
+    return ()
 
 
-def _allocate(frame: Frame, allocate: st.Allocate) -> None:
+_ATOMIC: dict[str, type[ir.Binary]] = {
+    "add": ir.Add,
+    "min": ir.Min,
+    "max": ir.Max,
+    "and": ir.BitAnd,
+    "or": ir.BitOr,
+    "xor": ir.BitXor,
+}
+
+
+def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Steps:
+    """A single index counts elements from the start: at the nested level, too, of one dimension."""
+    meaning, dtype = OPERATORS[_ATOMIC[update.operator]], update.buffer.dtype
+    value = frame.evaluate(update.value)
+    indices = [frame.evaluate(index) for index in update.indices]
+    memory = frame.memory_of(update.buffer)
+    offset = indices[0] if len(indices) == 1 else memory.offset(indices)
+    memory.update(offset, lambda old: meaning(old, value, dtype), frame)
+    return ()
+
+
+def _allocate(frame: Frame, allocate: st.Allocate) -> _Steps:
+    frame.memory[allocate.buffer] = _allocated(frame, allocate)
+    yield allocate.body
+    del frame.memory[allocate.buffer]
+
+
+def _allocated(frame: Frame, allocate: st.Allocate) -> Memory:
     buffer = allocate.buffer
-    frame.memory[buffer] = Memory(buffer, frame.shape_of(buffer))
-    run(frame, allocate.body)
-    del frame.memory[buffer]
+    if buffer.scope == "shared":
+        return shared_memory(frame, allocate)
+    if buffer.scope == "global" and frame.group is not None:
+        raise InterpretError(f"{buffer.name} is global, but allocated within a kernel")
+    return Memory(buffer, frame.shape_of(buffer))
 
 
-def _if_then_else(frame: Frame, branch: st.IfThenElse) -> None:
+def _if_then_else(frame: Frame, branch: st.IfThenElse) -> _Steps:
     if frame.evaluate(branch.condition):
-        run(frame, branch.then_case)
-    elif branch.else_case is not None:
-        run(frame, branch.else_case)
+        return (branch.then_case,)
+    return () if branch.else_case is None else (branch.else_case,)
 
 
-def _block(frame: Frame, block: st.Block) -> None:
-    for stmt in block.stmts:
-        run(frame, stmt)
+def _block(_frame: Frame, block: st.Block) -> _Steps:
+    return block.stmts
 
 
-def _let_stmt(frame: Frame, let: st.LetStmt) -> None:
-    frame.bind(let.var, frame.evaluate(let.value), lambda: run(frame, let.body))
+def _let_stmt(frame: Frame, let: st.LetStmt) -> _Steps:
+    frame.bind(let.var, frame.evaluate(let.value))
+    yield let.body
+    del frame.values[let.var]
 
 
-def _parallel_region(frame: Frame, region: st.ParallelRegion) -> None:
+def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     """Each task sees what is captured, and nothing else."""
     for task in scrambled(frame.num_tasks):
-        inner = Frame(frame.num_tasks)
+        inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
         for capture in region.captures:
             if isinstance(capture, Buffer):
                 inner.memory[capture] = frame.memory_of(capture)
             else:
                 inner.values[capture] = frame.evaluate(capture)
         inner.values |= {region.task: task, region.num_tasks: frame.num_tasks}
-        run(inner, region.body)
+        run_to_end(inner, region.body)
+    return ()
 
 
-_STATEMENTS: dict[type[Any], Callable[[Frame, Any], None]] = {
+def _launch_kernel(frame: Frame, launch: st.LaunchKernel) -> _Steps:
+    launch_kernel(frame, launch, run)
+    return ()
+
+
+_STATEMENTS: dict[type[Any], Callable[[Frame, Any], _Steps]] = {
     st.For: _for,
     st.BufferStore: _buffer_store,
     st.Store: _store,
@@ -110,4 +162,6 @@ _STATEMENTS: dict[type[Any], Callable[[Frame, Any], None]] = {
     st.Block: _block,
     st.LetStmt: _let_stmt,
     st.ParallelRegion: _parallel_region,
+    st.AtomicUpdate: _atomic_update,
+    st.LaunchKernel: _launch_kernel,
 }

@@ -10,6 +10,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import (
     LOOP_KINDS,
+    THREAD_TAGS,
     Block,
     BufferStore,
     For,
@@ -49,7 +50,8 @@ MASK = ir.LT(Ramp(_int(0), _int(1), 4), Broadcast(_int(2), 4))
 def test_every_kind_of_loop_runs_each_iteration_once(kind):
     a, i = Buffer("A", I64, (Var("n", I64),)), Var("i", I64)
     body = BufferStore(a, (i,), BufferLoad(a, (i,)) + i)
-    func = PrimFunc("f", (a,), For(i, _int(1), a.shape[0] - 1, kind, body), ("A",))
+    begin = int(kind not in THREAD_TAGS)
+    func = PrimFunc("f", (a,), For(i, _int(begin), a.shape[0] - begin, kind, body), ("A",))
     data = np.full(6, 10, np.int64)
     interpret(func, [data])
     assert data.tolist() == [10, 11, 12, 13, 14, 15]
@@ -145,4 +147,6 @@ def test_else_branches_and_empty_else():
 
 def test_every_node_class_has_its_case():
     classes = {c for c in vars(stmt).values() if isinstance(c, type)}
-    assert {c for c in classes if issubclass(c, stmt.Stmt)} - {stmt.Stmt} == set(module._STATEMENTS)
+    assert {c for c in classes if issubclass(c, stmt.Stmt)} - {stmt.Stmt, stmt.Barrier} == set(
+        module._STATEMENTS
+    )

@@ -1,0 +1,98 @@
+"""Finds two threads of a kernel that touch one element without waiting for each other.
+
+Two accesses conflict when they touch one element, at least one of them writes, and not both are
+atomic. They are a race unless one thread does both, or one group does and all its threads met at a
+barrier in between. Groups never wait for each other while a kernel runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from refcomp.ir.expr import Var
+from refcomp.ir.stmt import Stmt
+from refcomp.oracle.failure import InterpretError, describe
+
+READS, WRITES, UPDATES = "reads", "writes", "updates"
+_CONFLICTS = {READS: (WRITES, UPDATES), WRITES: (READS, WRITES, UPDATES), UPDATES: (READS, WRITES)}
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """A group of threads. `launch` is one object for all groups of a kernel that runs, `interval`
+    another one after each barrier."""
+
+    launch: object
+    interval: object = field(default_factory=object)
+
+
+class Thread:
+    """Who runs statements: a thread of a kernel, or, without a group, the host; where it is, and
+    its variables."""
+
+    def __init__(self, name: str, group: Group | None) -> None:
+        self.name, self.group = name, group
+        self.values: dict[Var, Any] = {}
+        self.stmt: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    kind: str
+    agent: object
+    thread: Thread
+    stmt: Stmt
+    values: dict[Var, Any]
+
+
+class _Accesses:
+    """Which agents (threads, or groups) touched each element since all were last in step.
+
+    Two for each element and kind of access are enough: whoever comes later is another agent than
+    one of them, so no conflict is missed.
+    """
+
+    def __init__(self) -> None:
+        self._since: object = None
+        self._found: dict[str, dict[int, list[_Access]]] = {}
+
+    def note(
+        self, kind: str, element: int, thread: Thread, agent: object, since: object
+    ) -> _Access | None:
+        """Notes an access; what another agent has done since `since` that conflicts with it."""
+        if since is not self._since:
+            self._since, self._found = since, {READS: {}, WRITES: {}, UPDATES: {}}
+        for conflicting in _CONFLICTS[kind]:
+            for access in self._found[conflicting].get(element, ()):
+                if access.agent is not agent:
+                    return access
+        known = self._found[kind].setdefault(element, [])
+        if len(known) < 2 and all(access.agent is not agent for access in known):
+            assert thread.stmt is not None
+            known.append(_Access(kind, agent, thread, thread.stmt, dict(thread.values)))
+        return None
+
+
+class Races:
+    """The accesses of a kernel's threads to one memory that several of them can see."""
+
+    def __init__(self) -> None:
+        self._of_threads, self._of_groups = _Accesses(), _Accesses()
+
+    def check(self, kind: str, element: int, name: str, thread: Thread) -> None:
+        """Notes that `thread` touches `element` of the buffer `name`; refuses a race."""
+        group = thread.group
+        if group is None:
+            return
+        why = "no barrier lies between the two"
+        other = self._of_threads.note(kind, element, thread, thread, group.interval)
+        if other is None:
+            why = "groups do not wait for each other"
+            other = self._of_groups.note(kind, element, thread, group, group.launch)
+        if other is not None:
+            raise InterpretError(
+                f"a race on element {element} of {name}: thread {thread.name} {kind} it, "
+                f"and thread {other.thread.name} {other.kind} it",
+                why=f"{why}; the other is at {describe(other.stmt, other.values)}",
+            )
