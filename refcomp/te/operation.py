@@ -17,6 +17,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.provenance import caller_line
+from refcomp.te.check_reads import check_reads
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import (
     DATA_PARALLEL,
@@ -104,6 +105,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     _check_body(body, name)
     op = ComputeOp(name, caller_line(), axes, body, tag)
     _check_extents(op)
+    check_reads(name, (*op.axis, *op.reduce_axis), body)
     op.outputs = tuple(Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body))
     return list(op.outputs) if several else op.outputs[0]
 

@@ -16,6 +16,7 @@ from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import substitute
+from refcomp.te.check_reducer import check_reducer
 from refcomp.te.maths import max_value, min_value
 from refcomp.te.tensor import REDUCTION, IterVar, as_dim, axis
 
@@ -122,8 +123,8 @@ def comm_reducer(
     """A reduction of the user's own.
 
     `fcombine(x, y)` combines two values (or two tuples of them) and `fidentity(dtype, ...)` gives
-    the identity. Both must make a commutative monoid: that is the user's promise. The result is
-    called as `reducer(expr_or_tuple, axis=..., where=None)`.
+    the identity. Both must make a commutative monoid, or a UserError says for which numbers they do
+    not. The result is called as `reducer(expr_or_tuple, axis=..., where=None)`.
     """
 
     def reduce(expr: Any, axis: Any, where: Any = None) -> Any:
@@ -132,6 +133,7 @@ def comm_reducer(
             raise UserError(f"reducer {name} is given no values", remedy="pass at least one")
         sources = tuple(as_expr(value) for value in values)
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
+        check_reducer(reducer)
         reduced = _reduce(reducer, sources, axis, where)
         return tuple(reduced) if isinstance(expr, tuple | list) else reduced[0]
 

@@ -108,8 +108,10 @@ def test_a_condition_guards_the_update_only():
 def test_tuple_reductions_compute_all_values_before_storing_any():
     a = refcomp.placeholder((4, 8), name="A")
     k = refcomp.reduce_axis((0, 8), "k")
-    swap = refcomp.comm_reducer(lambda x, y: (x[1] + y[0], x[0] + y[1]), lambda *t: (0, 0))
-    p, q = refcomp.compute((4,), lambda i: swap((a[i, k], a[i, k]), axis=k), name="P")
+    times = refcomp.comm_reducer(
+        lambda x, y: (x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]), lambda *t: (1, 0)
+    )
+    p, q = refcomp.compute((4,), lambda i: times((a[i, k], a[i, k]), axis=k), name="P")
     func = refcomp.lower(refcomp.create_schedule(p.op), [a, p, q])
     assert _count(func, LetStmt) == 2
 

@@ -1,0 +1,88 @@
+"""Refuses a combiner that is no commutative monoid: its result would depend on the schedule.
+
+Three laws are tried on a few numbers: the identity is neutral, order does not matter, grouping does
+not matter. What cannot be computed here, as calls of intrinsics cannot, is believed. Equal values
+are never tried: where `argmax` meets two equal maxima it may keep either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, permutations
+from typing import Protocol
+
+from refcomp.arith import simplify
+from refcomp.dtype import DType
+from refcomp.errors import UserError
+from refcomp.ir.expr import Expr, FloatImm, IntImm, Var
+from refcomp.ir.promotion import const
+
+# Small, so that sums and products of three are exact in every dtype, and all different.
+_TRIED = (3, 1, 2, 5)
+_Values = tuple[Expr, ...]
+
+
+class _Reducer(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def lhs(self) -> tuple[Var, ...]: ...
+    @property
+    def identities(self) -> tuple[Expr, ...]: ...
+    def combine(self, so_far: Sequence[Expr], next_values: Sequence[Expr]) -> tuple[Expr, ...]: ...
+
+
+def check_reducer(reducer: _Reducer) -> None:
+    """UserError, with the numbers that show it, when a law does not hold."""
+    tried = [_values(reducer, k) for k in range(len(_TRIED))]
+    neutral = tuple(reducer.identities)
+    for x in tried:
+        for given, law in (((x, neutral), "f(x, identity)"), ((neutral, x), "f(identity, x)")):
+            _require(reducer, law, _fold(reducer, *given), x, "the identity must change nothing")
+    for x, y in combinations(tried, 2):
+        shown = f"f({_show(x)}, {_show(y)})"
+        swapped = _fold(reducer, y, x)
+        _require(reducer, shown, _fold(reducer, x, y), swapped, "the order must not matter")
+    for x, y, z in permutations(tried, 3):
+        grouped = _fold(reducer, _fold(reducer, x, y), z)
+        other = _fold(reducer, x, _fold(reducer, y, z))
+        shown = f"f(f({_show(x)}, {_show(y)}), {_show(z)})"
+        _require(reducer, shown, grouped, other, "the grouping must not matter")
+
+
+def _values(reducer: _Reducer, k: int) -> _Values:
+    """One value to try for each variable, the components of a tuple different as well."""
+    dtypes = [var.dtype for var in reducer.lhs]
+    return tuple(
+        _constant(_TRIED[(k + component) % len(_TRIED)], dtype)
+        for component, dtype in enumerate(dtypes)
+    )
+
+
+def _constant(value: int, dtype: DType) -> Expr:
+    return const(value % 2 if dtype.is_bool else value, dtype)
+
+
+def _fold(reducer: _Reducer, x: _Values, y: _Values) -> _Values:
+    return tuple(simplify(result) for result in reducer.combine(x, y))
+
+
+def _number(expr: Expr) -> float | None:
+    return expr.value if isinstance(expr, IntImm | FloatImm) else None
+
+
+def _show(values: _Values) -> str:
+    shown = ", ".join(f"{_number(value):g}" for value in values)
+    return shown if len(values) == 1 else f"({shown})"
+
+
+def _require(reducer: _Reducer, law: str, found: _Values, expected: _Values, why: str) -> None:
+    numbers = [_number(value) for value in (*found, *expected)]
+    if None in numbers or numbers[: len(found)] == numbers[len(found) :]:
+        return
+    raise UserError(
+        f"the combiner f of reducer {reducer.name} is no reduction: {law} is {_show(found)} one "
+        f"way and {_show(expected)} the other",
+        why=f"{why}, as schedules split, reorder and share out the iterations",
+        remedy="combine by an associative and commutative function with its identity",
+    )
