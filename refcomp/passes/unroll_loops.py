@@ -27,26 +27,14 @@ copies would hold more than 10,000 nodes. It refuses (UserError) an extent that 
 constant.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
-from refcomp.ir.expr import Expr, IntImm, Let, Var
+from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
-from refcomp.ir.stmt import (
-    SERIAL,
-    UNROLLED,
-    Allocate,
-    Block,
-    BufferStore,
-    For,
-    LetStmt,
-    Stmt,
-    Store,
-    block,
-)
+from refcomp.ir.rewrite import map_children, walk, with_fields
+from refcomp.ir.stmt import SERIAL, UNROLLED, Block, For, Stmt, block
 from refcomp.passes.constant_extents import constant_extent
+from refcomp.passes.fresh_names import with_fresh_names
 
 MAX_COPIES = 256
 MAX_NODES = 10_000
@@ -70,7 +58,8 @@ def _unroll(loop: For) -> Stmt:
         return with_fields(loop, kind=SERIAL)
     if copies == 0:
         return Block((), loop.origin)
-    return block([_copy(loop.body, {loop.var: _step(loop, k)}) for k in range(copies)], loop.origin)
+    steps = ({loop.var: _step(loop, k)} for k in range(copies))
+    return block([with_fresh_names(loop.body, step) for step in steps], loop.origin)
 
 
 def _step(loop: For, step: int) -> Expr:
@@ -78,26 +67,3 @@ def _step(loop: For, step: int) -> Expr:
     if isinstance(loop.minimum, IntImm):
         return IntImm(loop.minimum.value + step, dtype)
     return loop.minimum + IntImm(step, dtype) if step else loop.minimum
-
-
-def _copy(body: Stmt, values: dict[Var, Expr]) -> Stmt:
-    """`body` with variables replaced, binding variables and buffers of its own."""
-    buffers: dict[Buffer, Buffer] = {}
-
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
-        if isinstance(node, Var):
-            return values.get(node, node)
-        if isinstance(node, For | Let | LetStmt):
-            var = values.setdefault(node.var, Var(node.var.name, node.var.dtype))
-            return with_fields(map_children(node, recurse), var=var)
-        if isinstance(node, Allocate):
-            shape = tuple(recurse(dim) for dim in node.buffer.shape)
-            buffers.setdefault(node.buffer, with_fields(node.buffer, shape=shape))
-        node = map_children(node, recurse)
-        if isinstance(node, BufferLoad | Load | BufferStore | Store | Allocate):
-            buffer = buffers.get(node.buffer, node.buffer)
-            return node if buffer is node.buffer else with_fields(node, buffer=buffer)
-        return node
-
-    result: Stmt = memoised(visit)(body)
-    return result
