@@ -28,7 +28,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = ("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle")
+_MODULES = ("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "testing")
 _SOURCES = {
     "refcomp.dtype": "DType as_dtype",
     "refcomp.errors": "CompilerBug RefcompError ToolchainError Unsupported UserError",
@@ -38,6 +38,7 @@ _SOURCES = {
     "refcomp.ir.printer": "print_func",
     "refcomp.ir.parser": "parse_func",
     "refcomp.te.operation": "compute placeholder",
+    "refcomp.te.tensor": "thread_axis",
     "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
     "refcomp.te.maths": (
         "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
@@ -48,6 +49,7 @@ _SOURCES = {
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
     "refcomp.build": "build build_functions lower",
     "refcomp.runtime.device": "cpu device",
+    "refcomp.devices": "context opencl rocm",
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",
     "refcomp.frontend.onnx": "from_onnx",

@@ -3,7 +3,8 @@
 - A test says by a mark (`llvm`, `nvcc`, `pocl`, `gpu`) what it needs; where that is missing it is
   skipped with the tool's name and the way to get it. With CI=true only `gpu` may be skipped:
   any other skip is a failure.
-- `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards.
+- `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards;
+  so is `POCL_CACHE_DIR`, where PoCL keeps what it compiles.
 - Hypothesis draws the same examples in each run; `--nightly` draws many more, and new ones.
 - `record_property("summary", TEXT)` in a test prints TEXT at the end, from a worker too.
 """
@@ -44,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     cache = tempfile.mkdtemp(prefix="refcomp-tests-")
     os.environ["REFCOMP_CACHE_DIR"] = cache
+    os.environ["POCL_CACHE_DIR"] = os.path.join(cache, "pocl")
     config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
     if config.getoption("numprocesses", None):
         os.environ.update(WORKER_LIMITS)

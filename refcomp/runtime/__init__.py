@@ -2,7 +2,9 @@
 
 Reading order: device.py and ndarray.py (memory), argument_rules.py, scalars.py and entry_checks.py
 (what a call may pass), function.py and host.py (calling), module.py, then manifest.py, archive.py
-and module_file.py (files). Beside them threads.py, timing.py, machine.py and elf.py.
+and module_file.py (files). Devices other than the host: launch.py, then host_integers.py,
+host_walk.py and program.py (what runs around kernels), opencl.py and opencl_kernels.py, and
+device_module.py. Beside them threads.py, timing.py, machine.py and elf.py.
 """
 
 from refcomp.runtime.device import Device, cpu, device, register_device_kind
@@ -11,6 +13,8 @@ from refcomp.runtime.function import Function
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_file import load_module
 from refcomp.runtime.ndarray import NDArray, array, empty, from_dlpack, from_numpy
+from refcomp.runtime.opencl import OpenCLDriver
+from refcomp.runtime.program import ProgramFunction
 from refcomp.runtime.threads import set_thread_count, thread_count
 from refcomp.runtime.timing import TimeResult
 
@@ -26,6 +30,8 @@ __all__ = [
     "register_device_kind",
     "EntryChecks",
     "Function",
+    "ProgramFunction",
+    "OpenCLDriver",
     "Module",
     "load_module",
     "TimeResult",

@@ -150,7 +150,9 @@ def _check_form(place: _Place, param: TensorParam, device: str, form: Form) -> N
     if its_device != device:
         raise place.error(
             f"lies on {its_device}, expected on {device}",
-            remedy="copy it there: a.copyto(device)",
+            remedy=f"copy it there: refcomp.nd.array(a, refcomp.{_as_call(device)})"
+            if not param.is_output
+            else f"make it there: refcomp.nd.empty(shape, dtype, refcomp.{_as_call(device)})",
         )
     _check_dtype(place, param, dtype)
     if len(shape) != len(param.shape):
@@ -161,6 +163,12 @@ def _check_form(place: _Place, param: TensorParam, device: str, form: Form) -> N
             remedy="reshape it",
         )
     _check_layout(place, param, dtype, layout)
+
+
+def _as_call(device: str) -> str:
+    """`opencl:0` as a user writes it: `opencl(0)`."""
+    kind, _, index = device.partition(":")
+    return f"{kind}({index})"
 
 
 def _check_dtype(place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]") -> None:

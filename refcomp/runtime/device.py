@@ -1,7 +1,7 @@
 """Devices: Driver, what a kind of device can do, and Device, one device of a kind.
 
-The kind `cpu` is always there; other rooms add theirs by `register_device_kind`. Refuses unknown
-kinds, and the use of a device that this machine does not have.
+The kind `cpu` is always there; others are added by `register_device_kind`. Refuses unknown kinds,
+and the use of a device that this machine does not have.
 """
 
 import re
@@ -35,10 +35,15 @@ class Memory:
 class Driver(Protocol):
     """One kind of device; `index` counts the devices of the kind from 0.
 
-    `upload` and `download` copy whole, contiguous arrays and return when the copy is done.
+    `upload` and `download` copy whole, contiguous arrays and return when the copy is done, after
+    all work given to the device before. Memory that is let go while the device is at work with it
+    stays until that work is done.
     """
 
     def count(self) -> int: ...
+
+    def absence(self) -> tuple[str, str]:
+        """Why `count` is 0, and what to do about it; asked only then."""
 
     def name(self, index: int) -> str: ...
 
@@ -56,6 +61,9 @@ class HostDriver:
 
     def count(self) -> int:
         return 1
+
+    def absence(self) -> tuple[str, str]:
+        raise AssertionError("the host is always there")
 
     def name(self, index: int) -> str:
         return machine.cpu_name()
@@ -118,12 +126,12 @@ class Device:
         """Raises UserError when this machine does not have the device."""
         if self.exist:
             return
-        count = self.driver.count()
-        raise UserError(
-            f"there is no device {self}",
-            why=f"this machine has {count} of kind {self.kind}, counted from 0",
-            remedy=f"use {self.kind}:{count - 1} or a lower index" if count else "use cpu(0)",
-        )
+        if count := self.driver.count():
+            why = f"this machine has {count} of kind {self.kind}, counted from 0"
+            remedy = f"use {self.kind}:{count - 1} or a lower index"
+        else:
+            why, remedy = self.driver.absence()
+        raise UserError(f"there is no device {self}", why=why, remedy=remedy)
 
 
 _DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
@@ -137,6 +145,11 @@ def register_device_kind(kind: str, driver: Driver) -> None:
         raise UserError(
             f"the kind of device {kind!r} is registered already", remedy="choose another name"
         )
+
+
+def device_kinds() -> tuple[str, ...]:
+    """The kinds of devices that are known, whether this machine has one or not."""
+    return tuple(_DRIVERS)
 
 
 def device(kind: str, index: int = 0) -> Device:

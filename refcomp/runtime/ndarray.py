@@ -35,12 +35,12 @@ class NDArray:
     `form` and `address` are what a call checks and passes on.
     """
 
-    __slots__ = ("__weakref__", "_device", "_dtype", "_host", "_memory", "address", "form")
+    __slots__ = ("__weakref__", "_device", "_dtype", "_host", "address", "form", "memory")
 
     def __init__(
         self, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any], device: Device
     ) -> None:
-        self._memory, self._dtype, self._device = memory, dtype, device
+        self.memory, self._dtype, self._device = memory, dtype, device
         self._host = None if memory.host is None else memory.host.view(dtype).reshape(shape)
         is_writable = self._host is None or self._host.flags.writeable
         layout = LAYOUT if is_writable else CONTIGUOUS | ALIGNED
@@ -93,7 +93,7 @@ class NDArray:
     def asnumpy(self) -> HostArray:
         """A copy as a numpy array."""
         result = np.empty(self.shape, self._dtype)
-        self._device.driver.download(self._device.index, self._memory, result)
+        self._device.driver.download(self._device.index, self.memory, result)
         return result
 
     def copyto(self, target: "NDArray | Device") -> "NDArray":
@@ -129,7 +129,7 @@ class NDArray:
         elements = _as_host_array(source, self._dtype)
         if elements.shape != self.shape:
             raise UserError(f"an array of shape {elements.shape} copied to one of {self.shape}")
-        self._device.driver.upload(self._device.index, elements, self._memory)
+        self._device.driver.upload(self._device.index, elements, self.memory)
         return self
 
     def __getitem__(self, index: Any) -> Any:
@@ -311,7 +311,7 @@ def from_dlpack(source: Any) -> NDArray:
     lies on another device or numpy cannot read its dtype (bfloat16 among them).
     """
     if isinstance(source, NDArray):
-        return NDArray(source._memory, source.shape, source._dtype, source.device)
+        return NDArray(source.memory, source.shape, source._dtype, source.device)
     if not hasattr(source, "__dlpack__"):
         raise UserError(
             f"a {type(source).__name__} does not offer DLPack", remedy="use refcomp.array"

@@ -1,7 +1,9 @@
 """Measures how long a function takes: `time_evaluator` and its TimeResult.
 
 The clock is monotonic, garbage collection is off meanwhile, arguments are checked once before, and
-one call that is not counted warms the caches.
+one call that is not counted warms the caches. A device works through the calls of a repetition one
+after the other, and the clock stops when it is done with the last one: `sync` is called before and
+after a repetition, not around each call.
 """
 
 import gc

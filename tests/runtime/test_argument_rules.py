@@ -119,7 +119,10 @@ _WHERE = f"  where: {ONE}\n"
 def test_device() -> None:
     assert _refusal(ONE, _form(3, 4, device="cuda:0")) == (
         "argument A (1 of 1) lies on cuda:0, expected on cpu:0\n"
-        f"{_WHERE}  what to do: copy it there: a.copyto(device)"
+        f"{_WHERE}  what to do: make it there: refcomp.nd.empty(shape, dtype, refcomp.cpu(0))"
+    )
+    assert _refusal(INPUT, _form(3, 4, device="cuda:0")).endswith(
+        "what to do: copy it there: refcomp.nd.array(a, refcomp.cpu(0))"
     )
 
 

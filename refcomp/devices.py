@@ -1,0 +1,50 @@
+"""Which device a name means: names of targets and of kinds of devices, as the classic API has them.
+
+`context("llvm", 0)` is the host, where code for that target runs; `context("opencl", 1)` the second
+OpenCL device. A device need not exist: `.exist` tells. Refuses names that are neither.
+"""
+
+from refcomp.errors import UserError
+from refcomp.runtime.device import Device, cpu, device, device_kinds
+from refcomp.target import Target, as_target, target_kinds
+
+# Targets whose code runs on a device of another name; every other target names its own.
+_DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
+
+__all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm"]
+
+
+def context(name: str | Target, index: int = 0) -> Device:
+    """Device number `index` of the kind that `name` means: a target, or a kind of device.
+
+    A target may have options: `context("llvm -mcpu=znver4")`. UserError for an unknown name.
+    """
+    kind = name.kind if isinstance(name, Target) else _first_word(name)
+    kind = _DEVICE_KINDS.get(kind, kind)
+    if kind not in device_kinds():
+        targets = [target.name for target in target_kinds()]
+        raise UserError(
+            f"{name!r} means no device",
+            remedy=f"use one of: {', '.join(dict.fromkeys([*device_kinds(), *targets]))}",
+        )
+    return device(kind, index)
+
+
+def _first_word(name: object) -> str:
+    words = name.split() if isinstance(name, str) else []
+    return words[0] if words else ""
+
+
+def device_for(target: Target | str) -> Device:
+    """The device number 0 that code for `target` runs on."""
+    return context(as_target(target))
+
+
+def opencl(index: int = 0) -> Device:
+    """An OpenCL device; those of all platforms are counted."""
+    return device("opencl", index)
+
+
+def rocm(index: int = 0) -> Device:
+    """An AMD GPU."""
+    return device("rocm", index)

@@ -1,0 +1,121 @@
+"""What stands between a Program and a device: how kernels are loaded, launched and limited.
+
+A DeviceDriver loads the code of a module's kernels and gives a Launcher; a program function
+(`refcomp.runtime.program`) calls it. Refuses launches that the device's limits do not allow.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from refcomp.artifacts import Binary, Source
+from refcomp.dtype import DType
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernel_nest, kernels_in
+from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
+from refcomp.runtime.device import Device, Driver
+from refcomp.target import DeviceLimits
+
+# In x, y and z.
+Extents = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSignature:
+    """How a kernel is launched.
+
+    `symbol` is its name in the device's code. `params` are what it takes: None for a buffer, else
+    the dtype of a number. `loops` are pairs of a thread tag and the name of the loop bound to it.
+    """
+
+    name: str
+    symbol: str
+    params: tuple[DType | None, ...]
+    loops: tuple[tuple[str, str], ...] = ()
+
+
+def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSignature:
+    """How `kernel`, a kernel of a Program, is launched; `symbol` is its own name by default."""
+    params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
+    loops = [loop for start in kernels_in(kernel.body) for loop in kernel_nest(start).loops]
+    named = tuple((loop.kind, loop.var.name) for loop in loops)
+    return KernelSignature(kernel.name, symbol or kernel.name, params, named)
+
+
+class Launcher(Protocol):
+    """The loaded kernels of one module on one device; may be used by several threads at once."""
+
+    def launch(
+        self,
+        kernel: str,
+        values: Sequence[Any],
+        grid: Extents,
+        block: Extents,
+        shared_bytes: tuple[int, ...],
+    ) -> None:
+        """Queue a run of `kernel` (KernelSignature.name) behind what was queued before.
+
+        `values` are a Memory for each buffer, and for each number a numpy scalar of its dtype.
+        `grid` counts groups, `block` the threads of a group; none is empty. `shared_bytes` has
+        the size of each shared buffer whose size is no constant, in order of allocation.
+        """
+
+
+class DeviceDriver(Driver, Protocol):
+    """A kind of device that runs kernels."""
+
+    def limits(self, index: int) -> DeviceLimits:
+        """What a kernel may ask of device `index`."""
+
+    def load(
+        self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
+    ) -> Launcher:
+        """Make `kernels` of `code` ready. ToolchainError when the device refuses the code."""
+
+
+def check_launch(
+    kernel: KernelSignature,
+    block: Extents,
+    shared_bytes: tuple[int, ...],
+    limits: DeviceLimits,
+    device: Device,
+) -> None:
+    """UserError when `device` has fewer threads in a group, or less shared memory, than asked."""
+    for extent, most, tag in zip(
+        block, limits.threads_per_axis, THREADS_IN_BLOCK_TAGS, strict=True
+    ):
+        if extent > most:
+            loop = dict(kernel.loops).get(tag, tag)
+            raise _beyond(
+                kernel,
+                f"{extent} threads in {tag}",
+                most,
+                device,
+                f"the loop {loop}, bound to {tag}",
+            )
+    if (threads := block[0] * block[1] * block[2]) > limits.threads:
+        loops = [f"{name} ({tag})" for tag, name in kernel.loops if tag in THREADS_IN_BLOCK_TAGS]
+        sizes = " x ".join(map(str, block))
+        raise _beyond(
+            kernel,
+            f"{threads} threads in a group ({sizes})",
+            limits.threads,
+            device,
+            f"the loops {', '.join(loops)}",
+        )
+    if (size := sum(shared_bytes)) > limits.shared_bytes:
+        raise _beyond(kernel, f"{size} bytes of shared memory", limits.shared_bytes, device, "")
+
+
+def _beyond(
+    kernel: KernelSignature, asked: str, most: int, device: Device, where: str
+) -> UserError:
+    return UserError(
+        f"the kernel {kernel.name} asks for {asked}, {device} has {most}",
+        where=where,
+        remedy="split by a smaller factor, or bind fewer loops to threadIdx"
+        if where
+        else "split by a smaller factor, so that less is kept for a group",
+    )

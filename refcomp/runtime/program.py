@@ -1,0 +1,108 @@
+"""ProgramFunction: a Program's host function run in Python, its kernels on a device.
+
+A call checks its arguments, which must lie on the device, then walks the host function. Kernels are
+queued in order, and a call may return before they are done: `asnumpy` and `device.sync` wait. The
+code of the kernels is loaded when the device is there, else at the first call, which tells what is
+missing. Calls may be made by several threads.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+from refcomp.artifacts import Binary, Signature, Source, TensorParam
+from refcomp.ir.func import PrimFunc
+from refcomp.runtime.device import Device, Memory
+from refcomp.runtime.function import Function
+from refcomp.runtime.host_walk import compile_host
+from refcomp.runtime.launch import (
+    DeviceDriver,
+    Extents,
+    KernelSignature,
+    Launcher,
+    check_launch,
+)
+from refcomp.target import DeviceLimits
+
+
+class DeviceCode:
+    """The code of a module's kernels and what is loaded of it, shared by the functions."""
+
+    def __init__(
+        self, code: Source | Binary, kernels: Iterable[KernelSignature], device: Device
+    ) -> None:
+        self.code, self.kernels, self.device = code, tuple(kernels), device
+        self._lock = Lock()
+        self._loaded: tuple[Launcher, DeviceLimits] | None = None
+
+    @property
+    def driver(self) -> DeviceDriver:
+        """The driver of the device, which runs kernels."""
+        driver: Any = self.device.driver
+        result: DeviceDriver = driver
+        return result
+
+    def load(self) -> tuple[Launcher, DeviceLimits]:
+        """What launches the kernels, and within which limits.
+
+        UserError when the device does not exist; ToolchainError when it refuses the code.
+        """
+        if self._loaded is None:
+            with self._lock:
+                if self._loaded is None:
+                    self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> tuple[Launcher, DeviceLimits]:
+        self.device.require()
+        launcher = self.driver.load(self.device.index, self.code, self.kernels)
+        return launcher, self.driver.limits(self.device.index)
+
+
+class ProgramFunction(Function):
+    """The host function `host`, which launches kernels of `code`.
+
+    Numpy arrays and arrays of other devices are refused: copying is the caller's decision.
+    """
+
+    __slots__ = ("_code", "_tensors", "_walk")
+
+    def __init__(self, signature: Signature, host: PrimFunc, code: DeviceCode) -> None:
+        super().__init__(signature, code.device)
+        self._code = code
+        self._tensors = [
+            place for place, param in enumerate(signature.params) if isinstance(param, TensorParam)
+        ]
+        kernels = {kernel.name: kernel for kernel in code.kernels}
+        self._walk = compile_host(host, kernels, self)
+
+    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+        self._walk.run(self._with_memory(args, values))
+
+    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
+        bound = self._with_memory(args, values)
+        return lambda: self._walk.run(bound)
+
+    def _with_memory(self, args: Sequence[Any], values: list[Any]) -> list[Any]:
+        """`values` with the memory of an array in place of its address."""
+        self._code.load()
+        for place in self._tensors:
+            values[place] = args[place].memory
+        return values
+
+    def allocate(self, size: int) -> Memory:
+        """Memory for a workspace of one call."""
+        return self.device.driver.allocate(self.device.index, size)
+
+    def launch(
+        self,
+        kernel: KernelSignature,
+        values: list[Any],
+        grid: Extents,
+        block: Extents,
+        shared_bytes: tuple[int, ...],
+    ) -> None:
+        """Queue a kernel. UserError when the device's limits do not allow its block."""
+        launcher, limits = self._code.load()
+        check_launch(kernel, block, shared_bytes, limits, self.device)
+        launcher.launch(kernel.name, values, grid, block, shared_bytes)

@@ -1,0 +1,63 @@
+"""What a launch is told of a kernel, and the limits of a device."""
+
+import pytest
+
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.runtime.launch import Extents, KernelSignature, check_launch, kernel_signature
+from refcomp.target import DeviceLimits
+from tests.runtime.device_programs import ADD
+from tests.runtime.fake_device import FakeDriver, fake_device
+
+_LOOPS = (("blockIdx.x", "group"), ("threadIdx.y", "row"), ("threadIdx.x", "item"))
+_KERNEL = KernelSignature("k", "k", (), _LOOPS)
+_LIMITS = DeviceLimits((64, 32, 8), 128, 1024)
+
+
+def _check(block: Extents, shared_bytes: tuple[int, ...] = ()) -> None:
+    check_launch(_KERNEL, block, shared_bytes, _LIMITS, fake_device(FakeDriver()))
+
+
+def test_the_signature_of_a_kernel() -> None:
+    kernel = kernel_signature(ADD.kernels[0])
+    assert kernel == KernelSignature(
+        "add_kernel",
+        "add_kernel",
+        (None, None, None, I64),
+        (("blockIdx.x", "group"), ("threadIdx.x", "item")),
+    )
+    assert kernel_signature(ADD.kernels[0], "other").symbol == "other"
+
+
+@pytest.mark.parametrize("block", [(64, 2, 1), (4, 32, 1), (16, 1, 8)])
+def test_what_the_limits_allow(block: Extents) -> None:
+    _check(block, (1000, 24))
+
+
+def test_too_many_threads_along_an_axis() -> None:
+    with pytest.raises(UserError) as caught:
+        _check((65, 1, 1))
+    assert str(caught.value) == (
+        "the kernel k asks for 65 threads in threadIdx.x, fake:0 has 64\n"
+        "  where: the loop item, bound to threadIdx.x\n"
+        "  what to do: split by a smaller factor, or bind fewer loops to threadIdx"
+    )
+    with pytest.raises(UserError, match="33 threads in threadIdx.y, fake:0 has 32"):
+        _check((1, 33, 1))
+    with pytest.raises(UserError, match=r"9 threads in threadIdx.z(.|\n)*the loop threadIdx.z"):
+        _check((1, 1, 9))
+
+
+def test_too_many_threads_in_all() -> None:
+    with pytest.raises(UserError) as caught:
+        _check((16, 9, 1))
+    assert str(caught.value) == (
+        "the kernel k asks for 144 threads in a group (16 x 9 x 1), fake:0 has 128\n"
+        "  where: the loops row (threadIdx.y), item (threadIdx.x)\n"
+        "  what to do: split by a smaller factor, or bind fewer loops to threadIdx"
+    )
+
+
+def test_too_much_shared_memory() -> None:
+    with pytest.raises(UserError, match=r"for 1025 bytes of shared memory, fake:0 has 1024\n.*spl"):
+        _check((1, 1, 1), (1000, 25))
