@@ -74,7 +74,7 @@ def _thread(
     host: Frame, group: Group, shared: dict[Allocate, Memory], position: list[_Loop]
 ) -> Frame:
     words = ", ".join(f"{loop.kind} = {value}" for loop, value in position)
-    thread = Frame(f"({words})", group, shared=shared)
+    thread = Frame(f"({words})", group, shared=shared, code=host.code)
     thread.values.update(host.values)
     for loop, value in position:
         thread.bind(loop.var, wrap(value, loop.var.dtype))
@@ -159,7 +159,7 @@ def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
     if len(kernel.params) != len(launch.arguments):
         takes = f"{kernel.name} takes {len(kernel.params)} arguments"
         raise InterpretError(f"{takes}, {len(launch.arguments)} given")
-    inner, memories = Frame(), dict[Buffer, Memory]()
+    inner, memories = Frame(code=host.code), dict[Buffer, Memory]()
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         if param.dtype != argument.dtype:
             takes = f"{param.name} of {kernel.name} has dtype {param.dtype}"

@@ -32,7 +32,7 @@ class Memory:
         self._elements = self.array.flat
         # In which life of the memory each element was written last; they begin with 1.
         self._written, self._life = [0] * self.size if fresh else None, 1
-        self._races = None if buffer.scope == "local" else Races()
+        self._races = None if buffer.scope == "local" else Races(buffer.scope == "shared")
 
     def in_life(self, life: int) -> Memory:
         """The same memory, allocated again: of what was written in another life nothing is left.

@@ -75,10 +75,11 @@ class _Accesses:
 
 
 class Races:
-    """The accesses of a kernel's threads to one memory that several of them can see."""
+    """The accesses of a kernel's threads to one memory that several of them can see; shared
+    memory is seen by one group only."""
 
-    def __init__(self) -> None:
-        self._of_threads, self._of_groups = _Accesses(), _Accesses()
+    def __init__(self, is_shared: bool) -> None:
+        self._of_threads, self._of_groups = _Accesses(), None if is_shared else _Accesses()
 
     def check(self, kind: str, element: int, name: str, thread: Thread) -> None:
         """Notes that `thread` touches `element` of the buffer `name`; refuses a race."""
@@ -87,7 +88,7 @@ class Races:
             return
         why = "no barrier lies between the two"
         other = self._of_threads.note(kind, element, thread, thread, group.interval)
-        if other is None:
+        if other is None and self._of_groups is not None:
             why = "groups do not wait for each other"
             other = self._of_groups.note(kind, element, thread, group, group.launch)
         if other is not None:

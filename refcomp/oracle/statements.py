@@ -15,7 +15,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.kernels import is_bound
-from refcomp.oracle.expressions import Frame, lanes_of, mask_of
+from refcomp.oracle.expressions import Frame, lanes_of
 from refcomp.oracle.failure import InterpretError, describe
 from refcomp.oracle.kernels import launch_kernel, run_kernel, scrambled, shared_memory
 from refcomp.oracle.memory import Memory
@@ -74,7 +74,9 @@ def _buffer_store(frame: Frame, store: st.BufferStore) -> _Steps:
 
 def _store(frame: Frame, store: st.Store) -> _Steps:
     value, index = lanes_of(frame.evaluate(store.value)), lanes_of(frame.evaluate(store.index))
-    mask = mask_of(frame.evaluate(store.predicate) if store.predicate is not None else None, index)
+    mask = (True,) * len(index)
+    if store.predicate is not None:
+        mask = lanes_of(frame.evaluate(store.predicate))
     memory = frame.memory_of(store.buffer)
     for position, lane, wanted in zip(index, value, mask, strict=True):
         if wanted:
