@@ -1,0 +1,366 @@
+"""Puts barriers between accesses of different threads to one element of memory.
+
+Before::
+
+    func product(A: f32[n, 64], B: f32[n, 64] out) {
+      for bx in range(n) blockIdx.x {
+        for tx in range(64) threadIdx.x {
+          alloc S: f32[64] shared {
+            for k in range(4) {
+              S[tx] = A[bx, (tx + k) % 64]
+              B[bx, tx] = B[bx, tx] + S[63 - tx]
+            }
+          }
+        }
+      }
+    }
+
+After::
+
+    func product(A: f32[n, 64], B: f32[n, 64] out) {
+      for bx in range(n) blockIdx.x {
+        for tx in range(64) threadIdx.x {
+          alloc S: f32[64] shared {
+            for k in range(4) {
+              barrier
+              S[tx] = A[bx, (tx + k) % 64]
+              barrier
+              B[bx, tx] = B[bx, tx] + S[63 - tx]
+            }
+          }
+        }
+      }
+    }
+
+Two accesses of shared or global memory, one of them a write, need a barrier on each way from one to
+the other, those around loops included, unless it is proved that different threads of a group never
+touch the same element by them (see `refcomp.passes.thread_conflicts`). A barrier that the others
+make needless is left out. All threads of a group must come to a barrier: a condition that has to
+have one inside is moved to the statements below it first, and read before when these change it.
+
+Requires: kernels in canonical form. Ensures: no conflict within a group is left without a barrier.
+Conflicts between groups are not looked for, as no barrier would help. Level: nested, kept. It
+refuses (Unsupported) a loop that needs a barrier and whose range differs between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refcomp.arith import Facts, prove
+from refcomp.errors import Unsupported
+from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.expr import EQ, Expr, Not, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound, kernel_nest
+from refcomp.ir.rewrite import map_children, walk, with_changes
+from refcomp.ir.stmt import (
+    BLOCK_TAGS,
+    THREADS_IN_BLOCK_TAGS,
+    Allocate,
+    AtomicUpdate,
+    Barrier,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    block,
+)
+from refcomp.passes.simplify_expressions import facts_of
+from refcomp.passes.spread_conditions import read_first, spread
+from refcomp.passes.thread_conflicts import (
+    WRITE,
+    Access,
+    Holds,
+    Named,
+    Ranged,
+    Scope,
+    ThreadConflicts,
+    in_earlier_iteration,
+    narrowed,
+    reads_in,
+)
+
+
+def insert_barriers(func: PrimFunc) -> PrimFunc:
+    """`func` with the barriers that its kernels need."""
+    return func.with_body(_visit_host(func.body, facts_of(func)))
+
+
+def _visit_host(stmt: Stmt, facts: Facts) -> Stmt:
+    """What stands around kernels."""
+    if not isinstance(stmt, For):
+        return map_children(stmt, lambda c: c if isinstance(c, Expr) else _visit_host(c, facts))
+    if is_bound(stmt):
+        return _visit_kernel(stmt, facts)
+    inner = facts.bind(stmt.var, stmt.minimum, stmt.extent)
+    return with_changes(stmt, body=_visit_host(stmt.body, inner))
+
+
+def _visit_kernel(loop: For, facts: Facts) -> Stmt:
+    nest = kernel_nest(loop)
+    threads = [loop for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS]
+    if not threads:
+        return loop
+    groups = [loop for loop in nest.loops if loop.kind in BLOCK_TAGS]
+    for group in groups:
+        facts = facts.bind(group.var, group.minimum, group.extent)
+    placing = _Placing(ThreadConflicts(threads, facts), threads, _written_in(nest.body))
+    body = placing.place(nest.body, frozenset(group.var for group in groups))
+    for bound in reversed(nest.loops):
+        body = with_changes(bound, body=body)
+    return body
+
+
+def _written_in(body: Stmt) -> frozenset[Buffer]:
+    """What different threads may meet in: the shared and global buffers that are written."""
+    written = (s.buffer for s in walk(body) if isinstance(s, BufferStore | AtomicUpdate))
+    return frozenset(buffer for buffer in written if buffer.scope != "local")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What a statement does as seen from before and after it.
+
+    `entering` are the accesses that may come before its first barrier, `leaving` those after its
+    last one; `is_open` says that a way through it meets no barrier.
+    """
+
+    entering: tuple[Access, ...] = ()
+    leaving: tuple[Access, ...] = ()
+    is_open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A statement of a sequence; None for what is evaluated before the first one. `is_added` says
+    that it is a barrier of ours."""
+
+    stmt: Stmt | None
+    reach: _Reach
+    is_added: bool = False
+
+
+_CLOSED = _Reach((), (), False)
+
+
+def _joined(parts: Sequence[_Part]) -> _Reach:
+    """The reach of a sequence."""
+    total = _Reach()
+    for part in parts:
+        entering = total.entering + (part.reach.entering if total.is_open else ())
+        leaving = (total.leaving if part.reach.is_open else ()) + part.reach.leaving
+        total = _Reach(entering, leaving, total.is_open and part.reach.is_open)
+    return total
+
+
+def _either(cases: Sequence[_Reach]) -> _Reach:
+    """The reach of a choice."""
+    return _Reach(
+        tuple(access for reach in cases for access in reach.entering),
+        tuple(access for reach in cases for access in reach.leaving),
+        any(reach.is_open for reach in cases),
+    )
+
+
+class _Placing:
+    """Places the barriers of one kernel.
+
+    `scope` is what stands around a statement, `together` the variables of the loops that all
+    threads of a group are in the same iteration of.
+    """
+
+    def __init__(
+        self, conflicts: ThreadConflicts, threads: Sequence[For], watched: frozenset[Buffer]
+    ) -> None:
+        self._conflicts, self._watched = conflicts, watched
+        self._divergent = {loop.var for loop in threads}
+
+    def place(self, body: Stmt, groups: frozenset[Var]) -> Stmt:
+        """The program of one thread with its barriers."""
+        return self._visit(body, (), groups)[0]
+
+    def _visit(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+        match stmt:
+            case Barrier():
+                return stmt, _CLOSED
+            case LetStmt() if not self._is_transparent(stmt):
+                return self._let(stmt, scope, together)
+            case Block() | LetStmt() | Allocate():
+                parts = self._parts(stmt, scope, together)
+                return self._rebuilt(stmt, parts), _joined(parts)
+            case For():
+                return self._loop(stmt, scope, together)
+            case IfThenElse():
+                return self._branch(stmt, scope, together)
+        return self._access(stmt, scope, together)
+
+    # Sequences.
+
+    def _parts(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> list[_Part]:
+        """The statements in `stmt`, which are run one after the other, and their barriers."""
+        if isinstance(stmt, Allocate):
+            return self._parts(stmt.body, scope, together)
+        if isinstance(stmt, LetStmt) and self._is_transparent(stmt):
+            return self._parts(stmt.body, self._named(stmt, scope), together)
+        stmts = stmt.stmts if isinstance(stmt, Block) else (stmt,)
+        visited = [_Part(*self._visit(item, scope, together)) for item in stmts]
+        return self._separated(visited, together)
+
+    def _is_transparent(self, stmt: Stmt) -> bool:
+        """Whether what stands inside may be taken as standing around: a barrier before its first
+        statement is as good as one before itself."""
+        if isinstance(stmt, LetStmt):
+            return not self._reads((stmt.value,), ()).leaving
+        return isinstance(stmt, Allocate)
+
+    def _rebuilt(self, stmt: Stmt, parts: Sequence[_Part]) -> Stmt:
+        """`stmt` with the statements that `_parts` gave replaced by those of `parts`."""
+        if isinstance(stmt, Allocate | LetStmt) and self._is_transparent(stmt):
+            return with_changes(stmt, body=self._rebuilt(stmt.body, parts))
+        stmts = [part.stmt for part in parts if part.stmt is not None]
+        old = stmt.stmts if isinstance(stmt, Block) else (stmt,)
+        if len(old) == len(stmts) and all(a is b for a, b in zip(old, stmts, strict=True)):
+            return stmt
+        return block(stmts, stmt.origin)
+
+    def _let(self, stmt: LetStmt, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+        inner = self._parts(stmt.body, self._named(stmt, scope), together)
+        parts = [_Part(None, self._reads((stmt.value,), scope)), *inner]
+        parts = self._separated(parts, together)
+        return with_changes(stmt, body=self._rebuilt(stmt.body, parts)), _joined(parts)
+
+    def _named(self, stmt: LetStmt, scope: Scope) -> Scope:
+        if self._may_differ(stmt.value):
+            self._divergent.add(stmt.var)
+        return (*scope, Named(stmt.var, stmt.value))
+
+    def _separated(
+        self, parts: Sequence[_Part], together: frozenset[Var], before: tuple[Access, ...] = ()
+    ) -> list[_Part]:
+        """`parts` with a barrier before each that conflicts with what is not yet separated from
+        it: as late as possible, and so as few as possible."""
+        placed: list[_Part] = []
+        for part in parts:
+            if part.stmt and self._do_conflict(before, part.reach.entering, together):
+                placed.append(_Part(Barrier(part.stmt.origin), _CLOSED, is_added=True))
+                before = ()
+            placed.append(part)
+            before = (before if part.reach.is_open else ()) + part.reach.leaving
+        return placed
+
+    def _do_conflict(
+        self, before: Sequence[Access], after: Sequence[Access], together: frozenset[Var]
+    ) -> bool:
+        return any(self._conflicts.between(p, q, together) for p in before for q in after)
+
+    # Loops.
+
+    def _loop(self, loop: For, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+        entry = Ranged(loop.var, loop.minimum, loop.extent)
+        is_even = not self._may_differ(loop.minimum, loop.extent)
+        if not is_even:
+            self._divergent.add(loop.var)
+        inside = together | {loop.var}
+        bounds = _Part(None, self._reads((loop.minimum, loop.extent), scope))
+        parts = self._parts(loop.body, (*scope, entry), inside)
+        parts = self._separated([bounds, *parts], inside)[1:]
+        parts = self._around_back_edge(parts, entry, inside)
+        if not is_even and any(part.is_added for part in parts):
+            raise _uneven(loop)
+        result = with_changes(loop, body=self._rebuilt(loop.body, parts))
+        return result, _joined([bounds, _Part(result, self._run(parts, entry, scope))])
+
+    def _around_back_edge(
+        self, parts: list[_Part], entry: Ranged, together: frozenset[Var]
+    ) -> list[_Part]:
+        """`parts` of a loop's body, separated from the iterations before, too."""
+        parts = self._separated(parts, together, self._earlier(parts, entry))
+        for barrier in [part for part in parts if part.is_added]:
+            without = [part for part in parts if part is not barrier]
+            again = self._separated(without, together, self._earlier(without, entry))
+            if len(again) == len(without):
+                parts = without
+        return parts
+
+    def _earlier(self, parts: Sequence[_Part], entry: Ranged) -> tuple[Access, ...]:
+        is_previous = any(not part.reach.is_open for part in parts)
+        return in_earlier_iteration(_joined(parts).leaving, entry, is_previous)
+
+    def _run(self, parts: Sequence[_Part], entry: Ranged, scope: Scope) -> _Reach:
+        """The reach of all iterations. One with a barrier in each shows its ends only."""
+        reach = _joined(parts)
+        if reach.is_open:
+            return reach
+        last = entry.minimum + entry.extent - 1
+        facts = self._conflicts.facts(scope)
+        return _Reach(
+            narrowed(reach.entering, EQ(entry.var, entry.minimum)),
+            narrowed(reach.leaving, EQ(entry.var, last)),
+            not prove(entry.extent > 0, facts),
+        )
+
+    # Conditions.
+
+    def _branch(
+        self, stmt: IfThenElse, scope: Scope, together: frozenset[Var]
+    ) -> tuple[Stmt, _Reach]:
+        reads = _Part(None, self._reads((stmt.condition,), scope))
+        cases = [(stmt.condition, stmt.then_case)]
+        if stmt.else_case is not None:
+            cases.append((Not(stmt.condition), stmt.else_case))
+        stmts, reaches = [], []
+        for condition, case in cases:
+            parts = self._parts(case, (*scope, Holds(condition)), together)
+            parts = self._separated([reads, *parts], together)
+            stmts.append(self._rebuilt(case, parts))
+            reaches.append(_joined(parts[1:]))
+        result = with_changes(stmt, **dict(zip(("then_case", "else_case"), stmts, strict=False)))
+        if result is not stmt:
+            return self._visit(spread(result), scope, together)
+        if stmt.else_case is None:
+            reaches.append(_Reach())
+        return stmt, _joined([reads, _Part(stmt, _either(reaches))])
+
+    # Accesses.
+
+    def _access(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+        assert isinstance(stmt, BufferStore | AtomicUpdate)
+        reads = self._reads((*stmt.indices, stmt.value), scope)
+        if stmt.buffer not in self._watched:
+            return stmt, reads
+        effect = WRITE if isinstance(stmt, BufferStore) else stmt.operator
+        write = (Access(stmt.buffer, stmt.indices, effect, scope),)
+        if self._do_conflict(reads.leaving, write, together):
+            return self._visit(read_first(stmt), scope, together)
+        accesses = reads.leaving + write
+        return stmt, _Reach(accesses, accesses)
+
+    def _reads(self, exprs: Sequence[Expr], scope: Scope) -> _Reach:
+        reads = tuple(
+            access
+            for expr in exprs
+            for access in reads_in(expr, scope)
+            if access.buffer in self._watched
+        )
+        return _Reach(reads, reads)
+
+    def _may_differ(self, *exprs: Expr) -> bool:
+        """Whether threads of a group may see different values; memory may change between them."""
+        return any(
+            isinstance(item, BufferLoad) or item in self._divergent
+            for expr in exprs
+            for item in walk(expr)
+        )
+
+
+def _uneven(loop: For) -> Unsupported:
+    return Unsupported(
+        f"the loop {loop.var.name} needs a barrier, but threads run it a different number of times",
+        where=str(loop.origin) if loop.origin else None,
+        why="all threads of a group have to come to each barrier",
+        remedy="let the loop run equally often for all threads, and guard what it does",
+    )
