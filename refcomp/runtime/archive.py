@@ -17,7 +17,7 @@ MEMBER_LIMIT = 256 << 20
 TOTAL_LIMIT = 512 << 20
 COUNT_LIMIT = 64
 
-_MEMBER = re.compile(r"manifest\.json|binary|sources/[a-z][a-z0-9_]{0,40}")
+_MEMBER = re.compile(r"manifest\.json|binary|launch|(sources|device)/[a-z][a-z0-9_]{0,40}")
 # The earliest date zip knows: equal contents make equal files.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -25,6 +25,9 @@ from refcomp.runtime.launch import Extents, KernelSignature
 
 Step = Callable[[Values], None]
 
+# Nested statements that Python's stack has room for, whatever else lies on it; each is one call.
+_SHALLOW = 200
+
 
 class HostActions(Protocol):
     """What a host function does to its device."""
@@ -49,10 +52,16 @@ class HostWalk:
 
     step: Step
     length: int
+    depth: int
 
     def run(self, values: Values) -> None:
         """Run on the values of the parameters, then of the symbols, in order."""
-        self.step([*values, *[None] * (self.length - len(values))])
+        full = [*values, *[None] * (self.length - len(values))]
+        if self.depth <= _SHALLOW:
+            self.step(full)
+        else:
+            with deep_recursion():
+                self.step(full)
 
 
 def compile_host(
@@ -68,15 +77,24 @@ def compile_host(
         compiler.slots.place(item)
     with deep_recursion():
         step = compiler.compile(host.body)
-    return HostWalk(step, len(compiler.slots))
+    return HostWalk(step, len(compiler.slots), compiler.most_depth)
 
 
 class _Compiler:
     def __init__(self, kernels: Mapping[str, KernelSignature], actions: HostActions) -> None:
         self.slots = Slots()
         self._kernels, self._actions = kernels, actions
+        self._depth = self.most_depth = 0
 
     def compile(self, stmt: Stmt) -> Step:
+        """What runs `stmt`."""
+        self._depth += 1
+        self.most_depth = max(self.most_depth, self._depth)
+        step = self._compile(stmt)
+        self._depth -= 1
+        return step
+
+    def _compile(self, stmt: Stmt) -> Step:
         case = _CASES.get(type(stmt))
         if case is None:
             raise UserError(

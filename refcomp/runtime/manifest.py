@@ -1,8 +1,9 @@
-"""What a module file holds: ModuleContents, and its form as members of an archive.
+"""What a module file for a host holds: ModuleContents, and its form as members of an archive.
 
 `pack` writes a manifest (versions, target, machine, CPU features, needed libraries, functions, and
 the size and SHA-256 of each member); `unpack` checks all of it against this refcomp and this
 machine. The hashes find damage, not malice: load files from sources you trust only.
+`checked_manifest` and `pack_members` are what files for devices (program_manifest.py) share.
 """
 
 import hashlib
@@ -21,7 +22,8 @@ FORMAT = "refcomp module"
 FORMAT_VERSION = 1
 
 _MANIFEST = "manifest.json"
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError, RefcompError)
+# What reading a manifest of wrong form raises.
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError, RefcompError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,6 @@ def pack(contents: ModuleContents) -> dict[str, bytes]:
     for language, text in sorted(contents.sources.items()):
         members[f"sources/{language}"] = text.encode("utf-8", "surrogatepass")
     manifest = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "refcomp_version": __version__,
         "machine": machine.machine(),
         "target": contents.target,
         "cpu_features": sorted(contents.cpu_features),
@@ -62,9 +61,20 @@ def pack(contents: ModuleContents) -> dict[str, bytes]:
             for signature in contents.signatures
         ],
         "languages": list(contents.sources),
+    }
+    return pack_members(manifest, members)
+
+
+def pack_members(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> dict[str, bytes]:
+    """`members` behind `manifest`, which is told the versions and a fingerprint of each."""
+    full = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "refcomp_version": __version__,
+        **manifest,
         "members": {name: _fingerprint(data) for name, data in members.items()},
     }
-    return {_MANIFEST: json.dumps(manifest, indent=1).encode(), **members}
+    return {_MANIFEST: json.dumps(full, indent=1).encode(), **members}
 
 
 def _fingerprint(data: bytes) -> dict[str, Any]:
@@ -76,21 +86,27 @@ def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
 
     UserError for another version, machine or processor, and for anything missing or changed.
     """
-    manifest = _read_manifest(path, members[_MANIFEST])
-    _check_versions(path, manifest)
+    manifest = checked_manifest(path, members)
     _check_machine(path, manifest)
-    _check_members(path, manifest.get("members"), members)
     try:
         return _contents_from(manifest, members)
-    except _MALFORMED as error:
-        raise _malformed(path, error) from error
+    except MALFORMED as error:
+        raise malformed(path, error) from error
+
+
+def checked_manifest(path: str, members: Mapping[str, bytes]) -> dict[str, Any]:
+    """The manifest among `members`. UserError for another version, and for damaged members."""
+    manifest = _read_manifest(path, members[_MANIFEST])
+    _check_versions(path, manifest)
+    _check_members(path, manifest.get("members"), members)
+    return manifest
 
 
 def _read_manifest(path: str, raw: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise _malformed(path, error) from error
+        raise malformed(path, error) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise UserError(
             f"{path} is a zip archive, but not a module file",
@@ -120,9 +136,9 @@ def _check_machine(path: str, manifest: dict[str, Any]) -> None:
             remedy=remedy,
         )
     try:
-        features = _texts(manifest.get("cpu_features"))
+        features = as_texts(manifest.get("cpu_features"))
     except TypeError as error:
-        raise _malformed(path, error) from error
+        raise malformed(path, error) from error
     if lacking := sorted(set(features) - machine.cpu_features()):
         raise UserError(
             f"{path} was compiled for a processor with {', '.join(lacking)}, which this one lacks",
@@ -147,9 +163,9 @@ def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Mo
     functions = [
         (signature_from_json(item["signature"]), item["symbol"]) for item in manifest["functions"]
     ]
-    languages, libraries = _texts(manifest["languages"]), _texts(manifest["libraries"])
-    _texts([symbol for _, symbol in functions])
-    entry, target, form = _texts([manifest[k] for k in ("entry", "target", "binary_format")])
+    languages, libraries = as_texts(manifest["languages"]), as_texts(manifest["libraries"])
+    as_texts([symbol for _, symbol in functions])
+    entry, target, form = as_texts([manifest[k] for k in ("entry", "target", "binary_format")])
     return ModuleContents(
         signatures=tuple(signature for signature, _ in functions),
         entry=entry,
@@ -159,16 +175,18 @@ def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Mo
         sources={
             name: members[f"sources/{name}"].decode("utf-8", "surrogatepass") for name in languages
         },
-        cpu_features=tuple(_texts(manifest["cpu_features"])),
+        cpu_features=tuple(as_texts(manifest["cpu_features"])),
         libraries=tuple(libraries),
     )
 
 
-def _texts(values: Any) -> list[str]:
+def as_texts(values: Any) -> list[str]:
+    """`values` as it is when it is a list of texts, else TypeError."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError(f"a list of texts is expected, not {values!r}")
     return values
 
 
-def _malformed(path: str, error: BaseException) -> UserError:
+def malformed(path: str, error: BaseException) -> UserError:
+    """What to raise when reading a manifest raised `error`."""
     return damaged(path, f"its manifest is malformed: {type(error).__name__}: {error}"[:500])

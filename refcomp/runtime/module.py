@@ -5,29 +5,35 @@ accepts on every machine that can run the code.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from refcomp.artifacts import Binary, Signature
+from refcomp.artifacts import Binary, Signature, Source
 from refcomp.errors import Unsupported, UserError
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.printer import print_funcs
 from refcomp.runtime import machine
 from refcomp.runtime.archive import write_archive, write_file
 from refcomp.runtime.device import Device
+from refcomp.runtime.device_module import DeviceModule
 from refcomp.runtime.elf import needed_libraries
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
 from refcomp.runtime.host import HostFunction, load_shared_object
+from refcomp.runtime.launch import kernel_signature
 from refcomp.runtime.manifest import ModuleContents, pack
+from refcomp.runtime.program import DeviceCode, ProgramFunction
+from refcomp.runtime.program_manifest import ProgramContents, pack_program
+from refcomp.runtime.sources import Disassemble, Sources
 from refcomp.runtime.timing import TimeResult, time_evaluator
 from refcomp.target import as_target
-
-Disassemble = Callable[[], str]
 
 
 class Module:
     """Functions of one target. `module(*args)` calls the entry function, `module["name"]` is any.
 
-    Made by `from_binary`, `from_callables` or `load_module`. `sources` maps a language to text
-    (`loop_ir`, `llvm`); what `disassemble` returns is the source `asm`.
+    Made by `from_binary`, `from_programs`, `from_callables` or `load_module`. `sources` maps a
+    language to text (`loop_ir`, `llvm`); what `disassemble` returns is the source `asm`. For the
+    target of a device, `imported_modules[0]` has the kernels.
     """
 
     def __init__(
@@ -38,15 +44,14 @@ class Module:
         sources: Mapping[str, str],
         entry: str | None = None,
         disassemble: Disassemble | None = None,
-        imported_modules: tuple["Module", ...] = (),
-        contents: ModuleContents | None = None,
+        imported_modules: tuple[DeviceModule, ...] = (),
+        contents: ModuleContents | ProgramContents | None = None,
     ) -> None:
         self._functions = _by_name(functions)
         self.target = target
         self.imported_modules = imported_modules
         self.entry_name = _checked_entry(self._functions, entry)
-        self._sources = dict(sources)
-        self._disassemble = disassemble
+        self._sources = Sources(sources, disassemble)
         self._contents = contents
 
     @classmethod
@@ -100,6 +105,77 @@ class Module:
         )
 
     @classmethod
+    def from_programs(
+        cls,
+        programs: Sequence[tuple[Signature, Program]],
+        code: Source | Binary,
+        *,
+        target: str,
+        device: Device,
+        sources: Mapping[str, str],
+        device_sources: Mapping[str, str],
+        symbols: Mapping[str, str] | None = None,
+        entry: str | None = None,
+        disassemble: Disassemble | None = None,
+    ) -> "Module":
+        """Functions whose kernels run on `device`, whose driver loads `code`.
+
+        The kernels' names are unique among all programs; `symbols` gives the name in `code` of each
+        that is called otherwise there. To `sources` comes `launch`, the host functions' text;
+        `device_sources` and `disassemble` are for the imported module. When the device exists the
+        code is loaded at once: ToolchainError when it is refused. Else the first call tells.
+        """
+        names = symbols or {}
+        contents = ProgramContents(
+            signatures=tuple(signature for signature, _ in programs),
+            launch=print_funcs(program.host for _, program in programs),
+            kernels=tuple(
+                kernel_signature(kernel, names.get(kernel.name))
+                for _, program in programs
+                for kernel in program.kernels
+            ),
+            device=device.kind,
+            code=code,
+            entry=entry or next((signature.name for signature, _ in programs), ""),
+            target=target,
+            sources=dict(sources),
+            device_sources=dict(device_sources),
+        )
+        hosts = [program.host for _, program in programs]
+        return cls.from_program_contents(contents, hosts, device, disassemble)
+
+    @classmethod
+    def from_program_contents(
+        cls,
+        contents: ProgramContents,
+        hosts: Sequence[PrimFunc],
+        device: Device,
+        disassemble: Disassemble | None = None,
+    ) -> "Module":
+        """As `from_programs`, of what a module file holds; `hosts` are its host functions."""
+        code = DeviceCode(contents.code, contents.kernels, device)
+        functions = [
+            ProgramFunction(signature, host, code)
+            for signature, host in zip(contents.signatures, hosts, strict=True)
+        ]
+        if device.exist:
+            code.load()
+        kernels = DeviceModule(
+            code,
+            target=contents.target,
+            sources=contents.device_sources,
+            disassemble=disassemble,
+        )
+        return cls(
+            functions,
+            target=contents.target,
+            sources={"launch": contents.launch, **contents.sources},
+            entry=contents.entry,
+            imported_modules=(kernels,),
+            contents=contents,
+        )
+
+    @classmethod
     def from_callables(
         cls,
         callables: Mapping[str, ArrayCallable],
@@ -141,31 +217,23 @@ class Module:
         return f"<refcomp module for {self.target}: {', '.join(self._functions)}>"
 
     def get_source(self, format: str | None = None) -> str:
-        """The text in `format`: `loop_ir`, `llvm`, `asm`; by default the one nearest the target.
+        """The text in `format`; by default the one nearest the target.
 
+        Formats are `loop_ir`, `llvm` and `asm`; for a device's target `loop_ir` and `launch`, and
+        those of `imported_modules[0]`.
         UserError when the module has none of that format.
         """
-        format = self._default_format() if format is None else format
-        if format == "asm" and format not in self._sources and self._disassemble:
-            self._sources[format] = self._disassemble()
-        if format not in self._sources:
-            known = [*self._sources, *(["asm"] if self._disassemble else [])]
-            raise UserError(
-                f"the module has no source of format {format!r}",
-                remedy=f"it has: {', '.join(known) or 'none'}",
-            )
-        return self._sources[format]
-
-    def _default_format(self) -> str:
-        printed = [name for name in self._sources if name not in ("loop_ir", "asm")]
-        return next(iter([*printed, *self._sources]), "loop_ir")
+        return self._sources.get(format)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a module file, which `load_module` reads.
 
         Unsupported for a module without machine code; UserError when the file cannot be written.
         """
-        write_archive(os.fspath(path), pack(self._machine_code()))
+        if isinstance(self._contents, ProgramContents):
+            write_archive(os.fspath(path), pack_program(self._contents))
+        else:
+            write_archive(os.fspath(path), pack(self._machine_code()))
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
         """Write the bare shared object when `path` ends in `.so`, else a module file.
@@ -178,13 +246,19 @@ class Module:
             self.save(path)
 
     def _machine_code(self) -> ModuleContents:
+        if isinstance(self._contents, ModuleContents):
+            return self._contents
         if self._contents is None:
             raise Unsupported(
                 f"a module for the target {self.target} cannot be saved",
                 why="it has no machine code",
                 remedy="build it for the target 'llvm'",
             )
-        return self._contents
+        raise Unsupported(
+            f"a module for the target {self.target} cannot be exported as a shared object",
+            why="its kernels run on a device, and its host functions in Python",
+            remedy="save it as a module file: module.save(path)",
+        )
 
     def time_evaluator(
         self,

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import refcomp
 from refcomp.artifacts import Binary, Signature, Source, TensorParam
 from refcomp.dtype import F32
 from refcomp.errors import Unsupported, UserError
+from refcomp.ir.printer import print_func
 from refcomp.runtime import machine
 from refcomp.runtime.device import cpu
 from refcomp.runtime.module import Module
-from tests.runtime.conftest import ADD, SIGNATURES, SYMBOLS
+from tests.runtime.conftest import ADD as HOST_ADD
+from tests.runtime.conftest import SIGNATURES, SYMBOLS
+from tests.runtime.device_programs import ADD, ADD_OPENCL, ADD_SIGNATURE
+from tests.runtime.fake_device import FakeDriver, fake_device
 
 llvm = pytest.mark.llvm
 
@@ -87,7 +92,7 @@ def test_a_module_of_machine_code(module: Module) -> None:
     out = np.zeros(2, np.float32)
     module(np.ones(2, np.float32), np.ones(2, np.float32), out)
     assert out.tolist() == [2, 2]
-    assert module.signatures["add"] == ADD
+    assert module.signatures["add"] == HOST_ADD
     assert list(module.signatures) == [signature.name for signature in SIGNATURES]
     assert module["threads"].name == "threads"
 
@@ -128,7 +133,9 @@ def test_assembly_is_made_once_and_only_when_asked_for(binary: Binary) -> None:
         made.append(1)
         return "text"
 
-    module = Module.from_binary(binary, [ADD], target="llvm", sources={}, disassemble=disassemble)
+    module = Module.from_binary(
+        binary, [HOST_ADD], target="llvm", sources={}, disassemble=disassemble
+    )
     assert made == []
     assert module.get_source("asm") == module.get_source("asm") == "text"
     assert made == [1]
@@ -174,6 +181,67 @@ def test_native_code_needs_this_processor(binary: Binary, target: str, is_native
     expected = machine.cpu_features() if is_native else set()
     assert set(module._machine_code().cpu_features) == expected
     assert "libgomp.so.1" in module._machine_code().libraries
+
+
+# ---- devices ---------------------------------------------------------------------------------
+
+
+def _add_module(driver: FakeDriver, **options: Any) -> Module:
+    settings: dict[str, Any] = {
+        "target": "opencl",
+        "device": fake_device(driver),
+        "sources": {"loop_ir": "func add"},
+        "device_sources": {"opencl": ADD_OPENCL.text},
+    }
+    programs = [(ADD_SIGNATURE, ADD)]
+    return Module.from_programs(programs, ADD_OPENCL, **(settings | options))
+
+
+def test_a_module_of_programs() -> None:
+    driver = FakeDriver({"add_kernel": lambda *_: None})
+    module = _add_module(driver)
+    assert driver.loads == 1
+    assert module.entry.device == fake_device(driver)
+    module(*(refcomp.empty(3, "f32", fake_device(driver)) for _ in range(3)))
+    assert [name for name, *_ in driver.launches] == ["add_kernel"]
+    assert module.signatures == {"add": ADD_SIGNATURE}
+    assert repr(module) == "<refcomp module for opencl: add>"
+
+
+def test_the_sources_of_a_module_of_programs() -> None:
+    module = _add_module(FakeDriver(), disassemble=lambda: "assembly")
+    assert module.get_source() == module.get_source("launch") == print_func(ADD.host)
+    assert module.get_source("loop_ir") == "func add"
+    (kernels,) = module.imported_modules
+    assert kernels.get_source() == ADD_OPENCL.text
+    assert kernels.get_source("asm") == "assembly"
+    with pytest.raises(UserError, match=r"no source of format 'asm'\n.*it has: launch, loop_ir"):
+        module.get_source("asm")
+
+
+def test_kernels_that_are_called_otherwise_in_the_code() -> None:
+    module = _add_module(FakeDriver(), symbols={"add_kernel": "add_kernel_"})
+    assert module.imported_modules[0].kernel_names == ("add_kernel_",)
+
+
+def test_a_module_for_a_device_that_is_not_there() -> None:
+    driver = FakeDriver(devices=0)
+    module = _add_module(driver)
+    assert driver.loads == 0
+    elsewhere = fake_device(FakeDriver())
+    arrays = [refcomp.empty(3, "f32", elsewhere) for _ in range(3)]
+    with pytest.raises(UserError, match="there is no device fake:0"):
+        module(*arrays)
+
+
+def test_a_module_of_programs_is_no_shared_object(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported) as caught:
+        _add_module(FakeDriver()).export_library(tmp_path / "m.so")
+    assert str(caught.value) == (
+        "a module for the target opencl cannot be exported as a shared object\n"
+        "  why: its kernels run on a device, and its host functions in Python\n"
+        "  what to do: save it as a module file: module.save(path)"
+    )
 
 
 # ---- timing ----------------------------------------------------------------------------------

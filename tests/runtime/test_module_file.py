@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refcomp.artifacts import Binary
+import refcomp
+from refcomp.artifacts import Binary, Source
 from refcomp.errors import ToolchainError, UserError
+from refcomp.ir.printer import print_funcs
 from refcomp.runtime import module_file
 from refcomp.runtime.archive import read_archive, write_archive
+from refcomp.runtime.manifest import _fingerprint
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_file import load_module
+from tests.runtime.device_programs import (
+    ADD,
+    ADD_OPENCL,
+    ADD_SIGNATURE,
+    STEPS,
+    STEPS_OPENCL,
+    STEPS_SIGNATURE,
+)
 
 pytestmark = pytest.mark.llvm
 
@@ -136,6 +147,73 @@ class TestRefusals:
         monkeypatch.setattr(module_file, "needed_libraries", lambda data: ("libnowhere.so.1",))
         with pytest.raises(ToolchainError, match="needs the library libnowhere.so.1"):
             load_module(path)
+
+
+@pytest.mark.pocl
+class TestForDevices:
+    """Files whose kernels run on a device; these hold OpenCL text, compiled when loaded."""
+
+    @pytest.fixture
+    def saved(self, tmp_path: Path) -> Path:
+        module = Module.from_programs(
+            [(STEPS_SIGNATURE, STEPS), (ADD_SIGNATURE, ADD)],
+            Source(ADD_OPENCL.text + STEPS_OPENCL.text, "opencl"),
+            target="opencl",
+            device=refcomp.opencl(),
+            sources={"loop_ir": "func add"},
+            device_sources={"opencl": "text"},
+        )
+        module.save(tmp_path / "add.refcomp")
+        return tmp_path / "add.refcomp"
+
+    def test_there_and_back(self, saved: Path) -> None:
+        module = load_module(saved)
+        assert module.entry.name == "steps"
+        assert module.get_source("loop_ir") == "func add"
+        assert module.get_source() == print_funcs([STEPS.host, ADD.host])
+        assert module.imported_modules[0].get_source() == "text"
+        a, b, c = (refcomp.array(np.full(70, k, np.float32), refcomp.opencl()) for k in range(3))
+        module["add"](a, b, c)
+        module(c, 3)
+        assert c.asnumpy().tolist() == [4] * 70
+
+    def test_a_loaded_module_can_be_saved_again(self, saved: Path, tmp_path: Path) -> None:
+        load_module(saved).save(tmp_path / "again")
+        assert (tmp_path / "again").read_bytes() == saved.read_bytes()
+
+    def test_text_is_not_disassembled(self, saved: Path) -> None:
+        module = load_module(saved, disassemble=lambda b: "made")
+        with pytest.raises(UserError, match="no source of format 'asm'"):
+            module.imported_modules[0].get_source("asm")
+
+    def test_changed_and_truncated_files(self, saved: Path) -> None:
+        members = read_archive(str(saved))
+        for name in ("binary", "launch", "device/opencl"):
+            write_archive(str(saved), members | {name: members[name] + b" "})
+            with pytest.raises(UserError, match=f"member {name} is not what was saved"):
+                load_module(saved)
+        raw = saved.read_bytes()
+        for size in range(0, len(raw), 67):
+            saved.write_bytes(raw[:size])
+            with pytest.raises(UserError, match="add.refcomp is (damaged|not a module file)"):
+                load_module(saved)
+
+    def test_kernels_that_the_compiler_refuses(self, saved: Path) -> None:
+        contents = read_archive(str(saved))
+        manifest = json.loads(contents["manifest.json"])
+        manifest["members"]["binary"] = _fingerprint(b"what is this?")
+        raw = json.dumps(manifest).encode()
+        write_archive(str(saved), contents | {"manifest.json": raw, "binary": b"what is this?"})
+        with pytest.raises(ToolchainError, match="the OpenCL compiler of .* refuses the kernels"):
+            load_module(saved)
+
+    def test_a_device_that_is_not_there(self, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module_file, "device", lambda kind: refcomp.opencl(99))
+        module = load_module(saved)
+        assert module.imported_modules[0].get_source() == "text"
+        arrays = [refcomp.array(np.zeros(3, np.float32), refcomp.opencl()) for _ in range(3)]
+        with pytest.raises(UserError, match="lies on opencl:0, expected on opencl:99"):
+            module["add"](*arrays)
 
 
 def test_functions_that_the_code_does_not_have(path: Path, rewrite) -> None:

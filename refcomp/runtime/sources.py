@@ -1,0 +1,35 @@
+"""The texts that compiled code came from, by language, and the one that is made when asked for."""
+
+from collections.abc import Callable, Mapping
+
+from refcomp.errors import UserError
+
+Disassemble = Callable[[], str]
+
+
+class Sources:
+    """`texts` maps a language (`loop_ir`, `llvm`) to text; what `disassemble` returns is `asm`."""
+
+    def __init__(self, texts: Mapping[str, str], disassemble: Disassemble | None = None) -> None:
+        self._texts = dict(texts)
+        self._disassemble = disassemble
+
+    def get(self, format: str | None = None) -> str:
+        """The text in `format`; by default the one nearest the target.
+
+        UserError when there is none of that format.
+        """
+        format = self._default() if format is None else format
+        if format == "asm" and format not in self._texts and self._disassemble:
+            self._texts[format] = self._disassemble()
+        if format not in self._texts:
+            known = [*self._texts, *(["asm"] if self._disassemble else [])]
+            raise UserError(
+                f"the module has no source of format {format!r}",
+                remedy=f"it has: {', '.join(known) or 'none'}",
+            )
+        return self._texts[format]
+
+    def _default(self) -> str:
+        printed = [name for name in self._texts if name not in ("loop_ir", "asm")]
+        return next(iter([*printed, *self._texts]), "loop_ir")
