@@ -4,29 +4,36 @@ Before (te):    C = compute((n,), lambda i: A[i] + B[i])
 After:          func add(A: f32[n], B: f32[n], C: f32[n] out) { for i in range(n) { ... } }
 
 Needs every placeholder and every output of the schedule among the arguments. Ensures that each
-stage that is not inlined is computed once, producers first, and that intermediate tensors which
-are no arguments are allocated. Refuses foreign tensors, missing arguments and unbound variables.
+stage at the root is computed once, producers first, each attached stage in the loop it is attached
+to, that intermediate tensors which are no arguments are allocated, and that loops bound to threads
+make kernels in canonical form, without barriers. Refuses foreign tensors, missing arguments,
+unbound variables, and attachments, threads and scopes that do not fit (`schedule.infer_stages`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from refcomp.arith import Facts
+from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Expr, Var
+from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.names import checked_name
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk, with_fields
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.inline import inline_reads
-from refcomp.lower.nest import lower_stage
+from refcomp.lower.nest import Nests, lower_stage
 from refcomp.python_limits import deep_recursion
+from refcomp.schedule.infer_bounds import Region
+from refcomp.schedule.infer_stages import infer_stages
+from refcomp.schedule.kernels import GLOBAL
+from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp
+from refcomp.te.operation import ComputeOp, PlaceholderOp
 from refcomp.te.tensor import Tensor
 
 _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -52,7 +59,7 @@ def lower(schedule: Schedule, args: Sequence[Tensor | Var], name: str = "main") 
 
 
 def _computed_stages(schedule: Schedule) -> list[Stage]:
-    return [s for s in schedule.stages if isinstance(s.op, ComputeOp) and s.attach == "root"]
+    return [s for s in schedule.stages if isinstance(s.op, ComputeOp) and s.attach != "inline"]
 
 
 def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
@@ -65,35 +72,46 @@ def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
 
 
 def _lower_stages(
-    schedule: Schedule, stages: Sequence[Stage], buffers: dict[Tensor, Buffer], facts: Facts
+    schedule: Schedule, stages: Sequence[Stage], arguments: Mapping[Tensor, Buffer], facts: Facts
 ) -> Stmt:
-    """The stages one after the other; `buffers` is a copy that gains the workspaces."""
-    inlined: set[Operation] = {s.op for s in schedule.stages if s.attach == "inline"}
-    places = dict(buffers)
-    workspaces: list[Buffer] = []
-    stmts: list[Stmt] = []
+    """The stages at the root one after the other, each with what is attached to its loops."""
+    inlined = [
+        s.op for s in schedule.stages if s.attach == "inline" and isinstance(s.op, ComputeOp)
+    ]
+    bodies = {stage: _inlined_bodies(stage, inlined) for stage in stages}
+    bounds = infer_stages(stages, bodies, facts)
+    buffers, regions = dict(arguments), dict[Tensor, Region]()
     for stage in stages:
+        region = bounds[stage].region
         for tensor in stage.op.outputs:
-            if tensor not in places:
-                places[tensor] = _workspace(stage, tensor)
-                workspaces.append(places[tensor])
-        stmts.append(lower_stage(stage, _inlined_bodies(stage, inlined), places, facts))
-    body = block(stmts)
-    for buffer in reversed(workspaces):
-        body = Allocate(buffer, body)
+            if tensor not in arguments:
+                buffers[tensor] = _workspace(bounds[stage], tensor)
+            if region is not None:
+                regions[tensor] = region
+    nests = Nests(bounds, buffers, regions)
+    roots = [stage for stage in stages if stage.host is None]
+    body = block([lower_stage(stage, nests) for stage in roots])
+    made = [tensor for stage in roots for tensor in stage.op.outputs if tensor not in arguments]
+    for tensor in reversed(made):
+        body = Allocate(buffers[tensor], body)
     return body
 
 
-def _workspace(stage: Stage, tensor: Tensor) -> Buffer:
-    return Buffer(
-        stage.name + tensor.name.removeprefix(stage.op.name),
-        tensor.dtype,
-        tensor.shape,
-        alignment=_WORKSPACE_ALIGNMENT,
-    )
+def _workspace(bounds: StageBounds, tensor: Tensor) -> Buffer:
+    """Memory for a tensor, or for the region that is computed of it at a time."""
+    stage, scope = bounds.stage, bounds.place.scope
+    shape = tensor.shape if bounds.region is None else bounds.region.extent
+    if scope != GLOBAL:  # it has a size even where nothing is computed
+        shape = tuple(_at_least_one(dim) for dim in shape)
+    name = stage.name + tensor.name.removeprefix(stage.op.name)
+    return Buffer(name, tensor.dtype, shape, scope, _WORKSPACE_ALIGNMENT)
 
 
-def _inlined_bodies(stage: Stage, inlined: set[Operation]) -> list[Expr]:
+def _at_least_one(dim: Expr) -> Expr:
+    return IntImm(1, I64) if isinstance(dim, IntImm) and dim.value < 1 else dim
+
+
+def _inlined_bodies(stage: Stage, inlined: Sequence[ComputeOp]) -> list[Expr]:
     assert isinstance(stage.op, ComputeOp)
     return [inline_reads(body, inlined) for body in stage.op.body]
 
@@ -163,6 +181,14 @@ def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
 
 
 def _check_tensor(stage: Stage, tensor: Tensor) -> None:
+    if stage.host is not None or stage.scope not in (None, GLOBAL):
+        host = stage.host
+        how = f"{stage.scope} memory" if host is None else f"a loop of stage {host.stage.name}"
+        raise UserError(
+            f"tensor {tensor.name} is an argument, but its stage is computed in {how}",
+            why="all of an argument is computed, and in the caller's memory",
+            remedy="leave it out of the arguments, or compute it at the root in global memory",
+        )
     if stage.attach == "inline":
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is inlined",

@@ -1,4 +1,4 @@
-"""The loop nest of one stage.
+"""The loop nest of one stage, with the stages that are attached to its loops.
 
 A stage without a reduction becomes its loops around one store per output. A reduction becomes,
 inside the loops that stand outside its outermost reduction loop, an initialisation over the
@@ -6,7 +6,8 @@ remaining output loops and then the update over all remaining loops:
 
     for i { for j.init { C[i, j] = 0 }  for k { for j { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }
 
-A guard stands directly inside the innermost loop it depends on.
+Of an attached stage only a region is in memory: its indices count from the region's origin. In a
+kernel, a stage that leaves threads of its group idle is computed by the first of them alone.
 """
 
 from __future__ import annotations
@@ -15,87 +16,135 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.arith import Facts, simplify
+from refcomp.arith import simplify
 from refcomp.dtype import I64
 from refcomp.ir.buffer import Buffer, BufferLoad
-from refcomp.ir.expr import And, Expr, IntImm, Var
+from refcomp.ir.expr import EQ, Expr, IntImm, Var
 from refcomp.ir.rewrite import map_children, memoised, substitute, variables_in
-from refcomp.ir.stmt import SERIAL, BufferStore, For, IfThenElse, LetStmt, Origin, Stmt, block
-from refcomp.schedule.infer_bounds import Indices, infer_extents, root_indices
-from refcomp.schedule.stage import Made, Stage
+from refcomp.ir.stmt import (
+    THREADS_IN_BLOCK_TAGS,
+    Allocate,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    block,
+)
+from refcomp.lower.loops import Guard, Loops
+from refcomp.schedule.infer_bounds import Region
+from refcomp.schedule.kernels import LOCAL
+from refcomp.schedule.regions import StageBounds
+from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
-_UNMADE = Made("", "")
-_Guard = tuple[IterVar, Expr]
+
+@dataclass(frozen=True, slots=True)
+class Nests:
+    """What all nests of a function share: the bounds of each stage, the buffer of each tensor, and
+    of those of attached stages the region that is in it."""
+
+    bounds: Mapping[Stage, StageBounds]
+    buffers: Mapping[Tensor, Buffer]
+    regions: Mapping[Tensor, Region]
 
 
 @dataclass(frozen=True, slots=True)
 class _Nest:
     """What the functions below share about one stage: all read-only."""
 
-    stage: Stage
+    bounds: StageBounds
     op: ComputeOp
-    extents: Mapping[IterVar, Expr]
-    indices: Indices
-    facts: Facts
-    buffers: Mapping[Tensor, Buffer]
-
-    def origin(self, axis: IterVar | None = None) -> Origin:
-        if axis is None:
-            return Origin(self.stage.name, line=self.op.line)
-        made = self.stage.made.get(axis, _UNMADE)
-        return Origin(self.stage.name, axis.name, made.primitive, made.line or self.op.line)
+    loops: Loops
+    nests: Nests
 
 
-def lower_stage(
-    stage: Stage, bodies: Sequence[Expr], buffers: Mapping[Tensor, Buffer], facts: Facts
-) -> Stmt:
-    """The statement that computes the stage.
+def lower_stage(stage: Stage, nests: Nests) -> Stmt:
+    """The statement that computes the stage, and what is attached to its loops, in place."""
+    bounds = nests.bounds[stage]
+    assert isinstance(stage.op, ComputeOp)
 
-    `bodies` are the operation's bodies after inlining, `buffers` where every tensor that is read or
-    written lives, `facts` what is known about the shape variables.
-    """
-    op = stage.op
-    assert isinstance(op, ComputeOp)
-    extents = infer_extents(stage)
-    for leaf in stage.leaves:
-        facts = facts.bind(leaf.var, leaf.minimum, extents[leaf])
-    nest = _Nest(stage, op, extents, root_indices(stage, extents, facts), facts, buffers)
-    first = bodies[0]
+    def attach(axis: IterVar, body: Stmt) -> Stmt:
+        return _with_guests(_guests(stage, axis), body, nests)
+
+    hosts = frozenset(guest.host.axis for guest in stage.guests if guest.host is not None)
+    loops = Loops(bounds, nests.bounds, attach, hosts)
+    nest = _Nest(bounds, stage.op, loops, nests)
+    guards = [*bounds.indices.guards, *_idle_thread_guards(bounds)]
+    first = bounds.bodies[0]
     if isinstance(first, Reduce):
-        return _lower_reduction(nest, first)
-    stores = _store_together(nest, [_value(nest, body) for body in bodies])
-    return _wrap(nest, stage.leaves, stores, nest.indices.guards)
+        return _lower_reduction(nest, first, guards)
+    stores = _store_together(nest, [_value(nest, body) for body in bounds.bodies])
+    return loops.wrap(loops.slots(), stores, guards)
 
 
-def _lower_reduction(nest: _Nest, reduce: Reduce) -> Stmt:
-    leaves = nest.stage.leaves
-    first = next((k for k, leaf in enumerate(leaves) if leaf.kind == REDUCTION), len(leaves))
-    outside, inside = leaves[:first], leaves[first:]
-    within = {leaf.var for leaf in inside}
-    guards = nest.indices.guards
+# Attached stages.
+
+
+def _guests(stage: Stage, axis: IterVar) -> list[Stage]:
+    return [g for g in stage.guests if g.host is not None and g.host.axis is axis]
+
+
+def _with_guests(guests: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
+    """`body` after the guests are computed, in memory that is theirs for so long."""
+    if not guests:
+        return body
+    body = block([*(lower_stage(guest, nests) for guest in guests), body])
+    for guest in reversed(guests):
+        for tensor in reversed(guest.op.outputs):
+            body = Allocate(nests.buffers[tensor], body)
+    return body
+
+
+def _idle_thread_guards(bounds: StageBounds) -> list[Guard]:
+    """Conditions that choose one of the threads which the stage does not share its work among."""
+    kernel = bounds.place.kernel
+    if kernel is None or bounds.place.scope == LOCAL:
+        return []
+    used = set(bounds.stage.marks.values())
+    idle = [tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used]
+    return [(None, EQ(kernel.variables[tag], IntImm(0, I64))) for tag in idle]
+
+
+# Reductions.
+
+
+def _lower_reduction(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) -> Stmt:
+    loops, slots = nest.loops, nest.loops.slots()
+    first = next(
+        (k for k, s in enumerate(slots) if isinstance(s, IterVar) and s.kind == REDUCTION),
+        len(slots),
+    )
+    outside, inside = slots[:first], slots[first:]
+    init_axes = [
+        slot
+        for slot in inside
+        if isinstance(slot, IterVar)
+        and slot.kind != REDUCTION
+        and slot not in nest.bounds.stage.threads
+    ]
+    within = {slot.var for slot in init_axes}
     # A guard of a reduction axis never keeps the initialisation from running, not even one that
     # was simplified until it reads no loop (over an empty axis it is false).
-    reduction_guards = [guard for guard in guards if guard[0].kind == REDUCTION]
-    output_guards = [
-        guard
-        for guard in guards
-        if guard[0].kind != REDUCTION and within & set(variables_in(guard[1]))
-    ]
-    deeper = [*output_guards, *reduction_guards]
-    shared = [guard for guard in guards if guard not in deeper]
-    init = _initialisation(nest, reduce, [a for a in inside if a.kind != REDUCTION], output_guards)
-    update = _wrap(nest, inside, _update(nest, reduce), deeper)
-    return _wrap(nest, outside, block([init, update]), shared)
+    reduction_guards = [g for g in guards if g[0] is not None and g[0].kind == REDUCTION]
+    output_guards = [g for g in guards if g not in reduction_guards]
+    shared = [g for g in output_guards if not within & set(variables_in(g[1]))]
+    deeper = [g for g in output_guards if g not in shared]
+    init = _initialisation(nest, reduce, init_axes, deeper)
+    if nest.loops.hosts.intersection(inside):  # no guard may stand around what is attached there
+        init, deeper, shared = loops.guarded(shared, init), [*shared, *deeper], []
+    update = loops.wrap(inside, _update(nest, reduce), [*deeper, *reduction_guards])
+    return loops.wrap(outside, block([init, update]), shared)
 
 
 def _initialisation(
-    nest: _Nest, reduce: Reduce, axes: Sequence[IterVar], guards: Sequence[_Guard]
+    nest: _Nest, reduce: Reduce, axes: Sequence[IterVar], guards: Sequence[Guard]
 ) -> Stmt:
     stores = [_store(nest, k, value) for k, value in enumerate(reduce.reducer.identities)]
-    loops = _wrap(nest, axes, block(stores), guards)
+    bare = Loops(nest.bounds, nest.nests.bounds, lambda _, body: body, frozenset())
+    loops = bare.wrap(axes, block(stores), guards)
     return _rebind(loops, {leaf.var: Var(f"{leaf.name}.init", I64) for leaf in axes})
 
 
@@ -113,15 +162,16 @@ def _rebind(loops: Stmt, fresh: Mapping[Var, Var]) -> Stmt:
 
 
 def _update(nest: _Nest, reduce: Reduce) -> Stmt:
-    tensors = nest.op.outputs
-    at = _output_indices(nest)
-    so_far = [BufferLoad(nest.buffers[tensor], at) for tensor in tensors]
+    so_far = [_load(nest, tensor, _output_indices(nest)) for tensor in nest.op.outputs]
     combined = reduce.reducer.combine(so_far, [_value(nest, s) for s in reduce.sources])
     stmt = _store_together(nest, combined)
     condition = _value(nest, reduce.condition)
     if isinstance(condition, IntImm) and condition.value:
         return stmt
-    return IfThenElse(condition, stmt, None, nest.origin())
+    return IfThenElse(condition, stmt, None, nest.loops.origin())
+
+
+# Elements.
 
 
 def _store_together(nest: _Nest, values: Sequence[Expr]) -> Stmt:
@@ -131,52 +181,42 @@ def _store_together(nest: _Nest, values: Sequence[Expr]) -> Stmt:
     names = [Var(f"{tensor.name}.next", tensor.dtype) for tensor in nest.op.outputs]
     stmt = block([_store(nest, k, name) for k, name in enumerate(names)])
     for name, value in zip(reversed(names), reversed(values), strict=True):
-        stmt = LetStmt(name, value, stmt, nest.origin())
+        stmt = LetStmt(name, value, stmt, nest.loops.origin())
     return stmt
 
 
 def _store(nest: _Nest, output: int, value: Expr) -> Stmt:
-    buffer = nest.buffers[nest.op.outputs[output]]
-    return BufferStore(buffer, _output_indices(nest), value, nest.origin())
+    tensor = nest.op.outputs[output]
+    at = _element(nest, tensor, _output_indices(nest))
+    return BufferStore(nest.nests.buffers[tensor], at, value, nest.loops.origin())
 
 
 def _output_indices(nest: _Nest) -> tuple[Expr, ...]:
-    return tuple(nest.indices.values[axis] for axis in nest.op.axis)
+    return tuple(nest.bounds.indices.values[axis] for axis in nest.op.axis)
+
+
+def _load(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> Expr:
+    return BufferLoad(nest.nests.buffers[tensor], _element(nest, tensor, indices))
+
+
+def _element(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Where the element at `indices` of a tensor lies in its buffer."""
+    region = nest.nests.regions.get(tensor)
+    if region is None:
+        return tuple(indices)
+    pairs = zip(indices, region.origin, strict=True)
+    return tuple(simplify(index - origin, nest.bounds.facts) for index, origin in pairs)
 
 
 def _value(nest: _Nest, body: Expr) -> Expr:
     """`body` in terms of loop variables and buffers."""
-    roots = {axis.var: nest.indices.values[axis] for axis in nest.stage.roots}
+    roots = {axis.var: nest.bounds.indices.values[axis] for axis in nest.bounds.stage.roots}
 
     def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
         if isinstance(node, TensorRead):
-            indices = (simplify(recurse(index), nest.facts) for index in node.indices)
-            return BufferLoad(nest.buffers[node.tensor], tuple(indices))
+            at = [simplify(recurse(index), nest.bounds.facts) for index in node.indices]
+            return _load(nest, node.tensor, at)
         return map_children(node, recurse)
 
     result: Expr = memoised(visit)(substitute(body, roots))
     return result
-
-
-def _wrap(nest: _Nest, axes: Sequence[IterVar], body: Stmt, guards: Sequence[_Guard]) -> Stmt:
-    """`body` inside loops over `axes` and `guards`, each guard inside the last loop it reads."""
-    pending = list(guards)
-    for axis in reversed(axes):
-        mine = [guard for guard in pending if axis.var in variables_in(guard[1])]
-        pending = [guard for guard in pending if guard not in mine]
-        body = _loop(nest, axis, _guarded(nest, mine, body))
-    return _guarded(nest, pending, body)
-
-
-def _guarded(nest: _Nest, guards: Sequence[_Guard], body: Stmt) -> Stmt:
-    if not guards:
-        return body
-    condition = guards[0][1]
-    for _, guard in guards[1:]:
-        condition = And(condition, guard)
-    return IfThenElse(condition, body, None, nest.origin(guards[0][0]))
-
-
-def _loop(nest: _Nest, axis: IterVar, body: Stmt) -> Stmt:
-    kind = nest.stage.marks.get(axis, SERIAL)
-    return For(axis.var, axis.minimum, nest.extents[axis], kind, body, nest.origin(axis))

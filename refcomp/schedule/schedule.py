@@ -2,23 +2,32 @@
 
 A schedule is data: the dataflow graph of its outputs and `steps`, each with its arguments by name
 and the user's line. `replay` builds it again, up to any step. `s[T]` finds the stage of tensor T
-by its operation; no primitive of this set replaces a stage's operation.
+by the tensor itself: where cache_read or cache_write replace a stage's operation, the fresh one
+makes the same tensors over the same axes (see `refcomp.schedule.stage_graph`), so that T, T.op and
+T.op.axis mean what they meant before. The axes of a reduction that cache_write moved are those of
+the stage it moved to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.errors import RefcompError, UserError
 from refcomp.provenance import caller_line
+from refcomp.schedule.primitives.bind import bind
+from refcomp.schedule.primitives.cache_read import cache_read
+from refcomp.schedule.primitives.cache_write import cache_write
+from refcomp.schedule.primitives.compute_at import compute_at
 from refcomp.schedule.primitives.fuse import fuse
 from refcomp.schedule.primitives.mark import parallel, unroll, vectorize
 from refcomp.schedule.primitives.place import compute_inline, compute_root
 from refcomp.schedule.primitives.reorder import reorder
+from refcomp.schedule.primitives.set_scope import set_scope
 from refcomp.schedule.primitives.split import split, tile
 from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage_graph import find_stage, unique_name
+from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
 
@@ -26,24 +35,11 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(split, tile, fuse, reorder),
-        *(vectorize, unroll, parallel, compute_inline, compute_root),
+        *(vectorize, unroll, parallel, bind),
+        *(compute_inline, compute_root, compute_at, set_scope),
+        *(cache_read, cache_write),
     )
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One primitive as it was called. Axes stand by name among `args` and `options`."""
-
-    stage: str
-    primitive: str
-    args: tuple[Any, ...]
-    options: tuple[tuple[str, Any], ...]
-    line: str
-
-    def __str__(self) -> str:
-        given = [*map(str, self.args), *(f"{name}={value}" for name, value in self.options)]
-        return f"s[{self.stage}].{self.primitive}({', '.join(given)})"
 
 
 class StageSchedule:
@@ -103,6 +99,10 @@ class StageSchedule:
         """See `refcomp.schedule.primitives.mark`."""
         self._schedule.apply(self.stage, "parallel", axis)
 
+    def bind(self, axis: IterVar, thread: IterVar) -> None:
+        """See `refcomp.schedule.primitives.bind`."""
+        self._schedule.apply(self.stage, "bind", axis, thread)
+
     def compute_inline(self) -> None:
         """See `refcomp.schedule.primitives.place`."""
         self._schedule.apply(self.stage, "compute_inline")
@@ -110,6 +110,15 @@ class StageSchedule:
     def compute_root(self) -> None:
         """See `refcomp.schedule.primitives.place`."""
         self._schedule.apply(self.stage, "compute_root")
+
+    def compute_at(self, consumer: StageSchedule, axis: IterVar) -> None:
+        """See `refcomp.schedule.primitives.compute_at`; the consumer is given as `s[C]`."""
+        stage = consumer.stage if isinstance(consumer, StageSchedule) else consumer
+        self._schedule.apply(self.stage, "compute_at", stage, axis)
+
+    def set_scope(self, scope: str) -> None:
+        """See `refcomp.schedule.primitives.set_scope`."""
+        self._schedule.apply(self.stage, "set_scope", scope)
 
 
 class Schedule:
@@ -119,18 +128,16 @@ class Schedule:
         self.outputs = tuple(outputs)
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
-        outputs_set, taken = set(self.outputs), set[str]()
+        outputs_set = set(self.outputs)
         for op in reachable_operations(self.outputs):
-            stage = Stage(op, _unique_name(op.name, taken), op in outputs_set)
-            taken.add(stage.name)
+            name = unique_name(op.name, [stage.name for stage in self.stages])
+            stage = Stage(op, name, op in outputs_set, siblings=self.stages)
             stage.leaves = list(stage.roots)
             self.stages.append(stage)
-        self._by_op = {stage.op: stage for stage in self.stages}
 
     def stage_of(self, target: Tensor | Operation) -> Stage:
         """The stage of a tensor or operation; UserError when this schedule has none."""
-        op = target.op if isinstance(target, Tensor) else target
-        stage = self._by_op.get(op) if isinstance(op, Operation) else None
+        stage = find_stage(self.stages, target)
         if stage is None:
             known = ", ".join(stage.name for stage in self.stages)
             raise UserError(
@@ -144,29 +151,51 @@ class Schedule:
     def __getitem__(self, target: Tensor | Operation) -> StageSchedule:
         return StageSchedule(self, self.stage_of(target))
 
+    def cache_read(
+        self, tensor: Tensor, scope: str, readers: Sequence[Tensor | Operation]
+    ) -> Tensor:
+        """See `refcomp.schedule.primitives.cache_read`; the readers are tensors or operations."""
+        if not isinstance(tensor, Tensor):
+            raise UserError(f"{tensor!r} is no tensor to copy", remedy="pass what is read")
+        given: Any = readers if isinstance(readers, list | tuple) else [readers]
+        stages = [self.stage_of(reader) for reader in given]
+        stage = self.stage_of(tensor)
+        copy: Tensor = self.apply(stage, "cache_read", tensor.value_index, scope, stages)
+        return copy
+
+    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
+        """See `refcomp.schedule.primitives.cache_write`: a tensor for a tensor, a list for a list.
+
+        An operation of several outputs is given as the list of all of them.
+        """
+        several = isinstance(tensor, list | tuple)
+        given: Any = tensor if several else [tensor]
+        if not given:
+            raise UserError("cache_write is given no tensor", remedy="pass what is computed")
+        stage = self.stage_of(given[0])
+        if len(given) != len(stage.op.outputs) or any(
+            one is not made for one, made in zip(given, stage.op.outputs, strict=True)
+        ):
+            names = ", ".join(made.name for made in stage.op.outputs)
+            raise UserError(
+                f"cannot compute a part of stage {stage.name} into another memory",
+                why=f"its operation computes {names} together",
+                remedy=f"pass [{names}]",
+            )
+        made: tuple[Tensor, ...] = self.apply(stage, "cache_write", scope)
+        return list(made) if several else made[0]
+
     def apply(self, stage: Stage, primitive: str, *args: Any, **options: Any) -> Any:
         """Calls a primitive and records it; a refusal names the user's line and records nothing."""
         line = caller_line()
         try:
             result = PRIMITIVES[primitive](stage, Made(primitive, line), *args, **options)
-        except UserError as error:
+        except RefcompError as error:
             error.where = f"{error.where}, at {line}" if error.where else f"at {line}"
             raise
-        named = tuple(_to_name(arg) for arg in args)
+        named = tuple(to_name(arg) for arg in args)
         self.steps.append(Step(stage.name, primitive, named, tuple(options.items()), line))
         return result
-
-
-def _unique_name(name: str, taken: Set[str]) -> str:
-    unique, count = name, 0
-    while unique in taken:
-        count += 1
-        unique = f"{name}.{count}"
-    return unique
-
-
-def _to_name(value: Any) -> Any:
-    return value.name if isinstance(value, IterVar) else value
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> Schedule:
@@ -185,13 +214,13 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> S
 
 
 def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
-    """A fresh schedule of `outputs` with `steps` applied, stages and axes found by name."""
+    """A fresh schedule of `outputs` with `steps` applied, stages and axes found by name.
+
+    Stages that steps made are found by name too: equal steps give them equal names.
+    """
     schedule = Schedule(outputs)
-    by_name = {stage.name: stage for stage in schedule.stages}
     for step in steps:
-        stage = by_name[step.stage]
-        axes = stage.axes()
-        args = [axes[arg] if isinstance(arg, str) else arg for arg in step.args]
+        stage, args = resolve(step, schedule.stages)
         made = Made(step.primitive, step.line)
         PRIMITIVES[step.primitive](stage, made, *args, **dict(step.options))
         schedule.steps.append(step)

@@ -20,11 +20,23 @@ class Made:
     line: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Host:
+    """Where an attached stage is computed: in each iteration of the loop `axis` of `stage`."""
+
+    stage: Stage
+    axis: IterVar
+    line: str
+
+
 @dataclass(slots=True, eq=False)
 class Stage:
     """How `op` is computed: `relations` lead from its own axes to the loops `leaves`, outermost
-    first. `marks` maps a loop to vectorized, unrolled or parallel. `attach` is `root` (a loop nest
-    of its own) or `inline` (its expression replaces every read of it)."""
+    first. `marks` maps a loop to vectorized, unrolled, parallel or a thread tag, and `threads` a
+    bound loop to its thread axis. `attach` is `root` (a loop nest of its own), `inline` (its
+    expression replaces every read of it) or a Host. `scope` is where its memory lies, None: as the
+    place where it is computed suggests. `siblings` are all stages of the schedule, producers first.
+    """
 
     op: Operation
     name: str
@@ -33,12 +45,25 @@ class Stage:
     relations: list[Relation] = field(default_factory=list)
     marks: dict[IterVar, str] = field(default_factory=dict)
     made: dict[IterVar, Made] = field(default_factory=dict)
-    attach: Literal["root", "inline"] = "root"
+    threads: dict[IterVar, IterVar] = field(default_factory=dict)
+    attach: Literal["root", "inline"] | Host = "root"
+    scope: str | None = None
+    siblings: list[Stage] = field(default_factory=list)
 
     @property
     def roots(self) -> tuple[IterVar, ...]:
         """The operation's own axes, reduction axes last; none for a placeholder."""
         return (*self.op.axis, *self.op.reduce_axis) if isinstance(self.op, ComputeOp) else ()
+
+    @property
+    def host(self) -> Host | None:
+        """Where the stage is attached, None when it is not."""
+        return self.attach if isinstance(self.attach, Host) else None
+
+    @property
+    def guests(self) -> tuple[Stage, ...]:
+        """The stages that are computed at a loop of this one, producers first."""
+        return tuple(s for s in self.siblings if s.host is not None and s.host.stage is self)
 
     def axes(self) -> dict[str, IterVar]:
         """Every axis the stage has or had, by name."""
@@ -68,6 +93,27 @@ class Stage:
         if any(given is known for known in self.axes().values()):
             self.refuse(primitive, named, "it was split or fused before and is no loop any more")
         self.refuse(primitive, named, "it is no axis of this stage")
+
+    def unmarked_leaf(self, given: Any, primitive: str, remedy: str) -> IterVar:
+        """As `leaf`, and how the loop is carried out is not yet said."""
+        loop = self.leaf(given, primitive)
+        if loop in self.marks:
+            how = f"bound to {self.marks[loop]}" if loop in self.threads else self.marks[loop]
+            self.refuse(primitive, loop.name, f"it is {how} already", remedy)
+        return loop
+
+    def replaceable_leaf(self, given: Any, primitive: str) -> IterVar:
+        """As `unmarked_leaf`, and no stage is computed at the loop: it may make way for others."""
+        loop = self.unmarked_leaf(given, primitive, f"{primitive} first, then mark")
+        for guest in self.guests:
+            if guest.host is not None and guest.host.axis is loop:
+                self.refuse(
+                    primitive,
+                    loop.name,
+                    f"stage {guest.name} is computed at it since {guest.host.line}",
+                    f"{primitive} first, then compute_at one of the loops that come of it",
+                )
+        return loop
 
     def refuse(self, primitive: str, axis: str, why: str, remedy: str | None = None) -> NoReturn:
         """Raises the UserError that `primitive` is illegal on the axis named `axis`."""

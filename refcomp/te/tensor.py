@@ -16,22 +16,25 @@ from refcomp.ir.names import checked_name
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import THREAD_TAGS
 
-DATA_PARALLEL, REDUCTION = "data_parallel", "reduction"
+DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterVar(Operators):
     """An axis: a loop variable running over minimum, ..., minimum + extent - 1.
 
-    `kind` is `data_parallel` (iterations are independent) or `reduction` (they combine). Usable as
-    an index in expressions. Identity is the object.
+    `kind` is `data_parallel` (iterations are independent), `reduction` (they combine) or `thread`
+    (the threads of a GPU that `thread_tag` names; an extent of 0 is that of the loops bound to
+    it). Usable as an index in expressions. Identity is the object.
     """
 
     var: Var
     minimum: Expr
     extent: Expr
     kind: str
+    thread_tag: str = ""
 
     @property
     def name(self) -> str:
@@ -50,6 +53,39 @@ def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
     """A fresh axis named `name` over [minimum, minimum + extent)."""
     var = Var(checked_name(name, "an axis"), I64)
     return IterVar(var, _as_bound(minimum), _as_bound(extent), kind)
+
+
+def thread_axis(dom: Any = None, tag: Any = None) -> IterVar:
+    """The axis of a GPU's threads that `tag` names, for loops to be bound to.
+
+    `thread_axis("threadIdx.x")` has as many threads as the loops bound to it have iterations;
+    `thread_axis((0, 64), "threadIdx.x")` insists on 64. The tags are blockIdx.x .y .z (groups of
+    threads) and threadIdx.x .y .z (threads within a group). UserError for any other, and for a
+    range that is empty or does not begin at 0.
+    """
+    if tag is None:
+        dom, tag = None, dom
+    if not isinstance(tag, str) or tag not in THREAD_TAGS:
+        raise UserError(
+            f"{tag!r} is no thread axis",
+            why="a GPU has groups of threads and threads in a group, in up to three dimensions",
+            remedy=f"use one of {', '.join(THREAD_TAGS)}",
+        )
+    extent = IntImm(0, I64) if dom is None else _thread_extent(dom, tag)
+    return IterVar(Var(tag, I64), IntImm(0, I64), extent, THREAD, tag)
+
+
+def _thread_extent(dom: Any, tag: str) -> Expr:
+    begin, end = dom if isinstance(dom, tuple | list) and len(dom) == 2 else (0, dom)
+    first, extent = _as_bound(begin), _as_bound(end)
+    is_empty = isinstance(extent, IntImm) and extent.value < 1
+    if not isinstance(first, IntImm) or first.value or is_empty:
+        raise UserError(
+            f"{dom!r} is no range of threads for {tag}",
+            why="threads are counted from 0, and there is at least one",
+            remedy=f'pass thread_axis((0, 64), "{tag}"), or thread_axis("{tag}")',
+        )
+    return extent
 
 
 def as_dim(value: Any) -> Expr:

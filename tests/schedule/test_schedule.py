@@ -2,7 +2,7 @@ import pytest
 
 import refcomp
 from refcomp.errors import UserError
-from refcomp.schedule.schedule import PRIMITIVES, StageSchedule
+from refcomp.schedule.schedule import PRIMITIVES, Schedule, StageSchedule
 
 
 def _matmul(n=16):
@@ -36,7 +36,7 @@ def test_loops_after_a_chain_of_primitives():
 
 
 def test_every_primitive_is_a_method_and_is_recorded():
-    assert set(PRIMITIVES) <= set(dir(StageSchedule))
+    assert set(PRIMITIVES) <= {*dir(StageSchedule), *dir(Schedule)}
     _, s = _scheduled()
     assert [str(step) for step in s.steps] == [
         "s[C].tile(i, j, 4, 8)",

@@ -18,7 +18,7 @@ def fuse(stage: Stage, made: Made, *axes: Any) -> IterVar:
             f"cannot fuse {len(axes)} axis of stage {stage.name}",
             remedy="name at least two directly nested loops, outer first",
         )
-    loops = [stage.leaf(axis, "fuse") for axis in axes]
+    loops = [stage.replaceable_leaf(axis, "fuse") for axis in axes]
     _check(stage, loops)
     fused = loops[0]
     for inner in loops[1:]:
@@ -44,10 +44,6 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
                 loop.name,
                 f"it is a {loop.kind} axis and {loops[0].name} a {loops[0].kind} axis",
                 "fuse loops of one kind only",
-            )
-        if loop in stage.marks:
-            stage.refuse(
-                "fuse", loop.name, f"it is {stage.marks[loop]} already", "fuse first, then mark"
             )
 
 

@@ -9,19 +9,23 @@ from refcomp.te.operation import ComputeOp
 
 def compute_inline(stage: Stage, made: Made) -> None:
     """Every read of the stage is replaced by its expression; it gets no memory of its own."""
-    why = None
+    why, remedy = None, "leave it at the root"
     if not isinstance(stage.op, ComputeOp):
         why = "it is a placeholder: there is no expression to put in its place"
     elif stage.is_output:
         why = "it is an output of the schedule and needs memory"
     elif stage.op.reduction is not None:
         why = "it is a reduction, which needs a loop of its own"
+    elif stage.guests:
+        guest = stage.guests[0].name
+        why = f"stage {guest} is computed at one of its loops"
+        remedy = f"inline it first, and compute {guest} at a loop of what reads it"
     if why is not None:
         raise UserError(
             f"cannot inline stage {stage.name}",
             where=f"stage {stage.name}",
             why=why,
-            remedy="leave it at the root",
+            remedy=remedy,
         )
     stage.attach = "inline"
 

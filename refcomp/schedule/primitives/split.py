@@ -18,14 +18,10 @@ def split(
 ) -> tuple[IterVar, IterVar]:
     """Loop `parent` becomes (outer, inner) of extents (ceil(extent / factor), factor), or
     (nparts, ceil(extent / nparts)). Exactly one of factor and nparts, an int of at least 1."""
-    loop = stage.leaf(parent, "split")
+    loop = stage.replaceable_leaf(parent, "split")
     if (factor is None) == (nparts is None):
         stage.refuse(
             "split", loop.name, "it needs either factor or nparts", "give exactly one of them"
-        )
-    if loop in stage.marks:
-        stage.refuse(
-            "split", loop.name, f"it is {stage.marks[loop]} already", "split first, then mark"
         )
     checked_factor = None if factor is None else _positive(factor, "factor", stage, loop)
     checked_nparts = None if nparts is None else _positive(nparts, "nparts", stage, loop)
@@ -42,15 +38,13 @@ def tile(
     stage: Stage, made: Made, x: Any, y: Any, x_factor: int, y_factor: int
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
     """Loops x and y, x directly around y, become (x.outer, y.outer, x.inner, y.inner)."""
-    loop_x, loop_y = stage.leaf(x, "tile"), stage.leaf(y, "tile")
+    loop_x, loop_y = stage.replaceable_leaf(x, "tile"), stage.replaceable_leaf(y, "tile")
     if _position(stage, loop_y) != _position(stage, loop_x) + 1:
         stage.refuse(
             "tile", loop_x.name, f"loop {loop_y.name} is not directly inside it", "reorder first"
         )
     for loop, factor in ((loop_x, x_factor), (loop_y, y_factor)):
         _positive(factor, "factor", stage, loop)
-        if loop in stage.marks:
-            stage.refuse("tile", loop.name, f"it is {stage.marks[loop]} already")
     x_outer, x_inner = split(stage, made, loop_x, x_factor)
     y_outer, y_inner = split(stage, made, loop_y, y_factor)
     position = _position(stage, x_outer)

@@ -1,0 +1,116 @@
+"""The loops around a statement: with what is attached to them, guards, and the kernel's threads.
+
+Each loop holds first the stages that are computed in it, then the guards that can be evaluated
+there, then the rest. A guard never stands around an attached stage: that may hold a barrier, which
+all threads must reach. Bound loops leave no loop where they stand; they are made where the kernel
+begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.dtype import I64
+from refcomp.ir.expr import And, Expr, IntImm, Var
+from refcomp.ir.rewrite import variables_in
+from refcomp.ir.stmt import SERIAL, For, IfThenElse, Origin, Stmt
+from refcomp.schedule.kernels import Kernel
+from refcomp.schedule.regions import StageBounds
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import IterVar
+
+_UNMADE = Made("", "")
+Guard = tuple[IterVar | None, Expr]
+Slot = IterVar | Kernel  # a loop, or the place where all bound loops of the kernel stand
+AttachGuests = Callable[[IterVar, Stmt], Stmt]
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """The loops of one stage; `attach` puts what is computed in a loop before the rest of its body,
+    `hosts` are the loops that hold anything, `all_bounds` those of every stage."""
+
+    bounds: StageBounds
+    all_bounds: Mapping[Stage, StageBounds]
+    attach: AttachGuests
+    hosts: frozenset[IterVar]
+
+    def slots(self) -> list[Slot]:
+        """The loops in order, and the kernel's place among them if it begins in this stage."""
+        stage, kernel = self.bounds.stage, self.bounds.place.kernel
+        slots: list[Slot] = list(stage.leaves)
+        if kernel is not None and kernel.stage is stage:
+            slots.insert(kernel.start, kernel)
+        return slots
+
+    def wrap(self, slots: Sequence[Slot], body: Stmt, guards: Sequence[Guard]) -> Stmt:
+        """`body` inside `slots` and `guards`, each guard as far outside as it can stand."""
+        placed = self._placed(slots, guards)
+        for number in reversed(range(len(slots))):
+            body = self.guarded(placed.get(number, []), body)
+            body = self._inside(slots[number], body)
+        return self.guarded(placed.get(-1, []), body)
+
+    def _placed(self, slots: Sequence[Slot], guards: Sequence[Guard]) -> dict[int, list[Guard]]:
+        """Guards by the number of the innermost slot around them, -1 for none."""
+        numbers = self._numbers(slots)
+        deepest = max((k for k, slot in enumerate(slots) if slot in self.hosts), default=-1)
+        placed: dict[int, list[Guard]] = {}
+        for guard in guards:
+            reads = (numbers.get(var, -1) for var in variables_in(guard[1]))
+            placed.setdefault(max(deepest, *reads, -1), []).append(guard)
+        return placed
+
+    def _numbers(self, slots: Sequence[Slot]) -> dict[Var, int]:
+        """The slot that binds each variable; threads are bound where the kernel begins."""
+        numbers: dict[Var, int] = {}
+        for number, slot in enumerate(slots):
+            if isinstance(slot, Kernel):
+                numbers |= dict.fromkeys(slot.variables.values(), number)
+            elif slot not in self.bounds.stage.threads:
+                numbers[self.bounds.variables[slot]] = number
+        return numbers
+
+    def _inside(self, slot: Slot, body: Stmt) -> Stmt:
+        if isinstance(slot, Kernel):
+            return self._kernel(slot, body)
+        body = self.attach(slot, body)
+        return body if slot in self.bounds.stage.threads else self._loop(slot, body)
+
+    def _loop(self, axis: IterVar, body: Stmt) -> Stmt:
+        kind = self.bounds.stage.marks.get(axis, SERIAL)
+        extent = self.bounds.extents[axis]
+        return For(axis.var, axis.minimum, extent, kind, body, self.origin(axis))
+
+    def _kernel(self, kernel: Kernel, body: Stmt) -> Stmt:
+        for tag in reversed(kernel.tags):
+            stage, leaf = kernel.bound[tag][0]
+            bounds = self.all_bounds[stage]
+            var, extent = kernel.variables[tag], bounds.extents[leaf]
+            body = For(var, IntImm(0, I64), extent, tag, body, origin_of(bounds, leaf))
+        return body
+
+    def guarded(self, guards: Sequence[Guard], body: Stmt) -> Stmt:
+        """`body` where all of `guards` hold."""
+        if not guards:
+            return body
+        condition = guards[0][1]
+        for _, guard in guards[1:]:
+            condition = And(condition, guard)
+        return IfThenElse(condition, body, None, self.origin(guards[0][0]))
+
+    def origin(self, axis: IterVar | None = None) -> Origin:
+        """Where a statement of this stage comes from."""
+        return origin_of(self.bounds, axis)
+
+
+def origin_of(bounds: StageBounds, axis: IterVar | None = None) -> Origin:
+    """Where a statement of a stage, or of one of its loops, comes from."""
+    stage, op = bounds.stage, bounds.stage.op
+    assert isinstance(op, ComputeOp)
+    if axis is None:
+        return Origin(stage.name, line=op.line)
+    made = stage.made.get(axis, _UNMADE)
+    return Origin(stage.name, axis.name, made.primitive, made.line or op.line)

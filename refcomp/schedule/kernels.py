@@ -1,0 +1,132 @@
+"""Kernels: which stages run together on a GPU, and the threads that they share.
+
+A kernel begins at the first bound loop of a stage that is not computed inside another kernel; at
+the outermost reduction loop, if that stands before it, as a launch for each step would gain
+nothing. The loops outside are the host's. All stages attached inside belong to the kernel, and
+their loops bound to one tag are one loop, whose variable they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.ir.expr import Var
+from refcomp.ir.stmt import THREAD_TAGS, THREADS_IN_BLOCK_TAGS
+from refcomp.schedule.placement import loops_around, position
+from refcomp.schedule.stage import Stage
+from refcomp.te.tensor import REDUCTION, IterVar
+
+SHARED, LOCAL, GLOBAL = "shared", "local", "global"
+_ORDER = tuple(reversed(THREAD_TAGS[:3])) + tuple(reversed(THREAD_TAGS[3:]))
+
+
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """The kernel that begins at loop number `start` of `stage`; `bound` are its bound loops by tag,
+    each with the stage it belongs to, `variables` the variable that they share."""
+
+    stage: Stage
+    start: int
+    bound: dict[str, list[tuple[Stage, IterVar]]] = field(default_factory=dict)
+    variables: dict[str, Var] = field(default_factory=dict)
+
+    def add(self, stage: Stage) -> None:
+        """Takes in the bound loops of a stage of this kernel."""
+        for leaf in stage.leaves:
+            if leaf in stage.threads:
+                tag = stage.marks[leaf]
+                self.bound.setdefault(tag, []).append((stage, leaf))
+                self.variables.setdefault(tag, Var(tag, I64))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags in use, in the order of the loops of a kernel."""
+        return tuple(tag for tag in _ORDER if tag in self.bound)
+
+
+def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
+    """The kernel of each stage that is in one. `stages` are those that are computed."""
+    kernels: dict[Stage, Kernel] = {}
+    for stage in reversed(stages):  # hosts before their guests
+        kernel = _kernel_around(stage, kernels)
+        if kernel is None and stage.threads:
+            kernel = Kernel(stage, _start(stage))
+        if kernel is not None:
+            kernels[stage] = kernel
+            kernel.add(stage)
+    return kernels
+
+
+def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | None:
+    if stage.host is None:
+        return None
+    host = stage.host.stage
+    kernel = kernels.get(host)
+    if kernel is None or kernel.stage is not host:
+        return kernel
+    return kernel if position(host, stage.host.axis) >= kernel.start else None
+
+
+def _start(stage: Stage) -> int:
+    return next(
+        k for k, leaf in enumerate(stage.leaves) if leaf in stage.threads or leaf.kind == REDUCTION
+    )
+
+
+def scope_of(stage: Stage, kernel: Kernel | None) -> str:
+    """Where the stage's tensors lie; UserError where the scope that was asked for cannot be."""
+    scope = stage.scope or _default_scope(stage, kernel)
+    if kernel is None and scope == SHARED:
+        _refuse(
+            stage,
+            scope,
+            "shared memory belongs to a group of threads, and no kernel is around the stage",
+            "compute_at a loop inside one that is bound to blockIdx",
+        )
+    if kernel is None:
+        return scope
+    is_inside = stage is not kernel.stage
+    if is_inside and scope == GLOBAL:
+        why = "a kernel cannot allocate global memory, and the stage is computed inside one"
+        _refuse(stage, scope, why, "use the scope shared or local, or compute it at the root")
+    if not is_inside and scope != GLOBAL:
+        why = "what one kernel computes for another must outlive it"
+        _refuse(stage, scope, why, "compute_at a loop of its consumer's kernel, or keep it global")
+    _check_threads(stage, kernel, scope)
+    return scope
+
+
+def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
+    if kernel is None or stage is kernel.stage:
+        return GLOBAL
+    around = (host.marks.get(leaf, "") for host, leaf in loops_around(stage))
+    return LOCAL if any(mark in THREADS_IN_BLOCK_TAGS for mark in around) else SHARED
+
+
+def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
+    """A stage inside a kernel shares its loops among those only who share its memory."""
+    if stage is kernel.stage:
+        return
+    for leaf, thread in stage.threads.items():
+        if scope == SHARED and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
+            continue
+        owner = "each group of threads" if scope == SHARED else "each thread"
+        raise UserError(
+            f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}, "
+            f"but its memory is {scope}",
+            where=f"stage {stage.name}, at {stage.made[leaf].line}",
+            why=f"{owner} has its own {scope} memory and must fill it alone",
+            remedy=f"leave {leaf.name} unbound, or keep {stage.name} in another scope",
+        )
+
+
+def _refuse(stage: Stage, scope: str, why: str, remedy: str) -> None:
+    where = f"stage {stage.name}"
+    if stage.host is not None:
+        where += f", computed at axis {stage.host.axis.name} of stage {stage.host.stage.name}"
+    raise UserError(
+        f"stage {stage.name} cannot lie in {scope} memory", where=where, why=why, remedy=remedy
+    )

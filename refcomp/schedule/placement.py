@@ -1,0 +1,64 @@
+"""Where stages are computed: the loops around each, and whether all that read it are inside.
+
+The *path* of a stage is its host's path up to the loop it is attached to, and then its own loops.
+A stage may be attached where the paths of all its readers pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from refcomp.errors import UserError
+from refcomp.schedule.stage import Stage
+from refcomp.te.tensor import IterVar
+
+Loop = tuple[Stage, IterVar]
+
+
+def position(stage: Stage, axis: IterVar) -> int:
+    """The place of a loop among the stage's, 0 for the outermost."""
+    return next(k for k, leaf in enumerate(stage.leaves) if leaf is axis)
+
+
+def loops_around(stage: Stage) -> list[Loop]:
+    """The loops of other stages that the stage is computed in, outermost first."""
+    if stage.host is None:
+        return []
+    host = stage.host.stage
+    inside = host.leaves[: position(host, stage.host.axis) + 1]
+    return [*loops_around(host), *((host, leaf) for leaf in inside)]
+
+
+def path(stage: Stage) -> list[Loop]:
+    """All loops around one element of the stage, outermost first."""
+    return [*loops_around(stage), *((stage, leaf) for leaf in stage.leaves)]
+
+
+def loops_between(stage: Stage, reader: Stage) -> list[Loop]:
+    """The loops around an element of `reader` that are not around the attached `stage`."""
+    return path(reader)[len(loops_around(stage)) :]
+
+
+def check_attachments(stages: Iterable[Stage], readers: Mapping[Stage, Sequence[Stage]]) -> None:
+    """UserError for an attached stage that is read outside the loop it is computed in."""
+    for stage in stages:
+        around = loops_around(stage)
+        for reader in readers[stage]:
+            outer = path(reader)[: len(around)]
+            if len(outer) < len(around) or any(
+                mine[0] is not theirs[0] or mine[1] is not theirs[1]
+                for mine, theirs in zip(around, outer, strict=True)
+            ):
+                _refuse(stage, reader)
+
+
+def _refuse(stage: Stage, reader: Stage) -> None:
+    host = stage.host
+    assert host is not None
+    raise UserError(
+        f"stage {stage.name} is computed inside loop {host.axis.name} of stage "
+        f"{host.stage.name}, but stage {reader.name} reads it outside",
+        where=f"compute_at of {host.line}",
+        why="what is computed inside a loop is there only while the loop's iteration runs",
+        remedy=f"compute {reader.name} inside that loop too, or {stage.name} further outside",
+    )

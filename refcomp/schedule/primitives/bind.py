@@ -1,0 +1,73 @@
+"""bind: a loop's iterations are run by the threads of a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.arith import simplify
+from refcomp.errors import Unsupported
+from refcomp.ir.expr import IntImm
+from refcomp.schedule.relations import Split
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.tensor import REDUCTION, THREAD, IterVar
+
+
+def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
+    """Each iteration of the loop is run by a thread, or a group of threads, of its own.
+
+    `thread` comes from thread_axis. The loop is data-parallel; each stage uses a thread axis once.
+    """
+    loop = stage.unmarked_leaf(axis, "bind", "split it, and bind the part that is not")
+    if not (isinstance(thread, IterVar) and thread.kind == THREAD):
+        named = thread.name if isinstance(thread, IterVar) else repr(thread)
+        stage.refuse(
+            "bind",
+            loop.name,
+            f"{named} is no thread axis",
+            'bind to one that thread_axis("threadIdx.x") makes',
+        )
+    _refuse_reduction(stage, loop)
+    _check_once(stage, loop, thread)
+    _check_extent(stage, loop, thread)
+    stage.marks[loop], stage.threads[loop], stage.made[loop] = thread.thread_tag, thread, made
+
+
+def _refuse_reduction(stage: Stage, loop: IterVar) -> None:
+    if loop.kind == REDUCTION:
+        raise Unsupported(
+            f"cannot bind axis {loop.name} of stage {stage.name}",
+            where=f"stage {stage.name}",
+            why="it is a reduction axis: its threads would have to combine what each has found, "
+            "and refcomp has no reduction across threads yet",
+            remedy="bind an output axis, and leave the reduction to each thread",
+        )
+
+
+def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:
+    for other, tag in stage.marks.items():
+        if tag == thread.thread_tag:
+            stage.refuse(
+                "bind",
+                loop.name,
+                f"axis {other.name} of this stage is bound to {tag} already",
+                "fuse both axes and bind the result, or use another thread axis",
+            )
+
+
+def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
+    """Refuses a loop that is not as long as the thread axis, where no compute_at can change it."""
+    fixed = stage.is_output or any(
+        isinstance(relation, Split)
+        and loop is (relation.outer if relation.factor is None else relation.inner)
+        for relation in stage.relations
+    )
+    given, wanted = simplify(loop.extent), simplify(thread.extent)
+    if not (fixed and isinstance(given, IntImm) and isinstance(wanted, IntImm) and wanted.value):
+        return
+    if given.value != wanted.value:
+        stage.refuse(
+            "bind",
+            loop.name,
+            f"it has {given.value} iterations, and {thread.thread_tag} has {wanted.value} threads",
+            f"split it by a factor of {wanted.value}, or give the thread axis no range",
+        )

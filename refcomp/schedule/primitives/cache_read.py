@@ -1,0 +1,44 @@
+"""cache_read: some stages read a copy of a tensor, kept in another memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from refcomp.errors import UserError
+from refcomp.schedule.primitives.set_scope import checked_scope
+from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage_graph import add_stage, make_operation, readers_of, redirect_reads
+from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
+
+
+def cache_read(
+    stage: Stage, made: Made, output: int, scope: Any, readers: Sequence[Stage]
+) -> Tensor:
+    """The stages `readers` read a copy of tensor number `output` of this stage, kept in `scope`.
+
+    The copy is a stage of its own, `A.shared` for tensor A and scope shared, at the root: attach
+    it with compute_at. Its tensor is returned.
+    """
+    tensor = stage.op.outputs[output]
+    scope = checked_scope(scope, stage)
+    if stage.attach == "inline":
+        _refuse(tensor, "its stage is inlined and has no memory to copy", "do not inline it")
+    if not readers:
+        _refuse(tensor, "no stage is named that reads it", "name the readers: [C]")
+    for reader in readers:
+        if tensor not in set(reader.op.inputs):
+            known = ", ".join(s.name for s in readers_of(stage))
+            _refuse(tensor, f"stage {reader.name} does not read it", f"it is read by: {known}")
+    axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
+    value = tensor[tuple(axes)]
+    op = make_operation(f"{tensor.name}.{scope}", made.line, axes, [value], [tensor])
+    copy = add_stage(op, op.name, stage, after=True)
+    copy.scope = scope
+    for reader in readers:
+        redirect_reads(reader, tensor, op.outputs[0])
+    return op.outputs[0]
+
+
+def _refuse(tensor: Tensor, why: str, remedy: str) -> NoReturn:
+    raise UserError(f"cannot make a copy of {tensor.name} to read", why=why, remedy=remedy)

@@ -1,0 +1,51 @@
+"""cache_write: a stage is computed into another memory first, and copied from there."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from refcomp.errors import UserError
+from refcomp.ir.rewrite import substitute
+from refcomp.schedule.primitives.set_scope import checked_scope
+from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage_graph import add_stage, make_operation, replace_body
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
+
+
+def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
+    """A stage of its own, `C.local` for C and scope local, computes what this stage did; this one
+    copies the results.
+
+    The axes of the stage stay with the copying, those of its reduction go with the computation,
+    whose other axes are fresh: `i.c` for i. Returns the tensors of the computation.
+    """
+    op = stage.op
+    scope = checked_scope(scope, stage)
+    if not isinstance(op, ComputeOp):
+        _refuse(stage, "it is a placeholder: nothing is computed", "use cache_read")
+    if stage.attach == "inline":
+        _refuse(stage, "it is inlined and has no loops", "do not inline it")
+    is_reordered = any(a is not b for a, b in zip(stage.leaves, stage.roots, strict=False))
+    if stage.marks or stage.relations or is_reordered:
+        _refuse(stage, "its loops have been changed already", "call cache_write first")
+    for guest in stage.guests:
+        why = f"stage {guest.name} is computed at one of its loops"
+        _refuse(stage, why, "call cache_write first")
+    axes = [axis(f"{a.name}.c", a.minimum, a.extent, DATA_PARALLEL) for a in op.axis]
+    fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
+    body = [substitute(value, fresh) for value in op.body]
+    made_op = make_operation(f"{op.name}.{scope}", made.line, axes, body, op.outputs)
+    add_stage(made_op, made_op.name, stage, after=False).scope = scope
+    replace_body(stage, [tensor[op.axis] for tensor in made_op.outputs])
+    stage.leaves = list(stage.roots)
+    return made_op.outputs
+
+
+def _refuse(stage: Stage, why: str, remedy: str) -> NoReturn:
+    raise UserError(
+        f"cannot compute stage {stage.name} into another memory",
+        where=f"stage {stage.name}",
+        why=why,
+        remedy=remedy,
+    )

@@ -1,0 +1,36 @@
+"""set_scope: which memory a stage is kept in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.errors import UserError
+from refcomp.ir.type_rules import SCOPES
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.operation import ComputeOp
+
+
+def set_scope(stage: Stage, made: Made, scope: Any) -> None:
+    """The stage is kept in `scope`: `global`, `shared` (by the threads of a group) or `local` (one
+    thread's own). Without it, the place where a stage is computed decides."""
+    checked = checked_scope(scope, stage)
+    if stage.is_output or not isinstance(stage.op, ComputeOp):
+        is_output = "an output" if stage.is_output else "a placeholder"
+        raise UserError(
+            f"cannot set the scope of stage {stage.name}",
+            where=f"stage {stage.name}",
+            why=f"it is {is_output}: its memory is the caller's, and so global",
+            remedy="use cache_read or cache_write, which make a copy in another scope",
+        )
+    stage.scope = checked
+
+
+def checked_scope(scope: Any, stage: Stage) -> str:
+    """`scope`, if there is one of that name; else UserError."""
+    if isinstance(scope, str) and scope in SCOPES:
+        return scope
+    raise UserError(
+        f"{scope!r} is no scope",
+        where=f"stage {stage.name}",
+        remedy=f"use one of {', '.join(SCOPES)}",
+    )

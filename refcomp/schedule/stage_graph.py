@@ -1,0 +1,93 @@
+"""The stages of a schedule as a graph: who reads whom, and how it changes.
+
+A stage is known by its output tensors, which never change: a primitive that gives a stage another
+operation (cache_read, cache_write) lets that operation make the same tensors. So `s[T]`, the reads
+of T in other stages, and the arguments of `lower` all find the stage by T itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from refcomp.ir.expr import Expr
+from refcomp.ir.rewrite import map_children, memoised
+from refcomp.schedule.stage import Stage
+from refcomp.te.operation import ComputeOp, Operation
+from refcomp.te.tensor import IterVar, Tensor, TensorRead
+
+
+def find_stage(stages: Iterable[Stage], target: Any) -> Stage | None:
+    """The stage that makes a tensor, or that an operation is or was of; None without one."""
+    tensor = target
+    if isinstance(target, Operation):
+        tensor = target.outputs[0] if target.outputs else None
+    for stage in stages:
+        if any(tensor is made for made in stage.op.outputs):
+            return stage
+    return None
+
+
+def readers_of(stage: Stage) -> list[Stage]:
+    """The stages whose operations read this one's tensors, producers first."""
+    made = set(stage.op.outputs)
+    return [other for other in stage.siblings if not made.isdisjoint(other.op.inputs)]
+
+
+def depends_on(stage: Stage, producer: Stage) -> bool:
+    """Whether `stage` reads `producer`, or reads what depends on it."""
+    needed = set(stage.op.inputs)
+    for other in reversed(stage.siblings):
+        if not needed.isdisjoint(other.op.outputs):
+            if other is producer:
+                return True
+            needed.update(other.op.inputs)
+    return False
+
+
+def add_stage(op: ComputeOp, name: str, beside: Stage, after: bool) -> Stage:
+    """A stage for `op`, right before or after another, with a name that no other has."""
+    siblings = beside.siblings
+    stage = Stage(op, unique_name(name, [s.name for s in siblings]), False, siblings=siblings)
+    stage.leaves = list(stage.roots)
+    place = next(k for k, sibling in enumerate(siblings) if sibling is beside)
+    siblings.insert(place + after, stage)
+    return stage
+
+
+def unique_name(name: str, taken: Collection[str]) -> str:
+    """`name`, or `name.1`, `name.2`, ...: the first that is not taken."""
+    unique, count = name, 0
+    while unique in taken:
+        count += 1
+        unique = f"{name}.{count}"
+    return unique
+
+
+def make_operation(
+    name: str, line: str, axes: Sequence[IterVar], body: Sequence[Expr], like: Sequence[Tensor]
+) -> ComputeOp:
+    """An operation with tensors of its own, of the shapes and dtypes of those in `like`."""
+    op = ComputeOp(name, line, tuple(axes), tuple(body))
+    op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(like))
+    return op
+
+
+def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
+    """The stage computes the same tensors, over the same axes, by another expression."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    stage.op = ComputeOp(op.name, op.line, op.axis, tuple(body), op.tag)
+    stage.op.outputs = op.outputs
+
+
+def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
+    """The stage reads `fresh` wherever it read `old`."""
+
+    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+        node = map_children(node, recurse)
+        is_read = isinstance(node, TensorRead) and node.tensor is old
+        return TensorRead(fresh, node.indices) if is_read else node
+
+    assert isinstance(stage.op, ComputeOp)
+    replace_body(stage, list(map(memoised(visit), stage.op.body)))
