@@ -47,30 +47,30 @@ class _Access:
 
 
 class _Accesses:
-    """Which agents (threads, or groups) touched each element since all were last in step.
+    """Which agent (a thread, or a group) touched each element first since all were in step.
 
-    Two for each element and kind of access are enough: whoever comes later is another agent than
-    one of them, so no conflict is missed.
+    An agent does all that it does in that time at a stretch, and then the next one comes. So
+    whoever came first is another one than all later ones, and no conflict with any is missed.
     """
 
     def __init__(self) -> None:
         self._since: object = None
-        self._found: dict[str, dict[int, list[_Access]]] = {}
+        self._first: dict[str, dict[int, _Access]] = {}
 
     def note(
         self, kind: str, element: int, thread: Thread, agent: object, since: object
     ) -> _Access | None:
         """Notes an access; what another agent has done since `since` that conflicts with it."""
         if since is not self._since:
-            self._since, self._found = since, {READS: {}, WRITES: {}, UPDATES: {}}
+            self._since, self._first = since, {READS: {}, WRITES: {}, UPDATES: {}}
         for conflicting in _CONFLICTS[kind]:
-            for access in self._found[conflicting].get(element, ()):
-                if access.agent is not agent:
-                    return access
-        known = self._found[kind].setdefault(element, [])
-        if len(known) < 2 and all(access.agent is not agent for access in known):
+            access = self._first[conflicting].get(element)
+            if access is not None and access.agent is not agent:
+                return access
+        if element not in self._first[kind]:
             assert thread.stmt is not None
-            known.append(_Access(kind, agent, thread, thread.stmt, dict(thread.values)))
+            access = _Access(kind, agent, thread, thread.stmt, dict(thread.values))
+            self._first[kind][element] = access
         return None
 
 

@@ -89,6 +89,8 @@ def test_a_let_does_not_leak_into_what_is_shared_with_it():
     shared = y + 1
     lets = ir.Let(y, x, shared) + ir.Let(y, x * 10, shared)
     assert evaluate_expr(lets, {x: 2}) == 3 + 21
+    with pytest.raises(InterpretError, match="variable y is used where it is not bound"):
+        evaluate_expr(ir.Let(y, x, shared) + shared, {x: 2})
 
 
 MASK = ir.LT(Ramp(_int(0), _int(1), 4), Broadcast(_int(2), 4))

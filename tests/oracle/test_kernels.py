@@ -61,14 +61,15 @@ def test_shared_memory_is_fresh_for_each_group():
     func f(B: i64[3] out) {
       for g in range(3) blockIdx.x {
         alloc T: i64[1] shared {
-          if (g == 0) { T[0] = 5 }
+          if (g == 1) { T[0] = 5 }
           B[g] = T[0]
         }
       }
     }
     """
-    with pytest.raises(InterpretError, match="element 0 of T is read, never written"):
+    with pytest.raises(InterpretError, match="element 0 of T is read, never written") as caught:
         _run(text, _zeros(3))
+    assert caught.value.where == "B[g] = T[0] with g = 0"  # g = 1 came before
 
 
 def test_local_memory_is_a_thread_s_own():
