@@ -23,7 +23,7 @@ class TargetKind:
 @dataclass(frozen=True, slots=True)
 class DeviceLimits:
     """What a kernel may ask of a device: threads of a group in x, y and z and in all, bytes of
-    shared memory of a group, and what of `fp16 fp64 int64_atomics subgroups` it has."""
+    shared memory of a group, and what it has by name (of OpenCL, its extensions)."""
 
     threads_per_axis: tuple[int, int, int]
     threads: int
@@ -46,6 +46,8 @@ def target_kinds() -> tuple[TargetKind, ...]:
     return tuple(_KINDS.values())
 
 
+_LIBS = "shared objects with C functions that are called, as a.so,b.so"
+
 register_kind(
     TargetKind(
         "llvm",
@@ -53,11 +55,16 @@ register_kind(
         {
             "mcpu": "the processor, as `llc -mcpu=help` lists them (default: native)",
             "passes": "what `opt -passes=` is given (default: default<O2>)",
+            "libs": _LIBS,
         },
     )
 )
 register_kind(
-    TargetKind("interp", "the loop IR, run by the plain Python interpreter: slow, no tools", {})
+    TargetKind(
+        "interp",
+        "the loop IR, run by the plain Python interpreter: slow, no tools",
+        {"libs": _LIBS},
+    )
 )
 
 

@@ -26,13 +26,6 @@ from refcomp.runtime.opencl_kernels import OpenCLKernels, OpenCLPrograms
 from refcomp.target import DeviceLimits
 
 _INSTALL = "pip install pyopencl; apt-get install pocl-opencl-icd for OpenCL on the processor"
-# What is told of each extension.
-_FEATURES = {
-    "cl_khr_fp16": "fp16",
-    "cl_khr_fp64": "fp64",
-    "cl_khr_int64_base_atomics": "int64_atomics",
-    "cl_khr_subgroups": "subgroups",
-}
 # Distance between the addresses of pieces of memory, beyond their sizes.
 _GAP = 256
 
@@ -79,15 +72,14 @@ class OpenCLDriver:
         return f"{device.name.strip()} ({device.platform.name.strip()})"
 
     def limits(self, index: int) -> DeviceLimits:
-        """What a kernel may ask of the device."""
+        """What a kernel may ask of the device; its features are the names of its extensions."""
         device = self._look().devices[index]
         x, y, z = device.max_work_item_sizes[:3]
-        features = [_FEATURES[name] for name in device.extensions.split() if name in _FEATURES]
         return DeviceLimits(
             threads_per_axis=(x, y, z),
             threads=device.max_work_group_size,
             shared_bytes=device.local_mem_size,
-            features=frozenset(features),
+            features=frozenset(device.extensions.split()),
         )
 
     def sync(self, index: int) -> None:

@@ -69,9 +69,10 @@ class OpenCLPrograms:
 
 
 def _build_options(cl: ModuleType, device: Any) -> tuple[str, ...]:
-    """Division and square root are rounded correctly where the device can."""
+    """The language's version, and division and square root rounded correctly where it can."""
     is_exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    return ("-cl-fp32-correctly-rounded-divide-sqrt",) if is_exact else ()
+    exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if is_exact else ()
+    return ("-cl-std=CL1.2", *exact)
 
 
 def _guilty_lines(source: Source, log: str) -> str:

@@ -1,6 +1,7 @@
 """Kernels on PoCL: compiling, its errors, arguments of every type, and refused launches."""
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from refcomp.dtype import SCALAR_DTYPES, DType, to_numpy
 from refcomp.errors import ToolchainError, UserError
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl import OpenCLDriver
-from refcomp.runtime.opencl_kernels import _guilty_lines
+from refcomp.runtime.opencl_kernels import _build_options, _guilty_lines
 
 pytestmark = pytest.mark.pocl
 
@@ -53,6 +54,14 @@ def test_lines_in_the_logs_of_other_compilers() -> None:
     assert _guilty_lines(other, "<kernel>:2:1: fatal error: x\n<kernel>:3:1: warning: y") == (
         "line 2: two"
     )
+
+
+def test_options_of_the_compiler() -> None:
+    exact = "-cl-fp32-correctly-rounded-divide-sqrt"
+    flag = SimpleNamespace(CORRECTLY_ROUNDED_DIVIDE_SQRT=128)
+    cl: Any = SimpleNamespace(device_fp_config=flag)
+    for config, options in ((128 + 3, ("-cl-std=CL1.2", exact)), (3, ("-cl-std=CL1.2",))):
+        assert _build_options(cl, SimpleNamespace(single_fp_config=config)) == options
 
 
 def test_warnings_of_the_compiler_are_not_shown(driver: OpenCLDriver) -> None:
