@@ -1,0 +1,30 @@
+"""The targets that random schedules run on: what is drawn for each, and how it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from refcomp.schedule.schedule import Schedule
+from tests.properties.differential import check_compiled, check_interpreted
+from tests.properties.test_schedules import cases
+from tests.strategies.computes import Computation
+
+_Check = Callable[[Computation, Schedule], None]
+_TARGETS: dict[str, tuple[Callable[[], SearchStrategy[Any]], _Check]] = {
+    "interp": (cases, check_interpreted),
+    "llvm": (cases, check_compiled),
+}
+NAMES = tuple(_TARGETS)
+
+
+def cases_for(target: str) -> SearchStrategy[Any]:
+    """Computations with schedules for the target."""
+    return _TARGETS[target][0]()
+
+
+def check_on(target: str, computation: Computation, schedule: Schedule) -> None:
+    """AssertionError or a RefcompError when the result is not numpy's."""
+    _TARGETS[target][1](computation, schedule)
