@@ -15,6 +15,7 @@ from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.passes.outline_parallel import outline_parallel
+from refcomp.passes.partition_loops import partition_loops
 from refcomp.passes.remove_no_ops import remove_no_ops
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.unroll_loops import unroll_loops
@@ -40,6 +41,7 @@ class PipelineStep:
 
 _HOST = (
     PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
+    PipelineStep(partition_loops, "nested", "before vectorizing: whole tiles then need no masks"),
     PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
     PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),
     PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
