@@ -16,9 +16,10 @@ After::
       }
     }
 
-Requires: nothing before it. Ensures: only Load and Store are left; buffers keep their shapes, which
-say how large they are. Level: nested to flat. It refuses nothing. Offsets are i64 and row-major,
-((i0 * n1) + i1) * n2 + i2, with no simplification but of constants; a rank-0 buffer has offset 0.
+Requires: nothing before it. Ensures: only Load and Store are left, and updates by one offset;
+buffers keep their shapes, which say how large they are. Level: nested to flat. It refuses nothing.
+Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2, with no simplification but of constants;
+a rank-0 buffer has offset 0.
 """
 
 from collections.abc import Callable
@@ -29,12 +30,13 @@ from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import cast
-from refcomp.ir.rewrite import map_children, memoised
-from refcomp.ir.stmt import BufferStore, Store
+from refcomp.ir.rewrite import map_children, memoised, with_fields
+from refcomp.ir.stmt import AtomicUpdate, BufferStore, Store
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
-    """`func` with each BufferLoad and BufferStore replaced by a Load or Store."""
+    """`func` with each BufferLoad and BufferStore replaced by a Load or Store, and with one index
+    for each AtomicUpdate."""
     return func.with_body(memoised(_flatten)(func.body))
 
 
@@ -45,6 +47,8 @@ def _flatten(recurse: Callable[[Any], Any], node: Any) -> Any:
     if isinstance(node, BufferStore):
         offset = _offset(node.buffer, node.indices)
         return Store(node.buffer, offset, node.value, None, node.origin)
+    if isinstance(node, AtomicUpdate):
+        return with_fields(node, indices=(_offset(node.buffer, node.indices),))
     return node
 
 

@@ -245,14 +245,14 @@ class _Placing:
         it: as late as possible, and so as few as possible."""
         placed: list[_Part] = []
         for part in parts:
-            if part.stmt and self._do_conflict(before, part.reach.entering, together):
+            if part.stmt and self._any_conflict(before, part.reach.entering, together):
                 placed.append(_Part(Barrier(part.stmt.origin), _CLOSED, is_added=True))
                 before = ()
             placed.append(part)
             before = (before if part.reach.is_open else ()) + part.reach.leaving
         return placed
 
-    def _do_conflict(
+    def _any_conflict(
         self, before: Sequence[Access], after: Sequence[Access], together: frozenset[Var]
     ) -> bool:
         return any(self._conflicts.between(p, q, together) for p in before for q in after)
@@ -334,7 +334,7 @@ class _Placing:
             return stmt, reads
         effect = WRITE if isinstance(stmt, BufferStore) else stmt.operator
         write = (Access(stmt.buffer, stmt.indices, effect, scope),)
-        if self._do_conflict(reads.leaving, write, together):
+        if self._any_conflict(reads.leaving, write, together):
             return self._visit(read_first(stmt), scope, together)
         accesses = reads.leaving + write
         return stmt, _Reach(accesses, accesses)

@@ -44,10 +44,12 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import buffers_in, children, variables_in, walk, with_changes
 from refcomp.ir.stmt import (
     Allocate,
+    AtomicUpdate,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LaunchKernel,
     LetStmt,
     ParallelRegion,
     Stmt,
@@ -85,6 +87,8 @@ class _Clearing:
         cleared = self._cleared(stmt)
         for expr in _own_exprs(cleared):
             self._used.update(variables_in(expr))
+        if isinstance(cleared, LaunchKernel):
+            self._used.update(item for item in cleared.arguments if isinstance(item, Var))
         return cleared
 
     def _cleared(self, stmt: Stmt) -> Stmt:
@@ -95,7 +99,7 @@ class _Clearing:
                 return self._clear_if(stmt)
             case For(extent=IntImm(value=value)) if value <= 0:
                 return Block((), stmt.origin)
-            case BufferStore() | Store() if stmt.buffer in self._unread:
+            case BufferStore() | Store() | AtomicUpdate() if stmt.buffer in self._unread:
                 return Block((), stmt.origin)
             case Allocate():
                 return self._clear_allocation(stmt)
@@ -159,10 +163,12 @@ def _unread_buffers(body: Stmt) -> set[Buffer]:
             allocated.add(item.buffer)
         elif isinstance(item, Stmt):
             loaded = [buffer for expr in _own_exprs(item) for buffer in buffers_in(expr)]
-            if isinstance(item, BufferStore | Store):
+            if isinstance(item, BufferStore | Store | AtomicUpdate):
                 sources.setdefault(item.buffer, set()).update(loaded)
             else:
                 read += loaded
+            if isinstance(item, LaunchKernel):
+                read += buffers_in(item)
     live: set[Buffer] = set()
     stack = [*read, *(buffer for buffer in sources if buffer not in allocated)]
     while stack:

@@ -25,8 +25,9 @@ After::
     }
 
 Facts are the ranges of the loops around, the conditions of the branches, values of lets, and that
-shape symbols are >= 0 (see `refcomp.arith.facts`). A loop of one iteration becomes its body; a let
-of a constant or a variable is written in its place. Requires: nothing. Ensures: each expression
+shape symbols are >= 0 (see `refcomp.arith.facts`). A loop of one iteration becomes its body, but a
+bound one stays, as it makes its nest a kernel; a let of a constant or a variable is written in its
+place. Requires: nothing. Ensures: each expression
 has its value, bit for bit, wherever it is evaluated. Level: any, kept. Refuses nothing.
 """
 
@@ -39,13 +40,17 @@ from refcomp.arith import Facts, simplify
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_changes, with_fields
 from refcomp.ir.stmt import (
     Allocate,
+    AtomicUpdate,
+    Barrier,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LaunchKernel,
     LetStmt,
     ParallelRegion,
     Stmt,
@@ -84,7 +89,8 @@ def _visit_for(stmt: For, facts: Facts) -> Stmt:
         if extent.value <= 0:
             return Block((), stmt.origin)
         if extent.value == 1 and not buffers_in(minimum):
-            return _simplified(stmt.body, facts.define(stmt.var, minimum))
+            body = _simplified(stmt.body, facts.define(stmt.var, minimum))
+            return with_changes(stmt, body=body, extent=extent) if is_bound(stmt) else body
     body = _simplified(stmt.body, facts.bind(stmt.var, minimum, extent))
     return with_changes(stmt, minimum=minimum, extent=extent, body=body)
 
@@ -140,6 +146,38 @@ def _visit_store(stmt: Store, facts: Facts) -> Stmt:
     return with_changes(stmt, index=index, value=value, predicate=predicate)
 
 
+def _visit_barrier(stmt: Barrier, _: Facts) -> Stmt:
+    return stmt
+
+
+def _visit_update(stmt: AtomicUpdate, facts: Facts) -> Stmt:
+    indices = _simplified_all(stmt.indices, facts)
+    return with_changes(stmt, indices=indices, value=simplify(stmt.value, facts))
+
+
+def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
+    """Arguments have names: one that has become a value is named again."""
+    lets = []
+    arguments: list[Var | Buffer] = []
+    for item in stmt.arguments:
+        value = simplify(item, facts) if isinstance(item, Var) else item
+        if not isinstance(value, Var | Buffer):
+            lets.append((item, value))
+        arguments.append(value if isinstance(value, Var) else item)
+    is_same = all(a is b for a, b in zip(arguments, stmt.arguments, strict=True))
+    result: Stmt = with_changes(
+        stmt,
+        arguments=stmt.arguments if is_same else tuple(arguments),
+        grid=_simplified_all(stmt.grid, facts),
+        block=_simplified_all(stmt.block, facts),
+        shared_bytes=_simplified_all(stmt.shared_bytes, facts),
+    )
+    for var, value in reversed(lets):
+        assert isinstance(var, Var)
+        result = LetStmt(var, value, result, stmt.origin)
+    return result
+
+
 def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
     inner = facts.nonnegative(stmt.num_tasks)
     inner = inner.bind(stmt.task, IntImm(0, stmt.task.dtype), stmt.num_tasks)
@@ -163,5 +201,8 @@ _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     Block: _visit_block,
     BufferStore: _visit_buffer_store,
     Store: _visit_store,
+    Barrier: _visit_barrier,
+    AtomicUpdate: _visit_update,
+    LaunchKernel: _visit_launch,
     ParallelRegion: _visit_region,
 }

@@ -34,6 +34,11 @@ def test_rank_zero_is_offset_zero():
     assert _body("func f(A: f32[], B: f32[] out) { B[] = A[] }") == ["B@[0] = A@[0]"]
 
 
+def test_updates_of_one_element():
+    text = "func f(A: i64[n, m] out) { atomic max A[1, 2] with A[0, 3] }"
+    assert _body(text) == ["atomic max A[1 * m + 2] with A@[0 * m + 3]"]
+
+
 def test_symbolic_shapes_in_row_major_order():
     text = "func f(A: f32[n, m, k] out) { for i in range(n) { A[i, i + 1, 2] = 0.0f32 } }"
     assert _body(text)[1] == "A@[(i * m + (i + 1)) * k + 2] = 0.0f32"

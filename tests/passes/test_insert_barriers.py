@@ -64,9 +64,17 @@ def _count(func):
         ("S[tx] = 0 for k in range(4) { L[0] = S[7 - tx] S[tx] = L[0] }", 2),
         ("S[tx] = 0 for k in range(4) { B[tx] = B[tx] + S[k] }", 1),
         ("for k in range(4) { S[k * 8 + tx] = k } B[tx] = S[tx + 1]", 1),
-        # The barrier before the second statement separates the others, too.
-        ("for k in range(4) { L[0] = S[tx] L[1] = S[tx + 8] S[15 - tx] = k }", 2),
-        ("for k in range(4) { L[0] = S[tx] S[15 - tx] = k S[7 - tx] = k }", 2),
+        # The barrier that the second read needs separates the first one from the write, too.
+        (
+            "for k in range(1, extent=4) {"
+            " L[0] = S[k * 8 + 7 - tx] L[1] = S[k * 8 - 1 - tx] S[k * 8 + tx] = k }",
+            1,
+        ),
+        # Of a loop with a barrier in each iteration only the first and the last one show.
+        ("S[8 + tx] = 1 for k in range(4) { L[0] = S[k * 8 + 7 - tx] barrier }", 1),
+        ("S[tx] = 1 for k in range(4) { L[0] = S[k * 8 + 7 - tx] barrier }", 2),
+        ("for k in range(4) { barrier S[k * 8 + tx] = k } B[tx] = S[7 - tx]", 1),
+        ("for k in range(4) { barrier S[k * 8 + tx] = k } B[tx] = S[31 - tx]", 2),
         # The last write of one nest and the first read of the next.
         ("for k in range(4) { for i in range(2) { S[i * 8 + tx] = k } B[tx] = S[7 - tx] }", 2),
         ("for k in range(m) { S[tx] = k B[tx] = S[7 - tx] } B[tx] = S[tx]", 2),
@@ -185,6 +193,10 @@ def test_a_loop_that_threads_run_unequally_often_is_refused():
         insert_barriers(func)
     assert "model.py:7" in caught.value.where
     assert "equally often" in caught.value.remedy
+    with pytest.raises(Unsupported, match="the loop k"):  # by way of a name
+        insert_barriers(
+            _kernel("let t: i64 = tx { for k in range(t) { S[tx] = k B[tx] = S[7 - tx] } }")
+        )
     # It may stand between barriers.
     assert _count(insert_barriers(_kernel("for k in range(tx) { S[tx] = k } B[tx] = S[1]"))) == 1
 

@@ -130,3 +130,34 @@ def test_the_meaning_is_kept(level, data):
     assert_meaning_is_kept(lambda _: after, func, symbols, level)
     inner = [item for item in walk(after.body) if item is not after.body]
     assert not any(isinstance(item, Block) and len(item.stmts) < 2 for item in inner)
+
+
+def test_what_a_gpu_does_stays():
+    text = """
+    func f(A: i64[8], B: i64[8] out) {
+      for tx in range(8) threadIdx.x {
+        alloc S: i64[8] shared { alloc U: i64[8] shared { alloc V: i64[8] shared {
+          barrier
+          atomic add S[0] with A@[tx]
+          atomic add V[0] with U@[tx]
+          for i in range(3) { barrier }
+          B@[tx] = S@[0]
+        } } }
+      }
+    }
+    """
+    func = remove_no_ops(parse_func(text))
+    verify(func, "flat")
+    after = print_func(func)
+    assert after.count("barrier") == 2 and "atomic add S[0]" in after
+    assert "alloc U" not in after and "V" not in after  # nobody reads V, nor so U
+
+
+def test_a_launch_uses_its_arguments():
+    func = parse_func("""
+    func f(A: i64[n] out) {
+      alloc T: i64[n] { let m: i64 = n * 2 { launch g (A, T, m) grid (n, 1, 1) block (1, 1, 1) } }
+    }
+    """)
+    assert remove_no_ops(func) is func
+    verify(func, "launch")

@@ -190,3 +190,47 @@ def test_origins_are_kept():
 def test_the_meaning_is_kept(level, data):
     func, symbols = data.draw(runnable_funcs(level))
     assert_meaning_is_kept(simplify_expressions, func, symbols, level)
+
+
+def _after(text, level="flat"):
+    func = simplify_expressions(parse_func(text))
+    verify(func, level)
+    return print_func(func)
+
+
+def test_a_bound_loop_of_one_thread_stays():
+    text = _after("""
+    func f(A: i64[n] out) {
+      for bx in range(1) blockIdx.x { for tx in range(64) threadIdx.x {
+        if (tx < 64) { A@[bx * 64 + tx] = bx }
+      } }
+    }
+    """)
+    assert "for bx in range(1) blockIdx.x {" in text and "A@[tx] = 0" in text and "if" not in text
+
+
+def test_updates_and_barriers():
+    text = _after("""
+    func f(A: i64[n] out) {
+      for tx in range(8) threadIdx.x {
+        for k in range(1) { barrier }
+        atomic add A[tx * 0 + 1] with tx + 1 - 1
+      }
+    }
+    """)
+    assert "barrier" in text and "for k" not in text and "atomic add A[1] with tx" in text
+
+
+def test_launches_name_what_has_become_a_value():
+    text = _after(
+        """
+        func f(A: i64[n] out) {
+          for k in range(1) { let m: i64 = n { let c: i64 = 3 + 4 {
+            launch g (A, k, m, c) grid (n * 1, 1, 1) block (c, 1, 1) shared_bytes (4 * c)
+          } } }
+        }
+        """,
+        "launch",
+    )
+    assert "launch g (A, k, n, c) grid (n, 1, 1) block (7, 1, 1) shared_bytes (28)" in text
+    assert "let k: i64 = 0 {" in text and "let c: i64 = 7 {" in text and "for" not in text
