@@ -100,8 +100,30 @@ def _lack_of_gpu() -> str:
     return "no GPU: neither /dev/kfd (AMD) nor /dev/nvidiactl (NVIDIA) is there"
 
 
+def _lack_of_rocm() -> str:
+    places = ("/opt/rocm", "/usr/lib/*-linux-gnu", "/usr/lib/llvm-*/lib/clang/*/lib")
+    if not any(glob.glob(f"{place}/amdgcn/bitcode/ocml.bc") for place in places):
+        return "no ocml.bc: apt-get install rocm-device-libs"
+    tools = ("opt", "llc", "ld.lld", "llvm-link", "llvm-objdump")
+    return _lack_of_tools("/usr/lib/llvm-19/bin", tools, "19")
+
+
+def _lack_of_llvm16() -> str:
+    tools = ("opt", "llc", "ld.lld", "llvm-link", "llvm-objdump")
+    return _lack_of_tools("/usr/lib/llvm-16/bin", tools, "16")
+
+
+def _lack_of_tools(folder: str, tools: tuple[str, ...], major: str) -> str:
+    lacking = [tool for tool in tools if not shutil.which(tool, path=folder)]
+    if not lacking:
+        return ""
+    return f"no {', '.join(lacking)} in {folder}: apt-get install llvm-{major} lld-{major}"
+
+
 NEEDS: dict[str, Callable[[], str]] = {
     "llvm": _lack_of_llvm,
+    "rocm": _lack_of_rocm,
+    "llvm16": _lack_of_llvm16,
     "nvcc": _lack_of_nvcc,
     "pocl": _lack_of_pocl,
     "gpu": _lack_of_gpu,

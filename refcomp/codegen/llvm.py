@@ -38,7 +38,7 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
     """
     module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
     for func in funcs:
-        _reserve(module, func)
+        reserve_symbol(module, func)
     for func in funcs:
         _print_function(module, func)
     say, declarations = module.say, module.declarations.text
@@ -54,13 +54,15 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
     return Source(text, "llvm", LineMap(funcs, came_from), frozenset(module.requires))
 
 
-def _reserve(module: LlvmModule, func: PrimFunc) -> None:
+def reserve_symbol(module: LlvmModule, func: PrimFunc) -> str:
+    """The name of `func` in the module; UserError when another function has it."""
     symbol = machine_symbol(func.name)
     if module.take_symbol(symbol) != symbol:
         raise UserError(
             f"two functions named {func.name!r} cannot stand in one module",
             remedy="give each function that is built together a name of its own",
         )
+    return symbol
 
 
 def _print_function(module: LlvmModule, func: PrimFunc) -> None:
@@ -80,11 +82,15 @@ def _print_function(module: LlvmModule, func: PrimFunc) -> None:
 
 
 def _print_param(out: LlvmFunction, param: Var | Buffer) -> str:
-    name = out.name(param)
-    if isinstance(param, Buffer):
-        buffer_param: str = out.say.buffer_param(name)
-        return buffer_param
-    dtype = str(param.dtype)
+    if isinstance(param, Var):
+        return print_scalar_param(out, param)
+    text: str = out.say.buffer_param(out.name(param))
+    return text
+
+
+def print_scalar_param(out: LlvmFunction, param: Var) -> str:
+    """The parameter `param`; prints what makes a value of what is passed."""
+    name, dtype = out.name(param), str(param.dtype)
     unpack = {"bool": out.say.bool_from_param, "f16": out.say.half_from_param}.get(dtype)
     type_ = out.module.type_of(param.dtype)
     if unpack is not None:

@@ -32,6 +32,7 @@ class LlvmModule:
     def __init__(self, spelling: Spelling, triple: str, vector_bits: int) -> None:
         self.say, self.tables = spelling.macros, spelling.tables
         self.declarations = Declarations()
+        self.globals = Declarations()
         self.requires: set[str] = set()
         self.functions: list[Chunk] = []
         self._symbols: set[str] = set()
@@ -148,6 +149,7 @@ class LlvmFunction(Chunks):
         self.stack_bytes = 0
         self.fails = False  # whether memory may be lacking
         self.is_region = False
+        self.symbol = ""
         self._taken: dict[str, int] = dict.fromkeys(_RESERVED, 0)
         self._count = 0
 

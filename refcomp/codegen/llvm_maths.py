@@ -31,7 +31,7 @@ def _call(out: LlvmFunction, call: Call) -> str:
         flag = out.module.constant(0, BOOL)
         return _call_llvm(out, tables["llvm_with_flag"][by_kind], dtype, arguments, flag)
     if call.name in tables["function"] and str(dtype.element) in tables["function_suffix"]:
-        return _call_function(out, call.name, dtype, arguments)
+        return call_function(out, call.name, dtype, arguments)
     raise CompilerBug(
         f"the host has no intrinsic {call.name} of dtype {dtype}",
         why="lower_intrinsics replaces those that LLVM and libm lack",
@@ -61,7 +61,8 @@ def _emit_call(
     return result
 
 
-def _call_function(out: LlvmFunction, name: str, dtype: DType, arguments: list[str]) -> str:
+def call_function(out: LlvmFunction, name: str, dtype: DType, arguments: list[str]) -> str:
+    """Prints a call of the mathematical library's function `name`, of the table `function`."""
     tables = out.module.tables
     function = tables["function"][name] + tables["function_suffix"][str(dtype.element)]
     out.module.bring("functions")

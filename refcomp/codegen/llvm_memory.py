@@ -22,7 +22,7 @@ _BYTE = DType("uint", 8)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where lanes lie: `stored` is the dtype in memory; the rest are operands and types, and the
     number of the address space."""
 
@@ -34,6 +34,11 @@ class _Place:
     index_type: str
     index: str
     alignment: int
+
+    @property
+    def parts(self) -> tuple[str | int, ...]:
+        """What every macro of an access takes."""
+        return (self.address, self.space, self.index_type, self.index, self.alignment)
 
 
 def print_store(out: LlvmFunction, store: Store) -> None:
@@ -66,14 +71,15 @@ def _case(index: Expr, predicate: Expr | None) -> str:
     return "anywhere" + masked
 
 
-def _place(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> _Place:
+def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Place:
+    """Prints `index`; where that lies in `buffer`."""
     stored = (_BYTE if buffer.dtype.is_bool else buffer.dtype).with_lanes(lanes)
     dtype, operand = index.dtype, out.value(index)
     if dtype.kind == "uint" and dtype.bits < I64.bits:
         # An index is read as signed.
         wide = I64.with_lanes(dtype.lanes)
         dtype, operand = wide, _widen(out, operand, dtype, wide)
-    return _Place(
+    return Place(
         stored,
         out.module.type_of(stored.element),
         out.module.type_of(stored),
@@ -94,10 +100,6 @@ def _first_index(index: Expr) -> Expr:
     return index.base if isinstance(index, ir.Ramp) else index
 
 
-def _parts(place: _Place) -> tuple[str | int, ...]:
-    return (place.address, place.space, place.index_type, place.index, place.alignment)
-
-
 def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> tuple[str, str]:
     dtype = BOOL.with_lanes(lanes)
     operand = out.module.constant(1, dtype) if predicate is None else out.value(predicate)
@@ -108,58 +110,56 @@ def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> tuple[str, s
 
 
 def _load_together(out: LlvmFunction, load: Load) -> str:
-    place = _place(out, load.buffer, _first_index(load.index), load.dtype.lanes)
+    place = place_of(out, load.buffer, _first_index(load.index), load.dtype.lanes)
     result = out.fresh()
-    out.emit(out.say.load(result, place.element, place.type, *_parts(place)))
+    out.emit(out.say.load(result, place.element, place.type, *place.parts))
     return result
 
 
 def _load_guarded(out: LlvmFunction, load: Load) -> str:
     assert load.predicate is not None
-    predicate, place = out.value(load.predicate), _place(out, load.buffer, load.index, 1)
+    predicate, place = out.value(load.predicate), place_of(out, load.buffer, load.index, 1)
     result, zero = out.fresh(), out.module.constant(0, place.stored)
     macro, number = out.say.load_guarded, out.number()
-    out.emit(macro(result, number, place.element, *_parts(place), predicate, zero))
+    out.emit(macro(result, number, place.element, *place.parts, predicate, zero))
     return result
 
 
 def _load_masked(out: LlvmFunction, load: Load) -> str:
     lanes = load.dtype.lanes
     mask_type, mask = _mask(out, load.predicate, lanes)
-    place, result = _place(out, load.buffer, _first_index(load.index), lanes), out.fresh()
+    place, result = place_of(out, load.buffer, _first_index(load.index), lanes), out.fresh()
     suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
     declare = out.say.declare_load_masked
     out.module.declarations.add(
         ("load", suffix, place.space), lambda: declare(place.type, suffix, mask_type, place.space)
     )
     macro = out.say.load_masked
-    out.emit(
-        macro(result, place.element, place.type, suffix, *_parts(place), mask_type, mask, zero)
-    )
+    out.emit(macro(result, place.element, place.type, suffix, *place.parts, mask_type, mask, zero))
     return result
 
 
 def _load_strided(out: LlvmFunction, load: Load) -> str:
     assert isinstance(load.index, ir.Ramp)
     lanes, stride = load.dtype.lanes, constant_of(load.index.stride)
-    place, result = _place(out, load.buffer, load.index.base, lanes), out.fresh()
+    place, result = place_of(out, load.buffer, load.index.base, lanes), out.fresh()
     names = [out.say.unset(), *(f"{result}.to{k}" for k in range(lanes - 1)), result]
     steps = [(k, k * int(stride or 0), names[k], names[k + 1]) for k in range(lanes)]
-    out.emit(out.say.load_strided(result, place.element, place.type, *_parts(place), steps))
+    out.emit(out.say.load_strided(result, place.element, place.type, *place.parts, steps))
     return result
 
 
 def _gather(out: LlvmFunction, load: Load) -> str:
     lanes = load.dtype.lanes
     mask_type, mask = _mask(out, load.predicate, lanes)
-    place, result = _place(out, load.buffer, load.index, lanes), out.fresh()
+    place, result = place_of(out, load.buffer, load.index, lanes), out.fresh()
     suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
     declare = out.say.declare_gather
     out.module.declarations.add(
         ("gather", suffix, place.space),
         lambda: declare(place.type, suffix, lanes, mask_type, place.space),
     )
-    parts = (place.element, place.type, suffix, lanes, *_parts(place))
+    parts = (place.element, place.type, suffix, lanes, *place.parts)
     out.emit(out.say.gather(result, *parts, mask_type, mask, zero))
     return result
 
@@ -168,48 +168,48 @@ def _gather(out: LlvmFunction, load: Load) -> str:
 
 
 def _store_together(out: LlvmFunction, store: Store, value: str) -> None:
-    place = _place(out, store.buffer, _first_index(store.index), store.index.dtype.lanes)
-    out.emit(out.say.store(out.fresh(), place.element, place.type, *_parts(place), value))
+    place = place_of(out, store.buffer, _first_index(store.index), store.index.dtype.lanes)
+    out.emit(out.say.store(out.fresh(), place.element, place.type, *place.parts, value))
 
 
 def _store_guarded(out: LlvmFunction, store: Store, value: str) -> None:
     assert store.predicate is not None
-    predicate, place = out.value(store.predicate), _place(out, store.buffer, store.index, 1)
+    predicate, place = out.value(store.predicate), place_of(out, store.buffer, store.index, 1)
     macro, number = out.say.store_guarded, out.number()
-    out.emit(macro(out.fresh(), number, place.element, *_parts(place), predicate, value))
+    out.emit(macro(out.fresh(), number, place.element, *place.parts, predicate, value))
 
 
 def _store_masked(out: LlvmFunction, store: Store, value: str) -> None:
     lanes = store.index.dtype.lanes
     mask_type, mask = _mask(out, store.predicate, lanes)
-    place = _place(out, store.buffer, _first_index(store.index), lanes)
+    place = place_of(out, store.buffer, _first_index(store.index), lanes)
     suffix, declare = out.module.suffix_of(place.stored), out.say.declare_store_masked
     out.module.declarations.add(
         ("store", suffix, place.space), lambda: declare(place.type, suffix, mask_type, place.space)
     )
-    parts = (place.element, place.type, suffix, *_parts(place))
+    parts = (place.element, place.type, suffix, *place.parts)
     out.emit(out.say.store_masked(out.fresh(), *parts, mask_type, mask, value))
 
 
 def _store_strided(out: LlvmFunction, store: Store, value: str) -> None:
     assert isinstance(store.index, ir.Ramp)
     lanes, stride = store.index.lanes, constant_of(store.index.stride)
-    place = _place(out, store.buffer, store.index.base, lanes)
+    place = place_of(out, store.buffer, store.index.base, lanes)
     steps = [(k, k * int(stride or 0)) for k in range(lanes)]
-    parts = (place.element, place.type, *_parts(place))
+    parts = (place.element, place.type, *place.parts)
     out.emit(out.say.store_strided(out.fresh(), *parts, steps, value))
 
 
 def _scatter(out: LlvmFunction, store: Store, value: str) -> None:
     lanes = store.index.dtype.lanes
     mask_type, mask = _mask(out, store.predicate, lanes)
-    place = _place(out, store.buffer, store.index, lanes)
+    place = place_of(out, store.buffer, store.index, lanes)
     suffix, declare = out.module.suffix_of(place.stored), out.say.declare_scatter
     out.module.declarations.add(
         ("scatter", suffix, place.space),
         lambda: declare(place.type, suffix, lanes, mask_type, place.space),
     )
-    parts = (place.element, place.type, suffix, lanes, *_parts(place))
+    parts = (place.element, place.type, suffix, lanes, *place.parts)
     out.emit(out.say.scatter(out.fresh(), *parts, mask_type, mask, value))
 
 

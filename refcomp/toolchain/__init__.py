@@ -2,18 +2,31 @@
 
 Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
 this machine), find.py (the choice), run.py and steps.py (running tools), remember.py (the
-cache), host.py (what the processor can do), compile.py (the door), diagnose.py (the doctor).
+cache), host.py and layout.py (what processors and GPUs are like), compile.py (the door),
+code_object.py (what the machine code of AMD GPUs tells of itself), diagnose.py (the doctor).
 """
 
+from refcomp.toolchain.code_object import (
+    CodeObject,
+    check_code_object,
+    found_code_object_version,
+    read_code_object,
+)
 from refcomp.toolchain.compile import compile_source, disassemble
 from refcomp.toolchain.description import Description, load_description, toolchain_names
 from refcomp.toolchain.diagnose import ToolReport, diagnose
 from refcomp.toolchain.find import FoundTools, find_tools
 from refcomp.toolchain.host import host_facts, host_triple_and_layout, vector_bits
+from refcomp.toolchain.layout import device_layout
 
 __all__ = [
     "compile_source",
     "disassemble",
+    "device_layout",
+    "CodeObject",
+    "read_code_object",
+    "check_code_object",
+    "found_code_object_version",
     "host_triple_and_layout",
     "vector_bits",
     "host_facts",

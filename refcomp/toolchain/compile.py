@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from refcomp.artifacts import Binary, Source
 from refcomp.cache import Cache, default_cache
 from refcomp.errors import ToolchainError, UserError
-from refcomp.toolchain.description import Description, Output, load_description
+from refcomp.toolchain.description import HOLE, Description, Output, load_description
 from refcomp.toolchain.find import FoundTools, find_file, find_tool
 from refcomp.toolchain.host import check_options, host_part
 from refcomp.toolchain.places import file_path
@@ -27,6 +27,8 @@ from refcomp.toolchain.steps import (
     write_input,
 )
 
+_DISASSEMBLED_BY = {"so": "llvm", "o": "llvm", "hsaco": "rocm"}
+
 
 def compile_source(
     source: Source,
@@ -37,7 +39,7 @@ def compile_source(
     cache: Cache | None = None,
     timeout_s: float | None = None,
 ) -> Binary:
-    """Compile `source` to `output`: `so`, `o`, `asm` or `ll`.
+    """Compile `source` to `output`: of `llvm` `so`, `o`, `asm` or `ll`, of `rocm` `hsaco`.
 
     `target_options` fill the holes of the toolchain file (`llvm`: mcpu, mattr, passes); `cache`
     defaults to the user's; `timeout_s` limits each tool (default $REFCOMP_TOOL_TIMEOUT or 120).
@@ -51,7 +53,8 @@ def compile_source(
     def make(tools: FoundTools) -> bytes:
         check_options(chain, tools, options, store)
         libraries = _libraries(chain, source, asked)
-        return run_steps(chain, asked, source, {**tools.paths, **options}, libraries, limit)
+        holes = _tool_paths(chain, tools, asked, source) | options
+        return run_steps(chain, asked, source, holes, libraries, limit)
 
     parts = _key_parts(chain, source, options, asked)
     return Binary(recall(store, chain, parts, make), asked.format)
@@ -61,9 +64,9 @@ def disassemble(binary: Binary) -> str:
     """The assembly text of machine code, by llvm-objdump; text formats come back as they are."""
     if binary.format in ("s", "ll"):
         return binary.data.decode()
-    if binary.format not in ("so", "o"):
+    if binary.format not in _DISASSEMBLED_BY:
         raise UserError(f"a binary of format {binary.format!r} cannot be disassembled")
-    chain = load_description("llvm")
+    chain = load_description(_DISASSEMBLED_BY[binary.format])
     with private_folder() as folder:
         path = write_input(folder / f"binary.{binary.format}", binary.data)
         # The name alone, since llvm-objdump prints it: the text must not depend on the folder.
@@ -103,8 +106,18 @@ def _key_parts(
     chain: Description, source: Source, options: dict[str, str], output: Output
 ) -> tuple[str, ...]:
     steps = [step.arguments for step in output.steps]
-    settings = json.dumps([sorted(options.items()), steps, sorted(source.requires)])
-    return ("compile", source.text, output.format, settings, host_part(chain, options))
+    settings = [sorted(options.items()), steps, sorted(source.requires), source.entries]
+    text = json.dumps(settings)
+    return ("compile", source.text, output.format, text, host_part(chain, options))
+
+
+def _tool_paths(
+    chain: Description, tools: FoundTools, output: Output, source: Source
+) -> dict[str, str]:
+    """The tools of all steps by key, also those that only some texts need."""
+    used = " ".join(arg for step in output.steps_for(source.requires) for arg in step.arguments)
+    missing = [key for key in HOLE.findall(used) if key in chain.tools and key not in tools.paths]
+    return {**tools.paths, **{key: find_tool(chain, key) for key in missing}}
 
 
 def _libraries(chain: Description, source: Source, output: Output) -> tuple[str, ...]:

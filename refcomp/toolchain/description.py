@@ -5,7 +5,7 @@ exists, every hole of a step can be filled. Refuses with UserError, naming file 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from refcomp.toolchain.table import Table, read_table
 Version = tuple[int, ...]
 
 HOLE = re.compile(r"\{(\w+)\}")
-_BUILT_IN_HOLES = frozenset({"input", "output", "libraries", "triple"})
+_BUILT_IN_HOLES = frozenset({"input", "output", "libraries", "triple", "entries"})
 _VERSION = re.compile(r"\d+(\.\d+)*\Z")
 
 
@@ -56,11 +56,15 @@ class VersionRule:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A library or folder of files that is found, not run. `patterns` are absolute globs."""
+    """A library or folder of files that is found, not run.
+
+    A set environment variable of `variables` names a folder, and then it is sought nowhere but at
+    the given globs below that. Otherwise `patterns`, which are absolute globs.
+    """
 
     key: str
     patterns: tuple[str, ...]
-    variable: str
+    variables: Mapping[str, tuple[str, ...]]
     is_needed: bool
     is_always_linked: bool
     install: Mapping[str, str]
@@ -85,13 +89,15 @@ class Option:
 class Step:
     """One run of a tool: an argument list with holes, and the suffix of the file it writes.
 
-    Holes: `{input}`, `{output}`, `{triple}` (the host's), a tool, an option, and as an argument of
-    its own `{libraries}`.
+    Holes: `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the functions that must
+    stay, with commas), a tool, an option, and as an argument of its own `{libraries}`. One that
+    `is_for_libraries` is left out where the text requires none.
     """
 
     key: str
     arguments: tuple[str, ...]
     suffix: str
+    is_for_libraries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,10 @@ class Output:
 
     format: str
     steps: tuple[Step, ...]
+
+    def steps_for(self, libraries: Collection[str]) -> tuple[Step, ...]:
+        """The steps that a text takes which requires `libraries`."""
+        return tuple(step for step in self.steps if libraries or not step.is_for_libraries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +238,7 @@ def _read_file(key: str, table: Table) -> DataFile:
     file = DataFile(
         key=key,
         patterns=table.texts("patterns"),
-        variable=table.text("variable", ""),
+        variables=table.lists("variables"),
         is_needed=table.flag("needed", True),
         is_always_linked=table.flag("always_linked", False),
         install=_read_install(table),
@@ -257,7 +267,8 @@ def _read_option(key: str, table: Table) -> Option:
 
 
 def _read_step(key: str, table: Table) -> Step:
-    step = Step(key, table.texts("arguments"), table.text("suffix"))
+    for_libraries = table.flag("for_libraries", False)
+    step = Step(key, table.texts("arguments"), table.text("suffix"), for_libraries)
     table.close()
     if not step.arguments:
         raise table.refuse("arguments", "must not be empty")

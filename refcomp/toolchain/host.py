@@ -113,8 +113,13 @@ def check_options(
                 f"{key} {value!r} is unknown to the {description.name} toolchain",
                 where=f"-{key}={value}",
                 why=f"{tools.paths[option.listing[0].strip('{}')]} knows: {' '.join(known)}",
-                remedy=f"use one of them, or {' or '.join(option.host_values)} for this host",
+                remedy=_known_remedy(option),
             )
+
+
+def _known_remedy(option: Option) -> str:
+    names = " or ".join(option.host_values)
+    return f"use one of them, or {names} for this host" if names else "use one of them"
 
 
 def _known_values(

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.toolchain.description import DataFile, Description, Tool
@@ -36,7 +36,7 @@ def environment_of(description: Description) -> tuple[str | None, ...]:
         "PATH",
         *description.look.variables,
         *(tool.variable for tool in description.tools.values()),
-        *(file.variable for file in description.files.values()),
+        *(name for file in description.files.values() for name in file.variables),
     ]
     return tuple(os.environ.get(variable) for variable in variables if variable)
 
@@ -77,24 +77,30 @@ def _listing(folder: str) -> frozenset[str]:
 
 def file_path(file: DataFile) -> str | None:
     """Where the data file lies, or None."""
-    if chosen := _value(file.variable):
-        return chosen if os.path.exists(chosen) else None
-    return next((path for pattern in file.patterns for path in _expand(pattern)), None)
+    return next((path for pattern in _file_patterns(file) for path in _expand(pattern)), None)
+
+
+def _file_patterns(file: DataFile) -> tuple[str, ...]:
+    variable = _first_set(file.variables)
+    if not variable:
+        return file.patterns
+    folder = glob.escape(_value(variable))
+    return tuple(os.path.join(folder, below) for below in file.variables[variable])
 
 
 def describe_places(description: Description, tool: Tool) -> str:
     """Where `tool` was sought, for a message."""
     if chosen := _value(tool.variable):
         return f"{tool.variable}={chosen}"
-    if variable := _set_folder_variable(description):
+    if variable := _first_set(description.look.variables):
         return f"{variable}={os.environ[variable]}"
     return ", ".join((f"PATH={os.environ.get('PATH', '')}", *description.look.folders))
 
 
 def describe_file_places(file: DataFile) -> str:
     """Where `file` was sought, for a message."""
-    if chosen := _value(file.variable):
-        return f"{file.variable}={chosen}"
+    if variable := _first_set(file.variables):
+        return f"{variable}={os.environ[variable]}: {', '.join(file.variables[variable])}"
     return ", ".join(_fill_places(pattern) for pattern in file.patterns)
 
 
@@ -114,16 +120,16 @@ def _value(variable: str) -> str:
     return os.path.abspath(chosen) if chosen else ""
 
 
-def _set_folder_variable(description: Description) -> str:
-    return next((name for name in description.look.variables if os.environ.get(name)), "")
+def _first_set(variables: Iterable[str]) -> str:
+    return next((name for name in variables if os.environ.get(name)), "")
 
 
 def _folders(description: Description) -> tuple[str, ...]:
     """All folders to search, in order, each real folder once."""
-    variable = _set_folder_variable(description)
+    variable = _first_set(description.look.variables)
     if variable:
         below = description.look.variables[variable]
-        found = [os.path.join(_value(variable), folder) for folder in below]
+        found = [os.path.normpath(os.path.join(_value(variable), folder)) for folder in below]
     else:
         found = [*os.environ.get("PATH", "").split(os.pathsep), *_own_folders(description)]
     seen: dict[tuple[int, int], str] = {}

@@ -77,9 +77,10 @@ def run_steps(
     """The bytes that the last step of `output` writes for `source`."""
     with private_folder() as folder:
         path = write_input(folder / description.input, source.text.encode())
-        for step in output.steps:
+        entries = ",".join(source.entries)
+        for step in output.steps_for(source.requires):
             target = folder / f"{step.key}.{step.suffix}"
-            filled = {**holes, "input": str(path), "output": str(target)}
+            filled = {**holes, "input": str(path), "output": str(target), "entries": entries}
             command = fill_arguments(step.arguments, filled, libraries)
             run_checked(description, command, folder, timeout_s, source)
             path = target

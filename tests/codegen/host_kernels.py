@@ -55,13 +55,14 @@ class Kernels:
                 for dim, extent in zip(param.shape, arg.shape, strict=True):
                     extents.setdefault(symbol_of(dim), extent)
             else:
-                values.append(_scalar(arg, param.dtype.kind, param.dtype.bits))
+                values.append(scalar_argument(arg, param.dtype.kind, param.dtype.bits))
         values += [ctypes.c_int64(extents[symbol]) for symbol in func.symbols]
         entry: Callable[..., int] = getattr(self._library, machine_symbol(func.name))
         return entry(*values, ctypes.c_int32(num_threads))
 
 
-def _scalar(value: Any, kind: str, bits: int) -> Any:
+def scalar_argument(value: Any, kind: str, bits: int) -> Any:
+    """A number as a C argument, f16 by its bits."""
     if kind == "float" and bits > 16:
         return ctypes.c_float(value) if bits == 32 else ctypes.c_double(value)
     if kind == "float":

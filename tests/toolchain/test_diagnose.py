@@ -63,13 +63,14 @@ def test_a_single_optional_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"REFCOMP_OCLGRIND={tmp_path}/gone" in report.reason
 
 
-def test_a_missing_folder_of_bitcode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_of_bitcode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIP_DEVICE_LIB_PATH", str(tmp_path / "gone"))
-    report = _reports("rocm")["bitcode"]
-    assert not report.is_ok and report.is_needed
-    assert report.reason == f"not found; sought in HIP_DEVICE_LIB_PATH={tmp_path}/gone"
+    report = _reports("rocm")["ocml"]
+    assert not report.is_ok and not report.is_needed
+    assert report.reason == f"not found; sought in HIP_DEVICE_LIB_PATH={tmp_path}/gone: ocml.bc"
     monkeypatch.setenv("HIP_DEVICE_LIB_PATH", str(tmp_path))
-    assert _reports("rocm")["bitcode"].path == str(tmp_path)
+    (tmp_path / "ocml.bc").touch()
+    assert _reports("rocm")["ocml"].path == f"{tmp_path}/ocml.bc"
 
 
 def test_nvcc_of_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

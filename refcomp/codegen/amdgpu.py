@@ -1,0 +1,177 @@
+"""Prints kernels, at the device level, as one file of LLVM IR for AMD GPUs.
+
+Needs that the passes of the target ran: canonical kernels, no bfloat16, intrinsics that LLVM or
+AMD's device library has. Ensures text that LLVM 15 to 19 read, whose kernels take their parameters
+packed naturally and nothing else: pointers of 8 bytes, scalars of their size, a bool as one byte.
+Shared buffers without a constant size lie one after the other in the dynamic shared memory, each
+at a multiple of `SHARED_ALIGNMENT` bytes. Refuses two kernels of one name, and names of GPUs that
+are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+from refcomp.artifacts import Source
+from refcomp.codegen.accumulator import BODY, join_chunks
+from refcomp.codegen.amdgpu_expressions import DEVICE_EXPRESSIONS
+from refcomp.codegen.amdgpu_statements import DEVICE_STATEMENTS, print_dynamic_shared
+from refcomp.codegen.line_map import LineMap
+from refcomp.codegen.llvm import print_scalar_param, reserve_symbol
+from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule, constant_of
+from refcomp.codegen.signature import machine_symbol
+from refcomp.codegen.spelling import load_spelling
+from refcomp.dtype import DType
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest
+from refcomp.ir.stmt import BLOCK_TAGS, For
+from refcomp.python_limits import deep_recursion
+
+MOST_THREADS = 1024  # of a group, on every AMD GPU
+_MOST_GROUPS = 2**31 - 1
+_ID = DType("uint", 32)
+_PROCESSOR = re.compile(r"gfx([1-9]\d?)(\d)([0-9a-f])\Z")
+_FIRST_OF_32_LANES = 10
+
+
+@deep_recursion()
+def print_amdgpu(
+    kernels: Sequence[PrimFunc], *, layout: str, mcpu: str, code_object: int
+) -> Source:
+    """One module with `kernels`, for the GPU `mcpu` (gfx90a) with the data layout `layout`.
+
+    `code_object` is the version of the format that the module will be compiled to (4, 5).
+    """
+    module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
+    answers = _control_answers(module, isa_version(mcpu), code_object)
+    symbols = [reserve_symbol(module, kernel) for kernel in kernels]
+    for kernel in kernels:
+        _print_kernel(module, kernel)
+    say, declarations = module.say, module.declarations.text
+    if module.requires:
+        module.globals.add("control", lambda: _control_constants(module, answers))
+    variables = module.globals.text
+    text, came_from = join_chunks(
+        [
+            (say.header(layout), ""),
+            (variables + say.gap() if variables else "", ""),
+            *module.functions,
+            (declarations + say.gap() if declarations else "", ""),
+            (say.attributes(), ""),
+        ]
+    )
+    line_map, requires = LineMap(kernels, came_from), frozenset(module.requires)
+    return Source(text, "llvm", line_map, requires, tuple(symbols))
+
+
+def isa_version(mcpu: str) -> tuple[int, int, int]:
+    """Major, minor and stepping of a GPU by its name: gfx90a is 9, 0, 10.
+
+    UserError for what is no such name.
+    """
+    match = _PROCESSOR.match(mcpu)
+    if match is None:
+        raise UserError(
+            f"{mcpu!r} names no AMD GPU",
+            where=f"-mcpu={mcpu}",
+            remedy="use a name such as gfx90a, gfx942 or gfx1100",
+        )
+    return int(match[1]), int(match[2]), int(match[3], 16)
+
+
+def wavefront_size(mcpu: str) -> int:
+    """How many lanes a wave of the GPU `mcpu` has."""
+    return 32 if isa_version(mcpu)[0] >= _FIRST_OF_32_LANES else 64
+
+
+# What the device library asks.
+
+
+def _control_answers(
+    module: LlvmModule, isa: tuple[int, int, int], code_object: int
+) -> dict[str, int]:
+    major, minor, stepping = isa
+    return {
+        **module.tables["control_answer"],
+        "ISA_version": major * 1000 + minor * 100 + stepping,
+        "ABI_version": code_object * 100,
+        "wavefrontsize64": int(major < _FIRST_OF_32_LANES),
+    }
+
+
+def _control_constants(module: LlvmModule, answers: dict[str, int]) -> str:
+    prefix: str = module.tables["control_name"]["prefix"]
+    constant = module.say.control_constant
+    types = module.tables["control"].items()
+    return "".join(constant(prefix + name, type_, answers[name]) for name, type_ in types)
+
+
+# Kernels.
+
+
+def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
+    out = LlvmFunction(module, DEVICE_EXPRESSIONS, DEVICE_STATEMENTS)
+    out.symbol = machine_symbol(kernel.name)
+    body = kernel.body
+    nest = kernel_nest(body) if isinstance(body, For) and is_bound(body) else KernelNest((), body)
+    params: list[str] = []
+
+    def print_body() -> None:
+        params.extend(_print_param(out, kernel, param) for param in kernel.params)
+        for loop in nest.loops:
+            out.source = loop
+            _print_thread_index(out, loop)
+        print_dynamic_shared(out, nest.body)
+        out.statement(nest.body)
+
+    printed = out.capture(print_body)
+    out.source = f"func {kernel.name}"
+    threads, exact = _threads(out, nest)
+    text = out.say.kernel(out.symbol, params, threads, exact, BODY, BODY)
+    out.emit_around(text, out.entry_block(), printed)
+    module.functions.extend(out.chunks)
+
+
+def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> str:
+    if isinstance(param, Var):
+        return print_scalar_param(out, param)
+    is_output = param.name in kernel.outputs
+    macro = out.say.output_param if is_output else out.say.input_param
+    text: str = macro(out.name(param), out.module.space_of(param))
+    return text
+
+
+def _print_thread_index(out: LlvmFunction, loop: For) -> None:
+    function, dtype = out.module.tables["thread_index"][loop.kind], loop.var.dtype
+    declare = out.say.declare_thread_index
+    out.module.declarations.add(function, lambda: declare(function))
+    name = out.name(loop.var)
+    result = name if dtype.bits == _ID.bits else f"{name}.id"
+    out.emit(out.say.thread_index(result, function, _most(loop)))
+    if dtype.bits != _ID.bits:
+        key = "uint_widen" if dtype.bits > _ID.bits else "int_narrow"
+        opcode, types = out.module.tables["cast"][key], out.module.type_of
+        out.emit(out.say.convert(name, opcode, types(_ID), result, types(dtype)))
+
+
+def _most(loop: For) -> int:
+    """What the index of a thread or group is certainly less than."""
+    most, extent = _MOST_GROUPS if loop.kind in BLOCK_TAGS else MOST_THREADS, loop.extent
+    known = constant_of(extent)
+    return most if known is None else max(1, min(most, int(known)))
+
+
+def _threads(out: LlvmFunction, nest: KernelNest) -> tuple[str, str]:
+    """How many threads a group has, as LLVM is told: least and most, and how they lie."""
+    if not nest.loops:
+        return "1,1", out.say.exact_block(1, 1, 1)
+    block = [constant_of(extent) for extent in nest.block]
+    known = [max(1, int(extent)) for extent in block if extent is not None]
+    if len(known) < len(block):
+        return f"1,{MOST_THREADS}", ""
+    return f"{prod(known)},{prod(known)}", out.say.exact_block(*known)

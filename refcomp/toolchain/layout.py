@@ -1,0 +1,33 @@
+"""The data layout that LLVM gives a device: asked from llc, and remembered in the cache.
+
+The text of a kernel must hold it: the optimizer of LLVM 15 and 16 does not know it by itself.
+"""
+
+import re
+
+from refcomp.cache import default_cache
+from refcomp.errors import ToolchainError
+from refcomp.toolchain.description import load_description
+from refcomp.toolchain.find import FoundTools
+from refcomp.toolchain.remember import recall
+from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked, write_input
+
+_LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
+
+
+def device_layout(description: str) -> str:
+    """The data layout of the device that the toolchain `description` compiles for."""
+    chain = load_description(description)
+    arguments = chain.steps["probe"].arguments
+
+    def ask(tools: FoundTools) -> bytes:
+        with private_folder() as folder:
+            source = write_input(folder / chain.input, b"")
+            command = fill_arguments(arguments, {**tools.paths, "input": str(source)})
+            text = run_checked(chain, command, folder).stdout.decode(errors="replace")
+        match = _LAYOUT.search(text)
+        if match is None:
+            raise ToolchainError("llc's answer holds no data layout", why=text, command=command)
+        return match[1].encode()
+
+    return recall(default_cache(), chain, ("layout", *arguments), ask).decode()

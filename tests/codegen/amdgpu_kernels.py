@@ -1,0 +1,150 @@
+"""Kernels printed for AMD GPUs, in batches through each LLVM, and run on this host without one.
+
+`HostSimulation` rewrites the printed text for this processor: address spaces go, the ids become
+arguments, the barrier is a thread library's, ocml is libm. Each thread of a group is a thread of
+the system. So the text's meaning is judged by the interpreter, all but the last step to a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refcomp.artifacts import Binary, Source
+from refcomp.codegen.amdgpu import print_amdgpu
+from refcomp.codegen.signature import machine_symbol
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
+from refcomp.runtime.launch import KernelSignature, kernel_signature
+from refcomp.toolchain import check_code_object, compile_source, host_triple_and_layout
+from tests.codegen.host_kernels import scalar_argument
+
+LAYOUT = (
+    "e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-i64:64-v16:16-v24:32-v32:32"
+    "-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7"
+)
+# The LLVMs that tests use, and the GPUs that each knows.
+TOOLS_AND_GPUS = [
+    pytest.param("16", "gfx90a", marks=pytest.mark.llvm16),
+    pytest.param("16", "gfx1100", marks=pytest.mark.llvm16),
+    pytest.param("19", "gfx90a"),
+    pytest.param("19", "gfx1100"),
+    pytest.param("19", "gfx942"),
+]
+
+
+def print_kernels(
+    kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", layout: str = LAYOUT
+) -> Source:
+    """The kernels as text, for a layout of LLVM 16."""
+    return print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=4)
+
+
+def signatures(kernels: Sequence[PrimFunc]) -> list[KernelSignature]:
+    """How the kernels are launched, by the symbols that the printer gives them."""
+    return [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
+
+
+def compile_kernels(
+    kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", layout: str = LAYOUT
+) -> Binary:
+    """The code object of the kernels, checked; with the tools that $REFCOMP_ROCM_LLVM names."""
+    source = print_kernels(kernels, mcpu, layout)
+    binary = compile_source(source, {"mcpu": mcpu}, "hsaco", description="rocm")
+    check_code_object(binary, signatures(kernels), mcpu, 4)
+    return binary
+
+
+def use_llvm(major: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the rocm toolchain take its tools from the LLVM of that version."""
+    monkeypatch.setenv("REFCOMP_ROCM_LLVM", f"/usr/lib/llvm-{major}/bin")
+
+
+_IDS = [f"{kind}.{axis}" for kind in ("workgroup.id", "workitem.id") for axis in "xyz"]
+_REWRITES = [
+    (r"target datalayout = .*\ntarget triple = .*\n", ""),
+    (r"declare i32 @llvm\.amdgcn\.work\w+\.id\.[xyz]\(\)\n", ""),
+    (
+        r"define amdgpu_kernel void (.*?)\) #0 .*\{\n",
+        rf"define void \1, {', '.join(f'i32 %{name}' for name in _IDS)}, ptr %barrier) #0 {{\n",
+    ),
+    (r"call i32 @llvm\.amdgcn\.(\S+?)\(\), !range .*", r"add i32 0, %\1"),
+    (r"call void @llvm\.amdgcn\.s\.barrier\(\)", "call i32 @pthread_barrier_wait(ptr %barrier)"),
+    (r"declare void @llvm\.amdgcn\.s\.barrier\(\)", "declare i32 @pthread_barrier_wait(ptr)"),
+    (r"external addrspace\(3\) global \[0 x i8\]", "internal global [65536 x i8] zeroinitializer"),
+    (r",? addrspace\(\d\)", ""),
+    (r' syncscope\("\w+"\)', ""),
+    (r"(@llvm\.masked\.\S+?)p[135]\(", r"\1p0("),
+    (r"@__ocml_(\w+)_f32", r"@\1f"),
+    (r"@__ocml_(\w+)_f64", r"@\1"),
+    (r"call .* @llvm\.canonicalize\.\S+?\((.*)\)", r"select i1 true, \1, \1"),
+    (r"declare .* @llvm\.canonicalize.*\n", ""),
+    (r"fence (release|acquire)", "fence seq_cst"),
+]
+
+
+def _to_host_text(text: str) -> str:
+    for pattern, replacement in _REWRITES:
+        text = re.sub(pattern, replacement, text)
+    triple, layout = host_triple_and_layout()
+    return f'target datalayout = "{layout}"\ntarget triple = "{triple}"\n{text}'
+
+
+class HostSimulation:
+    """Kernels printed for AMD GPUs, compiled for this host; `call(kernel, args)` runs one."""
+
+    def __init__(self, kernels: Sequence[PrimFunc], folder: Path) -> None:
+        text = _to_host_text(print_kernels(kernels).text)
+        source = Source(text, "llvm", (), frozenset({"libm", "libgcc_s"}))
+        path = folder / "kernels.so"
+        path.write_bytes(compile_source(source, {"passes": "sroa"}, "so").data)
+        self._library = ctypes.CDLL(str(path))
+        self._libc = ctypes.CDLL(None)
+
+    def call(self, kernel: PrimFunc, args: Sequence[Any]) -> None:
+        """Runs the kernel on numpy arrays, written in place, and numbers."""
+        values = [
+            ctypes.c_void_p(arg.ctypes.data) if isinstance(param, Buffer) else _number(param, arg)
+            for param, arg in zip(kernel.params, args, strict=True)
+        ]
+        nests = [kernel_nest(loop) for loop in kernels_in(kernel.body)]
+        nest = nests[0] if nests else KernelNest((), kernel.body)
+        known = dict(zip(kernel.params, args, strict=True))
+        grid, block = ([_extent(e, known) for e in extents] for extents in (nest.grid, nest.block))
+        function = getattr(self._library, machine_symbol(kernel.name))
+        groups, threads = ([*itertools.product(*map(range, e[::-1]))] for e in (grid, block))
+        self._run(function, values, groups, threads)
+
+    def _run(self, function: Any, values: list[Any], groups: list[Any], threads: list[Any]) -> None:
+        within = ctypes.create_string_buffer(64)
+        self._libc.pthread_barrier_init(within, None, len(threads))
+        between = threading.Barrier(len(threads))
+
+        def work(thread: tuple[int, ...]) -> None:
+            for group in groups:
+                ids = map(ctypes.c_int32, (*group[::-1], *thread[::-1]))
+                function(*values, *ids, within)
+                between.wait()
+
+        workers = [threading.Thread(target=work, args=[thread]) for thread in threads]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+
+def _number(param: Var, value: Any) -> Any:
+    return scalar_argument(value, param.dtype.kind, param.dtype.bits)
+
+
+def _extent(extent: Any, known: dict[Any, Any]) -> int:
+    return extent.value if isinstance(extent, IntImm) else int(known[extent])

@@ -1,0 +1,126 @@
+"""Whole files for AMD GPUs: golden texts, compiled by each LLVM, computed, names, line map."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from refcomp.codegen.amdgpu import isa_version, wavefront_size
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.parser import parse_func, parse_funcs
+from refcomp.ir.stmt import For, Store
+from refcomp.oracle.interpret import interpret
+from refcomp.toolchain import disassemble
+from tests.codegen.amdgpu_kernels import (
+    TOOLS_AND_GPUS,
+    HostSimulation,
+    compile_kernels,
+    print_kernels,
+    use_llvm,
+)
+from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_golden(name, golden):
+    golden(f"amdgpu/{name}.ll", print_kernels([device_kernel(name)]).text)
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(("llvm", "gpu"), TOOLS_AND_GPUS)
+def test_golden_kernels_compile(llvm, gpu, monkeypatch):
+    use_llvm(llvm, monkeypatch)
+    code = compile_kernels([device_kernel(name) for name in TEXTS], gpu)
+    assert "s_barrier" in disassemble(code)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("name", TEXTS)
+def test_golden_kernels_compute_when_run_on_the_host(name, tmp_path):
+    kernel, actual = device_kernel(name), draw_arguments(name)
+    expected = copy.deepcopy(actual)
+    interpret(kernel, expected)
+    HostSimulation([kernel], tmp_path).call(kernel, actual)
+    for ours, theirs in zip(actual, expected, strict=True):
+        tolerance = 1e-6 if name in ("vectors", "atomics") else 0  # exp; sums in any order
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance)
+
+
+def _threads(extent, tag="threadIdx.x"):
+    kernel = parse_func(f"""
+    func f(A: i64[9] out, n: i64) {{ for t in range({extent}) {tag} {{ A@[t] = t }} }}
+    """)
+    return print_kernels([kernel]).text
+
+
+def test_what_is_known_of_the_threads_is_told():
+    known = _threads(9)
+    assert '"amdgpu-flat-work-group-size"="9,9" !reqd_work_group_size !{i32 9, i32 1, i32 1}' in known
+    assert "workitem.id.x(), !range !{i32 0, i32 9}" in known
+    unknown = _threads("n")
+    assert '"amdgpu-flat-work-group-size"="1,1024" {' in unknown
+    assert "workitem.id.x(), !range !{i32 0, i32 1024}" in unknown
+    group = _threads("n", "blockIdx.y")
+    assert '"amdgpu-flat-work-group-size"="1,1" !reqd_work_group_size !{i32 1, i32 1, i32 1}' in group
+    assert "workgroup.id.y(), !range !{i32 0, i32 2147483647}" in group
+    assert "workgroup.id.x(), !range !{i32 0, i32 1}" in _threads(0, "blockIdx.x")
+
+
+def test_only_kernels_with_maths_require_the_device_library():
+    plain = print_kernels([device_kernel("matmul")])
+    assert plain.requires == frozenset() and "__oclc" not in plain.text
+    maths = print_kernels([device_kernel("vectors")], "gfx1100")
+    assert maths.requires == {"ocml"}
+    assert maths.text.count("= weak_odr hidden local_unnamed_addr addrspace(4) constant") == 7
+    assert "@__oclc_ISA_version = weak_odr hidden local_unnamed_addr addrspace(4) constant i32 11000" in (
+        maths.text
+    )
+    assert "@__oclc_wavefrontsize64 = weak_odr hidden local_unnamed_addr addrspace(4) constant i8 0" in (
+        maths.text
+    )
+
+
+def test_the_entries_are_the_kernels():
+    kernels = parse_funcs("func exp(A: f32[1] out) { A@[0] = 1.0f32 } func g(A: f32[1] out) { }")
+    assert print_kernels(kernels).entries == ("exp_", "g")
+
+
+def test_names_of_gpus():
+    assert isa_version("gfx90a") == (9, 0, 10)
+    assert isa_version("gfx942") == (9, 4, 2)
+    assert isa_version("gfx1100") == (11, 0, 0)
+    assert [wavefront_size(name) for name in ("gfx906", "gfx1030")] == [64, 32]
+    for name in ("gfx9", "sm_80", "gfx90a:xnack+", "gfx11-generic"):
+        with pytest.raises(UserError, match="names no AMD GPU") as caught:
+            isa_version(name)
+        assert "use a name such as gfx90a" in str(caught.value)
+
+
+def test_every_line_tells_its_statement():
+    source = print_kernels([device_kernel("matmul")])
+    lines = source.text.splitlines()
+    assert len(lines) == len(source.line_map)
+    told = dict(zip(lines, source.line_map, strict=True))
+    assert told["  call void @llvm.amdgcn.s.barrier()"] == "barrier"
+    assert told["  %bx.id = call i32 @llvm.amdgcn.workgroup.id.x(), !range !{i32 0, i32 2}"] == (
+        "for bx in range(2) blockIdx.x {"
+    )
+
+
+def test_names_of_users_are_harmless():
+    hostile = 'x" }\n; define @evil()'
+    a, i = Buffer(hostile, I64, (IntImm(8, I64),)), Var(hostile, I64)
+    loop = For(i, IntImm(0, I64), IntImm(8, I64), "threadIdx.x", Store(a, i, i))
+    text = print_kernels([PrimFunc(hostile, (a,), loop, (hostile,))]).text
+    assert "evil()" not in text
+    assert len([line for line in text.splitlines() if line.startswith("define")]) == 1
+
+
+def test_two_kernels_of_one_name_are_refused():
+    kernels = parse_funcs("func f(A: f32[1] out) { } func f(A: f32[1] out) { }")
+    with pytest.raises(UserError, match="two functions named 'f' cannot stand in one module"):
+        print_kernels(kernels)
