@@ -18,7 +18,7 @@ from refcomp.schedule.infer_bounds import infer_extents, root_indices
 from refcomp.schedule.kernels import Kernel, find_kernels, scope_of
 from refcomp.schedule.placement import check_attachments, position
 from refcomp.schedule.primitives.mark import check_extent
-from refcomp.schedule.regions import Place, StageBounds, infer_region
+from refcomp.schedule.regions import Place, StageBounds, check_size, infer_region
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
 
@@ -42,7 +42,10 @@ def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[
         kernel = kernels.get(stage)
         place = Place(stage, scope_of(stage, kernel), kernel, _facts_around(stage, bounds, facts))
         region = None
-        if stage.host is not None:
+        if stage.host is None:
+            remedy = "compute it at a loop of its consumer, or keep it in global memory"
+            check_size(stage, place.scope, stage.op.outputs[0].shape, "", remedy)
+        else:
             known = [bounds[reader] for reader in readers[stage]]
             region = infer_region(place, known, bounds, symbols)
         extents = infer_extents(stage, region)

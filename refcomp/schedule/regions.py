@@ -81,10 +81,22 @@ def infer_region(
         _dimension([box[k] for box in boxes], dim, place.facts, symbols)
         for k, dim in enumerate(shape)
     ]
-    for k, (_, extent) in enumerate(dims):
-        if place.scope in (LOCAL, SHARED) and not isinstance(extent, IntImm):
-            needs.refuse_unknown_size(k, extent, readers)
-    return Region(tuple(low for low, _ in dims), tuple(extent for _, extent in dims))
+    region = Region(tuple(low for low, _ in dims), tuple(extent for _, extent in dims))
+    needs.check_size(region, readers)
+    return region
+
+
+def check_size(stage: Stage, scope: str, shape: Iterable[Expr], at: str, remedy: str) -> None:
+    """UserError unless each dimension of `shape` is a constant, where the scope asks for it."""
+    for k, extent in enumerate(shape):
+        if scope in (LOCAL, SHARED) and not isinstance(extent, IntImm):
+            raise UserError(
+                f"{scope} memory of unknown size: dimension {k} of {stage.name} "
+                f"is {extent} elements long",
+                where=f"stage {stage.name}{at}",
+                why=f"{scope} memory is laid out before the program runs",
+                remedy=remedy,
+            )
 
 
 class _Needs:
@@ -158,25 +170,21 @@ class _Needs:
                 ranges[axis.var] = intersect(ranges[axis.var], within, self.facts)
         return ranges
 
-    def refuse_unknown_size(self, dim: int, extent: Expr, readers: Sequence[StageBounds]) -> None:
-        """UserError that tells which loop makes the region as large as it is."""
+    def check_size(self, region: Region, readers: Sequence[StageBounds]) -> None:
+        """Refuses memory that is laid out before the program runs, but whose size is not known."""
+        stage = self.stage
+        if stage.host is None or self.scope not in (LOCAL, SHARED):
+            return
         guilty = next(self._loops_of_unknown_extent(readers), None)
-        host = self.stage.host
-        at = "" if host is None else f", computed at {host.axis.name} of {host.stage.name}"
         remedy = "read a part of it whose size is a constant, or keep it in global memory"
         if guilty is not None:
-            stage, leaf = guilty
+            owner, leaf = guilty
             remedy = (
-                f"split axis {leaf.name} of stage {stage.name} by a factor, and compute "
-                f"{self.stage.name} inside the outer of both loops"
+                f"split axis {leaf.name} of stage {owner.name} by a factor, and compute "
+                f"{stage.name} inside the outer of both loops"
             )
-        raise UserError(
-            f"{self.scope} memory of unknown size: dimension {dim} of {self.stage.name} "
-            f"is {extent} elements long",
-            where=f"stage {self.stage.name}{at}",
-            why=f"{self.scope} memory is laid out before the program runs",
-            remedy=remedy,
-        )
+        at = f", computed at {stage.host.axis.name} of {stage.host.stage.name}"
+        check_size(stage, self.scope, region.extent, at, remedy)
 
     def _loops_of_unknown_extent(
         self, readers: Sequence[StageBounds]

@@ -45,10 +45,10 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
 class StageSchedule:
     """`s[T]`: the primitives of one stage, and a look at its loops."""
 
-    __slots__ = ("_schedule", "stage")
+    __slots__ = ("schedule", "stage")
 
     def __init__(self, schedule: Schedule, stage: Stage) -> None:
-        self._schedule, self.stage = schedule, stage
+        self.schedule, self.stage = schedule, stage
 
     @property
     def op(self) -> Operation:
@@ -66,59 +66,59 @@ class StageSchedule:
         """See `refcomp.schedule.primitives.split.split`."""
         options = {"factor": factor, "nparts": nparts}
         given = {name: value for name, value in options.items() if value is not None}
-        made: tuple[IterVar, IterVar] = self._schedule.apply(self.stage, "split", parent, **given)
+        made: tuple[IterVar, IterVar] = self.schedule.apply(self.stage, "split", parent, **given)
         return made
 
     def tile(
         self, x_parent: IterVar, y_parent: IterVar, x_factor: int, y_factor: int
     ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
         """See `refcomp.schedule.primitives.split.tile`."""
-        made: tuple[IterVar, IterVar, IterVar, IterVar] = self._schedule.apply(
+        made: tuple[IterVar, IterVar, IterVar, IterVar] = self.schedule.apply(
             self.stage, "tile", x_parent, y_parent, x_factor, y_factor
         )
         return made
 
     def fuse(self, *axes: IterVar) -> IterVar:
         """See `refcomp.schedule.primitives.fuse`."""
-        fused: IterVar = self._schedule.apply(self.stage, "fuse", *axes)
+        fused: IterVar = self.schedule.apply(self.stage, "fuse", *axes)
         return fused
 
     def reorder(self, *axes: IterVar) -> None:
         """See `refcomp.schedule.primitives.reorder`."""
-        self._schedule.apply(self.stage, "reorder", *axes)
+        self.schedule.apply(self.stage, "reorder", *axes)
 
     def vectorize(self, axis: IterVar) -> None:
         """See `refcomp.schedule.primitives.mark`."""
-        self._schedule.apply(self.stage, "vectorize", axis)
+        self.schedule.apply(self.stage, "vectorize", axis)
 
     def unroll(self, axis: IterVar) -> None:
         """See `refcomp.schedule.primitives.mark`."""
-        self._schedule.apply(self.stage, "unroll", axis)
+        self.schedule.apply(self.stage, "unroll", axis)
 
     def parallel(self, axis: IterVar) -> None:
         """See `refcomp.schedule.primitives.mark`."""
-        self._schedule.apply(self.stage, "parallel", axis)
+        self.schedule.apply(self.stage, "parallel", axis)
 
     def bind(self, axis: IterVar, thread: IterVar) -> None:
         """See `refcomp.schedule.primitives.bind`."""
-        self._schedule.apply(self.stage, "bind", axis, thread)
+        self.schedule.apply(self.stage, "bind", axis, thread)
 
     def compute_inline(self) -> None:
         """See `refcomp.schedule.primitives.place`."""
-        self._schedule.apply(self.stage, "compute_inline")
+        self.schedule.apply(self.stage, "compute_inline")
 
     def compute_root(self) -> None:
         """See `refcomp.schedule.primitives.place`."""
-        self._schedule.apply(self.stage, "compute_root")
+        self.schedule.apply(self.stage, "compute_root")
 
     def compute_at(self, consumer: StageSchedule, axis: IterVar) -> None:
         """See `refcomp.schedule.primitives.compute_at`; the consumer is given as `s[C]`."""
         stage = consumer.stage if isinstance(consumer, StageSchedule) else consumer
-        self._schedule.apply(self.stage, "compute_at", stage, axis)
+        self.schedule.apply(self.stage, "compute_at", stage, axis)
 
     def set_scope(self, scope: str) -> None:
         """See `refcomp.schedule.primitives.set_scope`."""
-        self._schedule.apply(self.stage, "set_scope", scope)
+        self.schedule.apply(self.stage, "set_scope", scope)
 
 
 class Schedule:

@@ -36,7 +36,7 @@ def _run(check, examples, shard):
 
 
 def _hold(histogram):
-    for primitive in PRIMITIVES:
+    for primitive in set(PRIMITIVES) - {"bind"}:  # only a GPU has threads to bind to
         assert histogram.share(primitive) >= 0.02, f"{primitive} is hardly ever drawn\n{histogram}"
     assert histogram.deep_share() >= 0.5, str(histogram)
 

@@ -1,14 +1,17 @@
 """Random legal schedules of a computation, by the primitives of the scheduling language.
 
 Drawn: up to ten steps of split (factor and nparts, dividing or not), tile, fuse, reorder,
-vectorize, unroll, parallel, compute_inline and compute_root on any stage.
+vectorize, unroll, parallel, compute_inline, compute_root, compute_at (any loop of any stage that
+may hold it), cache_read, cache_write and set_scope on any stage.
 
-Never drawn: illegal steps, vectors of more than 16 lanes, unrolled loops of more than 16
-iterations.
+Never drawn: illegal steps, schedules that `lower` would refuse (`closed` undoes attachments and
+scopes that do not fit), vectors of more than 16 lanes, unrolled loops of more than 16 iterations,
+threads and shared memory (see `tests.strategies.gpu_schedules`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -16,14 +19,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
+from refcomp.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.schedule.schedule import Schedule, StageSchedule
+from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computes import Computation
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16)
 _MOST_COPIES = 16
+_MOST_STAGES = 6
 _DEPTHS = (2, 4, 5, 5, 6, 7, 8, 10)
 
 _Draw = Callable[[Any], Any]
@@ -31,6 +37,11 @@ _Draw = Callable[[Any], Any]
 
 def _free(stage: StageSchedule) -> list[IterVar]:
     return [axis for axis in stage.leaf_iter_vars if axis not in stage.stage.marks]
+
+
+def _replaceable(stage: StageSchedule) -> list[IterVar]:
+    hosts = [guest.host.axis for guest in stage.stage.guests]
+    return [axis for axis in _free(stage) if not any(axis is host for host in hosts)]
 
 
 def _constant(axis: IterVar) -> bool:
@@ -42,7 +53,7 @@ def _pick(draw: _Draw, axes: list[IterVar]) -> IterVar:
 
 
 def _split(draw: _Draw, stage: StageSchedule) -> bool:
-    axes = _free(stage)
+    axes = _replaceable(stage)
     if not axes:
         return False
     by = draw(st.sampled_from(["factor", "nparts"]))
@@ -51,7 +62,7 @@ def _split(draw: _Draw, stage: StageSchedule) -> bool:
 
 
 def _pairs(stage: StageSchedule) -> list[tuple[IterVar, IterVar]]:
-    loops, free = stage.leaf_iter_vars, _free(stage)
+    loops, free = stage.leaf_iter_vars, _replaceable(stage)
     return [(x, y) for x, y in pairwise(loops) if x in free and y in free]
 
 
@@ -100,6 +111,8 @@ def _inline(draw: _Draw, stage: StageSchedule) -> bool:
     op = stage.op
     if stage.stage.is_output or not isinstance(op, ComputeOp) or op.reduction is not None:
         return False
+    if stage.stage.guests:
+        return False
     stage.compute_inline()
     return True
 
@@ -107,6 +120,57 @@ def _inline(draw: _Draw, stage: StageSchedule) -> bool:
 def _root(draw: _Draw, stage: StageSchedule) -> bool:
     stage.compute_root()
     return True
+
+
+def _at(draw: _Draw, stage: StageSchedule) -> bool:
+    own = stage.stage
+    hosts = [
+        host
+        for host in own.siblings
+        if host.attach != "inline"
+        and host.leaves
+        and depends_on(host, own)
+        and all(reader is host or depends_on(host, reader) for reader in readers_of(own))
+    ]
+    if own.is_output or not hosts:
+        return False
+    host = hosts[draw(st.integers(0, len(hosts) - 1))]
+    consumer = stage.schedule[host.op]
+    stage.compute_at(consumer, _pick(draw, list(consumer.leaf_iter_vars)))
+    return True
+
+
+def _scope(draw: _Draw, stage: StageSchedule) -> bool:
+    if stage.stage.is_output:
+        return False
+    stage.set_scope(draw(st.sampled_from(["local", "global"])))
+    return True
+
+
+def _cache_read(draw: _Draw, stage: StageSchedule) -> bool:
+    own = stage.stage
+    if len(own.siblings) > _MOST_STAGES or not own.op.inputs:
+        return False
+    tensor = own.op.inputs[draw(st.integers(0, len(own.op.inputs) - 1))]
+    maker = stage.schedule.stage_of(tensor)
+    if maker.attach == "inline":
+        return False
+    readers = [reader.op for reader in readers_of(maker) if tensor in reader.op.inputs]
+    some = readers if draw(st.booleans()) else [own.op]
+    copy = stage.schedule.cache_read(tensor, draw(st.sampled_from(["local", "global"])), some)
+    return _at(draw, stage.schedule[copy]) or True
+
+
+def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
+    own = stage.stage
+    is_changed = own.marks or own.relations or own.leaves != list(own.roots)
+    if is_changed or own.guests or own.attach == "inline" or len(own.siblings) > _MOST_STAGES:
+        return False
+    scope = draw(st.sampled_from(["local", "global"]))
+    made = stage.schedule.cache_write(list(own.op.outputs), scope)
+    if draw(st.booleans()):
+        _split(draw, stage)
+    return _at(draw, stage.schedule[made[0]]) or True
 
 
 # The weights keep every primitive above one step in fifty of what is accepted.
@@ -120,6 +184,10 @@ _STEPS: tuple[tuple[int, Callable[[_Draw, StageSchedule], bool]], ...] = (
     (2, _mark("parallel")),
     (3, _inline),
     (1, _root),
+    (4, _at),
+    (1, _scope),
+    (2, _cache_read),
+    (2, _cache_write),
 )
 _WEIGHTED = tuple(step for weight, step in _STEPS for _ in range(weight))
 
@@ -128,12 +196,41 @@ _WEIGHTED = tuple(step for weight, step in _STEPS for _ in range(weight))
 def schedules(draw: _Draw, computation: Computation) -> Schedule:
     """A schedule of `computation`; its `steps` tell what was drawn."""
     schedule = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
-    computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
     depth = draw(st.sampled_from(_DEPTHS))
     for _ in range(2 * depth):  # a step that finds nothing to work on is drawn again
+        computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
         stage = computed[draw(st.integers(0, len(computed) - 1))]
         step = draw(st.sampled_from(_WEIGHTED))
         step(draw, schedule[stage.op])
-        if len(schedule.steps) == depth:
+        if len(schedule.steps) >= depth:
             break
-    return schedule
+    return closed(schedule, computation)
+
+
+def closed(schedule: Schedule, computation: Computation) -> Schedule:
+    """`schedule` with a few more steps, after which `lower` takes it: stages that are read outside
+    the loop they are attached to go back to the root, and memory of unknown size is global."""
+    while True:
+        try:
+            refcomp.lower(schedule, computation.args, "case")
+        except UserError as error:
+            if not _mended(schedule, str(error)):
+                raise
+        else:
+            return schedule
+
+
+def _mended(schedule: Schedule, message: str) -> bool:
+    for pattern, primitive, args in _MENDS:
+        found = re.search(pattern, message)
+        if found is not None:
+            stage = next(s for s in schedule.stages if s.name == found[1])
+            getattr(schedule[stage.op], primitive)(*args)
+            return True
+    return False
+
+
+_MENDS = (
+    (r"^stage (\S+) is computed inside loop .* reads it outside", "compute_root", ()),
+    (r"^local memory of unknown size: dimension \d+ of (\S+) is", "set_scope", ("global",)),
+)
