@@ -85,7 +85,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("tail guards of inner loops lost", f"{_LOWER}.nest", "_lower_reduction"),
-        *("deeper = [*output_guards,", "output_guards = []\n    deeper = [*output_guards,"),
+        *("deeper = [g for g in output_guards if g not in shared]", "deeper = []"),
     ),
     SeededBug(
         *("condition of a reduction lost", f"{_LOWER}.nest", "_update"),
@@ -105,6 +105,31 @@ INTERPRETED = (
             "substitute(recurse(op.body[node.tensor.value_index]), at)",
             "recurse(op.body[node.tensor.value_index])",
         ),
+    ),
+    SeededBug(
+        *("halo of a region lost", "refcomp.schedule.ranges", "union"),
+        *("greatest(a.high, b.high, facts)", "a.high"),
+        kinds=("stencil", "padded stencil", "window"),
+    ),
+    SeededBug(
+        *("region one element short", "refcomp.schedule.regions", "_extent"),
+        *("found.high - found.low + 1", "found.high - found.low"),
+    ),
+    SeededBug(
+        *("region read at absolute indices", f"{_LOWER}.nest", "_element"),
+        *("index - origin", "index"),
+    ),
+    SeededBug(
+        *("attached stage computed beyond its tensor", "refcomp.schedule.infer_bounds"),
+        *("root_indices", "guards += _domain_guards(stage, values)", "pass"),
+    ),
+    SeededBug(
+        *("loops of the reader taken to stand still", "refcomp.schedule.regions"),
+        *("_Needs._running", "running[var] = Range(minimum, high,", "Range(minimum, high,"),
+    ),
+    SeededBug(
+        *("copy written where the tensor is", "refcomp.schedule.primitives.cache_write"),
+        *("cache_write", "substitute(value, fresh)", "value"),
     ),
     SeededBug(
         *("wrong stride", f"{_PASSES}.flatten_storage", "_offset"),
