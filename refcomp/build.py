@@ -7,13 +7,16 @@ from typing import Any
 
 from refcomp import toolchain
 from refcomp.artifacts import Source
+from refcomp.c_functions import find_c_function, library_paths
 from refcomp.codegen.llvm import print_llvm
 from refcomp.codegen.signature import signature_of
 from refcomp.dump import dump_stage
 from refcomp.errors import UserError
-from refcomp.ir.expr import Var
+from refcomp.ir.expr import PureExtern, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import CallExtern
 from refcomp.ir.verify import find_fault
 from refcomp.lower.lower import lower
 from refcomp.oracle.interpret import interpret
@@ -57,13 +60,17 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
         raise UserError("there is no function to build", remedy="pass at least one")
     chosen = as_target(target)
     signatures = [signature_of(func) for func in funcs]
+    libraries = _c_libraries(funcs, chosen)
     sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}
     dump_stage("lowered", sources["loop_ir"])
     if chosen.kind == "interp":
-        callables = {s.name: _interpreted(f) for s, f in zip(signatures, funcs, strict=True)}
+        callables = {
+            s.name: _interpreted(f, libraries) for s, f in zip(signatures, funcs, strict=True)
+        }
         return Module.from_callables(callables, signatures, target=str(chosen), sources=sources)
     source = compile_to_source(funcs, chosen)
-    binary = toolchain.compile_source(source, dict(chosen.options), "so")
+    options = dict(chosen.options) | {"libs": ",".join(libraries)}
+    binary = toolchain.compile_source(source, options, "so")
     return Module.from_binary(
         binary,
         signatures,
@@ -98,8 +105,18 @@ def _check_given(func: Any) -> None:
         )
 
 
-def _interpreted(func: PrimFunc) -> ArrayCallable:
+def _c_libraries(funcs: Sequence[PrimFunc], target: Target) -> tuple[str, ...]:
+    """The user's shared objects, when all C functions that `funcs` call are found."""
+    libraries = library_paths(target.option("libs", ""))
+    for func in funcs:
+        for node in walk(func.body):
+            if isinstance(node, CallExtern | PureExtern):
+                find_c_function(node.name, libraries)
+    return libraries
+
+
+def _interpreted(func: PrimFunc, libraries: Sequence[str]) -> ArrayCallable:
     def call(arguments: list[Any]) -> None:
-        interpret(func, arguments)
+        interpret(func, arguments, libraries=libraries)
 
     return call

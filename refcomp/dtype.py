@@ -90,6 +90,7 @@ I64 = DType("int", 64)
 F32 = DType("float", 32)
 F64 = DType("float", 64)
 STRING = DType("string", 0)
+HANDLE = DType("handle", 64)
 
 SCALAR_DTYPES: tuple[DType, ...] = (
     BOOL,

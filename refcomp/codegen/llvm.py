@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from refcomp.artifacts import Source
 from refcomp.codegen.accumulator import BODY, join_chunks
 from refcomp.codegen.line_map import LineMap
+from refcomp.codegen.llvm_calls import CALL_STATEMENTS, EXTERN_EXPRESSIONS
 from refcomp.codegen.llvm_expressions import EXPRESSIONS
 from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule
 from refcomp.codegen.llvm_maths import CALLS
@@ -27,7 +28,8 @@ from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.python_limits import deep_recursion
 
-_EXPRESSIONS = EXPRESSIONS | READS | CALLS
+_EXPRESSIONS = EXPRESSIONS | READS | CALLS | EXTERN_EXPRESSIONS
+_STATEMENTS = {**HOST_STATEMENTS, **CALL_STATEMENTS}
 
 
 @deep_recursion()
@@ -66,7 +68,7 @@ def reserve_symbol(module: LlvmModule, func: PrimFunc) -> str:
 
 
 def _print_function(module: LlvmModule, func: PrimFunc) -> None:
-    out = LlvmFunction(module, _EXPRESSIONS, HOST_STATEMENTS)
+    out = LlvmFunction(module, _EXPRESSIONS, _STATEMENTS)
     params: list[str] = []
 
     def print_body() -> None:

@@ -35,6 +35,7 @@ class LlvmModule:
         self.globals = Declarations()
         self.requires: set[str] = set()
         self.functions: list[Chunk] = []
+        self.descriptions: dict[str, str] = {}  # of calls of registered functions
         self._symbols: set[str] = set()
         self.vector_bits = vector_bits
         self.has_libmvec = re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None
@@ -50,6 +51,10 @@ class LlvmModule:
             symbol = f"{wish}.{number}"
         self._symbols.add(symbol)
         return symbol
+
+    def has_symbol(self, symbol: str) -> bool:
+        """Whether a function or a constant of this file is called so."""
+        return symbol in self._symbols
 
     def type_of(self, dtype: DType) -> str:
         """The type of a value."""

@@ -5,16 +5,21 @@ Grammar (ASDL, continuing `refcomp.ir.expr`)::
     buffer = Buffer(str name, dtype dtype, expr* shape, str scope, int alignment)
     expr = BufferLoad(buffer buffer, expr* indices)
          | Load(buffer buffer, expr index, expr? predicate)
+         | AddressOf(buffer buffer, expr* indices, str access, dtype element)
 
 `BufferLoad` belongs to the nested level, where a buffer is indexed by dimension; `Load` to the flat
-level, where the index counts elements from the buffer's start.
+level, where the index counts elements from the buffer's start. `AddressOf` stands among the
+arguments of a call that has effects (`refcomp.ir.stmt`), and nowhere else.
 """
 
 from __future__ import annotations
 
-from refcomp.dtype import DType
+from refcomp.dtype import HANDLE, DType
 from refcomp.ir.expr import Derived, Expr
 from refcomp.ir.node import Node, node
+
+READ, WRITE, UPDATE = "read", "write", "update"
+ACCESSES = (READ, WRITE, UPDATE)
 
 
 @node
@@ -58,3 +63,21 @@ class Load(Derived):
 
     def _derive_dtype(self) -> DType:
         return self.buffer.dtype.with_lanes(self.index.dtype.lanes)
+
+
+@node
+class AddressOf(Derived):
+    """Where `buffer` begins, or, with indices, where the element at these lies: an argument.
+
+    `access` says what the callee does there: `read`, `write` (all of it, before reading any) or
+    `update`. The indices are those of a BufferLoad, or, from the flat level on, one offset in
+    elements. `element` is the dtype that the callee sees, as wide as the buffer's.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    access: str
+    element: DType
+
+    def _derive_dtype(self) -> DType:
+        return HANDLE

@@ -21,6 +21,7 @@ Grammar (ASDL; every node also has `dtype`, derived where it is not listed)::
          | Broadcast(expr value, int lanes)
          | Let(var var, expr value, expr body)
          | Call(str name, expr* args, dtype dtype)
+         | PureExtern(str name, expr* args, dtype dtype)
 
 Reads of memory are in `refcomp.ir.buffer`. Operands of a binary node have one dtype; the Python
 operators build promotions explicitly (`refcomp.ir.promotion`).
@@ -500,6 +501,18 @@ class Let(Derived):
 @node
 class Call(Expr):
     """A pure function by name (`exp`, `sqrt`, ...; see refcomp.ir.intrinsics), lane by lane."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@node
+class PureExtern(Expr):
+    """What the C function `name` of the host gives for scalar `args`, by C's calling convention.
+
+    Its value depends on its arguments alone, it has no effect, and it may be left out or repeated.
+    """
 
     name: str
     args: tuple[Expr, ...]

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from refcomp.dtype import BOOL, I64, DType
 from refcomp.errors import UserError
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import (
     Broadcast,
     Call,
@@ -27,6 +27,7 @@ from refcomp.ir.expr import (
     IntImm,
     Let,
     Not,
+    PureExtern,
     Ramp,
     Select,
     Var,
@@ -50,7 +51,11 @@ MAX_NESTING = 100
 
 _N = TypeVar("_N", bound=Node)
 _NUMBER = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)(.*)")
-_FUNCTIONS = ("select", "if_then_else", "ramp", "broadcast", *BINARY_FUNCTIONS, *INTRINSICS)
+_FUNCTIONS = (
+    *("select", "if_then_else", "ramp", "broadcast", *ACCESSES),
+    *BINARY_FUNCTIONS,
+    *INTRINSICS,
+)
 
 
 class ExprParser:
@@ -67,6 +72,7 @@ class ExprParser:
             "if_then_else": lambda name: self._choice(name, IfThenElseExpr),
             "ramp": self._ramp,
             "broadcast": self._broadcast,
+            **dict.fromkeys(ACCESSES, self._address_of),
         }
 
     # Names and errors.
@@ -267,6 +273,8 @@ class ExprParser:
             return _float_word(match, 1)
         if token.text in ("true", "false"):
             return IntImm(token.text == "true", BOOL)
+        if token.text == "extern":
+            return self.check(token, PureExtern(*self.extern_call()))
         if token.text in WORDS:
             self._no_expression(token)
         if self.stream.is_next("("):
@@ -326,6 +334,28 @@ class ExprParser:
                 self.stream.expect(",", f"or `{end}` in the list")
             found.append(self.expression())
         return tuple(found)
+
+    def _address_of(self, access: Token) -> Expr:
+        """`read(A)`, `write(A[i, j])`, and `as` another dtype."""
+        self.stream.expect("(", f"after {access}")
+        token = self.stream.expect_name("a buffer")
+        buffer = self.buffer(token)
+        indices = self.indices("[", "]") if self.stream.is_next("[") else ()
+        element = self.dtype() if self.stream.take_if("as") else buffer.dtype
+        self.stream.expect(")", "after the buffer")
+        return self.check(token, AddressOf(buffer, indices, access.text, element))
+
+    def extern_call(self) -> tuple[str, tuple[Expr, ...], DType]:
+        """`f32 name(args)`, which follows `extern`: name, arguments and result."""
+        dtype = self.dtype()
+        name, args = self.callee()
+        return name, args, dtype
+
+    def callee(self) -> tuple[str, tuple[Expr, ...]]:
+        """`name(args)` of a function outside the loop IR."""
+        token = self.stream.expect_name("the name of a function")
+        with self._deeper(token):
+            return token.text, self.indices("(", ")")
 
     # Calls.
 

@@ -14,6 +14,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in, walk
 from refcomp.ir.stmt import (
     BLOCK_TAGS,
+    CALLS,
     THREAD_TAGS,
     THREADS_IN_BLOCK_TAGS,
     Allocate,
@@ -132,6 +133,8 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
             return "a bound loop lies deeper in a kernel, not at its top", stmt
         if isinstance(stmt, Allocate) and stmt.buffer.scope == "global":
             return f"{stmt.buffer.name} is global, but allocated within a kernel", stmt
+        if isinstance(stmt, CALLS):
+            return f"the host's function {stmt.name} is called within a kernel", stmt
         if isinstance(stmt, Barrier) and not is_uniform:
             return "a Barrier that some threads of a group may not reach", stmt
         diverges = _diverges(stmt, divergent)

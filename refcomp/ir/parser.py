@@ -27,6 +27,8 @@ from refcomp.ir.stmt import (
     Barrier,
     Block,
     BufferStore,
+    CallExtern,
+    CallPacked,
     For,
     IfThenElse,
     LaunchKernel,
@@ -121,6 +123,8 @@ class _Parser:
             "barrier": lambda _token: Barrier(),
             "atomic": self._atomic,
             "launch": self._launch,
+            "packed": self._packed,
+            "extern": self._extern,
         }
 
     def is_at_end(self) -> bool:
@@ -350,6 +354,13 @@ class _Parser:
         has_shared = self.stream.take_if("shared_bytes")
         shared = self.exprs.indices("(", ")") if has_shared else ()
         return self.exprs.check(token, LaunchKernel(name, arguments, grid, block, shared))
+
+    def _packed(self, token: Token) -> Stmt:
+        return self.exprs.check(token, CallPacked(*self.exprs.callee()))
+
+    def _extern(self, token: Token) -> Stmt:
+        name, args, result = self.exprs.extern_call()
+        return self.exprs.check(token, CallExtern(name, result, args))
 
     def _captures(self) -> tuple[Var | Buffer, ...]:
         self.stream.expect("(", "before the captured names")

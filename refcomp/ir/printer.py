@@ -15,7 +15,7 @@ from typing import Any
 
 from refcomp.dtype import I64
 from refcomp.ir import expr as nodes
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Comparison, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.names import UniqueNames, to_identifier
@@ -28,6 +28,8 @@ from refcomp.ir.stmt import (
     Barrier,
     Block,
     BufferStore,
+    CallExtern,
+    CallPacked,
     For,
     IfThenElse,
     LaunchKernel,
@@ -260,6 +262,12 @@ class _Writer:
                 parts += [f" {word} (", *self._listed(extents), ")"]
         return parts
 
+    def _call_packed(self, _depth: int, stmt: CallPacked) -> list[_Part]:
+        return ["packed ", *self._called(to_identifier(stmt.name), *stmt.args)]
+
+    def _call_extern(self, _depth: int, stmt: CallExtern) -> list[_Part]:
+        return [f"extern {stmt.result} ", *self._called(to_identifier(stmt.name), *stmt.args)]
+
     # Expressions.
 
     def any_expr(self, node: Node) -> list[_Part]:
@@ -318,6 +326,14 @@ class _Writer:
         index = [f"{self._name(expr.buffer)}@[", self.expr(expr.index)]
         return [*index, *self._predicate(expr.predicate), "]"]
 
+    def _address_of(self, expr: AddressOf) -> list[_Part]:
+        at = ["[", *self._listed(expr.indices), "]"] if expr.indices else []
+        seen_as = "" if expr.element == expr.buffer.dtype else f" as {expr.element}"
+        return [f"{expr.access}({self._name(expr.buffer)}", *at, f"{seen_as})"]
+
+    def _pure_extern(self, expr: nodes.PureExtern) -> list[_Part]:
+        return [f"extern {expr.dtype} ", *self._called(to_identifier(expr.name), *expr.args)]
+
     def _unknown(self, node: Node) -> list[_Part]:
         """A node of another room: its class, the names in its data, and its children."""
         data = [getattr(node, name) for name in data_fields(type(node))]
@@ -348,6 +364,8 @@ _STMTS: dict[type[Any], Callable[[_Writer, int, Any], list[_Part]]] = {
     Barrier: _Writer._barrier,
     AtomicUpdate: _Writer._atomic_update,
     LaunchKernel: _Writer._launch,
+    CallPacked: _Writer._call_packed,
+    CallExtern: _Writer._call_extern,
 }
 
 
@@ -370,6 +388,8 @@ _EXPRS: dict[type[Any], Callable[[_Writer, Any], list[_Part]]] = {
     nodes.Call: lambda writer, expr: writer._called(to_identifier(expr.name), *expr.args),
     BufferLoad: _Writer._buffer_load,
     Load: _Writer._load,
+    AddressOf: _Writer._address_of,
+    nodes.PureExtern: _Writer._pure_extern,
 }
 
 Node.describe = staticmethod(_describe)

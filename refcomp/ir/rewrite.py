@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, child_fields
 from refcomp.ir.stmt import (
@@ -23,7 +23,7 @@ from refcomp.ir.stmt import (
 )
 
 _N = TypeVar("_N", bound=Node)
-_ACCESSES = (BufferLoad, Load, BufferStore, Store, AtomicUpdate)
+_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate)
 _NodeMap = Callable[[Any], Any]
 
 

@@ -14,6 +14,8 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | AtomicUpdate(str operator, buffer buffer, expr* indices, expr value)
          | LaunchKernel(str kernel, capture* arguments, expr* grid, expr* block,
                         expr* shared_bytes)
+         | CallPacked(str name, expr* args)
+         | CallExtern(str name, dtype result, expr* args)
 
 `BufferStore` belongs to the nested level and `Store` to the flat one (see `refcomp.ir.buffer`).
 A loop whose kind is a thread tag is a *bound loop*, and one with all that is in it a *kernel*: the
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refcomp.dtype import DType
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, node
@@ -198,6 +201,36 @@ class LaunchKernel(Stmt):
     block: tuple[Expr, ...]
     shared_bytes: tuple[Expr, ...] = ()
     origin: Origin | None = None
+
+
+@node
+class CallPacked(Stmt):
+    """Calls the function registered as `name` (`refcomp.registry`), in Python, and waits for it.
+
+    It is given numbers, and numpy arrays on the memory of whole buffers (`AddressOf` without
+    indices), which are read-only where they are read only. Its result is dropped. What it raises
+    ends the program, whose outputs are undefined then. The host alone can do that.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    origin: Origin | None = None
+
+
+@node
+class CallExtern(Stmt):
+    """Calls the C function `name` of the host, by C's calling convention; a buffer is a pointer.
+
+    Its `result` is dropped. It reads and writes only what its arguments say.
+    """
+
+    name: str
+    result: DType
+    args: tuple[Expr, ...]
+    origin: Origin | None = None
+
+
+CALLS = (CallPacked, CallExtern)
 
 
 def block(stmts: list[Stmt] | tuple[Stmt, ...], origin: Origin | None = None) -> Stmt:

@@ -15,10 +15,11 @@ from typing import Any
 from refcomp.dtype import I32, I64, DType
 from refcomp.errors import UserError
 from refcomp.ir import expr as nodes
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Expr
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import find_intrinsic
+from refcomp.ir.names import is_callee
 from refcomp.ir.node import Node
 from refcomp.ir.stmt import (
     ATOMIC_OPERATORS,
@@ -30,6 +31,8 @@ from refcomp.ir.stmt import (
     Barrier,
     Block,
     BufferStore,
+    CallExtern,
+    CallPacked,
     For,
     IfThenElse,
     LaunchKernel,
@@ -45,6 +48,7 @@ MOST_LANES = 1 << 16
 _INT = ("int", "uint")
 _NUMBER = (*_INT, "float", "bfloat")
 _ANY = (*_NUMBER, "bool")
+_PASSED_IN_C = (*_INT, "float", "bool")
 
 
 def type_fault(item: Node) -> str | None:
@@ -92,6 +96,8 @@ def _constant(dtype: DType, kinds: tuple[str, ...]) -> str | None:
 
 def _cast(item: nodes.Cast) -> str | None:
     source, target = item.value.dtype, item.dtype
+    if source.kind not in _ANY:
+        return f"a value of dtype {source} cannot be converted"
     if source.lanes != target.lanes:
         return f"a conversion from {source} to {target} changes the number of lanes"
     return _not_among("a conversion", target, _ANY)
@@ -146,7 +152,7 @@ def _lanes(lanes: int) -> str | None:
 
 def _let(item: nodes.Let | LetStmt) -> str | None:
     if item.var.dtype == item.value.dtype:
-        return None
+        return _not_among("a variable", item.var.dtype, _ANY)
     return f"{item.var.name} has dtype {item.var.dtype}, its value has {item.value.dtype}"
 
 
@@ -275,6 +281,61 @@ def _launch_kernel(item: LaunchKernel) -> str | None:
     return None
 
 
+def _address_of(item: AddressOf) -> str | None:
+    if item.access not in ACCESSES:
+        return f"a callee has {', '.join(ACCESSES)} access to {item.buffer.name}, not {item.access}"
+    if item.element.kind not in _ANY or item.element.bytes != item.buffer.dtype.bytes:
+        return f"elements of {item.buffer.name}, {item.buffer.dtype}, are no {item.element}"
+    if len(item.indices) <= 1 and all(i.dtype in INDEX_DTYPES for i in item.indices):
+        return None
+    return _indices(item.buffer, item.indices)
+
+
+def _call_packed(item: CallPacked) -> str | None:
+    for arg in item.args:
+        if isinstance(arg, AddressOf) and arg.indices:
+            return f"{item.name} is given a part of {arg.buffer.name}, not the whole buffer"
+    return _callee(item.name) or _arguments(item.name, item.args, _ANY)
+
+
+def _call_extern(item: CallExtern) -> str | None:
+    return _c_function(item.name, item.result) or _arguments(item.name, item.args, _PASSED_IN_C)
+
+
+def _pure_extern(item: nodes.PureExtern) -> str | None:
+    for arg in item.args:
+        if isinstance(arg, AddressOf):
+            return f"{item.name} is given the address of {arg.buffer.name}, but called as pure"
+    return _c_function(item.name, item.dtype) or _arguments(item.name, item.args, _PASSED_IN_C)
+
+
+def _c_function(name: str, result: DType) -> str | None:
+    if "." in name:
+        return f"{name!r} is no name of a C function"
+    return _callee(name) or _passed(f"the result of {name}", result, _PASSED_IN_C)
+
+
+def _callee(name: str) -> str | None:
+    return None if is_callee(name) else f"{name!r} is no name of a function"
+
+
+def _arguments(name: str, args: tuple[Expr, ...], kinds: tuple[str, ...]) -> str | None:
+    faults = (
+        _passed(f"argument {k} of {name}", arg.dtype, kinds)
+        for k, arg in enumerate(args)
+        if not isinstance(arg, AddressOf)
+    )
+    return next((fault for fault in faults if fault), None)
+
+
+def _passed(what: str, dtype: DType, kinds: tuple[str, ...]) -> str | None:
+    # How C passes half precision differs from compiler to compiler.
+    is_half = kinds is _PASSED_IN_C and dtype.is_float and dtype.bits == 16
+    if dtype.kind in kinds and dtype.lanes == 1 and not is_half:
+        return None
+    return f"{what} has dtype {dtype}, which cannot be passed"
+
+
 def _prim_func(item: PrimFunc) -> str | None:
     names = [param.name for param in (*item.params, *item.symbols)]
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -316,9 +377,11 @@ _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     nodes.Broadcast: _broadcast,
     nodes.Let: _let,
     nodes.Call: _call,
+    nodes.PureExtern: _pure_extern,
     Buffer: _buffer,
     BufferLoad: _buffer_load,
     Load: _load,
+    AddressOf: _address_of,
     For: _for,
     BufferStore: _buffer_store,
     Store: _store,
@@ -330,5 +393,7 @@ _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     Barrier: _nothing,
     AtomicUpdate: _atomic_update,
     LaunchKernel: _launch_kernel,
+    CallPacked: _call_packed,
+    CallExtern: _call_extern,
     PrimFunc: _prim_func,
 }

@@ -7,8 +7,9 @@ Levels (what is legal on each):
 - `flat`: Load and Store by element offset; vectors (Ramp, Broadcast, predicates); loops of all
   kinds; ParallelRegion, but none in another.
 - `host`: flat, but all loops are serial, and there is no bfloat16, and no kernel.
-- `device`: a kernel of a Program: flat, but all loops are serial or bound, and there is no bfloat16
-  and no ParallelRegion. It has no symbols: what it needs are parameters.
+- `device`: a kernel of a Program: flat, but all loops are serial or bound, and there is no
+  bfloat16, no ParallelRegion and no call of a host's function. It has no symbols: what it needs
+  are parameters.
 - `launch`: the host's function of a Program: serial loops, lets, conditions, global allocations and
   LaunchKernel.
 
@@ -30,13 +31,14 @@ from typing import Any
 
 from refcomp.errors import CompilerBug, UserError
 from refcomp.ir import expr as nodes
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import READ, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_fault
 from refcomp.ir.node import Node, bound_by, child_fields
 from refcomp.ir.printer import print_func_with_lines
 from refcomp.ir.stmt import (
+    CALLS,
     SERIAL,
     THREAD_TAGS,
     Allocate,
@@ -57,8 +59,8 @@ _FORBIDDEN: dict[str, tuple[type[Any], ...]] = {
     "nested": (*_FLAT_ONLY, ParallelRegion, LaunchKernel),
     "flat": (*_NESTED_ONLY, LaunchKernel),
     "host": (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate),
-    "device": (*_NESTED_ONLY, LaunchKernel, ParallelRegion),
-    "launch": (*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate),
+    "device": (*_NESTED_ONLY, LaunchKernel, ParallelRegion, *CALLS, nodes.PureExtern),
+    "launch": (*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate, *CALLS),
 }
 _KINDS = {"host": (SERIAL,), "launch": (SERIAL,), "device": (SERIAL, *THREAD_TAGS)}
 LEVELS = tuple(_FORBIDDEN)
@@ -209,11 +211,13 @@ class _Check:
         self._require(not isinstance(node, _FORBIDDEN[self._level]), f"{name} is not allowed")
         if isinstance(node, Expr):
             self._check_dtype(node, name)
-        if isinstance(node, BufferLoad | Load | BufferStore | Store | AtomicUpdate):
+        if isinstance(node, BufferLoad | Load | BufferStore | Store | AtomicUpdate | AddressOf):
             bound = node.buffer in self._visible
             self._require(bound, f"the buffer {node.buffer.name} is not bound here")
         if isinstance(node, BufferStore | Store | AtomicUpdate):
             self._check_writable(node.buffer)
+        if isinstance(node, AddressOf):
+            self._check_address(node)
         rule = _RULES.get(type(node))
         if rule is not None:
             rule(self, node)
@@ -222,6 +226,13 @@ class _Check:
         rank = len(node.buffer.shape) if self._level == "nested" else 1
         given = f"an update of {node.buffer.name} has {len(node.indices)} indices"
         self._require(len(node.indices) == rank, f"{given}, where {rank} belong")
+
+    def _check_address(self, node: AddressOf) -> None:
+        rank = len(node.buffer.shape) if self._level == "nested" else 1
+        given = f"an address in {node.buffer.name} has {len(node.indices)} indices"
+        self._require(len(node.indices) in (0, rank), f"{given}, where {rank} belong")
+        if node.access != READ:
+            self._check_writable(node.buffer)
 
     def _check_launch(self, node: LaunchKernel) -> None:
         for arg in node.arguments:

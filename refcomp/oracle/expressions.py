@@ -7,7 +7,7 @@ of its operands: what can be told from the expression alone is looked up once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from refcomp.ir import expr as ir
@@ -16,6 +16,7 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import children
 from refcomp.ir.stmt import Allocate
+from refcomp.oracle.calls import call_pure
 from refcomp.oracle.failure import InterpretError
 from refcomp.oracle.intrinsics import KNOWN, apply_intrinsic
 from refcomp.oracle.memory import Memory
@@ -33,6 +34,7 @@ class Frame(Thread):
     It may launch `kernels`; `shared` is the shared memory of its group, by allocation, and `lives`
     how often the thread itself has allocated each. `num_tasks` is that of parallel regions.
     `code` is the expressions evaluated so far, `known` what of the present one is evaluated.
+    C functions are sought in `libraries` first.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Frame(Thread):
         self.memory: dict[Buffer, Memory] = {}
         self.code = {} if code is None else code
         self.known: dict[int, Value] = {}
+        self.libraries: Sequence[str] = ()
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of `expr`, evaluating a subexpression that occurs often only once."""
@@ -218,6 +221,11 @@ def _call(compile_: _Compile, call: ir.Call) -> Code:
     return _lanewise(lambda *lanes: apply_intrinsic(name, lanes, dtype), call, *operands)
 
 
+def _pure_extern(compile_: _Compile, call: ir.PureExtern) -> Code:
+    operands = [compile_(arg) for arg in call.args]
+    return lambda frame: call_pure(call, [of(frame) for of in operands], frame.libraries)
+
+
 def _buffer_load(compile_: _Compile, load: BufferLoad) -> Code:
     buffer, indices = load.buffer, [compile_(index) for index in load.indices]
 
@@ -267,6 +275,7 @@ _EXPRESSIONS: dict[type[Any], Callable[[_Compile, Any], Code]] = {
     ir.Broadcast: _broadcast,
     ir.Let: _let,
     ir.Call: _call,
+    ir.PureExtern: _pure_extern,
     BufferLoad: _buffer_load,
     Load: _load,
 }

@@ -27,14 +27,19 @@ from refcomp.python_limits import deep_recursion
 
 
 @deep_recursion()
-def interpret(func: PrimFunc, args: Sequence[Any], *, num_tasks: int = 3) -> None:
+def interpret(
+    func: PrimFunc, args: Sequence[Any], *, num_tasks: int = 3, libraries: Sequence[str] = ()
+) -> None:
     """Runs `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
 
     Arrays have the dtype and the shape of their buffer; symbols are read off the shapes. A u16
     buffer takes a bfloat16 array as it lies in memory, as lowering makes one of the other. Each
-    ParallelRegion gets `num_tasks` tasks. Raises InterpretError.
+    ParallelRegion gets `num_tasks` tasks. C functions are sought in the shared objects `libraries`,
+    then in libm and libc. Raises InterpretError, and what registered functions raise.
     """
-    _run(Frame(num_tasks=num_tasks), func, args)
+    frame = Frame(num_tasks=num_tasks)
+    frame.libraries = libraries
+    _run(frame, func, args)
 
 
 @deep_recursion()

@@ -58,6 +58,18 @@ class Memory:
         self._check(index, UPDATES, thread)
         self._set(index, function(self._value(index, thread)))
 
+    def lend(self, is_read: bool, is_written: bool, thread: Thread) -> Any:
+        """All elements, for a function outside of the program that reads them, writes them all
+        without reading any, or both; those that it may read must have been written."""
+        kind = UPDATES if is_read and is_written else WRITES if is_written else READS
+        for index in range(self.size):
+            self._check(index, kind, thread)
+            if is_read:
+                self._value(index, thread)
+        if self._written is not None and is_written:
+            self._written[:] = [self._life] * self.size
+        return self.array.view()
+
     def _value(self, index: int, thread: Thread) -> Scalar:
         if self._written is not None and self._written[index] != self._life:
             raise InterpretError(

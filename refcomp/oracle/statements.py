@@ -15,6 +15,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.kernels import is_bound
+from refcomp.oracle.calls import call_extern, call_packed
 from refcomp.oracle.expressions import Frame, lanes_of
 from refcomp.oracle.failure import InterpretError, describe
 from refcomp.oracle.kernels import launch_kernel, run_kernel, scrambled, shared_memory
@@ -140,6 +141,7 @@ def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     """Each task sees what is captured, and nothing else."""
     for task in scrambled(frame.num_tasks):
         inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
+        inner.libraries = frame.libraries
         for capture in region.captures:
             if isinstance(capture, Buffer):
                 inner.memory[capture] = frame.memory_of(capture)
@@ -166,4 +168,6 @@ _STATEMENTS: dict[type[Any], Callable[[Frame, Any], _Steps]] = {
     st.ParallelRegion: _parallel_region,
     st.AtomicUpdate: _atomic_update,
     st.LaunchKernel: _launch_kernel,
+    st.CallPacked: call_packed,
+    st.CallExtern: call_extern,
 }

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refcomp.dtype import I64
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import cast
@@ -44,6 +44,8 @@ def _flatten(recurse: Callable[[Any], Any], node: Any) -> Any:
     node = map_children(node, recurse)
     if isinstance(node, BufferLoad):
         return Load(node.buffer, _offset(node.buffer, node.indices))
+    if isinstance(node, AddressOf) and node.indices:
+        return with_fields(node, indices=(_offset(node.buffer, node.indices),))
     if isinstance(node, BufferStore):
         offset = _offset(node.buffer, node.indices)
         return Store(node.buffer, offset, node.value, None, node.origin)

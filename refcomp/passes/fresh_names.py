@@ -6,12 +6,12 @@ For passes that write a statement out several times, before parallel regions are
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.rewrite import map_children, memoised, with_fields
 from refcomp.ir.stmt import Allocate, AtomicUpdate, BufferStore, For, LetStmt, Stmt, Store
 
-_ACCESSES = (BufferLoad, Load, BufferStore, Store, AtomicUpdate)
+_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate)
 
 
 def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:

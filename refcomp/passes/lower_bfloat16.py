@@ -26,7 +26,7 @@ from typing import Any, cast
 
 from refcomp.dtype import F32, F64, DType
 from refcomp.ir import expr as ir
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import AddressOf, Buffer, Load
 from refcomp.ir.expr import Call, Cast, Expr, Let, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
@@ -91,6 +91,8 @@ class _Names:
             return self.var(node)
         if isinstance(node, Cast):
             return _cast(recurse(node.value), node.value.dtype, node.dtype)
+        if isinstance(node, AddressOf):
+            return with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
         if isinstance(node, ir.FloatImm) and _is_bfloat(node.dtype):
             return ir.FloatImm(node.value, F32)
         if isinstance(node, Load) and _is_bfloat(node.dtype):

@@ -30,7 +30,7 @@ Captures are in order of first use. Level: flat, kept. It refuses nothing.
 from typing import Any
 
 from refcomp.dtype import I64
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import AddressOf, Buffer, Load
 from refcomp.ir.expr import Expr, FloorDiv, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node, bound_by
@@ -123,10 +123,10 @@ def _captures(body: Stmt, bound: set[Node]) -> tuple[Var | Buffer, ...]:
         inside.update(bound_by(node) if isinstance(node, For | LetStmt | Let | Allocate) else ())
         if isinstance(node, Var):
             used[node] = None
-        if isinstance(node, Load | Store):
+        if isinstance(node, Load | Store | AddressOf):
             used[node.buffer] = None
         parts = list[Node](children(node))
-        if isinstance(node, Allocate):
+        if isinstance(node, Allocate | AddressOf):  # a callee is told the shape
             parts = [*node.buffer.shape, *parts]
         stack.extend(reversed(parts))
     return tuple(item for item in used if item not in inside)

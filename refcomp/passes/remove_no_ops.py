@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from refcomp.arith import simplify
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import buffers_in, children, variables_in, walk, with_changes
@@ -148,7 +148,7 @@ def _captured(stmt: ParallelRegion, body: Stmt) -> tuple[Var | Buffer, ...]:
     """The captures that the cleared body still uses."""
     used: set[Var | Buffer] = {*variables_in(body), *buffers_in(body)}
     for item in walk(body):
-        if isinstance(item, Allocate):
+        if isinstance(item, Allocate | AddressOf):
             used.update(var for dim in item.buffer.shape for var in variables_in(dim))
     return tuple(capture for capture in stmt.captures if capture in used)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from refcomp.ir import expr as ir
-from refcomp.ir.buffer import Load
+from refcomp.ir.buffer import AddressOf, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, child_fields, data_fields
 
@@ -115,7 +115,7 @@ class Sharing:
     def _has_pure_node(self, expr: Expr) -> bool:
         if isinstance(expr, Var):
             return expr not in self._impure_vars
-        if isinstance(expr, Load | ir.Call | ir.Let | ir.IfThenElseExpr):
+        if isinstance(expr, Load | ir.Call | ir.PureExtern | ir.Let | ir.IfThenElseExpr):
             return False
         return not expr.dtype.is_float
 
@@ -123,8 +123,8 @@ class Sharing:
 
     def _may_bind(self, number: int) -> bool:
         expr = self._exprs[number]
-        if isinstance(expr, Var | ir.IntImm | ir.FloatImm | ir.Ramp):
-            return False  # a ramp must stay visible in its access
+        if isinstance(expr, Var | ir.IntImm | ir.FloatImm | ir.Ramp | AddressOf):
+            return False  # a ramp must stay visible in its access, an address in its call
         if isinstance(expr, ir.Broadcast) and isinstance(expr.value, ir.IntImm | ir.FloatImm):
             return False
         is_index = expr.dtype.is_int and expr.dtype.lanes > 1

@@ -37,7 +37,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refcomp.arith import Facts, simplify
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
@@ -48,6 +48,8 @@ from refcomp.ir.stmt import (
     Barrier,
     Block,
     BufferStore,
+    CallExtern,
+    CallPacked,
     For,
     IfThenElse,
     LaunchKernel,
@@ -193,6 +195,18 @@ def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
     return with_changes(stmt, captures=kept, body=_simplified(stmt.body, inner))
 
 
+def _visit_call(stmt: CallPacked | CallExtern, facts: Facts) -> Stmt:
+    args = tuple(_simplified_argument(arg, facts) for arg in stmt.args)
+    unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
+    return stmt if unchanged else with_fields(stmt, args=args)
+
+
+def _simplified_argument(arg: Expr, facts: Facts) -> Expr:
+    if isinstance(arg, AddressOf):
+        return with_changes(arg, indices=_simplified_all(arg.indices, facts))
+    return simplify(arg, facts)
+
+
 _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     For: _visit_for,
     IfThenElse: _visit_if,
@@ -205,4 +219,6 @@ _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     AtomicUpdate: _visit_update,
     LaunchKernel: _visit_launch,
     ParallelRegion: _visit_region,
+    CallPacked: _visit_call,
+    CallExtern: _visit_call,
 }

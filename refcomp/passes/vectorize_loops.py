@@ -211,6 +211,8 @@ class _Widening:
                 return ir.Let(*self._bind(node), recurse(node.body))
             case Ramp() | Broadcast():
                 raise _StaysSerial
+            case ir.PureExtern() if not _all_scalar(*map(recurse, node.args)):
+                raise _StaysSerial
         operands = [recurse(child) for child in children(node)]
         if _all_scalar(*operands):
             return map_children(node, recurse)

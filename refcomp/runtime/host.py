@@ -18,6 +18,7 @@ from typing import Any
 from refcomp.artifacts import Binary, ScalarParam, Signature, TensorParam
 from refcomp.dtype import DType
 from refcomp.errors import CompilerBug, ToolchainError, UserError
+from refcomp.runtime import callback
 from refcomp.runtime.function import Function
 from refcomp.runtime.threads import shared_thread_count
 
@@ -95,6 +96,7 @@ class HostFunction(Function):
 
     def __init__(self, signature: Signature, library: ctypes.CDLL, symbol: str) -> None:
         super().__init__(signature)
+        callback.connect(library)
         self._types = [
             *map(_c_type, signature.params),
             *(ctypes.c_int64 for _ in signature.symbols),
@@ -161,15 +163,20 @@ def _scalar_type(dtype: DType) -> Any:
     return _FLOATS[dtype.bits]
 
 
-def failure(name: str, status: int) -> Exception:
-    """What to raise when the function `name` returned `status`."""
+def failure(name: str, status: int) -> BaseException:
+    """What to raise when the function `name` returned `status`: what a function that it called
+    has raised, or an error of our own."""
+    raised = callback.take_raised(status)
+    if raised is not None:
+        return raised
     if status == _OUT_OF_MEMORY:
         return MemoryError(
             f"{name} could not allocate its temporary buffers; the outputs are undefined. "
             "Free memory, or schedule it with smaller buffers"
         )
     return CompilerBug(
-        f"{name} returned {status}", why="machine code returns 0, or 1 for lack of memory"
+        f"{name} returned {status}",
+        why="machine code returns 0, 1 for lack of memory, or what was raised",
     )
 
 

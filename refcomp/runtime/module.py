@@ -14,6 +14,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
 from refcomp.runtime import machine
 from refcomp.runtime.archive import write_archive, write_file
+from refcomp.runtime.callback import refuse_if_called_back
 from refcomp.runtime.device import Device
 from refcomp.runtime.device_module import DeviceModule
 from refcomp.runtime.elf import needed_libraries
@@ -241,7 +242,9 @@ class Module:
         The bare one is for other languages: it does not tell its functions' arguments.
         """
         if os.fspath(path).endswith(".so"):
-            write_file(os.fspath(path), self._machine_code().binary.data)
+            data = self._machine_code().binary.data
+            refuse_if_called_back(data)
+            write_file(os.fspath(path), data)
         else:
             self.save(path)
 

@@ -52,7 +52,7 @@ def compile_source(
 
     def make(tools: FoundTools) -> bytes:
         check_options(chain, tools, options, store)
-        libraries = _libraries(chain, source, asked)
+        libraries = _libraries(chain, source, asked, options)
         holes = _tool_paths(chain, tools, asked, source) | options
         return run_steps(chain, asked, source, holes, libraries, limit)
 
@@ -120,13 +120,16 @@ def _tool_paths(
     return {**tools.paths, **{key: find_tool(chain, key) for key in missing}}
 
 
-def _libraries(chain: Description, source: Source, output: Output) -> tuple[str, ...]:
-    """Absolute paths: those every link is offered, where present, then those required."""
+def _libraries(
+    chain: Description, source: Source, output: Output, options: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Paths: the user's own, those every link is offered, where present, then those required."""
     if not any("{libraries}" in step.arguments for step in output.steps):
         return ()
     always = [file_path(file) for file in chain.files.values() if file.is_always_linked]
     required = [_required_library(chain, name) for name in sorted(source.requires)]
-    return tuple(dict.fromkeys([*filter(None, always), *required]))
+    own = options.get("libs", "").split(",")
+    return tuple(dict.fromkeys(filter(None, [*own, *always, *required])))
 
 
 def _required_library(chain: Description, name: str) -> str:

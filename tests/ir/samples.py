@@ -2,7 +2,7 @@
 
 from refcomp.dtype import BOOL, F32, I64, DType
 from refcomp.ir import expr as ir
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.parser import parse_expr
 
@@ -48,5 +48,7 @@ TEXTS: dict[type[Expr], str] = {
     ir.Call: "exp(x)",
     BufferLoad: "A[i, j]",
     Load: "A@[i if p]",
+    AddressOf: "update(A[i, j])",
+    ir.PureExtern: "extern f32 expf(x)",
 }
 EXPRS: list[Expr] = [parse_expr(text, NAMES) for text in TEXTS.values()]

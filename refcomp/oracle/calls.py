@@ -1,0 +1,77 @@
+"""Calls of functions outside the loop IR, as the interpreter makes them.
+
+A registered function is called in Python, a C function through ctypes. Both get the memory of
+the program itself, after a check that it holds what they may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.c_functions import call_c_function, find_c_function
+from refcomp.dtype import to_numpy
+from refcomp.ir import stmt as st
+from refcomp.ir.buffer import READ, WRITE, AddressOf
+from refcomp.ir.expr import Expr, PureExtern
+from refcomp.oracle.memory import Memory
+from refcomp.oracle.scalars import Scalar, make_scalar
+from refcomp.registry import get_global_func
+
+# How numpy warns outside of the interpreter, which silences it.
+_AS_EVER: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
+def call_packed(frame: Any, call: st.CallPacked) -> tuple[()]:
+    """Calls the registered function with arrays and Python's own numbers."""
+    args = [_array(frame, a) if isinstance(a, AddressOf) else _number(frame, a) for a in call.args]
+    function = get_global_func(call.name)
+    assert function is not None
+    with np.errstate(**_AS_EVER):
+        function(*args)
+    return ()
+
+
+def _number(frame: Any, arg: Expr) -> bool | int | float:
+    value = frame.evaluate(arg)
+    if arg.dtype.is_bool:
+        return bool(value)
+    return int(value) if arg.dtype.is_int else float(value)
+
+
+def _array(frame: Any, at: AddressOf) -> Any:
+    memory: Memory = frame.memory_of(at.buffer)
+    array = memory.lend(at.access != WRITE, at.access != READ, frame).view(to_numpy(at.element))
+    array.flags.writeable = at.access != READ
+    return array
+
+
+def call_extern(frame: Any, call: st.CallExtern) -> tuple[()]:
+    """Calls the C function with addresses and numbers; its result is dropped."""
+    function = find_c_function(call.name, frame.libraries)
+    call_c_function(function, [_c_argument(frame, arg) for arg in call.args], call.result)
+    return ()
+
+
+def _c_argument(frame: Any, arg: Expr) -> Any:
+    if not isinstance(arg, AddressOf):
+        return frame.evaluate(arg), arg.dtype
+    array = _array(frame, arg).reshape(-1)
+    return array[_offset(frame, arg) :] if arg.indices else array
+
+
+def _offset(frame: Any, at: AddressOf) -> int:
+    indices = [frame.evaluate(index) for index in at.indices]
+    if len(indices) == 1 != len(at.buffer.shape):
+        return int(indices[0])
+    memory: Memory = frame.memory_of(at.buffer)
+    return memory.offset(indices)
+
+
+def call_pure(call: PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]) -> Scalar:
+    """What the C function gives for the values of its arguments."""
+    args = [(value, arg.dtype) for value, arg in zip(operands, call.args, strict=True)]
+    result = call_c_function(find_c_function(call.name, libraries), args, call.dtype)
+    return make_scalar(result, call.dtype)
