@@ -1,0 +1,259 @@
+"""Splits a function into what the host runs and the kernels that it launches.
+
+Before::
+
+    func scale(A: f32[n], B: f32[n] out, x: f32) {
+      alloc T: f32[n] {
+        for i in range((n + 63) // 64) blockIdx.x {
+          for j in range(64) threadIdx.x {
+            if (i * 64 + j < n) {
+              T@[i * 64 + j] = A@[i * 64 + j] * x
+            }
+          }
+        }
+        for k in range(n) blockIdx.x {
+          B@[k] = T@[n - 1 - k]
+        }
+      }
+    }
+
+After::
+
+    func scale(A: f32[n], B: f32[n] out, x: f32) {
+      alloc T: f32[n] {
+        launch scale_kernel0 (T, A, n, x) grid ((n + 63) // 64, 1, 1) block (64, 1, 1)
+        launch scale_kernel1 (B, T, n) grid (n, 1, 1) block (1, 1, 1)
+      }
+    }
+
+    func scale_kernel0(T: f32[n] out, A: f32[n], n: i64, x: f32) {
+      for i in range((n + 63) // 64) blockIdx.x {
+        for j in range(64) threadIdx.x {
+          if (i * 64 + j < n) {
+            T@[i * 64 + j] = A@[i * 64 + j] * x
+          }
+        }
+      }
+    }
+
+    func scale_kernel1(B: f32[n] out, T: f32[n], n: i64) {
+      for k in range(n) blockIdx.x {
+        B@[k] = T@[n - 1 - k]
+      }
+    }
+
+A kernel takes all that it uses: buffers, then scalars, in order of first use. Loops, lets,
+conditions and workspaces around kernels stay the host's; its loops become serial.
+
+Requires: kernels in canonical form. Ensures: `launch` level for the host's function, `device` level
+for the kernels, but for what later passes change. Level: flat, to a Program. It refuses (UserError)
+what touches memory outside of a kernel, as the host cannot, and (Unsupported) shared memory whose
+size is not known before the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from refcomp.arith import simplify
+from refcomp.dtype import I64
+from refcomp.errors import Unsupported, UserError
+from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.expr import Expr, IntImm, Mul, Var
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.kernels import is_bound, kernel_nest, kernels_in
+from refcomp.ir.names import UniqueNames
+from refcomp.ir.node import Node, bound_by
+from refcomp.ir.promotion import cast
+from refcomp.ir.rewrite import (
+    children,
+    map_children,
+    replace_buffers,
+    substitute,
+    variables_in,
+    walk,
+    with_fields,
+)
+from refcomp.ir.stmt import (
+    SERIAL,
+    Allocate,
+    AtomicUpdate,
+    Block,
+    For,
+    IfThenElse,
+    LaunchKernel,
+    LetStmt,
+    Stmt,
+    Store,
+)
+
+
+def split_host_device(func: PrimFunc) -> Program:
+    """The Program that does what `func` does."""
+    splitting = _Splitting(func.name)
+    host = func.with_body(splitting.visit(func.body, ()))
+    return Program(host, tuple(splitting.kernels))
+
+
+class _Splitting:
+    """Visits the host's statements, and takes out the kernels as it meets them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.kernels: list[PrimFunc] = []
+
+    def visit(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
+        """`stmt`, inside the loops `around`, with a launch for each kernel."""
+        if isinstance(stmt, For) and is_bound(stmt):
+            return self._launch(stmt)
+        if isinstance(stmt, For):
+            around = (*around, stmt)
+            stmt = stmt if stmt.kind == SERIAL else with_fields(stmt, kind=SERIAL)
+        self._check(stmt, around)
+        return map_children(stmt, lambda c: c if isinstance(c, Expr) else self.visit(c, around))
+
+    def _check(self, stmt: Stmt, around: tuple[For, ...]) -> None:
+        if isinstance(stmt, Store | AtomicUpdate) or any(map(_reads_memory, _own_exprs(stmt))):
+            _refuse_unbound(stmt, around)
+        if not isinstance(stmt, For | LetStmt | IfThenElse | Block | Allocate):
+            raise Unsupported(
+                f"{self._name} holds a {type(stmt).__name__} between kernels",
+                where=str(stmt.origin) if stmt.origin else None,
+                why="the host can only launch kernels there",
+            )
+
+    def _launch(self, loop: For) -> LaunchKernel:
+        nest = kernel_nest(loop)
+        for bound in nest.loops:
+            _check_extent(bound)
+        arguments = _captures(loop)
+        kernel = _kernel(f"{self._name}_kernel{len(self.kernels)}", arguments, loop)
+        self.kernels.append(kernel)
+        sizes = tuple(_shared_sizes(loop, set(arguments)))
+        return LaunchKernel(kernel.name, arguments, nest.grid, nest.block, sizes, loop.origin)
+
+
+def _kernel(name: str, arguments: tuple[Var | Buffer, ...], loop: For) -> PrimFunc:
+    """The function of the kernel `loop`. Of arguments of one name, only the first keeps it."""
+    unique = UniqueNames()
+    vars_: dict[Var, Var] = {}
+    buffers: dict[Buffer, Buffer] = {}
+    for item in arguments:
+        label = unique.take(item.name)
+        if isinstance(item, Var):
+            vars_[item] = item if label == item.name else Var(label, item.dtype)
+        elif label != item.name:
+            buffers[item] = with_fields(item, name=label)
+    if any(var is not other for var, other in vars_.items()):
+        allocated = (node.buffer for node in walk(loop) if isinstance(node, Allocate))
+        for item in (*(item for item in arguments if isinstance(item, Buffer)), *allocated):
+            buffer = buffers.get(item, item)
+            shape = tuple(substitute(dim, vars_) for dim in buffer.shape)
+            buffers[item] = with_fields(buffer, shape=shape)
+        loop = substitute(loop, vars_)
+    params = tuple(vars_[p] if isinstance(p, Var) else buffers.get(p, p) for p in arguments)
+    body = replace_buffers(loop, buffers)
+    return PrimFunc(name, params, body, _outputs(body, params))
+
+
+def _outputs(body: Stmt, params: tuple[Node, ...]) -> tuple[str, ...]:
+    written = {node.buffer for node in walk(body) if isinstance(node, Store | AtomicUpdate)}
+    return tuple(p.name for p in params if isinstance(p, Buffer) and p in written)
+
+
+def _captures(loop: For) -> tuple[Var | Buffer, ...]:
+    """What the kernel uses and does not bind: buffers, then variables, those in shapes last."""
+    bound: set[Node] = set()
+    buffers: dict[Buffer, None] = {}
+    variables: dict[Var, None] = {}
+    for node in walk(loop):
+        bound.update(bound_by(node) if type(node).binds else ())
+        if isinstance(node, Var):
+            variables[node] = None
+        if isinstance(node, Load | Store | AtomicUpdate):
+            buffers[node.buffer] = None
+        if isinstance(node, Allocate):
+            variables.update((var, None) for dim in node.buffer.shape for var in variables_in(dim))
+    free = [buffer for buffer in buffers if buffer not in bound]
+    variables.update(
+        (v, None) for buffer in free for dim in buffer.shape for v in variables_in(dim)
+    )
+    return (*free, *(var for var in variables if var not in bound))
+
+
+def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
+    """The bytes of each shared buffer whose size is no constant."""
+    for node in walk(loop):
+        if not isinstance(node, Allocate) or node.buffer.scope != "shared":
+            continue
+        shape = node.buffer.shape
+        if all(isinstance(dim, IntImm) for dim in shape):
+            continue
+        if not all(var in known for dim in shape for var in variables_in(dim)):
+            raise Unsupported(
+                f"the size of the shared buffer {node.buffer.name} differs within a kernel",
+                where=str(node.origin) if node.origin else None,
+                why="shared memory is set apart when a kernel is launched",
+                remedy="split by constant factors, so that what a group needs has a constant size",
+            )
+        size: Expr = IntImm(node.buffer.dtype.bytes, I64)
+        for dim in shape:
+            size = Mul(cast(I64, dim), size)
+        yield simplify(size)
+
+
+# What the host cannot do.
+
+
+def _own_exprs(stmt: Stmt) -> Iterator[Expr]:
+    return (child for child in children(stmt) if isinstance(child, Expr))
+
+
+def _reads_memory(expr: Expr) -> bool:
+    return any(isinstance(node, Load) for node in walk(expr))
+
+
+def _check_extent(loop: For) -> None:
+    if _reads_memory(loop.extent):
+        raise UserError(
+            f"the extent of the loop {loop.var.name}, bound to {loop.kind}, is read from memory",
+            where=str(loop.origin) if loop.origin else None,
+            why="the host must know it to launch the kernel, and has no access to the memory",
+            remedy="pass the extent as an argument",
+        )
+
+
+def _refuse_unbound(stmt: Stmt, around: tuple[For, ...]) -> NoReturn:
+    stage = stmt.origin.stage if stmt.origin else ""
+    # A loop with a kernel in it is the host's on purpose.
+    loop = next((loop for loop in around if not any(kernels_in(loop))), None)
+    origin = stmt.origin if loop is None else loop.origin
+    raise UserError(
+        f"{_subject(stmt, stage)} is computed outside of a kernel, which a GPU cannot do: "
+        f"{'it has no loop' if loop is None else f'its loop {loop.var.name} is not bound'}",
+        where=str(origin) if origin else None,
+        why="what stands outside of bound loops is run by the host, which has no access to the "
+        "memory of the device",
+        remedy=_remedy(loop),
+    )
+
+
+def _subject(stmt: Stmt, stage: str) -> str:
+    if stage:
+        return f"stage {stage}"
+    if isinstance(stmt, Store | AtomicUpdate):
+        return f"what is written to {stmt.buffer.name}"
+    return "a value that is read from memory"
+
+
+def _remedy(loop: For | None) -> str:
+    if loop is None:
+        return "give the tensor an axis, of one element if need be, and bind it to blockIdx.x"
+    origin = loop.origin
+    if origin is None:
+        return f"bind the loop {loop.var.name} to blockIdx.x"
+    axis = f"{origin.stage}.op.axis[0]"
+    if origin.primitive:  # an axis that a primitive made: what the user has called it is not known
+        axis = origin.axis.replace(".", "_")
+    return f's[{origin.stage}].bind({axis}, refcomp.thread_axis("blockIdx.x"))'
