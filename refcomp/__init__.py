@@ -34,6 +34,7 @@ _SOURCES = {
     "refcomp.errors": "CompilerBug RefcompError ToolchainError Unsupported UserError",
     "refcomp.registry": "get_global_func list_global_func_names register_func",
     "refcomp.target": "Target as_target",
+    "refcomp.options": "build_options",
     "refcomp.ir.promotion": "const",
     "refcomp.ir.printer": "print_func",
     "refcomp.ir.parser": "parse_func",

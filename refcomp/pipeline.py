@@ -10,7 +10,12 @@ from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import verify
+from refcomp.options import current_options
+from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
 from refcomp.passes.flatten_storage import flatten_storage
+from refcomp.passes.fuse_multiply_add import fuse_multiply_add
+from refcomp.passes.inject_double_buffers import inject_double_buffers
+from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
@@ -27,11 +32,13 @@ Pass = Callable[[PrimFunc], PrimFunc]
 
 @dataclass(frozen=True, slots=True)
 class PipelineStep:
-    """A pass, the level its result is verified at, and why it stands where it stands."""
+    """A pass, the level its result is verified at, and why it stands where it stands. `licence`
+    is the build option without which it is left out."""
 
     function: Pass
     level: str
     reason: str
+    licence: str = ""
 
     @property
     def name(self) -> str:
@@ -40,10 +47,14 @@ class PipelineStep:
 
 
 _HOST = (
+    PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
+    PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
     PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
+    PipelineStep(fuse_multiply_add, "nested", "while each product is written once", "contract"),
     PipelineStep(partition_loops, "nested", "before vectorizing: whole tiles then need no masks"),
     PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
     PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),
+    PipelineStep(apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"),
     PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
     PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
     PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
@@ -58,8 +69,10 @@ PASSES: dict[str, Pass] = {step.name: step.function for step in _HOST}
 
 
 def passes_for(kind: str) -> tuple[PipelineStep, ...]:
-    """The steps for a kind of target, in order; the interpreter runs what lowering made."""
-    return _HOST if kind == "llvm" else ()
+    """The steps for a kind of target, in order, as far as the build options license them; the
+    interpreter runs what lowering made."""
+    steps, options = _HOST if kind == "llvm" else (), current_options()
+    return tuple(step for step in steps if not step.licence or getattr(options, step.licence))
 
 
 def run_passes(func: PrimFunc, kind: str) -> PrimFunc:

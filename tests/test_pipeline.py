@@ -37,7 +37,14 @@ def test_full_tiles_carry_no_guard_to_the_end(extent, guards):
 def test_every_step_says_why_it_stands_where_it_stands():
     assert all(step.reason and step.level for step in passes_for("llvm"))
     assert passes_for("interp") == ()
-    assert set(PASSES) == {step.name for step in passes_for("llvm")}
+    with refcomp.build_options(contract=True):
+        assert set(PASSES) == {step.name for step in passes_for("llvm")}
+
+
+def test_a_step_that_changes_results_needs_a_licence():
+    with refcomp.build_options(contract=True):
+        licensed = {step.name for step in passes_for("llvm")}
+    assert licensed - {step.name for step in passes_for("llvm")} == {"fuse_multiply_add"}
 
 
 def test_passes_are_found_by_name():

@@ -1,0 +1,56 @@
+"""Build options: what a user licenses or asks of the compiler, for the builds in a scope.
+
+    with refcomp.build_options(contract=True):
+        module = refcomp.build(schedule, [A, B, C])
+
+A scope belongs to the thread (and the task of asyncio) that opened it; scopes nest. Options are no
+part of a target, as they say what a result may be, not what it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+
+from refcomp.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """`contract`: a * b + c on f32 and f64 is rounded once, as one fused multiply-add. Without it
+    every operation rounds, and every target gives the same bits."""
+
+    contract: bool = False
+
+
+_DEFAULT = BuildOptions()
+_CURRENT: ContextVar[BuildOptions] = ContextVar("build_options")
+
+
+def current_options() -> BuildOptions:
+    """The options that hold here."""
+    return _CURRENT.get(_DEFAULT)
+
+
+@contextmanager
+def build_options(**changes: bool) -> Iterator[BuildOptions]:
+    """Some options changed for the builds in its body; UserError for what is no option."""
+    _check(changes)
+    token = _CURRENT.set(replace(current_options(), **changes))
+    try:
+        yield current_options()
+    finally:
+        _CURRENT.reset(token)
+
+
+def _check(changes: dict[str, bool]) -> None:
+    known = {field.name for field in fields(BuildOptions)}
+    for name, value in changes.items():
+        if name not in known:
+            raise UserError(
+                f"there is no build option {name!r}", remedy=f"options: {', '.join(known)}"
+            )
+        if not isinstance(value, bool):
+            raise UserError(f"the build option {name} is {value!r}", remedy="pass True or False")

@@ -1,0 +1,50 @@
+from threading import Thread
+
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.options import BuildOptions, current_options
+
+
+def test_nothing_is_licensed_by_default():
+    assert current_options() == BuildOptions()
+    assert not current_options().contract
+
+
+def test_scopes_nest_and_end():
+    with refcomp.build_options(contract=True) as outer:
+        assert outer == current_options() == BuildOptions(contract=True)
+        with refcomp.build_options(contract=False):
+            assert not current_options().contract
+        with refcomp.build_options():
+            assert current_options().contract
+    assert not current_options().contract
+
+
+def test_a_scope_ends_with_an_error_too():
+    with pytest.raises(ZeroDivisionError), refcomp.build_options(contract=True):
+        raise ZeroDivisionError
+    assert not current_options().contract
+
+
+def test_another_thread_has_scopes_of_its_own():
+    seen = []
+    with refcomp.build_options(contract=True):
+        thread = Thread(target=lambda: seen.append(current_options().contract))
+        thread.start()
+        thread.join()
+    assert seen == [False]
+
+
+def test_what_is_no_option_is_refused():
+    with (
+        pytest.raises(UserError, match=r"no build option 'fast'(.|\n)*options: contract"),
+        refcomp.build_options(fast=True),
+    ):
+        pass
+    with (
+        pytest.raises(UserError, match=r"contract is 'yes'(.|\n)*pass True or False"),
+        refcomp.build_options(contract="yes"),
+    ):
+        pass
