@@ -1,0 +1,87 @@
+"""The library is found by any number behind its name, and its functions are typed."""
+
+import ctypes
+
+import pytest
+
+from refcomp import hip_api
+from refcomp.artifacts import Source
+from refcomp.errors import ToolchainError, UserError
+from refcomp.runtime.hip_library import HipLibrary, load_hip, sought_places
+from refcomp.toolchain import compile_source, host_triple_and_layout
+from tests.runtime.fake_hip import FakeHip
+
+
+
+def make_library(folder, name, number):
+    """A library whose device count is `number`."""
+    others = [f for f in hip_api.FUNCTIONS if f != "hipGetDeviceCount"]
+    text = f"""
+@words = constant [6 x i8] c"words\\00"
+define i32 @hipGetDeviceCount(ptr %count) {{
+  store i32 {number}, ptr %count
+  ret i32 0
+}}
+define ptr @hipGetErrorString(i32 %number) {{
+  ret ptr @words
+}}
+"""
+    text += "".join(f"define i32 @{name}() {{\n  ret i32 0\n}}\n" for name in others)
+    folder.mkdir(parents=True, exist_ok=True)
+    triple, layout = host_triple_and_layout()
+    head = f'target datalayout = "{layout}"\ntarget triple = "{triple}"\n'
+    (folder / name).write_bytes(compile_source(Source(head + text, "llvm"), {}, "so").data)
+
+
+@pytest.mark.llvm
+def test_the_newest_of_several_is_taken_whatever_its_number(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path))
+    assert load_hip() is None
+    for name, number in (("libamdhip64.so.5", 5), ("libamdhip64.so.117", 117)):
+        make_library(tmp_path / "lib", name, number)
+    (tmp_path / "lib" / "libamdhip64.so.999").write_text("no library")
+    library = load_hip()
+    assert library is not None and library.path.endswith("libamdhip64.so.117")
+    count = ctypes.c_int32()
+    library.call("hipGetDeviceCount", ctypes.byref(count))
+    assert count.value == 117
+    assert library.text(3) == "words"
+    assert not library.has("hipGetDeviceProperties")
+
+
+def test_where_it_is_sought(monkeypatch):
+    monkeypatch.setenv("ROCM_PATH", "/r")
+    assert sought_places() == "ROCM_PATH=/r: lib/libamdhip64.so*"
+    monkeypatch.delenv("ROCM_PATH")
+    assert sought_places().startswith("libamdhip64.so.4 and newer where the dynamic loader looks")
+
+
+@pytest.mark.rocm
+def test_the_installed_library_is_found(monkeypatch):
+    monkeypatch.delenv("ROCM_PATH", raising=False)
+    library = load_hip()
+    assert library is not None, "apt-get install libamdhip64-5"
+    assert library.text(hip_api.NO_DEVICE)
+    assert all(library.has(name) for name in hip_api.FUNCTIONS)
+    assert any(library.has(call.function) for call in hip_api.PROPERTIES)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (2, MemoryError, "no room"),
+        (3, UserError, "/dev/kfd"),
+        (35, UserError, "/dev/kfd"),
+        (100, UserError, "hipFree says: no ROCm-capable device is detected (100)"),
+        (101, UserError, "invalid device ordinal"),
+        (200, ToolchainError, "the code is for another GPU"),
+        (209, ToolchainError, "compile for this GPU"),
+        (700, ToolchainError, "the HIP runtime failed"),
+    ],
+)
+def test_what_each_number_raises(number, kind, words):
+    fake = FakeHip()
+    fake.errors["hipFree"] = number
+    with pytest.raises(kind) as caught:
+        HipLibrary(fake, "x").call("hipFree", ctypes.c_void_p())
+    assert words in str(caught.value)
