@@ -34,6 +34,8 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Pragma,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -118,10 +120,12 @@ class _Parser:
             "alloc": self._alloc,
             "region": self._region,
             "block": self._block,
+            "pragma": self._pragma,
         }
         self._simple: dict[str, Callable[[Token], Stmt]] = {
             "barrier": lambda _token: Barrier(),
             "atomic": self._atomic,
+            "prefetch": self._prefetch,
             "launch": self._launch,
             "packed": self._packed,
             "extern": self._extern,
@@ -343,6 +347,16 @@ class _Parser:
         self.stream.expect("with", "before the value")
         value = self.exprs.expression()
         return self.exprs.check(token, AtomicUpdate(operator.text, buffer, indices, value))
+
+    def _prefetch(self, token: Token) -> Stmt:
+        buffer = self.exprs.buffer(self.stream.expect_name("the buffer that will be read"))
+        return self.exprs.check(token, Prefetch(buffer, self.exprs.indices("[", "]")))
+
+    def _pragma(self, token: Token) -> _Open:
+        key = self.stream.expect_name("the key of a pragma").text
+        value = self.exprs.expression()
+        mark = self.exprs.bound_count()
+        return self._open(token, lambda body: Pragma(key, value, body), mark)
 
     def _launch(self, token: Token) -> Stmt:
         name = self.stream.expect_name("the name of a kernel").text

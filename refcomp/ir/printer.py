@@ -35,6 +35,8 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Pragma,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -253,6 +255,13 @@ class _Writer:
         target = [f"atomic {stmt.operator} {self._name(stmt.buffer)}[", *self._listed(stmt.indices)]
         return [*target, "] with ", self.expr(stmt.value)]
 
+    def _prefetch(self, _depth: int, stmt: Prefetch) -> list[_Part]:
+        return [f"prefetch {self._name(stmt.buffer)}[", *self._listed(stmt.indices), "]"]
+
+    def _pragma(self, depth: int, stmt: Pragma) -> list[_Part]:
+        head = [f"pragma {to_identifier(stmt.key)} ", self.expr(stmt.value), " "]
+        return [*head, *self._braces(depth, stmt.body)]
+
     def _launch(self, _depth: int, stmt: LaunchKernel) -> list[_Part]:
         arguments = ", ".join(map(self._name, stmt.arguments))
         parts: list[_Part] = [f"launch {to_identifier(stmt.kernel)} ({arguments})"]
@@ -363,6 +372,8 @@ _STMTS: dict[type[Any], Callable[[_Writer, int, Any], list[_Part]]] = {
     ParallelRegion: _Writer._region,
     Barrier: _Writer._barrier,
     AtomicUpdate: _Writer._atomic_update,
+    Prefetch: _Writer._prefetch,
+    Pragma: _Writer._pragma,
     LaunchKernel: _Writer._launch,
     CallPacked: _Writer._call_packed,
     CallExtern: _Writer._call_extern,

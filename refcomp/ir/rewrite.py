@@ -18,12 +18,13 @@ from refcomp.ir.stmt import (
     BufferStore,
     LaunchKernel,
     ParallelRegion,
+    Prefetch,
     Stmt,
     Store,
 )
 
 _N = TypeVar("_N", bound=Node)
-_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate)
+_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
 _NodeMap = Callable[[Any], Any]
 
 

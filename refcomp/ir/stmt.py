@@ -14,6 +14,8 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | AtomicUpdate(str operator, buffer buffer, expr* indices, expr value)
          | LaunchKernel(str kernel, capture* arguments, expr* grid, expr* block,
                         expr* shared_bytes)
+         | Pragma(str key, expr value, stmt body)
+         | Prefetch(buffer buffer, expr* indices)
          | CallPacked(str name, expr* args)
          | CallExtern(str name, dtype result, expr* args)
 
@@ -35,7 +37,8 @@ SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "un
 BLOCK_TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREADS_IN_BLOCK_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 THREAD_TAGS = (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS)
-LOOP_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, *THREAD_TAGS)
+VTHREAD = "vthread"
+LOOP_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, *THREAD_TAGS, VTHREAD)
 ATOMIC_OPERATORS = ("add", "min", "max", "and", "or", "xor")
 
 
@@ -70,7 +73,8 @@ class For(Stmt):
 
     `serial` runs in order. `parallel` runs in any order, possibly at once; iterations must not
     conflict. `vectorized` and `unrolled` mean the same as `serial`, and say how to print it. Of a
-    thread tag, each iteration is run by a thread (or a group of threads) of its own, at once.
+    thread tag, each iteration is run by a thread (or a group of threads) of its own, at once; of
+    kind `vthread`, by a virtual thread, many of which one thread is (Note [Kernels]).
     """
 
     binds = ("var",)
@@ -204,6 +208,26 @@ class LaunchKernel(Stmt):
 
 
 @node
+class Pragma(Stmt):
+    """Runs `body`. `key` and `value` are a wish that some pass may follow, without a meaning."""
+
+    key: str
+    value: Expr
+    body: Stmt
+    origin: Origin | None = None
+
+
+@node
+class Prefetch(Stmt):
+    """A hint that the element at `indices` will be read soon; it does nothing else, and is no error
+    out of range. The indices are those of an AtomicUpdate."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    origin: Origin | None = None
+
+
+@node
 class CallPacked(Stmt):
     """Calls the function registered as `name` (`refcomp.registry`), in Python, and waits for it.
 
@@ -249,3 +273,7 @@ def block(stmts: list[Stmt] | tuple[Stmt, ...], origin: Origin | None = None) ->
 # thread. A buffer allocated there is `local`, one for each thread, or `shared`, one for each group.
 # What stands around a kernel is run by the host: loops, workspaces, other kernels before and after.
 # All that a kernel wrote is seen by what comes after it.
+#
+# Loops of virtual threads stand anywhere below the bound loops, or on the host, with a constant
+# extent from 0. Their iterations are threads of the group like any other, for shared memory too,
+# and so they mean the right thing only once `inject_virtual_threads` has put them in order.

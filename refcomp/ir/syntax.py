@@ -76,7 +76,7 @@ BINARY_FUNCTIONS: Final[dict[str, type[Any]]] = {
 # Other words of the text (range, out, parallel, ...) have a meaning in one place only.
 WORDS: Final = frozenset(
     {"func", "for", "if", "else", "let", "alloc", "region", "block"}
-    | {"barrier", "atomic", "launch", "with", "packed", "extern"}
+    | {"barrier", "atomic", "launch", "with", "packed", "extern", "pragma", "prefetch"}
     | {"in", "and", "or", "not", "true", "false"}
 )
 FLOAT_WORD: Final = re.compile(r"(f16|f32|f64|bf16)\.(inf|nan)")

@@ -38,6 +38,8 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Pragma,
+    Prefetch,
     Store,
 )
 
@@ -261,14 +263,26 @@ def _atomic_update(item: AtomicUpdate) -> str | None:
         return f"an atomic update is {', '.join(ATOMIC_OPERATORS)}, not {item.operator}"
     if item.buffer.scope == "local":
         return f"{item.buffer.name} is one thread's own: an atomic update of it is none"
-    if len(item.indices) != 1 or item.indices[0].dtype not in INDEX_DTYPES:
-        fault = _indices(item.buffer, item.indices)
-        if fault is not None:
-            return fault
+    fault = _offset_or_indices(item.buffer, item.indices)
+    if fault is not None:
+        return fault
     kinds = ("float", *_INT) if item.operator in ("add", "min", "max") else _INT
     return _stored(item.buffer, item.value.dtype, 1) or _not_among(
         f"atomic {item.operator}", item.value.dtype, kinds
     )
+
+
+def _offset_or_indices(buffer: Buffer, indices: tuple[Expr, ...]) -> str | None:
+    is_offset = len(indices) == 1 and indices[0].dtype in INDEX_DTYPES
+    return None if is_offset else _indices(buffer, indices)
+
+
+def _prefetch(item: Prefetch) -> str | None:
+    return _offset_or_indices(item.buffer, item.indices)
+
+
+def _pragma(item: Pragma) -> str | None:
+    return "the value of a pragma is a scalar" if item.value.dtype.lanes != 1 else None
 
 
 def _launch_kernel(item: LaunchKernel) -> str | None:
@@ -392,6 +406,8 @@ _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     ParallelRegion: _parallel_region,
     Barrier: _nothing,
     AtomicUpdate: _atomic_update,
+    Prefetch: _prefetch,
+    Pragma: _pragma,
     LaunchKernel: _launch_kernel,
     CallPacked: _call_packed,
     CallExtern: _call_extern,

@@ -48,6 +48,8 @@ from refcomp.ir.stmt import (
     For,
     LaunchKernel,
     ParallelRegion,
+    Pragma,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -58,9 +60,12 @@ _FLAT_ONLY = (Load, Store, nodes.Ramp, nodes.Broadcast)
 _FORBIDDEN: dict[str, tuple[type[Any], ...]] = {
     "nested": (*_FLAT_ONLY, ParallelRegion, LaunchKernel),
     "flat": (*_NESTED_ONLY, LaunchKernel),
-    "host": (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate),
-    "device": (*_NESTED_ONLY, LaunchKernel, ParallelRegion, *CALLS, nodes.PureExtern),
-    "launch": (*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate, *CALLS),
+    "host": (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate, Pragma),
+    "device": (*_NESTED_ONLY, LaunchKernel, Pragma, ParallelRegion, *CALLS, nodes.PureExtern),
+    "launch": (
+        *(*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate, *CALLS),
+        *(Pragma, Prefetch),
+    ),
 }
 _KINDS = {"host": (SERIAL,), "launch": (SERIAL,), "device": (SERIAL, *THREAD_TAGS)}
 LEVELS = tuple(_FORBIDDEN)
@@ -211,7 +216,9 @@ class _Check:
         self._require(not isinstance(node, _FORBIDDEN[self._level]), f"{name} is not allowed")
         if isinstance(node, Expr):
             self._check_dtype(node, name)
-        if isinstance(node, BufferLoad | Load | BufferStore | Store | AtomicUpdate | AddressOf):
+        if isinstance(
+            node, BufferLoad | Load | BufferStore | Store | AtomicUpdate | AddressOf | Prefetch
+        ):
             bound = node.buffer in self._visible
             self._require(bound, f"the buffer {node.buffer.name} is not bound here")
         if isinstance(node, BufferStore | Store | AtomicUpdate):
@@ -222,9 +229,10 @@ class _Check:
         if rule is not None:
             rule(self, node)
 
-    def _check_atomic(self, node: AtomicUpdate) -> None:
+    def _check_indices(self, node: AtomicUpdate | Prefetch) -> None:
         rank = len(node.buffer.shape) if self._level == "nested" else 1
-        given = f"an update of {node.buffer.name} has {len(node.indices)} indices"
+        what = "an update" if isinstance(node, AtomicUpdate) else "a prefetch"
+        given = f"{what} of {node.buffer.name} has {len(node.indices)} indices"
         self._require(len(node.indices) == rank, f"{given}, where {rank} belong")
 
     def _check_address(self, node: AddressOf) -> None:
@@ -268,7 +276,8 @@ class _Check:
 
 
 _RULES: dict[type[Any], Callable[[_Check, Any], None]] = {
-    AtomicUpdate: _Check._check_atomic,
+    AtomicUpdate: _Check._check_indices,
+    Prefetch: _Check._check_indices,
     LaunchKernel: _Check._check_launch,
     For: _Check._check_loop,
     Allocate: _Check._check_allocation,

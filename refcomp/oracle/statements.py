@@ -152,6 +152,14 @@ def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     return ()
 
 
+def _pragma(_frame: Frame, pragma: st.Pragma) -> _Steps:
+    return (pragma.body,)
+
+
+def _prefetch(_frame: Frame, _prefetch: st.Prefetch) -> _Steps:
+    return ()
+
+
 def _launch_kernel(frame: Frame, launch: st.LaunchKernel) -> _Steps:
     launch_kernel(frame, launch, run)
     return ()
@@ -167,6 +175,8 @@ _STATEMENTS: dict[type[Any], Callable[[Frame, Any], _Steps]] = {
     st.LetStmt: _let_stmt,
     st.ParallelRegion: _parallel_region,
     st.AtomicUpdate: _atomic_update,
+    st.Pragma: _pragma,
+    st.Prefetch: _prefetch,
     st.LaunchKernel: _launch_kernel,
     st.CallPacked: call_packed,
     st.CallExtern: call_extern,

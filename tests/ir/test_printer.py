@@ -30,6 +30,8 @@ from refcomp.ir.stmt import (
     LetStmt,
     Origin,
     ParallelRegion,
+    Pragma,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -58,7 +60,8 @@ def nested_func() -> PrimFunc:
     guarded = IfThenElse(ir.And(i * 4 < N, j > ZERO), store, IfThenElse(j == ZERO, tail, other))
     columns = For(j, number(2), number(8), "vectorized", guarded)
     body = Allocate(t, Block((fill, columns, Block((other,)), Block(()))))
-    rows = For(i, ZERO, (N + 3) // 4, "parallel", body)
+    ahead = Block((Prefetch(a, (i + 1, ZERO)), Pragma("unroll_explicit", number(1), body)))
+    rows = For(i, ZERO, (N + 3) // 4, "parallel", ahead)
     return PrimFunc("mixed.nested", (a, b, scalar, c, alpha), rows, ("C",))
 
 
@@ -142,7 +145,10 @@ def test_each_statement_is_found_on_the_line_it_begins_on():
     func = nested_func()
     text, begins = print_func_with_lines(func)
     lines = text.splitlines()
-    words = {For: "for", Allocate: "alloc", BufferStore: " = ", IfThenElse: "if (", Block: "block"}
+    words = {
+        **{For: "for", Allocate: "alloc", BufferStore: " = ", IfThenElse: "if (", Block: "block"},
+        **{Prefetch: "prefetch", Pragma: "pragma"},
+    }
     assert begins[2] is func.body
     for line, stmt in begins.items():
         assert words[type(stmt)] in lines[line - 1]

@@ -216,6 +216,14 @@ def test_deep_and_shared_trees_are_checked_without_recursion():
         ("alloc T: f32[4] local { }", "launch", "T is local, not global"),
         ("for i in range(n) parallel { }", "launch", "a loop that is parallel is not allowed"),
         ("B@[0] = 0f32", "launch", "Store is not allowed"),
+        ("pragma unroll 4 { B@[0] = 0f32 }", "flat", ""),
+        ("pragma unroll 4 { B@[0] = 0f32 }", "host", "Pragma is not allowed"),
+        ("prefetch A[0, 1]", "nested", ""),
+        ("prefetch A[0]", "nested", "a prefetch of A has 1 indices, where 2 belong"),
+        ("prefetch A[5]", "host", ""),
+        ("prefetch A[5]", "launch", "Prefetch is not allowed"),
+        ("for v in range(2) vthread { B@[v] = 0f32 }", "flat", ""),
+        ("for v in range(2) vthread { B@[v] = 0f32 }", "host", "a loop that is vthread is not all"),
     ],
 )
 def test_what_programs_for_devices_may_hold(text, level, what):

@@ -1,0 +1,218 @@
+"""Fills a buffer for the next iteration while this one uses what is in it now.
+
+Before::
+
+    func sums(A: f32[64], B: f32[8] out) {
+      for t in range(8) threadIdx.x {
+        for k in range(8) {
+          pragma double_buffer 1 {
+            alloc T: f32[8] shared {
+              T[t] = A[k * 8 + t]
+              B[t] = B[t] + T[7 - t]
+            }
+          }
+        }
+      }
+    }
+
+After::
+
+    func sums(A: f32[64], B: f32[8] out) {
+      for t in range(8) threadIdx.x {
+        alloc T: f32[2, 8] shared {
+          if (0 < 8) {
+            T[0, t] = A[0 * 8 + t]
+          }
+          for k in range(8) {
+            if (k + 1 < 8) {
+              T[(k + 1) % 2, t] = A[(k + 1) * 8 + t]
+            }
+            B[t] = B[t] + T[k % 2, 7 - t]
+          }
+        }
+      }
+    }
+
+One barrier an iteration is enough then, where it took two. Requires: before barriers are inserted.
+Ensures: no such pragma is left. Level: nested, kept. It refuses (UserError) a buffer that lies in
+no serial loop, that is read before it is filled, or that is filled from what the same iteration
+computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.expr import LT, Add, Expr, FloorMod, IntImm, Sub
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import (
+    buffers_in,
+    map_children,
+    memoised,
+    substitute,
+    walk,
+    with_fields,
+)
+from refcomp.ir.stmt import (
+    SERIAL,
+    Allocate,
+    AtomicUpdate,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Pragma,
+    Stmt,
+    block,
+)
+from refcomp.passes.fresh_names import with_fresh_names
+
+DOUBLE_BUFFER = "double_buffer"
+_WRITES = (BufferStore, AtomicUpdate)
+
+
+def inject_double_buffers(func: PrimFunc) -> PrimFunc:
+    """`func` with two copies of each buffer that is to be doubled."""
+    body = _visit(func.body)
+    for stmt in walk(body):
+        if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
+            _refuse(stmt, "it is allocated in no serial loop", "compute it at a serial loop")
+    return func.with_body(body)
+
+
+def _visit(node: Any) -> Any:
+    if isinstance(node, Expr):
+        return node
+    node = map_children(node, _visit)
+    return _double(node) if isinstance(node, For) and node.kind == SERIAL else node
+
+
+def _double(loop: For) -> Stmt:
+    """`loop` with all buffers doubled that ask for it."""
+    pragma = _find(loop.body)
+    if pragma is None or not isinstance(pragma.body, Allocate):
+        return loop
+    doubling = _Doubling(loop, pragma.body.buffer, pragma)
+    doubled = doubling.doubled()
+    start, ahead = doubling.apply(doubled)
+    return Allocate(doubled, block([start, _double(ahead)]), pragma.body.origin)
+
+
+def _find(stmt: Stmt) -> Pragma | None:
+    """The first buffer to double on the way from a loop to the statements in it."""
+    while isinstance(stmt, Pragma | Allocate | LetStmt):
+        if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
+            return stmt if isinstance(stmt.body, Allocate) else None
+        stmt = stmt.body
+    return None
+
+
+def _refuse(pragma: Pragma, why: str, remedy: str) -> NoReturn:
+    name = pragma.body.buffer.name if isinstance(pragma.body, Allocate) else "a statement"
+    where = str(pragma.origin or "")
+    raise UserError(f"{name} cannot be double-buffered", where=where, why=why, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubling:
+    """One loop, and the buffer allocated in it that gets two copies."""
+
+    loop: For
+    buffer: Buffer
+    pragma: Pragma
+
+    def apply(self, doubled: Buffer) -> tuple[Stmt, For]:
+        """The first filling, and the loop that fills `doubled` one iteration ahead."""
+        loop = self.loop
+        fills, rest, wrappers = self._divide()
+        now = Sub(loop.var, loop.minimum) if not _is_zero(loop.minimum) else loop.var
+        ahead = Add(loop.var, IntImm(1, loop.var.dtype))
+        end = loop.extent if _is_zero(loop.minimum) else Add(loop.minimum, loop.extent)
+        first = self._fill(fills, doubled, loop.minimum, IntImm(0, loop.var.dtype))
+        fill_next = self._fill(fills, doubled, ahead, _slot(ahead, loop))
+        use = _at_slot(rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype)))
+        body = block([IfThenElse(LT(ahead, end), fill_next, None, loop.origin), use])
+        for wrapper in reversed(wrappers):
+            body = with_fields(wrapper, body=body)
+        zero = IntImm(0, loop.extent.dtype)
+        start = IfThenElse(LT(zero, loop.extent), first, None, loop.origin)
+        return start, with_fields(loop, body=body)
+
+    def doubled(self) -> Buffer:
+        """Two of the buffer, one behind the other."""
+        two = IntImm(2, self.buffer.shape[0].dtype) if self.buffer.shape else IntImm(2, I64)
+        return with_fields(self.buffer, shape=(two, *self.buffer.shape))
+
+    def _divide(self) -> tuple[Stmt, Stmt, list[Any]]:
+        """The statements that fill the buffer, the others, and what stands around both."""
+        wrappers: list[Any] = []
+        stmt = self.loop.body
+        while isinstance(stmt, Pragma | Allocate | LetStmt):
+            if isinstance(stmt, LetStmt):  # the first filling stands outside of it
+                stmt = substitute(stmt.body, {stmt.var: stmt.value})
+                continue
+            if not self._is_doubled(stmt):
+                wrappers.append(stmt)
+            stmt = stmt.body
+        stmts = stmt.stmts if isinstance(stmt, Block) else (stmt,)
+        fills = [s for s in stmts if self._writes(s)]
+        rest = [s for s in stmts if not self._writes(s)]
+        self._check(stmts, fills, rest)
+        return block(fills), block(rest), wrappers
+
+    def _is_doubled(self, stmt: Stmt) -> bool:
+        """Whether `stmt` is the buffer's allocation, or the pragma around it."""
+        inner = stmt.body if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER else stmt
+        return isinstance(inner, Allocate) and inner.buffer is self.buffer
+
+    def _writes(self, stmt: Stmt) -> bool:
+        return any(isinstance(item, _WRITES) and item.buffer is self.buffer for item in walk(stmt))
+
+    def _check(self, stmts: tuple[Stmt, ...], fills: list[Stmt], rest: list[Stmt]) -> None:
+        if not fills:
+            _refuse(self.pragma, "nothing fills it there", "compute it at this loop")
+        before = stmts[: stmts.index(fills[-1])]
+        if any(self.buffer in _read_by(s) for s in before if s not in fills):
+            _refuse(self.pragma, "it is read before it is filled", "fill it first")
+        written = {i.buffer for s in rest for i in walk(s) if isinstance(i, _WRITES)}
+        used = {b for s in fills for b in _read_by(s)} & written
+        if used:
+            name = min(buffer.name for buffer in used)
+            why = f"it is filled from {name}, which the same iteration computes"
+            _refuse(self.pragma, why, f"double-buffer {name}, or neither")
+
+    def _fill(self, fills: Stmt, doubled: Buffer, step: Expr, slot: Expr) -> Stmt:
+        copy = with_fresh_names(fills, {self.loop.var: step})
+        return _at_slot(copy, self.buffer, doubled, slot)
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, IntImm) and expr.value == 0
+
+
+def _slot(step: Expr, loop: For) -> Expr:
+    offset = step if _is_zero(loop.minimum) else Sub(step, loop.minimum)
+    return FloorMod(offset, IntImm(2, step.dtype))
+
+
+def _read_by(stmt: Stmt) -> set[Buffer]:
+    loads = (item for item in walk(stmt) if isinstance(item, BufferLoad))
+    return {buffer for load in loads for buffer in buffers_in(load)}
+
+
+def _at_slot(stmt: Stmt, buffer: Buffer, doubled: Buffer, slot: Expr) -> Stmt:
+    def visit(recurse: Any, node: Node) -> Any:
+        node = map_children(node, recurse)
+        is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate)
+        if is_access and node.buffer is buffer:  # type: ignore[attr-defined]
+            return with_fields(node, buffer=doubled, indices=(slot, *node.indices))  # type: ignore[attr-defined]
+        return node
+
+    result: Stmt = memoised(visit)(stmt)
+    return result
