@@ -198,58 +198,6 @@ def _argument_from_text(text: str) -> BufferArgument | DType:
 
 
 @dataclass(frozen=True, slots=True)
-class BufferArgument:
-    """An array that machine code hands to a registered function: `access` is read, write or
-    update, `dtype` what the function sees."""
-
-    access: str
-    dtype: DType
-    rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class PackedCall:
-    """What machine code tells of a call of the registered function `name`, as a text of its own.
-
-    Its arguments come as 64-bit slots: for an array its address and its extents, for a number of
-    one of the dtypes `SLOT_DTYPES` its bits.
-    """
-
-    name: str
-    args: tuple[BufferArgument | DType, ...]
-
-    def to_text(self) -> str:
-        """A text that `packed_call_from_text` reads back: `my.sum|read f32 2|write f32 1|i64`."""
-        parts = (
-            f"{arg.access} {arg.dtype} {arg.rank}" if isinstance(arg, BufferArgument) else str(arg)
-            for arg in self.args
-        )
-        return "|".join([self.name, *parts])
-
-
-SLOT_DTYPES = {
-    "int": DType("int", 64),
-    "uint": DType("uint", 64),
-    "float": DType("float", 64),
-    "bool": DType("bool", 1),
-}
-
-
-def packed_call_from_text(text: str) -> PackedCall:
-    """The PackedCall that `PackedCall.to_text` wrote."""
-    name, *parts = text.split("|")
-    return PackedCall(name, tuple(_argument_from_text(part) for part in parts))
-
-
-def _argument_from_text(text: str) -> BufferArgument | DType:
-    access, *of_array = text.split()
-    if not of_array:
-        return as_dtype(access)
-    dtype, rank = of_array
-    return BufferArgument(access, as_dtype(dtype), int(rank))
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """Text in a language (`llvm`, `cuda`, `opencl`), ready for a toolchain.
 

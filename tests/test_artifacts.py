@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from refcomp.artifacts import (
     Binary,
+    BufferArgument,
     Dim,
+    PackedCall,
     ScalarParam,
     Signature,
     Source,
     TensorParam,
     dim_to_text,
     evaluate_dim,
+    packed_call_from_text,
     signature_from_json,
 )
 from refcomp.dtype import SCALAR_DTYPES, as_dtype
@@ -125,3 +128,13 @@ def test_artifacts_are_values() -> None:
     assert Binary(b"x", "so") == Binary(b"x", "so")
     with pytest.raises(FrozenInstanceError):
         source.text = "other"  # type: ignore[misc]
+
+
+def test_a_packed_call_and_its_text():
+    f32, i64 = as_dtype("f32"), as_dtype("i64")
+    call = PackedCall(
+        "my.sum", (BufferArgument("read", f32, 2), i64, BufferArgument("write", f32, 0))
+    )
+    assert call.to_text() == "my.sum|read f32 2|i64|write f32 0"
+    assert packed_call_from_text(call.to_text()) == call
+    assert packed_call_from_text("f") == PackedCall("f", ())
