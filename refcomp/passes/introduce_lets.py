@@ -28,7 +28,8 @@ Requires: nothing before it. Ensures: integer arithmetic that reads no memory is
 the innermost place that all its uses share; anything else that one statement evaluates twice, once
 before it. No read moves past a write, and nothing leaves a branch of if_then_else that is not
 evaluated in any case. Ramps stay in their accesses, and constants where they are. A parallel
-region shares nothing with what is around it. Level: flat or host, kept. It refuses nothing.
+region shares nothing with what is around it; nor does a bound loop, whose own extent stays as it
+is, so that kernels keep their form. Level: flat, host or device, kept. It refuses nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from typing import Any
 
 from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import child_fields
 from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt
@@ -72,13 +74,18 @@ def _collect(root: Stmt, around: Place | None, sharing: Sharing, places: list[Pl
         places.append(place)
         inner: list[Stmt] = []
         for child in children(stmt):
-            if isinstance(child, Expr):
-                sharing.use(child, place)
-            else:
+            if isinstance(child, Stmt):
                 inner.append(child)
-        # A region sees only its captures: what is named outside is not known inside.
-        inside = None if isinstance(stmt, ParallelRegion) else place
+            elif not is_bound(stmt):
+                sharing.use(child, place)
+        inside = None if _is_apart(stmt) else place
         stack.extend((child, inside) for child in reversed(inner))
+
+
+def _is_apart(stmt: Stmt) -> bool:
+    """Whether what is named outside of `stmt` is not to be used inside: a region sees only its
+    captures, and the bound loops of a kernel stand directly in each other."""
+    return isinstance(stmt, ParallelRegion) or is_bound(stmt)
 
 
 class _Rewriter:
@@ -94,18 +101,21 @@ class _Rewriter:
         place = next(self._places)
         lets = self._enter(place)
         outside = self._named
-        if isinstance(stmt, ParallelRegion):
+        if _is_apart(stmt):
             self._named = {}
-        result: Stmt = map_children(stmt, lambda child: self._child(child, place))
+        is_kept = is_bound(stmt)
+        result: Stmt = map_children(stmt, lambda child: self._child(child, place, is_kept))
         self._named = outside
         for var, value in reversed(lets):
             result = LetStmt(var, value, result, stmt.origin)
         self._leave(place)
         return result
 
-    def _child(self, child: Any, place: Place) -> Any:
+    def _child(self, child: Any, place: Place, is_kept: bool) -> Any:
         if isinstance(child, Stmt):
             return self.stmt(child)
+        if is_kept:
+            return child
         self._known = {}
         return self._expr(child, place)
 

@@ -192,3 +192,23 @@ def test_lets_carry_the_origin_of_their_statement(level):
     verify(func, level)
     let = introduce_lets(func).body
     assert isinstance(let, LetStmt) and let.origin is origin and let.body.origin is origin
+
+
+def test_kernels_keep_their_form():
+    func = parse_func("""
+    func f(A: i64[n] out, n_1: i64) {
+      for y in range((n_1 + 3) // 4) blockIdx.y { for x in range((n_1 + 3) // 4 * 2) blockIdx.x {
+        for t in range((n_1 + 3) // 4) threadIdx.x {
+          if (x * 4 + t < (n_1 + 3) // 4) { A@[x * 4 + t] = A@[x * 4 + t] + (n_1 + 3) // 4 }
+          barrier
+          A@[x * 4 + t + 1] = y * x
+        }
+      } }
+    }
+    """)
+    verify(func, "flat")
+    after = introduce_lets(func)
+    verify(after, "flat")  # the bound loops are still directly nested
+    lines = [line.strip() for line in print_func(after).splitlines()]
+    assert lines[3] == "for t in range((n_1 + 3) // 4) threadIdx.x {"
+    assert lines[4].startswith("let t_1: i64 = ") and "let" in lines[5]
