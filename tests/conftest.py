@@ -1,7 +1,7 @@
 """How every test of this tree runs: what it needs, what it may skip, and what is told at the end.
 
-- A test says by a mark (`llvm`, `nvcc`, `pocl`, `gpu`) what it needs; where that is missing it is
-  skipped with the tool's name and the way to get it. With CI=true only `gpu` may be skipped:
+- A test says by a mark (`llvm`, `rocm`, `pocl`, ..., `gpu`) what it needs; where that is missing
+  it is skipped with the tool's name and the way to get it. With CI=true only `gpu` may be skipped:
   any other skip is a failure.
 - `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards;
   so is `POCL_CACHE_DIR`, where PoCL keeps what it compiles.
@@ -94,10 +94,25 @@ def _lack_of_pocl() -> str:
     return "" if "Portable Computing Language" in names else f"no PoCL among {names}: {remedy}"
 
 
+def _lack_of_oclgrind() -> str:
+    remedy = "apt-get install oclgrind; pip install pyopencl"
+    if shutil.which("oclgrind") is None:
+        return f"no oclgrind: {remedy}"
+    return "" if importlib.util.find_spec("pyopencl") else f"no pyopencl: {remedy}"
+
+
 def _lack_of_gpu() -> str:
     if any(os.path.exists(path) for path in ("/dev/kfd", "/dev/nvidiactl")):
         return ""
     return "no GPU: neither /dev/kfd (AMD) nor /dev/nvidiactl (NVIDIA) is there"
+
+
+def _lack_of_clang() -> str:
+    folders = [os.environ.get("PATH", ""), *glob.glob("/usr/lib/llvm-*/bin")]
+    names = ("clang", *(f"clang-{major}" for major in range(40, 14, -1)))
+    if any(shutil.which(name, path=os.pathsep.join(folders)) for name in names):
+        return ""
+    return "no clang: apt-get install clang-19"
 
 
 def _lack_of_rocm() -> str:
@@ -124,8 +139,10 @@ NEEDS: dict[str, Callable[[], str]] = {
     "llvm": _lack_of_llvm,
     "rocm": _lack_of_rocm,
     "llvm16": _lack_of_llvm16,
+    "clang": _lack_of_clang,
     "nvcc": _lack_of_nvcc,
     "pocl": _lack_of_pocl,
+    "oclgrind": _lack_of_oclgrind,
     "gpu": _lack_of_gpu,
 }
 

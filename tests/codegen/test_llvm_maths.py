@@ -7,86 +7,38 @@ import numpy as np
 import pytest
 
 from refcomp.codegen.llvm import print_llvm
-from refcomp.dtype import SCALAR_DTYPES, to_numpy
+from refcomp.dtype import to_numpy
 from refcomp.errors import CompilerBug
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpret import interpret
-from refcomp.passes.lower_intrinsics import lower_intrinsics
-from tests.codegen.host_kernels import Kernels, print_for_host, print_generic, same_bits
-from tests.codegen.one_operation import edge_values, operands_of
+from tests.codegen.host_kernels import Kernels, print_for_host, print_generic
+from tests.codegen.intrinsic_cases import (
+    CASES,
+    COUNT,
+    draw_operands,
+    intrinsic_kernel,
+    kernel_as_written,
+    within_bound,
+)
 
 LANES = (1, 3, 4, 8, 12, 16, 48)
-COUNT = 240  # a multiple of all LANES
-CASES = [
-    (name, dtype)
-    for name, intrinsic in INTRINSICS.items()
-    for dtype in SCALAR_DTYPES
-    if dtype.kind in intrinsic.kinds
-    and dtype.kind != "bfloat"
-    and not (name == "bits_to_float" and dtype.bits == 8)
-]
-
-
-def _kernel(name, dtype, lanes):
-    intrinsic = INTRINSICS[name]
-    result = intrinsic.result_dtype(dtype)
-    index = f"ramp(i * {lanes}, 1, {lanes})" if lanes > 1 else "i"
-    names = "XYZ"[: intrinsic.arity]
-    params = "".join(f"{x}: {dtype}[n], " for x in names)
-    args = ", ".join(f"{x}@[{index}]" for x in names)
-    return lower_intrinsics(
-        parse_func(
-            f"func {name}_{dtype}_x{lanes}({params}R: {result}[n] out) "
-            f"{{ for i in range(n // {lanes}) {{ R@[{index}] = {name}({args}) }} }}"
-        )
-    )
-
-
-def _operands(name, dtype):
-    """Edge values, then values where most functions are defined; COUNT in all."""
-    arity = INTRINSICS[name].arity
-    edges = [column[:100] for column in operands_of(dtype, arity)]
-    if arity == 1:
-        edges = [edge_values(dtype)]
-    if not dtype.is_float:
-        return [np.resize(column, COUNT) for column in edges]
-    rng = np.random.default_rng(1)
-    rest = COUNT - len(edges[0])
-    drawn = [rng.uniform(-4, 4, rest).astype(to_numpy(dtype)) for _ in range(arity)]
-    drawn[0][::3] *= np.asarray(0.01, drawn[0].dtype)
-    drawn[0][1::3] = np.abs(drawn[0][1::3]) / 4
-    return [np.concatenate(pair) for pair in zip(edges, drawn, strict=True)]
-
-
-def _within_bound(name, dtype, actual, expected):
-    """Where the result is that of the interpreter, within the bound of the intrinsic."""
-    same = same_bits(actual, expected)
-    ulp = INTRINSICS[name].ulp
-    if not ulp:
-        return same
-    # f16 is computed in f32, whose error may tip the one rounding.
-    ulp = 1.0 if dtype.bits == 16 else ulp + 0.5
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(actual.astype(np.longdouble) - expected.astype(np.longdouble))
-        allowed = ulp * np.spacing(np.abs(expected)).astype(np.longdouble)
-    return same | (error <= allowed)
 
 
 @pytest.mark.llvm
 def test_intrinsics_agree_with_the_interpreter(tmp_path: Path):
-    kernels_of = {case: [_kernel(*case, lanes) for lanes in LANES] for case in CASES}
+    kernels_of = {case: [intrinsic_kernel(*case, lanes) for lanes in LANES] for case in CASES}
     kernels = Kernels([k for ks in kernels_of.values() for k in ks], tmp_path, passes="sroa")
     wrong = []
     for (name, dtype), funcs in kernels_of.items():
-        operands = _operands(name, dtype)
+        operands = draw_operands(name, dtype)
         result = to_numpy(INTRINSICS[name].result_dtype(dtype))
         expected = np.zeros(COUNT, result)
-        interpret(_kernel_as_written(name, dtype), [*operands, expected])
+        interpret(kernel_as_written(name, dtype), [*operands, expected])
         for lanes, func in zip(LANES, funcs, strict=True):
             actual = np.zeros(COUNT, result)
             assert kernels.call(func, [*operands, actual]) == 0
-            good = _within_bound(name, dtype, actual, expected)
+            good = within_bound(name, dtype, actual, expected)
             for k in np.flatnonzero(~good)[:1]:
                 inputs = [operand[k] for operand in operands]
                 wrong.append(f"{func.name} {inputs}: {actual[k]!r}, not {expected[k]!r}")
@@ -94,22 +46,10 @@ def test_intrinsics_agree_with_the_interpreter(tmp_path: Path):
     assert not wrong, "\n".join(wrong)
 
 
-def _kernel_as_written(name, dtype):
-    """The intrinsic itself, before it is lowered."""
-    names = "XYZ"[: INTRINSICS[name].arity]
-    params = "".join(f"{x}: {dtype}[n], " for x in names)
-    args = ", ".join(f"{x}@[i]" for x in names)
-    result = INTRINSICS[name].result_dtype(dtype)
-    text = (
-        f"func f({params}R: {result}[n] out) {{ for i in range(n) {{ R@[i] = {name}({args}) }} }}"
-    )
-    return parse_func(text)
-
-
 @pytest.mark.llvm
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_sigmoid_keeps_its_bound(lanes, tmp_path: Path):
-    func = _kernel("sigmoid", "f32", lanes)
+    func = intrinsic_kernel("sigmoid", "f32", lanes, count=4096)
     x = np.linspace(-87, 20, 4096, dtype=np.float32)
     actual = np.zeros_like(x)
     Kernels([func], tmp_path).call(func, [x, actual])
@@ -169,7 +109,7 @@ def test_what_was_not_lowered_is_refused():
 @pytest.mark.llvm
 def test_every_function_of_the_table_is_in_the_library(tmp_path: Path):
     """The module links: `--no-undefined` refuses a name that no library has."""
-    funcs = [_kernel(name, dtype, 16) for name, dtype in CASES]
+    funcs = [intrinsic_kernel(name, dtype, 16) for name, dtype in CASES]
     for bits in (128, 256, 512):
         if bits <= 256 or "avx512f" in Path("/proc/cpuinfo").read_text():
             (tmp_path / str(bits)).mkdir()

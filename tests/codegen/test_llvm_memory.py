@@ -8,64 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from refcomp.dtype import SCALAR_DTYPES, to_numpy
 from refcomp.ir.parser import parse_func
-from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret
+from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.host_kernels import Kernels, print_generic, same_bits
-
-DTYPES = [dtype for dtype in SCALAR_DTYPES if dtype.kind != "bfloat"]
-COUNT = 64
-# Name, index of the read, of the write; `k` in range(4), `I` holds indices, `M` a mask.
-_ACCESSES = {
-    "scalar": ("k * 3 + 1", "k"),
-    "contiguous": ("ramp(k * 8 + 1, 1, 8)", "ramp(k * 8, 1, 8)"),
-    "strided": ("ramp(k, 5, 8)", "ramp(k, 4, 8)"),
-    "backwards": ("ramp(k + 20, -1, 8)", "ramp(k * 8 + 7, -1, 8)"),
-    "standing": ("ramp(k, 0, 8)", "ramp(k, 0, 8)"),
-    "step_unknown": ("ramp(k, I@[k + 40], 8)", "ramp(k, I@[k + 40], 8)"),
-    "anywhere": ("I@[ramp(k * 8, 1, 8)]", "I@[ramp(k * 8, 1, 8)]"),
-    "narrow": ("i32x8(I@[ramp(k * 8, 1, 8)])", "ramp(i32(k) * 8i32, 1i32, 8)"),
-    "many": ("ramp(k, 1, 24)", "ramp(k, 2, 24)"),
-    "two": ("ramp(k, 3, 2)", "ramp(k * 2, 1, 2)"),
-}
-
-
-def _accesses(dtype):
-    for name, (read, write) in _ACCESSES.items():
-        lanes = read.rpartition(", ")[2].strip("]) ") if "ramp" in read else "1"
-        for masked in (False, True):
-            mask = f" if M@[ramp(k, 1, {lanes})]" if lanes != "1" else " if M@[k]"
-            yield f"{name}_{masked}_{dtype}", read, write, mask if masked else ""
-
-
-def _kernel(name, read, write, mask, dtype):
-    func = parse_func(f"""
-    func {name}(A: {dtype}[{COUNT}], I: i64[{COUNT}], M: bool[{COUNT}], B: {dtype}[{COUNT}] out) {{
-      for k in range(4) {{ B@[{write}] = A@[{read}{mask}]{mask} }}
-    }}
-    """)
-    verify(func, "host")
-    return func
-
-
-def _arguments(dtype):
-    rng = np.random.default_rng(5)
-    kind = to_numpy(dtype)
-    values = rng.integers(0, 2 if dtype.is_bool else 100, COUNT).astype(kind)
-    indices = rng.integers(0, COUNT, COUNT)
-    indices[40:] = [3, 0, 7, 1] * 6  # strides
-    mask = rng.integers(0, 2, COUNT).astype(np.bool_)
-    return [values, indices, mask, np.arange(COUNT).astype(kind)]
 
 
 @pytest.mark.llvm
 def test_accesses_agree_with_the_interpreter(tmp_path: Path):
-    cases = [(_kernel(*access, dtype), dtype) for dtype in DTYPES for access in _accesses(dtype)]
+    cases = [
+        (access_kernel(*access, dtype), dtype) for dtype in DTYPES for access in accesses(dtype, 24)
+    ]
     kernels = Kernels([func for func, _ in cases], tmp_path, passes="sroa")
     wrong = []
     for func, dtype in cases:
-        expected, actual = _arguments(dtype), _arguments(dtype)
+        expected, actual = access_arguments(dtype), access_arguments(dtype)
         interpret(func, expected)
         assert kernels.call(func, actual) == 0
         if not all(same_bits(a, e).all() for a, e in zip(actual, expected, strict=True)):
@@ -120,3 +77,10 @@ def test_masked_lanes_are_not_touched(tmp_path: Path):
     assert kernels.call(func, [result, last]) == 0
     assert last.tolist() == [3, 4, 5]
     assert libc.mprotect(ctypes.c_void_p(start + page), page, 3) == 0
+
+
+def test_a_prefetch_is_a_hint_and_reads_nothing():
+    text = _text("prefetch A[k + 1000] B@[0] = A@[k]")
+    assert text.count("call void @llvm.prefetch.p0(ptr %") == 1
+    assert text.count("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)") == 1
+    assert text.count(" = load ") == 1

@@ -91,7 +91,7 @@ def test_a_wrong_file_is_refused(tmp_path: Path, old: str, new: str, message: st
     assert caught.value.where == str(tmp_path / "small.toml")
 
 
-@pytest.mark.parametrize("name", ["llvm", "rocm", "cuda", "opencl"])
+@pytest.mark.parametrize("name", ["llvm", "rocm", "cuda", "opencl", "opencl_c"])
 def test_the_files_that_are_shipped(name: str) -> None:
     description = load_description(name)
     assert description.name == name
@@ -111,4 +111,4 @@ def test_llvm_has_the_promised_outputs() -> None:
 def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UserError, match="there is no toolchain") as caught:
         load_description(name)
-    assert "cuda, llvm, opencl, rocm" in str(caught.value)
+    assert "cuda, llvm, opencl, opencl_c, rocm" in str(caught.value)

@@ -1,0 +1,122 @@
+"""Prints statements as C: one function per node class.
+
+Shared arrays stand at the top of the kernel, where C's dialects want them, or are parameters where
+their size is known only at the launch; local ones stand where they are allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from refcomp.codegen.accumulator import BODY
+from refcomp.codegen.c_atomics import print_atomic
+from refcomp.codegen.c_expressions import define, from_ring, print_ring
+from refcomp.codegen.c_function import CFunction, Operand, constant_of
+from refcomp.codegen.c_memory import print_store
+from refcomp.errors import CompilerBug
+from refcomp.ir import expr as ir
+from refcomp.ir import stmt as st
+
+_WIDEST_VECTOR = 16  # bytes of what vector loads of shared memory are best aligned to
+
+
+def print_stmt(out: CFunction, stmt: st.Stmt) -> None:
+    """Prints `stmt` and what is in it."""
+    # A chain of lets may be longer than Python's stack is deep.
+    while isinstance(stmt, st.LetStmt):
+        out.source = stmt
+        define(out, stmt.var, stmt.value)
+        stmt = stmt.body
+    out.source = stmt
+    _STATEMENTS[type(stmt)](out, stmt)
+
+
+def _block(out: CFunction, block: st.Block) -> None:
+    for stmt in block.stmts:
+        print_stmt(out, stmt)
+
+
+def _for(out: CFunction, loop: st.For) -> None:
+    if loop.kind in st.THREAD_TAGS:
+        _bound_loop(out, loop)
+        return
+    dtype = loop.var.dtype
+    minimum, end = out.value(loop.minimum), _end(out, loop)
+    type_ = out.module.type_of(dtype)
+    names: list[str] = []
+
+    def print_body() -> None:
+        names.append(out.name(loop.var))
+        print_stmt(out, loop.body)
+
+    body = out.capture_block(print_body)
+    text = out.say.loop(type_, names[0], minimum.text, end.text, BODY)
+    out.emit_around(text, body)
+
+
+def _end(out: CFunction, loop: st.For) -> Operand:
+    """Where the loop ends, evaluated once."""
+    dtype = loop.var.dtype
+    if constant_of(loop.minimum) == 0:
+        return out.atom(out.value(loop.extent), dtype)
+    end = from_ring(out, print_ring(out, ir.Add(loop.minimum, loop.extent)), dtype)
+    return out.atom(end, dtype)
+
+
+def _bound_loop(out: CFunction, loop: st.For) -> None:
+    """The variable of a bound loop: which thread or group this is. Ends in the kernel's body."""
+    index = out.module.tables["thread_index"][loop.kind]
+    out.emit(out.say.define(out.module.type_of(loop.var.dtype), out.name(loop.var), index))
+    print_stmt(out, loop.body)
+
+
+def _if_then_else(out: CFunction, stmt: st.IfThenElse) -> None:
+    condition = out.value(stmt.condition).text
+    then_body = out.capture_block(lambda: print_stmt(out, stmt.then_case))
+    else_case = stmt.else_case
+    if else_case is None:
+        out.emit_around(out.say.if_then(condition, BODY), then_body)
+        return
+    else_body = out.capture_block(lambda: print_stmt(out, else_case))
+    out.emit_around(out.say.if_then_else(condition, BODY, BODY), then_body, else_body)
+
+
+def _allocate(out: CFunction, allocate: st.Allocate) -> None:
+    buffer = allocate.buffer
+    type_ = out.module.memory_type_of(buffer.dtype)
+    dims = [dim.value for dim in buffer.shape if isinstance(dim, ir.IntImm)]
+    is_constant = len(dims) == len(buffer.shape)
+    count = max(1, prod(max(0, dim) for dim in dims))
+    if buffer.scope == "local" and is_constant:
+        out.emit(out.say.array(type_, out.name(buffer), count))
+    elif buffer.scope == "shared" and is_constant:
+        alignment = max(_WIDEST_VECTOR, buffer.alignment)
+        name = out.name_of_kernel(buffer)
+        out.declare_above(out.say.shared_array(type_, name, count, alignment))
+    elif buffer.scope == "shared":
+        space = out.module.tables["scope"]["shared"]
+        param = out.say.buffer_param(space, type_, out.name_of_kernel(buffer), False)
+        out.shared_params.append(param)
+    else:
+        raise CompilerBug(
+            f"{buffer.name}, a {buffer.scope} buffer, is allocated in a kernel",
+            why="split_host_device leaves global ones to the host; local ones have constant shapes",
+        )
+    print_stmt(out, allocate.body)
+
+
+def _barrier(out: CFunction, _barrier: st.Barrier) -> None:
+    out.emit(out.say.barrier())
+
+
+_STATEMENTS: dict[type[Any], Callable[[CFunction, Any], None]] = {
+    st.For: _for,
+    st.Store: print_store,
+    st.Allocate: _allocate,
+    st.IfThenElse: _if_then_else,
+    st.Block: _block,
+    st.Barrier: _barrier,
+    st.AtomicUpdate: print_atomic,
+}

@@ -1,0 +1,61 @@
+"""Loops, branches and arrays as C."""
+
+import pytest
+
+from refcomp.codegen.opencl import print_opencl
+from refcomp.dtype import F32, I64
+from refcomp.errors import CompilerBug
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import FloatImm, IntImm
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.stmt import Allocate, Store
+from tests.codegen.opencl_kernels import print_body
+
+PARAMS = "B: f32[64] out, n: i64, i: i32"
+
+
+def test_the_end_of_a_loop_is_evaluated_once():
+    text = print_body("for k in range(n, extent=n * 2) { B@[k] = 0.0f32 }", PARAMS)
+    assert "  const long t = (long)(n + n * 2ul);\n  for (long k = n; k < t; ++k) {" in text
+    assert "for (int k = 0; k < i; ++k) {" in print_body(
+        "for k: i32 in range(i) { B@[k] = 0.0f32 }", PARAMS
+    )
+
+
+def test_branches():
+    text = print_body("if (n < 3) { B@[0] = 0.0f32 } else { B@[1] = 0.0f32 }", PARAMS)
+    assert "  if (n < 3l) {\n    B[0l] = 0.0f;\n  } else {\n    B[1l] = 0.0f;\n  }\n" in text
+
+
+def test_shared_arrays_stand_at_the_top_and_local_ones_where_they_are():
+    body = """
+    for g in range(2) blockIdx.x {
+      if (n < 3) {
+        alloc S: f32[8] shared align 64 { alloc T: f32[2, 3] local { S@[0] = T@[0] } }
+      }
+    }
+    """
+    lines = print_body(body, PARAMS).splitlines()
+    start = lines.index("    const int i) {")
+    assert lines[start + 1] == "  __local float S[8] __attribute__((aligned(64)));"
+    assert "    float T[6];" in lines
+
+
+def test_shared_arrays_of_unknown_size_are_the_last_parameters():
+    allocs = "alloc S: f32[n] shared { alloc T: bool[n, 2] shared { T@[0] = S@[0] < 1.0f32 } }"
+    text = print_body(f"for g in range(2) blockIdx.x {{ {allocs} }}", PARAMS)
+    assert "int i,\n    __local float* restrict S,\n    __local uchar* restrict T) {" in text
+
+
+def test_global_memory_in_a_kernel_is_refused():
+    out, inner = Buffer("B", F32, (IntImm(1, I64),)), Buffer("T", F32, (IntImm(1, I64),))
+    store = Store(out, IntImm(0, I64), FloatImm(1.0, F32))
+    func = PrimFunc("f", (out,), Allocate(inner, store), ("B",))
+    with pytest.raises(CompilerBug, match="T, a global buffer, is allocated in a kernel"):
+        print_opencl([func], extensions=())
+
+
+def test_a_chain_of_lets_may_be_long():
+    lets = "".join(f"let v{k}: i64 = n + {k} {{ " for k in range(300))
+    text = print_body(f"{lets} B@[v299] = 0.0f32 {'}' * 300}", PARAMS)
+    assert "  const long v299 = (long)(n + 299ul);\n  B[v299] = 0.0f;" in text
