@@ -101,6 +101,10 @@ def _print_local(out: LlvmFunction, buffer: Buffer, count: int) -> None:
     out.stack.append(out.say.stack_array(name, count, element, _LOCAL_ALIGNMENT, space))
 
 
+def _prefetch(_out: LlvmFunction, _hint: st.Prefetch) -> None:
+    """Nothing: most of these GPUs have no such instruction, and LLVM does not lower it for them."""
+
+
 # Threads together.
 
 
@@ -148,6 +152,7 @@ def _print_attempts(
 DEVICE_STATEMENTS: StatementPrinters = {
     **STATEMENTS,
     st.Allocate: _allocate,
+    st.Prefetch: _prefetch,
     st.Barrier: _barrier,
     st.AtomicUpdate: _atomic_update,
 }

@@ -16,7 +16,7 @@ from refcomp.dtype import BOOL, I64, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr
-from refcomp.ir.stmt import Store
+from refcomp.ir.stmt import Prefetch, Store
 
 _BYTE = DType("uint", 8)
 
@@ -48,6 +48,14 @@ def print_store(out: LlvmFunction, store: Store) -> None:
         dtype = store.value.dtype
         value = _widen(out, value, dtype, _BYTE.with_lanes(dtype.lanes))
     _STORES[_case(store.index, store.predicate)](out, store, value)
+
+
+def print_prefetch(out: LlvmFunction, hint: Prefetch) -> None:
+    """Prints a Prefetch."""
+    place = place_of(out, hint.buffer, hint.indices[0], 1)
+    out.module.declarations.add("prefetch", lambda: out.say.declare_prefetch(place.space))
+    *parts, _alignment = place.parts
+    out.emit(out.say.prefetch(out.fresh(), place.element, *parts))
 
 
 def _load(out: LlvmFunction, load: Load) -> str:

@@ -10,7 +10,7 @@ from math import prod
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.llvm_function import LlvmFunction, StatementPrinters, constant_of
-from refcomp.codegen.llvm_memory import print_store
+from refcomp.codegen.llvm_memory import print_prefetch, print_store
 from refcomp.dtype import I64
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
@@ -151,4 +151,5 @@ HOST_STATEMENTS: StatementPrinters = {
     **STATEMENTS,
     st.Allocate: _allocate,
     st.ParallelRegion: _parallel_region,
+    st.Prefetch: print_prefetch,
 }

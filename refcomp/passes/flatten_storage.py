@@ -31,7 +31,7 @@ from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import map_children, memoised, with_fields
-from refcomp.ir.stmt import AtomicUpdate, BufferStore, Store
+from refcomp.ir.stmt import AtomicUpdate, BufferStore, Prefetch, Store
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
@@ -49,7 +49,7 @@ def _flatten(recurse: Callable[[Any], Any], node: Any) -> Any:
     if isinstance(node, BufferStore):
         offset = _offset(node.buffer, node.indices)
         return Store(node.buffer, offset, node.value, None, node.origin)
-    if isinstance(node, AtomicUpdate):
+    if isinstance(node, AtomicUpdate | Prefetch):
         return with_fields(node, indices=(_offset(node.buffer, node.indices),))
     return node
 

@@ -9,9 +9,18 @@ from typing import Any
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.rewrite import map_children, memoised, with_fields
-from refcomp.ir.stmt import Allocate, AtomicUpdate, BufferStore, For, LetStmt, Stmt, Store
+from refcomp.ir.stmt import (
+    Allocate,
+    AtomicUpdate,
+    BufferStore,
+    For,
+    LetStmt,
+    Prefetch,
+    Stmt,
+    Store,
+)
 
-_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate)
+_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
 
 
 def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:

@@ -59,6 +59,8 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    Pragma,
+    Prefetch,
     Stmt,
     Store,
     block,
@@ -150,6 +152,10 @@ class _Widening:
                 return self._for(stmt)
             case Allocate():
                 return self._allocate(stmt)
+            case Pragma():
+                return with_fields(stmt, body=self.stmt(stmt.body))
+            case Prefetch():
+                return self._prefetch(stmt)
         raise _StaysSerial
 
     def _store(self, store: Store) -> Stmt:
@@ -180,6 +186,13 @@ class _Widening:
         if branch.else_case is not None:
             stmts.append(self.under(ir.Not(mask)).stmt(branch.else_case))
         return LetStmt(mask, condition, block(stmts), branch.origin)
+
+    def _prefetch(self, hint: Prefetch) -> Stmt:
+        """For the first lane; the others lie beside it, or are not worth a hint each."""
+        (index,) = map(self.expr, hint.indices)
+        if isinstance(index, Ramp):
+            index = index.base
+        return with_fields(hint, indices=(index,)) if _all_scalar(index) else Block((), hint.origin)
 
     def _for(self, loop: For) -> Stmt:
         minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)

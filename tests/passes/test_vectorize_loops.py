@@ -382,3 +382,18 @@ def test_the_meaning_is_kept(text, m):
 @given(runnable_funcs("flat"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(vectorize_loops, *drawn, "flat")
+
+
+@pytest.mark.parametrize(
+    ("hint", "left"),
+    [("A[i + 8]", "prefetch A[8]"), ("A[3]", "prefetch A[3]"), ("A[i * i]", None)],
+)
+def test_a_prefetch_is_done_for_the_first_lane(hint, left):
+    func = parse_func(
+        "func f(A: f32[16], B: f32[4] out) { for i in range(4) vectorized {"
+        f" prefetch {hint} pragma key 1 {{ B@[i] = A@[i] }} }} }}"
+    )
+    text = print_func(vectorize_loops(func))
+    assert "vectorized" not in text
+    assert "B@[ramp(0, 1, 4)] = A@[ramp(0, 1, 4)]" in text
+    assert ("prefetch" not in text) if left is None else (left in text)
