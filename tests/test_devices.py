@@ -3,7 +3,7 @@
 import pytest
 
 import refcomp
-from refcomp.devices import context, cpu, device_for, opencl
+from refcomp.devices import context, cpu, device_for, opencl, rocm
 from refcomp.errors import UserError
 from refcomp.target import as_target
 
@@ -17,6 +17,7 @@ def test_targets_of_the_host(name: str) -> None:
 def test_other_kinds() -> None:
     assert context("opencl", 2) == opencl(2) == refcomp.context("opencl", 2) == refcomp.opencl(2)
     assert str(opencl()) == "opencl:0"
+    assert context("rocm -mcpu=gfx90a", 1) == rocm(1) == refcomp.rocm(1) != opencl(1)
 
 
 def test_the_device_of_a_target() -> None:
@@ -26,7 +27,9 @@ def test_the_device_of_a_target() -> None:
 
 @pytest.mark.parametrize("name", ["vulkan", "", 7, None])
 def test_names_that_mean_no_device(name: str) -> None:
-    with pytest.raises(UserError, match=r"means no device\n  what to do: use one of: cpu, opencl"):
+    with pytest.raises(
+        UserError, match=r"means no device\n  what to do: use one of: cpu, opencl, rocm"
+    ):
         context(name)
 
 

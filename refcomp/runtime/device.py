@@ -149,7 +149,7 @@ def register_device_kind(kind: str, driver: Driver) -> None:
 
 def device_kinds() -> tuple[str, ...]:
     """The kinds of devices that are known, whether this machine has one or not."""
-    return tuple(_DRIVERS)
+    return tuple(sorted(_DRIVERS))
 
 
 def device(kind: str, index: int = 0) -> Device:
@@ -160,7 +160,7 @@ def device(kind: str, index: int = 0) -> Device:
     driver = _DRIVERS.get(kind)
     if driver is None:
         raise UserError(
-            f"unknown kind of device {kind!r}", remedy=f"use one of: {', '.join(sorted(_DRIVERS))}"
+            f"unknown kind of device {kind!r}", remedy=f"use one of: {', '.join(device_kinds())}"
         )
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise UserError(f"{index!r} is no index of a device", remedy="count from 0: cpu(0)")

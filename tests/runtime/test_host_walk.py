@@ -149,6 +149,21 @@ def test_workspaces_belong_to_their_allocate() -> None:
     assert actions.held == 0
 
 
+def test_a_workspace_is_let_go_before_the_next_is_asked_for() -> None:
+    held: list[int] = []
+
+    class Counting(Recorder):
+        def allocate(self, size: int) -> Memory:
+            held.append(self.held)
+            return super().allocate(size)
+
+        def launch(self, *_: Any) -> None:
+            """Keeps nothing."""
+
+    _compile(_WORKSPACES, Counting()).run([_A, 5])
+    assert held == [0, 0]
+
+
 def test_workspaces_of_negative_extent_are_empty() -> None:
     host = _WORKSPACES.replace("f32[n, k + 1]", "f32[n - 9, 4]")
     assert _run(host, [_A, 5]).sizes == [0, 0]

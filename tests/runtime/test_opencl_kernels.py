@@ -1,6 +1,8 @@
 """Kernels on PoCL: compiling, its errors, arguments of every type, and refused launches."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,11 +11,11 @@ import pytest
 
 import refcomp
 from refcomp.artifacts import Source
-from refcomp.dtype import SCALAR_DTYPES, DType, to_numpy
+from refcomp.dtype import SCALAR_DTYPES, DType, as_dtype, to_numpy
 from refcomp.errors import ToolchainError, UserError
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl import OpenCLDriver
-from refcomp.runtime.opencl_kernels import _build_options, _guilty_lines
+from refcomp.runtime.opencl_kernels import OpenCLKernels, _build_options, _guilty_lines
 
 pytestmark = pytest.mark.pocl
 
@@ -127,6 +129,39 @@ def test_groups_threads_and_shared_memory(driver: OpenCLDriver) -> None:
     _load(driver, text, None).launch("k", [array.memory], (3, 2, 1), (4, 2, 1), (32, 32))
     expected = [100 * group + item for group in range(6) for item in range(8)]
     assert array.asnumpy().tolist() == expected
+
+
+class _SharedKernel:
+    """What pyopencl's kernel is in a race: it runs with the arguments that were set last."""
+
+    num_args = 1
+
+    def __init__(self) -> None:
+        self.argument = None
+        self.was_set = [Event(), Event()]
+
+    def set_scalar_arg_dtypes(self, types: Any) -> None:
+        assert types == [np.int64]
+
+    def set_args(self, argument: int) -> None:
+        self.argument = argument
+        self.was_set[argument].set()
+        # Without a lock the other thread comes here now.
+        self.was_set[1 - argument].wait(0.2)
+
+
+def test_one_thread_at_a_time_sets_arguments_and_launches() -> None:
+    kernel, ran = _SharedKernel(), []
+    cl: Any = SimpleNamespace(
+        Kernel=lambda program, name: kernel,
+        Error=ArithmeticError,
+        MemoryError=ZeroDivisionError,
+        enqueue_nd_range_kernel=lambda queue, kernel, *sizes: ran.append(kernel.argument),
+    )
+    launcher = OpenCLKernels(cl, None, None, [KernelSignature("k", "k", (as_dtype("i64"),))])
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda k: launcher.launch("k", [k], (1, 1, 1), (1, 1, 1), ()), (0, 1)))
+    assert sorted(ran) == [0, 1]
 
 
 def test_a_launch_that_the_device_refuses(driver: OpenCLDriver) -> None:
