@@ -66,6 +66,7 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    Pragma,
     Stmt,
     block,
 )
@@ -189,20 +190,22 @@ class _Placing:
                 return stmt, _CLOSED
             case LetStmt() if not self._is_transparent(stmt):
                 return self._let(stmt, scope, together)
-            case Block() | LetStmt() | Allocate():
+            case Block() | LetStmt() | Allocate() | Pragma():
                 parts = self._parts(stmt, scope, together)
                 return self._rebuilt(stmt, parts), _joined(parts)
             case For():
                 return self._loop(stmt, scope, together)
             case IfThenElse():
                 return self._branch(stmt, scope, together)
-        return self._access(stmt, scope, together)
+            case BufferStore() | AtomicUpdate():
+                return self._access(stmt, scope, together)
+        return stmt, _Reach()
 
     # Sequences.
 
     def _parts(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> list[_Part]:
         """The statements in `stmt`, which are run one after the other, and their barriers."""
-        if isinstance(stmt, Allocate):
+        if isinstance(stmt, Allocate | Pragma):
             return self._parts(stmt.body, scope, together)
         if isinstance(stmt, LetStmt) and self._is_transparent(stmt):
             return self._parts(stmt.body, self._named(stmt, scope), together)
@@ -215,11 +218,11 @@ class _Placing:
         statement is as good as one before itself."""
         if isinstance(stmt, LetStmt):
             return not self._reads((stmt.value,), ()).leaving
-        return isinstance(stmt, Allocate)
+        return isinstance(stmt, Allocate | Pragma)
 
     def _rebuilt(self, stmt: Stmt, parts: Sequence[_Part]) -> Stmt:
         """`stmt` with the statements that `_parts` gave replaced by those of `parts`."""
-        if isinstance(stmt, Allocate | LetStmt) and self._is_transparent(stmt):
+        if isinstance(stmt, Allocate | LetStmt | Pragma) and self._is_transparent(stmt):
             return with_changes(stmt, body=self._rebuilt(stmt.body, parts))
         stmts = [part.stmt for part in parts if part.stmt is not None]
         old = stmt.stmts if isinstance(stmt, Block) else (stmt,)
@@ -327,8 +330,9 @@ class _Placing:
 
     # Accesses.
 
-    def _access(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
-        assert isinstance(stmt, BufferStore | AtomicUpdate)
+    def _access(
+        self, stmt: BufferStore | AtomicUpdate, scope: Scope, together: frozenset[Var]
+    ) -> tuple[Stmt, _Reach]:
         reads = self._reads((*stmt.indices, stmt.value), scope)
         if stmt.buffer not in self._watched:
             return stmt, reads

@@ -18,7 +18,7 @@ to odd before that, and so in effect once.
 
 Requires: intrinsics of bf16 lowered (`lower_intrinsics`), as only exact ones and f32 ones are done
 here. Ensures: no bf16 is left, in values, buffers, parameters or captures; a scalar parameter comes
-as its bits. Level: flat to host. It refuses nothing.
+as its bits. Level: flat to host, or to device. It refuses nothing.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,19 @@ from refcomp.ir import expr as ir
 from refcomp.ir.buffer import AddressOf, Buffer, Load
 from refcomp.ir.expr import Call, Cast, Expr, Let, Select, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import map_children, memoised, with_fields
-from refcomp.ir.stmt import Allocate, LetStmt, ParallelRegion, Stmt, Store
+from refcomp.ir.rewrite import map_children, memoised, variables_in, with_changes, with_fields
+from refcomp.ir.stmt import (
+    Allocate,
+    For,
+    LaunchKernel,
+    LetStmt,
+    ParallelRegion,
+    Stmt,
+    Store,
+)
 
 _U16, _U32, _U64 = DType("uint", 16), DType("uint", 32), DType("uint", 64)
 
@@ -48,10 +57,18 @@ def lower_bfloat16(func: PrimFunc) -> PrimFunc:
     body = names.lower(func.body)
     for param, passed in zip(func.params, params, strict=True):
         if isinstance(param, Var) and passed is not param:
-            body = LetStmt(names.var(param), _from_bits(passed), body)
+            body = _named_within(body, names.var(param), _from_bits(passed))
     if body is func.body and all(a is b for a, b in zip(params, func.params, strict=True)):
         return func
     return PrimFunc(func.name, params, body, func.outputs)
+
+
+def _named_within(body: Stmt, var: Var, value: Expr) -> Stmt:
+    """`body` with a let, which stands inside the bound loops of a kernel: each thread knows it."""
+    if isinstance(body, For) and is_bound(body):
+        return with_fields(body, body=_named_within(body.body, var, value))
+    # The host of a Program only passes the bits on.
+    return LetStmt(var, value, body) if var in variables_in(body) else body
 
 
 def _is_bfloat(dtype: DType) -> bool:
@@ -63,13 +80,17 @@ class _Names:
 
     def __init__(self) -> None:
         self._known: dict[Node, Any] = {}
+        self._passed: dict[Var, Var] = {}
         self.lower: Callable[[Any], Any] = memoised(self._visit)
 
     def param(self, param: Var | Buffer) -> Any:
         """A scalar comes as its bits, unlike a variable."""
         if isinstance(param, Buffer):
             return self.buffer(param)
-        return Var(param.name, _U16) if _is_bfloat(param.dtype) else param
+        if not _is_bfloat(param.dtype):
+            return param
+        result: Var = self._passed.setdefault(param, Var(param.name, _U16))
+        return result
 
     def var(self, var: Var) -> Var:
         if not _is_bfloat(var.dtype):
@@ -125,16 +146,21 @@ class _Names:
             return with_fields(lowered, buffer=self.buffer(node.buffer))
         if isinstance(node, ParallelRegion):
             return self._region(lowered, node)
+        if isinstance(node, LaunchKernel):
+            return with_changes(lowered, arguments=_same_or(node.arguments, self.param))
         return lowered
 
     def _region(self, lowered: ParallelRegion, node: ParallelRegion) -> Stmt:
-        captures = tuple(
-            self.buffer(item) if isinstance(item, Buffer) else self.var(item)
-            for item in node.captures
-        )
-        if all(a is b for a, b in zip(captures, node.captures, strict=True)):
-            return lowered
-        return with_fields(lowered, captures=captures)
+        def lowered_capture(item: Var | Buffer) -> Any:
+            return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
+
+        return with_changes(lowered, captures=_same_or(node.captures, lowered_capture))
+
+
+def _same_or(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """`function` of each item; the same tuple when nothing changed."""
+    changed = tuple(map(function, items))
+    return items if all(a is b for a, b in zip(changed, items, strict=True)) else changed
 
 
 # Bits and values. `x` is an f32 expression, scalar or vector.

@@ -30,6 +30,7 @@ from refcomp.ir.stmt import (
     IfThenElse,
     LetStmt,
     Origin,
+    Pragma,
     Stmt,
     block,
 )
@@ -72,7 +73,7 @@ def _under(condition: Expr, stmt: Stmt, origin: Origin | None) -> Stmt:
             return stmt
         case Block():
             return block([_under(condition, item, origin) for item in stmt.stmts], stmt.origin)
-        case Allocate():
+        case Allocate() | Pragma():
             return with_changes(stmt, body=_under(condition, stmt.body, origin))
         case LetStmt():
             value, body = _where(condition, stmt.value), _under(condition, stmt.body, origin)

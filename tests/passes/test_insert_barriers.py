@@ -81,6 +81,10 @@ def _count(func):
         # Updates by one operator may come in any order.
         ("atomic add S[0] with 1 atomic add S[0] with 2", 0),
         ("S[tx] = 0 atomic add S[0] with 1 B[tx] = S[0]", 2),
+        # Pragmas and hints say nothing.
+        ("pragma unroll 4 { S[tx] = 1 B[tx] = S[7 - tx] }", 1),
+        ("S[tx] = 1 pragma unroll 4 { B[tx] = S[7 - tx] }", 1),
+        ("S[tx] = 1 prefetch S[7 - tx]", 0),
         # Conditions.
         ("if (tx == 0) { S[0] = 1 } B[tx] = S[0]", 1),
         ("if (tx == 0) { S[0] = 1 S[0] = S[0] + 1 }", 0),

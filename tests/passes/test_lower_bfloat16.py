@@ -4,11 +4,12 @@ import pytest
 
 from refcomp.dtype import SCALAR_DTYPES, as_dtype, to_numpy
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.func import Program
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpret import interpret, interpret_program
 from refcomp.passes import lower_bfloat16 as module
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
@@ -188,3 +189,26 @@ def test_functions_without_bfloat16_stay():
     func = parse_func("func f(A: f32[8], B: f32[8] out) { B@[0] = A@[1] }")
     assert lower_bfloat16(func) is func
     assert all(isinstance(param, Buffer) for param in func.params)
+
+
+def test_the_kernels_of_a_program():
+    host = parse_func("""
+    func f(A: bf16[n], x: bf16, B: bf16[n] out) {
+      alloc T: bf16[n] { launch g (A, T, B, n, x) grid (n, 1, 1) block (1, 1, 1) }
+    }
+    """)
+    kernel = parse_func("""
+    func g(A: bf16[n], T: bf16[n] out, B: bf16[n] out, n: i64, x: bf16) {
+      for b in range(n) blockIdx.x {
+        for t in range(1) threadIdx.x { T@[b] = A@[b] B@[b] = T@[b] * x }
+      }
+    }
+    """)
+    program = Program(lower_bfloat16(host), (lower_bfloat16(kernel),))
+    verify(program.host, "launch")
+    verify(program.kernels[0], "device")
+    assert "let" not in print_func(program.host)  # the host has no floats
+    assert {p.dtype for p in program.kernels[0].params} == {as_dtype("uint16"), as_dtype("int64")}
+    a, b = np.arange(4).astype(ml_dtypes.bfloat16), np.zeros(4, ml_dtypes.bfloat16)
+    interpret_program(program, [a, ml_dtypes.bfloat16(1.5), b])
+    assert b.tolist() == [0, 1.5, 3, 4.5]
