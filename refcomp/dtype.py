@@ -50,6 +50,11 @@ class DType:
         return max(1, self.bits // 8)
 
     @property
+    def dtype(self) -> "np.dtype[Any]":
+        """numpy's own, by which numpy takes a DType wherever it takes a dtype."""
+        return to_numpy(self)
+
+    @property
     def is_float(self) -> bool:
         """f16, f32, f64 or bf16."""
         return self.kind in ("float", "bfloat")

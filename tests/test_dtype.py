@@ -123,3 +123,9 @@ def test_each_scalar_type_is_listed_once() -> None:
     assert len(set(SCALAR_DTYPES)) == len(SCALAR_DTYPES) == 13
     assert {BOOL, F32, I32, I64} <= set(SCALAR_DTYPES)
     assert STRING not in SCALAR_DTYPES
+
+
+def test_numpy_takes_a_dtype_as_its_own():
+    assert np.zeros(3, as_dtype("f32")).dtype == np.float32
+    assert np.ones(3).astype(as_dtype("i8")).dtype == np.int8
+    assert np.dtype(as_dtype("bf16")).name == "bfloat16"
