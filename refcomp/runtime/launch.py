@@ -14,7 +14,7 @@ from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
+from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS, For
 from refcomp.runtime.device import Device, Driver
 from refcomp.target import DeviceLimits
 
@@ -27,7 +27,8 @@ class KernelSignature:
     """How a kernel is launched.
 
     `symbol` is its name in the device's code. `params` are what it takes: None for a buffer, else
-    the dtype of a number. `loops` are pairs of a thread tag and the name of the loop bound to it.
+    the dtype of a number. `loops` are pairs of a thread tag and what is told of the loop bound to
+    it: where it comes from, else its name.
     """
 
     name: str
@@ -40,8 +41,12 @@ def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSigna
     """How `kernel`, a kernel of a Program, is launched; `symbol` is its own name by default."""
     params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
     loops = [loop for start in kernels_in(kernel.body) for loop in kernel_nest(start).loops]
-    named = tuple((loop.kind, loop.var.name) for loop in loops)
-    return KernelSignature(kernel.name, symbol or kernel.name, params, named)
+    told = tuple((loop.kind, _tell(loop)) for loop in loops)
+    return KernelSignature(kernel.name, symbol or kernel.name, params, told)
+
+
+def _tell(loop: For) -> str:
+    return f"loop {loop.var.name}" if loop.origin is None else str(loop.origin)
 
 
 class Launcher(Protocol):
@@ -83,39 +88,25 @@ def check_launch(
     device: Device,
 ) -> None:
     """UserError when `device` has fewer threads in a group, or less shared memory, than asked."""
-    for extent, most, tag in zip(
-        block, limits.threads_per_axis, THREADS_IN_BLOCK_TAGS, strict=True
-    ):
+    axes = zip(block, limits.threads_per_axis, THREADS_IN_BLOCK_TAGS, strict=True)
+    for extent, most, tag in axes:
         if extent > most:
-            loop = dict(kernel.loops).get(tag, tag)
-            raise _beyond(
-                kernel,
-                f"{extent} threads in {tag}",
-                most,
-                device,
-                f"the loop {loop}, bound to {tag}",
-            )
+            raise _beyond(kernel, f"{extent} threads in {tag}", most, device, (tag,))
     if (threads := block[0] * block[1] * block[2]) > limits.threads:
-        loops = [f"{name} ({tag})" for tag, name in kernel.loops if tag in THREADS_IN_BLOCK_TAGS]
-        sizes = " x ".join(map(str, block))
-        raise _beyond(
-            kernel,
-            f"{threads} threads in a group ({sizes})",
-            limits.threads,
-            device,
-            f"the loops {', '.join(loops)}",
-        )
+        asked = f"{threads} threads in a group ({' x '.join(map(str, block))})"
+        raise _beyond(kernel, asked, limits.threads, device, THREADS_IN_BLOCK_TAGS)
     if (size := sum(shared_bytes)) > limits.shared_bytes:
-        raise _beyond(kernel, f"{size} bytes of shared memory", limits.shared_bytes, device, "")
+        raise _beyond(kernel, f"{size} bytes of shared memory", limits.shared_bytes, device, ())
 
 
 def _beyond(
-    kernel: KernelSignature, asked: str, most: int, device: Device, where: str
+    kernel: KernelSignature, asked: str, most: int, device: Device, tags: tuple[str, ...]
 ) -> UserError:
+    guilty = [f"{tag}: {told}" for tag, told in kernel.loops if tag in tags]
     return UserError(
         f"the kernel {kernel.name} asks for {asked}, {device} has {most}",
-        where=where,
+        where="; ".join(guilty),
         remedy="split by a smaller factor, or bind fewer loops to threadIdx"
-        if where
+        if tags
         else "split by a smaller factor, so that less is kept for a group",
     )

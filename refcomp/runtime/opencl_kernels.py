@@ -162,7 +162,7 @@ def _refused_launch(
 ) -> UserError:
     return UserError(
         f"the OpenCL device refuses to run {kernel.name} with groups of {block}, {grid} of them",
-        where=", ".join(f"the loop {name} bound to {tag}" for tag, name in kernel.loops),
+        where="; ".join(f"{tag}: {told}" for tag, told in kernel.loops),
         why=str(error),
         remedy="split by smaller factors",
     )

@@ -4,12 +4,14 @@ import pytest
 
 from refcomp.dtype import I64
 from refcomp.errors import UserError
+from refcomp.ir.rewrite import with_fields
+from refcomp.ir.stmt import Origin
 from refcomp.runtime.launch import Extents, KernelSignature, check_launch, kernel_signature
 from refcomp.target import DeviceLimits
 from tests.runtime.device_programs import ADD
 from tests.runtime.fake_device import FakeDriver, fake_device
 
-_LOOPS = (("blockIdx.x", "group"), ("threadIdx.y", "row"), ("threadIdx.x", "item"))
+_LOOPS = (("blockIdx.x", "loop group"), ("threadIdx.y", "loop row"), ("threadIdx.x", "loop item"))
 _KERNEL = KernelSignature("k", "k", (), _LOOPS)
 _LIMITS = DeviceLimits((64, 32, 8), 128, 1024)
 
@@ -24,9 +26,18 @@ def test_the_signature_of_a_kernel() -> None:
         "add_kernel",
         "add_kernel",
         (None, None, None, I64),
-        (("blockIdx.x", "group"), ("threadIdx.x", "item")),
+        (("blockIdx.x", "loop group"), ("threadIdx.x", "loop item")),
     )
     assert kernel_signature(ADD.kernels[0], "other").symbol == "other"
+
+
+def test_the_signature_tells_where_loops_come_from() -> None:
+    (kernel,) = ADD.kernels
+    loop = with_fields(kernel.body, origin=Origin("C", "i", "bind", "user.py:7"))
+    assert kernel_signature(kernel.with_body(loop)).loops == (
+        ("blockIdx.x", "stage C, axis i, by bind, at user.py:7"),
+        ("threadIdx.x", "loop item"),
+    )
 
 
 @pytest.mark.parametrize("block", [(64, 2, 1), (4, 32, 1), (16, 1, 8)])
@@ -39,12 +50,12 @@ def test_too_many_threads_along_an_axis() -> None:
         _check((65, 1, 1))
     assert str(caught.value) == (
         "the kernel k asks for 65 threads in threadIdx.x, fake:0 has 64\n"
-        "  where: the loop item, bound to threadIdx.x\n"
+        "  where: threadIdx.x: loop item\n"
         "  what to do: split by a smaller factor, or bind fewer loops to threadIdx"
     )
     with pytest.raises(UserError, match="33 threads in threadIdx.y, fake:0 has 32"):
         _check((1, 33, 1))
-    with pytest.raises(UserError, match=r"9 threads in threadIdx.z(.|\n)*the loop threadIdx.z"):
+    with pytest.raises(UserError, match=r"9 threads in threadIdx.z, fake:0 has 8\n  what"):
         _check((1, 1, 9))
 
 
@@ -53,7 +64,7 @@ def test_too_many_threads_in_all() -> None:
         _check((16, 9, 1))
     assert str(caught.value) == (
         "the kernel k asks for 144 threads in a group (16 x 9 x 1), fake:0 has 128\n"
-        "  where: the loops row (threadIdx.y), item (threadIdx.x)\n"
+        "  where: threadIdx.y: loop row; threadIdx.x: loop item\n"
         "  what to do: split by a smaller factor, or bind fewer loops to threadIdx"
     )
 

@@ -171,5 +171,5 @@ def test_a_launch_that_the_device_refuses(driver: OpenCLDriver) -> None:
         kernels.launch("k", [memory], (1, 1, 1), (1 << 20, 1, 1), ())
     message = str(caught.value)
     assert "refuses to run k with groups of (1048576, 1, 1), (1, 1, 1) of them" in message
-    assert "where: the loop item bound to threadIdx.x" in message
+    assert "where: threadIdx.x: item" in message
     assert "INVALID_WORK_" in message
