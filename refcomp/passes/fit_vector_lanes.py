@@ -1,0 +1,149 @@
+"""Cuts vectors into pieces of 2, 4, 8 or 16 lanes, which are all that OpenCL C has.
+
+Before::
+
+    func f(A: f32[n], B: f32[n] out) {
+      B@[ramp(0, 1, 6)] = A@[ramp(8, 2, 6)] * broadcast(2.0f32, 6)
+    }
+
+After::
+
+    func f(A: f32[n], B: f32[n] out) {
+      B@[ramp(0, 1, 4)] = A@[ramp(8, 2, 4)] * broadcast(2.0f32, 4)
+      B@[ramp(4, 1, 2)] = A@[ramp(16, 2, 2)] * broadcast(2.0f32, 2)
+    }
+
+The pieces are as long as they can be, in order; a lane that is left over becomes a scalar. Where a
+store writes memory that it reads, all pieces are read before the first is written. A let of a
+vector becomes one for each piece.
+
+Requires: vectors in lets, in what is stored and in its index and predicate only, as vectorizing
+makes them. Ensures: vectors have 2, 4, 8 or 16 lanes. Level: flat, host or device, kept. It refuses
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp.arith import simplify
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Load
+from refcomp.ir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
+from refcomp.ir.stmt import LetStmt, Stmt, Store, block
+
+LANES = (16, 8, 4, 2)
+
+
+def fit_vector_lanes(func: PrimFunc) -> PrimFunc:
+    """`func` with vectors of no other number of lanes than `LANES`."""
+    return func.with_body(_Fitting().stmt(func.body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Lanes `first`, ..., `first` + `lanes` - 1 of vectors of `of` lanes."""
+
+    first: int
+    lanes: int
+    of: int
+
+
+def _pieces(lanes: int) -> tuple[_Piece, ...]:
+    """The pieces of a vector; one where it fits."""
+    pieces: list[_Piece] = []
+    first = 0
+    for size in (*LANES, 1):
+        while lanes - first >= size:
+            pieces.append(_Piece(first, size, lanes))
+            first += size
+    return tuple(pieces)
+
+
+class _Fitting:
+    """Cuts statements; `_parts` are the variables that stand for the pieces of one."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[Var, _Piece], Var] = {}
+        self._cut: dict[_Piece, Callable[[Any], Any]] = {}
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        """`stmt`, cut where it holds a vector that does not fit."""
+        if isinstance(stmt, Store):
+            pieces = _pieces(stmt.index.dtype.lanes)
+            return stmt if len(pieces) == 1 else self._store(stmt, pieces)
+        if isinstance(stmt, LetStmt):
+            pieces = _pieces(stmt.var.dtype.lanes)
+            if len(pieces) > 1:
+                return self._let(stmt, pieces)
+        return map_children(stmt, lambda c: c if isinstance(c, Expr) else self.stmt(c))
+
+    def _store(self, store: Store, pieces: tuple[_Piece, ...]) -> Stmt:
+        stores: list[Stmt] = [self._piece_of_store(store, piece) for piece in pieces]
+        if not any(isinstance(n, Load) and n.buffer is store.buffer for n in walk(store)):
+            return block(stores, store.origin)
+        lets: list[tuple[Var, Expr]] = []
+        named = [map_children(piece, lambda child: _named(child, lets)) for piece in stores]
+        result = block(named, store.origin)
+        for var, value in reversed(lets):
+            result = LetStmt(var, value, result, store.origin)
+        return result
+
+    def _piece_of_store(self, store: Store, piece: _Piece) -> Store:
+        index, value = self._cut_to(piece, store.index), self._cut_to(piece, store.value)
+        predicate = None if store.predicate is None else self._cut_to(piece, store.predicate)
+        return with_fields(store, index=index, value=value, predicate=predicate)
+
+    def _let(self, stmt: LetStmt, pieces: tuple[_Piece, ...]) -> Stmt:
+        lets = [self._bind(stmt, piece) for piece in pieces]
+        result = self.stmt(stmt.body)
+        for var, value in reversed(lets):
+            result = LetStmt(var, value, result, stmt.origin)
+        return result
+
+    def _bind(self, let: LetStmt | Let, piece: _Piece) -> tuple[Var, Expr]:
+        """The variable and the value that stand for a piece of a let's."""
+        value = self._cut_to(piece, let.value)
+        var = Var(let.var.name, let.var.dtype.with_lanes(piece.lanes))
+        self._parts[let.var, piece] = var
+        return var, value
+
+    # Expressions.
+
+    def _cut_to(self, piece: _Piece, expr: Expr) -> Expr:
+        """The lanes of `expr` that are in `piece`; a scalar is the same in all."""
+        if piece not in self._cut:
+            self._cut[piece] = memoised(lambda recurse, e: self._expr(piece, recurse, e))
+        result: Expr = self._cut[piece](expr)
+        return result
+
+    def _expr(self, piece: _Piece, recurse: Callable[[Any], Any], expr: Expr) -> Expr:
+        match expr:
+            case _ if expr.dtype.lanes == 1:
+                return expr
+            case Var():
+                return self._parts[expr, piece]
+            case Ramp(base=base, stride=stride):
+                start = simplify(base + stride * IntImm(piece.first, stride.dtype))
+                return start if piece.lanes == 1 else Ramp(start, stride, piece.lanes)
+            case Broadcast(value=value):
+                return value if piece.lanes == 1 else Broadcast(value, piece.lanes)
+            case Let() if expr.var.dtype.lanes > 1:
+                var, value = self._bind(expr, piece)
+                return Let(var, value, recurse(expr.body))
+        cut = map_children(expr, recurse)
+        if isinstance(cut, ir.Cast | ir.Call):
+            return with_fields(cut, dtype=cut.dtype.with_lanes(piece.lanes))
+        return cut
+
+
+def _named(expr: Expr, lets: list[tuple[Var, Expr]]) -> Expr:
+    """`expr`, or a variable for it where it reads memory."""
+    if not any(isinstance(node, Load) for node in walk(expr)):
+        return expr
+    lets.append((Var("piece", expr.dtype), expr))
+    return lets[-1][0]

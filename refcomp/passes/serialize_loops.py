@@ -1,0 +1,44 @@
+"""Turns parallel loops into serial ones, for kernels: their threads are those of bound loops.
+
+Before::
+
+    func scale(A: f32[n], B: f32[n] out) {
+      for i in range(n) blockIdx.x {
+        for j in range(4) parallel {
+          B@[i * 4 + j] = A@[i * 4 + j] * 2.0f32
+        }
+      }
+    }
+
+After::
+
+    func scale(A: f32[n], B: f32[n] out) {
+      for i in range(n) blockIdx.x {
+        for j in range(4) {
+          B@[i * 4 + j] = A@[i * 4 + j] * 2.0f32
+        }
+      }
+    }
+
+Requires: nothing. Ensures: no parallel loop is left. Level: any, kept. It refuses nothing.
+"""
+
+from typing import Any
+
+from refcomp.ir.expr import Expr
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import map_children, with_fields
+from refcomp.ir.stmt import PARALLEL, SERIAL, For
+
+
+def serialize_loops(func: PrimFunc) -> PrimFunc:
+    """`func` with its parallel loops run in order."""
+    return func.with_body(_visit(func.body))
+
+
+def _visit(node: Any) -> Any:
+    if isinstance(node, Expr):
+        return node
+    node = map_children(node, _visit)
+    is_parallel = isinstance(node, For) and node.kind == PARALLEL
+    return with_fields(node, kind=SERIAL) if is_parallel else node
