@@ -32,6 +32,7 @@ from refcomp.ir.stmt import (
     block,
 )
 from refcomp.lower.loops import Guard, Loops
+from refcomp.lower.needed_guards import needed_guards
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.kernels import LOCAL
 from refcomp.schedule.regions import StageBounds
@@ -72,7 +73,7 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     hosts = frozenset(guest.host.axis for guest in stage.guests if guest.host is not None)
     loops = Loops(bounds, nests.bounds, attach, hosts)
     nest = _Nest(bounds, stage.op, loops, nests)
-    guards = [*bounds.indices.guards, *_idle_thread_guards(bounds)]
+    guards = [*needed_guards(bounds, nests.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
     if isinstance(first, Reduce):
         return _lower_reduction(nest, first, guards)
@@ -126,17 +127,26 @@ def _lower_reduction(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) -> St
         and slot not in nest.bounds.stage.threads
     ]
     within = {slot.var for slot in init_axes}
-    # A guard of a reduction axis never keeps the initialisation from running, not even one that
-    # was simplified until it reads no loop (over an empty axis it is false).
-    reduction_guards = [g for g in guards if g[0] is not None and g[0].kind == REDUCTION]
-    output_guards = [g for g in guards if g not in reduction_guards]
-    shared = [g for g in output_guards if not within & set(variables_in(g[1]))]
-    deeper = [g for g in output_guards if g not in shared]
+    reduction_guards, output_guards = _partition(guards, _is_of_reduction)
+    deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g[1])))
     init = _initialisation(nest, reduce, init_axes, deeper)
     if nest.loops.hosts.intersection(inside):  # no guard may stand around what is attached there
         init, deeper, shared = loops.guarded(shared, init), [*shared, *deeper], []
     update = loops.wrap(inside, _update(nest, reduce), [*deeper, *reduction_guards])
     return loops.wrap(outside, block([init, update]), shared)
+
+
+def _is_of_reduction(guard: Guard) -> bool:
+    """A guard of a reduction axis never keeps the initialisation from running, not even one that
+    was simplified until it reads no loop (over an empty axis it is false)."""
+    return guard[0] is not None and guard[0].kind == REDUCTION
+
+
+def _partition(
+    guards: Sequence[Guard], chosen: Callable[[Guard], Any]
+) -> tuple[list[Guard], list[Guard]]:
+    """The guards that are chosen, and the others."""
+    return [g for g in guards if chosen(g)], [g for g in guards if not chosen(g)]
 
 
 def _initialisation(
