@@ -34,13 +34,14 @@ def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[
     readers = _readers(stages, bodies)
     check_attachments(stages, readers)
     kernels = find_kernels(stages)
+    scopes = {stage: scope_of(stage, kernels.get(stage)) for stage in stages}
     symbols = {
         v for s in stages for t in s.op.outputs for dim in t.shape for v in variables_in(dim)
     }
     bounds: dict[Stage, StageBounds] = {}
     for stage in reversed(stages):
         kernel = kernels.get(stage)
-        place = Place(stage, scope_of(stage, kernel), kernel, _facts_around(stage, bounds, facts))
+        place = Place(stage, scopes[stage], kernel, _facts_around(stage, bounds, facts))
         region = None
         if stage.host is None:
             remedy = "compute it at a loop of its consumer, or keep it in global memory"

@@ -82,12 +82,10 @@ def span_between(low: Expr, high: Expr, facts: Facts) -> int | None:
 
 
 class RangeFinder:
-    """Finds ranges while the variables of `running` take the values of their ranges.
+    """Finds ranges while the variables of `running` take the values of their ranges, None for those
+    of which nothing is known. `facts` hold wherever they do."""
 
-    `facts` hold where all other variables are fixed: outside those loops.
-    """
-
-    def __init__(self, running: Mapping[Var, Range], facts: Facts) -> None:
+    def __init__(self, running: Mapping[Var, Range | None], facts: Facts) -> None:
         self.running, self.facts = dict(running), facts
         self._of: Callable[[Any], Any] = memoised(lambda recurse, node: self._range(node))
 
@@ -167,9 +165,8 @@ def _quotient(finder: RangeFinder, expr: Any) -> Range | None:
     if parts is None:
         return None
     a, divisor = parts
-    span = a.span
-    if span is not None and isinstance(divisor, IntImm):
-        span = -(-span // divisor.value)
+    least_divisor = interval(divisor, finder.facts).low or 1
+    span = None if a.span is None else -(-a.span // least_divisor)
     return finder.made(FloorDiv(a.low, divisor), FloorDiv(a.high, divisor), span)
 
 

@@ -108,8 +108,8 @@ class _Needs:
 
     def boxes(self, reader: StageBounds) -> Iterator[list[Range | None]]:
         """A range for each dimension, of each read."""
-        loops = RangeFinder(self._running(reader), self.facts)
-        axes = RangeFinder(self._axis_ranges(reader, loops), self.facts)
+        loops = RangeFinder(self._running(reader), reader.facts)
+        axes = RangeFinder(self._axis_ranges(reader, loops), reader.facts)
         values = {axis.var: reader.indices.values[axis] for axis in reader.stage.roots}
         for read in _reads(reader.bodies, self.stage):
             yield [
@@ -126,24 +126,20 @@ class _Needs:
             return second if first is None else first
         return intersect(first, second, self.facts)
 
-    def _running(self, reader: StageBounds) -> dict[Var, Range]:
+    def _running(self, reader: StageBounds) -> dict[Var, Range | None]:
         """The ranges of all loops that run while the region stays, outermost first."""
-        running: dict[Var, Range] = {}
-        for var, extent, minimum in self._loops(reader):
-            last = RangeFinder(running, self.facts).of(extent - 1)
-            if last is None:  # an extent that depends on memory: there is none
-                continue
-            high = simplify(minimum + last.high, self.facts)
-            span = interval(last.high, self.facts).high
-            running[var] = Range(minimum, high, None if span is None else max(0, span))
-        return running
+        return {
+            var: _of_extent(minimum, extent, reader.facts)
+            for var, extent, minimum in self._loops(reader)
+        }
 
     def _loops(self, reader: StageBounds) -> Iterator[tuple[Var, Expr, Expr]]:
         if self.scope == SHARED and self.kernel is not None:
             for tag in THREADS_IN_BLOCK_TAGS:
-                for stage, leaf in self.kernel.bound.get(tag, ())[:1]:
-                    extent = self.bounds[stage].extents[leaf]
-                    yield self.kernel.variables[tag], extent, _ZERO
+                # Those who bind a tag agree on its extent, or are refused later.
+                for stage, leaf in self.kernel.bound.get(tag, ()):
+                    if stage in self.bounds:
+                        yield self.kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
         for stage, leaf in loops_between(self.stage, reader.stage):
             mark = stage.marks.get(leaf, "")
             if self.kernel is not None and (
@@ -153,21 +149,19 @@ class _Needs:
             known = self.bounds[stage]
             yield known.variables[leaf], known.extents[leaf], leaf.minimum
 
-    def _axis_ranges(self, reader: StageBounds, loops: RangeFinder) -> dict[Var, Range]:
+    def _axis_ranges(self, reader: StageBounds, loops: RangeFinder) -> dict[Var, Range | None]:
         """The range of each of the reader's own axes, which no guard lets beyond its domain."""
-        ranges: dict[Var, Range] = {}
+        facts = reader.facts
+        ranges: dict[Var, Range | None] = {}
         for axis in reader.stage.roots:
             found = loops.of(reader.indices.values[axis])
-            if found is None:
-                continue
-            domain = _of_extent(axis.minimum, axis.extent, self.facts)
-            ranges[axis.var] = intersect(found, domain, self.facts)
+            domain = _of_extent(axis.minimum, axis.extent, facts)
+            ranges[axis.var] = None if found is None else intersect(found, domain, facts)
         for axis, origin, extent in _region_axes(reader):
-            last = loops.of(origin + extent - 1)
-            first = loops.of(origin)
-            if axis.var in ranges and first is not None and last is not None:
-                within = Range(first.low, last.high, None)
-                ranges[axis.var] = intersect(ranges[axis.var], within, self.facts)
+            found, first = ranges[axis.var], loops.of(origin)
+            last = loops.of(simplify(origin + extent - 1, facts))
+            if found is not None and first is not None and last is not None:
+                ranges[axis.var] = intersect(found, Range(first.low, last.high, None), facts)
         return ranges
 
     def check_size(self, region: Region, readers: Sequence[StageBounds]) -> None:
@@ -204,7 +198,8 @@ def _region_axes(reader: StageBounds) -> Iterable[tuple[IterVar, Expr, Expr]]:
 
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:
     high = simplify(low + extent - 1, facts)
-    return Range(low, high, interval(extent - 1, facts).high)
+    most = interval(extent, facts).high
+    return Range(low, high, None if most is None else max(0, most - 1))
 
 
 def _reads(bodies: Iterable[Expr], stage: Stage) -> Iterator[TensorRead]:

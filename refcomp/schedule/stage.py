@@ -29,7 +29,7 @@ class Host:
     line: str
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Stage:
     """How `op` is computed: `relations` lead from its own axes to the loops `leaves`, outermost
     first. `marks` maps a loop to vectorized, unrolled, parallel or a thread tag, and `threads` a
@@ -49,6 +49,9 @@ class Stage:
     attach: Literal["root", "inline"] | Host = "root"
     scope: str | None = None
     siblings: list[Stage] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"stage {self.name}"
 
     @property
     def roots(self) -> tuple[IterVar, ...]:

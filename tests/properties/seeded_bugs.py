@@ -85,7 +85,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("tail guards of inner loops lost", f"{_LOWER}.nest", "_lower_reduction"),
-        *("deeper = [g for g in output_guards if g not in shared]", "deeper = []"),
+        *("init = _initialisation(", "deeper = []\n    init = _initialisation("),
     ),
     SeededBug(
         *("condition of a reduction lost", f"{_LOWER}.nest", "_update"),
@@ -125,7 +125,11 @@ INTERPRETED = (
     ),
     SeededBug(
         *("loops of the reader taken to stand still", "refcomp.schedule.regions"),
-        *("_Needs._running", "running[var] = Range(minimum, high,", "Range(minimum, high,"),
+        *(
+            "_Needs._running",
+            "_of_extent(minimum, extent, ",
+            "_of_extent(minimum, extent * 0 + 1, ",
+        ),
     ),
     SeededBug(
         *("copy written where the tensor is", "refcomp.schedule.primitives.cache_write"),

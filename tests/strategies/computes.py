@@ -124,6 +124,12 @@ def _broadcast(d: _Drawing) -> Computation:
     return _finish(d, "broadcast", [a, b], c)
 
 
+def _transpose(d: _Drawing) -> Computation:
+    n, m = d.extent(), d.extent()
+    a = d.tensor("A", (n, m))
+    return _finish(d, "transpose", [a], refcomp.compute((m, n), lambda i, j: a[j, i] + 1, name="C"))
+
+
 def _diagonal(d: _Drawing) -> Computation:
     n = d.extent()
     a = d.tensor("A", (n, n, 2))
@@ -234,7 +240,16 @@ def _complex_product(d: _Drawing) -> Computation:
 
 # Those with two stages stand twice: only they can be inlined.
 MAKERS = (
-    *(_elementwise, _broadcast, _diagonal, _stencil, _gather, _two_stages, _padded_stencil),
+    *(
+        _elementwise,
+        _broadcast,
+        _transpose,
+        _diagonal,
+        _stencil,
+        _gather,
+        _two_stages,
+        _padded_stencil,
+    ),
     *(_fold, _fold_two_axes, _matmul, _window, _argmax, _complex_product),
     *(_two_stages, _padded_stencil),
 )

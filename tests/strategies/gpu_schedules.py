@@ -1,0 +1,336 @@
+"""Random schedules for GPUs: kernels of random computations, with tiles in shared and local memory.
+
+Drawn: the computations of `tests.strategies.computes` and transposes; tiles of every root stage in
+up to three dimensions of groups and of threads, dividing or not; copies of what is read, and stages
+in between, in shared memory (fetched by all threads, by some, or by one) or local memory, at any
+loop that may hold them; results accumulated in local memory; split reductions, vectors, unrolling;
+stages that are inlined, and stages with kernels of their own.
+
+Never drawn: illegal schedules (`_settled` takes back what `lower` refuses), groups of more than 64
+threads, threads of symbolic number, stages left to the host, reductions across threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.ir.expr import IntImm
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernel_nest, kernels_in
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.schedule.schedule import Schedule
+from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage_graph import readers_of
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
+from tests.strategies.computes import DTYPES, Computation, computations, evaluate_dim
+
+_SEED = 20240
+_MOST_THREADS = 64
+_MOST_COPIES = 8
+
+_Draw = Callable[[Any], Any]
+
+
+class GpuCase(NamedTuple):
+    """A computation with a schedule, and whether some kernel has two groups of threads or more, and
+    shared memory in one that has: a barrier is needed there."""
+
+    computation: Computation
+    schedule: Schedule
+    has_groups: bool
+    has_shared: bool
+
+    def arrays(self) -> list[np.ndarray]:
+        """Fresh values of the arguments: inputs of small integers, outputs full of a number that no
+        computation gives. They are those of `tests.properties.differential.expected`."""
+        return self.computation.arrays(_SEED)
+
+    @property
+    def flags(self) -> list[str]:
+        """What to count: `cases`, and `groups` and `shared` where it has them."""
+        return ["cases", *["groups"] * self.has_groups, *["shared"] * self.has_shared]
+
+
+@st.composite
+def gpu_cases(draw: _Draw, kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> GpuCase:
+    """A case of `kinds` of computations (all if none are named) and of `dtypes`."""
+    computation = draw(computations(kinds, dtypes))
+    schedule = _Maker(draw, computation).schedule()
+    func = refcomp.lower(schedule, computation.args, "case")
+    has_groups, has_shared = _kernels_of(func, computation)
+    return GpuCase(computation, schedule, has_groups, has_shared)
+
+
+def _kernels_of(func: PrimFunc, computation: Computation) -> tuple[bool, bool]:
+    has_groups = has_shared = False
+    for start in kernels_in(func.body):
+        nest = kernel_nest(start)
+        groups = 1
+        for extent in nest.grid:
+            groups *= int(evaluate_expr(extent, computation.sizes))
+        shared = any(
+            isinstance(n, Allocate) and n.buffer.scope == "shared" for n in walk(nest.body)
+        )
+        has_groups |= groups >= 2
+        has_shared |= groups >= 2 and shared
+    return has_groups, has_shared
+
+
+class _Maker:
+    """Draws the schedule of one computation."""
+
+    def __init__(self, draw: _Draw, computation: Computation) -> None:
+        self.draw, self.computation = draw, computation
+        self.s = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
+
+    def schedule(self) -> Schedule:
+        middle = [s for s in self._computed() if not s.is_output]
+        for stage in middle:
+            self._place(stage)
+        for stage in self._roots():
+            self._make_kernel(stage)
+        self._settle()
+        for stage in self._computed():
+            self._mark(stage)
+        self._settle()
+        return self.s
+
+    # What to draw from.
+
+    def _chance(self, parts: int, of: int) -> bool:
+        return bool(self.draw(st.integers(1, of)) <= parts)
+
+    def _one(self, items: Sequence[Any]) -> Any:
+        return items[self.draw(st.integers(0, len(items) - 1))]
+
+    def _computed(self) -> list[Stage]:
+        return [s for s in self.s.stages if isinstance(s.op, ComputeOp) and s.attach != "inline"]
+
+    def _roots(self) -> list[Stage]:
+        return [s for s in self._computed() if s.host is None]
+
+    def _leaves(self, stage: Stage, kind: str) -> list[IterVar]:
+        """Loops of that kind that nothing is said of yet."""
+        hosts = {guest.host.axis for guest in stage.guests if guest.host}
+        return [a for a in stage.leaves if a.kind == kind and a not in {*stage.marks, *hosts}]
+
+    def _size(self, axis: IterVar) -> int:
+        try:
+            return evaluate_dim(axis.extent, self.computation.sizes)
+        except (AttributeError, KeyError):
+            return 4
+
+    # Stages between inputs and outputs.
+
+    def _place(self, stage: Stage) -> None:
+        """Inline, or later a kernel of its own, or inside its reader's."""
+        if stage.op.reduction is None and self._chance(2, 5):
+            self.s[stage.op].compute_inline()
+
+    # Kernels.
+
+    def _make_kernel(self, stage: Stage) -> None:
+        worker = stage
+        if self._chance(1, 2):
+            scope = "shared" if self._chance(1, 4) else "local"
+            made = self.s.cache_write(list(stage.op.outputs), scope)
+            worker = self.s.stage_of(made[0])
+        threads = self._tile(stage)
+        if worker is not stage:
+            self.s[worker.op].compute_at(self.s[stage.op], self._host_loop(stage, deep=True))
+            self._split_reduction(worker)
+            self._share(worker, threads)
+        else:
+            self._split_reduction(stage)
+        self._attach_producers(stage, worker, threads)
+        for tensor in worker.op.inputs:
+            if self._chance(9, 10):
+                self._copy(tensor, worker, threads)
+
+    def _tile(self, stage: Stage) -> dict[str, int]:
+        """Splits and binds loops of a root stage; the extents of its threads by tag."""
+        own = self.s[stage.op]
+        if self._chance(1, 4):
+            self._fuse_two(stage)
+        data = self._leaves(stage, DATA_PARALLEL)
+        count = min(len(data), self._one([1, 2, 2, 3]))
+        chosen = data[len(data) - count :] if self._chance(2, 3) else data[:count]
+        blocks, inners = self._split_tiles(stage, chosen)
+        order = [*blocks, *inners, *(a for a in own.leaf_iter_vars if a not in {*blocks, *inners})]
+        if self._chance(1, 5):
+            order = self.draw(st.permutations(order))
+        own.reorder(*order)
+        self._bind(stage, blocks, self.draw(st.permutations(BLOCK_TAGS)))
+        return self._bind_threads(stage, inners)
+
+    def _split_tiles(
+        self, stage: Stage, axes: Sequence[IterVar]
+    ) -> tuple[list[IterVar], list[IterVar]]:
+        """The outer and the inner loops of a tile over `axes`."""
+        own, leaves = self.s[stage.op], stage.leaves
+        if len(axes) == 2 and leaves.index(axes[1]) == leaves.index(axes[0]) + 1:
+            x, y, x_inner, y_inner = own.tile(*axes, *map(self._tile_size, axes))
+            return [x, y], [x_inner, y_inner]
+        pairs = [own.split(axis, self._tile_size(axis)) for axis in axes]
+        inners = [own.split(i, self._one([1, 2]))[0] if self._chance(1, 3) else i for _, i in pairs]
+        return [outer for outer, _ in pairs], inners
+
+    def _tile_size(self, axis: IterVar) -> int:
+        size = self._size(axis)
+        fitting = [f for f in (1, 2, 3, 4, 5, 8) if 2 * f <= size]
+        usual = fitting[1:] or fitting or [2]
+        return self._one(usual) if self._chance(9, 10) else self._one([1, 3, 4, 8])
+
+    def _bind(self, stage: Stage, loops: Sequence[IterVar], tags: Sequence[str]) -> None:
+        for loop, tag in zip(loops, tags, strict=False):
+            if self._chance(14, 15):
+                self.s[stage.op].bind(loop, refcomp.thread_axis(tag))
+
+    def _bind_threads(self, stage: Stage, loops: Sequence[IterVar]) -> dict[str, int]:
+        threads: dict[str, int] = {}
+        count = 1
+        tags = self.draw(st.permutations(THREADS_IN_BLOCK_TAGS))
+        for loop, tag in zip(loops, tags, strict=False):
+            if not isinstance(loop.extent, IntImm) or count * loop.extent.value > _MOST_THREADS:
+                continue
+            if self._chance(7, 8):
+                self.s[stage.op].bind(loop, refcomp.thread_axis((0, loop.extent.value), tag))
+                threads[tag] = loop.extent.value
+                count *= loop.extent.value
+        return threads
+
+    def _fuse_two(self, stage: Stage) -> None:
+        free = self._leaves(stage, DATA_PARALLEL)
+        pairs = [(x, y) for x, y in pairwise(stage.leaves) if x in free and y in free]
+        if pairs:
+            self.s[stage.op].fuse(*self._one(pairs))
+
+    def _split_reduction(self, stage: Stage) -> None:
+        """A tile of the reduction at a time, around the loops of the outputs."""
+        for axis in self._leaves(stage, REDUCTION):
+            if self._chance(2, 3):
+                self.s[stage.op].split(axis, self._one([2, 2, 3, 4]))
+        outer = [a for a in stage.leaves if a.kind == REDUCTION and a.name.endswith("outer")]
+        data = [a for a in stage.leaves if a.kind == DATA_PARALLEL and a not in stage.marks]
+        if outer and data and self._chance(1, 2):
+            rest = [a for a in stage.leaves if a.kind == REDUCTION and a not in outer]
+            self.s[stage.op].reorder(*outer, *rest, *data)
+
+    def _host_loop(self, stage: Stage, deep: bool = False) -> IterVar:
+        """A loop to attach to: in a kernel's own stage, one that is bound or inside."""
+        bound = [k for k, leaf in enumerate(stage.leaves) if leaf in stage.threads]
+        fitting = stage.leaves if stage.host or not bound else stage.leaves[bound[0] :]
+        if deep and bound and self._chance(3, 4):
+            return stage.leaves[bound[-1]]
+        return self._one(fitting)
+
+    # What is computed inside a kernel.
+
+    def _share(self, stage: Stage, threads: dict[str, int]) -> None:
+        """The loops of a stage in shared memory are shared among threads, or left to the first."""
+        if stage.scope != "shared" or self._chance(1, 5):
+            return
+        own = self.s[stage.op]
+        data = self._leaves(stage, DATA_PARALLEL)
+        if len(data) > 1 and all(y is own.leaf_iter_vars[k + 1] for k, y in enumerate(data[1:])):
+            data = [own.fuse(*data)]
+        loop = data[-1] if data else None
+        for tag in self.draw(st.permutations(list(threads))) if loop is not None else ():
+            if self._chance(5, 6):
+                loop, inner = own.split(loop, threads[tag])
+                own.bind(inner, refcomp.thread_axis(tag))
+
+    def _copy(self, tensor: Tensor, reader: Stage, threads: dict[str, int]) -> None:
+        maker = self.s.stage_of(tensor)
+        if maker.attach == "inline" or maker.host is not None:
+            return
+        scope = "shared" if self._chance(5, 6) else "local"
+        copy = self.s.cache_read(tensor, scope, [reader.op])
+        self.s[copy].compute_at(self.s[reader.op], self._host_loop(reader))
+        self._share(self.s.stage_of(copy), threads)
+        if scope == "shared" and self._chance(1, 6):
+            near = self.s.cache_read(copy, "local", [reader.op])
+            self.s[near].compute_at(self.s[reader.op], self._host_loop(reader, deep=True))
+
+    def _attach_producers(self, stage: Stage, worker: Stage, threads: dict[str, int]) -> None:
+        """Stages that only this kernel reads may be computed inside it."""
+        for producer in self._roots():
+            readers = readers_of(producer)
+            if producer.is_output or not readers or any(r is not worker for r in readers):
+                continue
+            if self._chance(3, 4):
+                self.s[producer.op].compute_at(self.s[worker.op], self._host_loop(worker))
+                if not producer.relations and not producer.threads:
+                    self.s[producer.op].set_scope("shared" if self._chance(5, 6) else "local")
+                    self._share(producer, threads)
+
+    def _mark(self, stage: Stage) -> None:
+        constant = [
+            axis
+            for axis in (*self._leaves(stage, DATA_PARALLEL), *self._leaves(stage, REDUCTION))
+            if isinstance(axis.extent, IntImm) and 1 <= axis.extent.value <= _MOST_COPIES
+        ]
+        for axis in constant:
+            if self._chance(1, 4):
+                vector = axis.kind == DATA_PARALLEL and self._chance(1, 2)
+                getattr(self.s[stage.op], "vectorize" if vector else "unroll")(axis)
+
+    # What lower refuses is taken back.
+
+    def _settle(self) -> None:
+        """Moves stages that cannot stay where they are, and binds what is left to the host."""
+        while True:
+            try:
+                refcomp.lower(self.s, self.computation.args, "case")
+            except UserError as error:
+                found = re.search(_REFUSED, str(error))
+                if found is None:
+                    raise
+                stage = next(s for s in self.s.stages if s.name in found.groups())
+                if found["size"] is None or not self._send_inside(stage):
+                    self._send_to_root(stage)
+                continue
+            idle = [stage for stage in self._roots() if not stage.threads]
+            if not idle:
+                return
+            self._bind_idle(idle[0])
+
+    def _send_inside(self, stage: Stage) -> bool:
+        """Attaches the stage to the next inner loop, if there is one: less of it is needed."""
+        if stage.host is None:
+            return False
+        host = stage.host.stage
+        place = next(k for k, leaf in enumerate(host.leaves) if leaf is stage.host.axis)
+        if place + 1 == len(host.leaves):
+            return False
+        self.s[stage.op].compute_at(self.s[host.op], host.leaves[place + 1])
+        return True
+
+    def _send_to_root(self, stage: Stage) -> None:
+        assert stage.host is not None or stage.scope not in (None, "global"), stage.name
+        own = self.s[stage.op]
+        own.compute_root()
+        own.set_scope("global")
+
+    def _bind_idle(self, stage: Stage) -> None:
+        data = [a for a in stage.leaves if a.kind == DATA_PARALLEL and a not in stage.marks]
+        self.s[stage.op].bind(data[0], refcomp.thread_axis("blockIdx.x"))
+
+
+_REFUSED = (
+    r"^(?:stage (\S+) is computed inside loop .* reads it outside"
+    r"|(?:local|shared) memory of unknown size: dimension \d+ of (?P<size>\S+) is"
+    r"|stage (\S+) cannot lie in \S+ memory"
+    r"|stage (\S+) binds axis)"
+)
