@@ -125,9 +125,14 @@ def _wrapping(out: CFunction, expr: Expr) -> Operand:
 
 def _arithmetic(out: CFunction, expr: ir.Binary) -> Operand:
     if expr.dtype.is_float:
-        sum_ = out.infix(type(expr).__name__, out.value(expr.a), out.value(expr.b))
-        return rounded_to_half(out, sum_, expr.dtype)
+        result = out.infix(type(expr).__name__, out.value(expr.a), out.value(expr.b))
+        return rounded_to_half(out, result, expr.dtype)
     return _wrapping(out, expr)
+
+
+def add(out: CFunction, a: Operand, b: Operand, dtype: DType) -> Operand:
+    """The sum of two floats of `dtype`."""
+    return rounded_to_half(out, out.infix("Add", a, b), dtype)
 
 
 def _bitwise(out: CFunction, expr: ir.Binary) -> Operand:

@@ -51,7 +51,7 @@ class CModule:
         self.say, self.tables = spelling.macros, spelling.tables
         self.prelude = Declarations()
         self.functions: list[Chunk] = []
-        self.used_extensions: dict[str, None] = {}
+        self.enabled_extensions: dict[str, None] = {}
         self._offered = frozenset(extensions)
         self.has_half = self.tables["extension"]["f16"] in self._offered
         reserved = [self.tables["reserved_in_c"], self.tables["reserved"]]
@@ -71,7 +71,8 @@ class CModule:
                 why=f"it does not offer {extension}",
                 remedy="use another dtype, or another device",
             )
-        self.used_extensions[extension] = None
+        if feature in self.tables["pragmas"]:
+            self.enabled_extensions[extension] = None
 
     def value_dtype(self, dtype: DType) -> DType:
         """What values of `dtype` are held in: a vector of bools in one of bytes, 0 or -1; an f16

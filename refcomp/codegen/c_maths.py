@@ -14,15 +14,18 @@ from typing import Any
 from refcomp.codegen.c_conversions import converted
 from refcomp.codegen.c_function import CFunction, Operand
 from refcomp.codegen.c_half import half_from_bits, half_to_bits, is_held_in_f32
+from refcomp.codegen.c_subgroups import print_subgroup_call
 from refcomp.dtype import F64, DType
 from refcomp.errors import CompilerBug
 from refcomp.ir.expr import Call
-from refcomp.ir.intrinsics import INTRINSICS
+from refcomp.ir.intrinsics import INTRINSICS, is_subgroup_call
 
 _KEPT_IN_HALF = ("abs", "copysign")
 
 
 def _call(out: CFunction, call: Call) -> Operand:
+    if is_subgroup_call(call):
+        return print_subgroup_call(out, call, out.value(call.args[0]))
     dtype, args = call.args[0].dtype, [out.value(arg) for arg in call.args]
     if call.name in out.module.tables["reinterpreted"]:
         return _reinterpret(out, args[0], dtype, call.dtype)

@@ -14,7 +14,7 @@ from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_atomics import print_atomic
 from refcomp.codegen.c_expressions import define, from_ring, print_ring
 from refcomp.codegen.c_function import CFunction, Operand, constant_of
-from refcomp.codegen.c_memory import print_store
+from refcomp.codegen.c_memory import element, print_store
 from refcomp.errors import CompilerBug
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
@@ -115,6 +115,12 @@ def _barrier(out: CFunction, _barrier: st.Barrier) -> None:
     out.emit(out.say.barrier())
 
 
+def _prefetch(out: CFunction, prefetch: st.Prefetch) -> None:
+    if prefetch.buffer.scope == "global":  # the others are near already
+        place = element(out, prefetch.buffer, prefetch.indices[0])
+        out.emit(out.say.prefetch(out.say.address(place.text)))
+
+
 _STATEMENTS: dict[type[Any], Callable[[CFunction, Any], None]] = {
     st.For: _for,
     st.Store: print_store,
@@ -124,4 +130,5 @@ _STATEMENTS: dict[type[Any], Callable[[CFunction, Any], None]] = {
     st.Barrier: _barrier,
     st.Prefetch: _prefetch,
     st.AtomicUpdate: print_atomic,
+    st.Prefetch: _prefetch,
 }

@@ -49,7 +49,7 @@ def print_opencl(kernels: Sequence[PrimFunc], *, extensions: Collection[str]) ->
         _print_kernel(module, kernel, symbol)
     text, came_from = join_chunks(
         [
-            (module.say.header(list(module.used_extensions)), ""),
+            (module.say.header(list(module.enabled_extensions)), ""),
             (module.prelude.text, ""),
             *module.functions,
         ]

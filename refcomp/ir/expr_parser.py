@@ -32,7 +32,7 @@ from refcomp.ir.expr import (
     Select,
     Var,
 )
-from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
+from refcomp.ir.intrinsics import INTRINSICS, SUBGROUP_INTRINSICS, find_intrinsic
 from refcomp.ir.node import Node
 from refcomp.ir.syntax import (
     BINARY_FUNCTIONS,
@@ -55,6 +55,7 @@ _FUNCTIONS = (
     *("select", "if_then_else", "ramp", "broadcast", *ACCESSES),
     *BINARY_FUNCTIONS,
     *INTRINSICS,
+    *SUBGROUP_INTRINSICS,
 )
 
 

@@ -1,8 +1,9 @@
 """The pure functions that a Call may name: their arity, operand kinds and result.
 
-Each is computed lane by lane. `exact` ones round correctly (or have integer results); the others
-have the error bound `ulp`, in units in the last place, that every target must keep in f32 and
-f64, from the accuracy of the C libraries and of their vector versions.
+Each but those of SUBGROUP_INTRINSICS (Note [Subgroups]) is computed lane by lane. `exact` ones
+round correctly (or have integer results); the others have the error bound `ulp`, in units in the
+last place, that every target must keep in f32 and f64, from the accuracy of the C libraries and of
+their vector versions.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from refcomp.dtype import BOOL, DType
+from refcomp.dtype import BOOL, I32, DType
 from refcomp.errors import UserError
+from refcomp.ir.expr import Call, IntImm
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,16 @@ _TABLE = (
     Intrinsic("bits_to_float", 1, ("uint",), 0.0, result_kind="float"),
 )
 INTRINSICS = {intrinsic.name: intrinsic for intrinsic in _TABLE}
+SUBGROUP_INTRINSICS = {
+    "subgroup_shuffle_xor": Intrinsic("subgroup_shuffle_xor", 3, (*_INT, "float"), 0.0),
+    "subgroup_reduce_add": Intrinsic("subgroup_reduce_add", 2, (*_INT, "float"), 0.0),
+}
+_WIDEST_SUBGROUP = 64
 
 
 def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
     """The intrinsic `name` for `count` operands of `dtype`; UserError when there is none."""
-    intrinsic = INTRINSICS.get(name)
+    intrinsic = INTRINSICS.get(name) or SUBGROUP_INTRINSICS.get(name)
     if intrinsic is None:
         raise UserError(f"unknown intrinsic {name!r}", remedy=f"known: {' '.join(INTRINSICS)}")
     if count != intrinsic.arity:
@@ -75,3 +82,36 @@ def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
             remedy=f"it takes {', '.join(intrinsic.kinds)}; convert with .astype(...)",
         )
     return intrinsic
+
+
+def is_subgroup_call(expr: object) -> bool:
+    """Whether `expr` asks other threads for their values."""
+    return isinstance(expr, Call) and expr.name in SUBGROUP_INTRINSICS
+
+
+def subgroup_fault(call: Call) -> str | None:
+    """What is wrong with the operands behind the first one, in words; None: nothing."""
+    name, numbers = call.name, [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
+    if len(numbers) < len(call.args) - 1 or any(arg.dtype != I32 for arg in call.args[1:]):
+        return f"the operands of {name} behind the first are no constants of dtype i32"
+    if call.args[0].dtype.lanes != 1:
+        return f"{name} takes a scalar, not {call.args[0].dtype}"
+    *masks, width = numbers
+    if not 2 <= width <= _WIDEST_SUBGROUP or width & (width - 1):
+        return f"a subgroup has 2, 4, 8, 16, 32 or 64 threads, not {width}"
+    if any(not 0 <= mask < width for mask in masks):
+        return f"a mask of {name} is less than the width {width}, not {masks[0]}"
+    return None
+
+
+# Note [Subgroups]
+# ~~~~~~~~~~~~~~~~
+# A subgroup is `width` threads of one group whose numbers follow on each other; a thread's number
+# is (threadIdx.z * extent.y + threadIdx.y) * extent.x + threadIdx.x, the first one's a multiple of
+# the width. `subgroup_shuffle_xor(x, mask, width)` is x of the thread whose number is this one's
+# xor the mask. `subgroup_reduce_add(x, width)` is the sum of x over the subgroup, the same in all
+# its threads: each adds x of the thread whose number differs by 1, then the sums whose numbers
+# differ by 2, by 4, ...: so that floats have one result. Mask and width are constants of dtype i32,
+# the width a power of two that divides the threads of the group. All threads of the group come here
+# together: the calls stand in kernels of the device level only, where control flow is uniform, and
+# in no branch of an IfThenElseExpr.

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refcomp.ir.buffer import BufferLoad, Load
-from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Var
+from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in, walk
 from refcomp.ir.stmt import (
@@ -137,6 +138,8 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
             return f"the host's function {stmt.name} is called within a kernel", stmt
         if isinstance(stmt, Barrier) and not is_uniform:
             return "a Barrier that some threads of a group may not reach", stmt
+        if any(_asks_others(child, is_uniform) for child in children(stmt)):
+            return "a subgroup's call that some threads of a group may not reach", stmt
         diverges = _diverges(stmt, divergent)
         if diverges and isinstance(stmt, LetStmt | For):
             divergent.add(stmt.var)
@@ -144,6 +147,23 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
         inner = is_uniform and (isinstance(stmt, LetStmt) or not diverges)
         stack.extend((child, inner) for child in reversed([*children(stmt)]))
     return None
+
+
+def _asks_others(node: Node, is_uniform: bool) -> bool:
+    """Whether an expression asks other threads for their values where they may not be."""
+    if isinstance(node, Stmt):
+        return False
+    branches = (
+        [node]
+        if not is_uniform
+        else [
+            branch
+            for item in walk(node)
+            if isinstance(item, IfThenElseExpr)
+            for branch in (item.true_value, item.false_value)
+        ]
+    )
+    return any(is_subgroup_call(item) for branch in branches for item in walk(branch))
 
 
 def _diverges(stmt: Stmt, divergent: set[Var]) -> bool:

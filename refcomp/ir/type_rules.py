@@ -18,7 +18,7 @@ from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Expr
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.intrinsics import find_intrinsic
+from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
 from refcomp.ir.names import is_callee
 from refcomp.ir.node import Node
 from refcomp.ir.stmt import (
@@ -160,7 +160,7 @@ def _let(item: nodes.Let | LetStmt) -> str | None:
 
 def _call(item: nodes.Call) -> str | None:
     dtypes = [arg.dtype for arg in item.args]
-    if len(set(dtypes)) > 1:
+    if len(set(dtypes)) > 1 and not is_subgroup_call(item):
         return f"the operands of {item.name} have dtypes {_listed(dtypes)}, which differ"
     dtype = dtypes[0] if dtypes else item.dtype
     try:
@@ -169,7 +169,7 @@ def _call(item: nodes.Call) -> str | None:
         return error.what
     if item.dtype != expected or (expected.is_float and expected.bits < 16):
         return f"{item.name} of {dtype} does not give dtype {item.dtype}"
-    return None
+    return subgroup_fault(item) if is_subgroup_call(item) else None
 
 
 def _listed(values: list[DType]) -> str:

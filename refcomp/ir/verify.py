@@ -34,6 +34,7 @@ from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import READ, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.kernels import kernel_fault
 from refcomp.ir.node import Node, bound_by, child_fields
 from refcomp.ir.printer import print_func_with_lines
@@ -242,6 +243,10 @@ class _Check:
         if node.access != READ:
             self._check_writable(node.buffer)
 
+    def _check_call(self, node: nodes.Call) -> None:
+        is_allowed = self._level == "device" or not is_subgroup_call(node)
+        self._require(is_allowed, f"{node.name} is not allowed")
+
     def _check_launch(self, node: LaunchKernel) -> None:
         for arg in node.arguments:
             self._require(arg in self._visible, f"{arg.name} is an argument, but not bound here")
@@ -278,6 +283,7 @@ class _Check:
 _RULES: dict[type[Any], Callable[[_Check, Any], None]] = {
     AtomicUpdate: _Check._check_indices,
     Prefetch: _Check._check_indices,
+    nodes.Call: _Check._check_call,
     LaunchKernel: _Check._check_launch,
     For: _Check._check_loop,
     Allocate: _Check._check_allocation,

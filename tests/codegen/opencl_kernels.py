@@ -24,7 +24,12 @@ POCL = (
     "cl_khr_int64_base_atomics",
     "cl_khr_int64_extended_atomics",
 )
-ALL = (*POCL, "cl_khr_fp16")
+ALL = (
+    *POCL,
+    "cl_khr_fp16",
+    "cl_khr_subgroup_shuffle",
+    "cl_khr_subgroup_clustered_reduce",
+)
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 

@@ -5,12 +5,12 @@ import pytest
 
 from refcomp.ir.parser import parse_func
 from tests.codegen.host_kernels import same_bits
-from tests.codegen.opencl_kernels import ALL, OpenCLKernels, print_body
+from tests.codegen.opencl_kernels import ALL, POCL, OpenCLKernels, print_body
 
 PARAMS = "A: f16[64], B: f16[64] out, D: f64[64]"
 
 
-def _statement(body: str, extensions=ALL[:-1]) -> str:
+def _statement(body: str, extensions=POCL) -> str:
     text = print_body(body, PARAMS, extensions=extensions)
     return next(line for line in text.splitlines() if "B[" in line and "=" in line).strip()
 

@@ -59,3 +59,10 @@ def test_a_chain_of_lets_may_be_long():
     lets = "".join(f"let v{k}: i64 = n + {k} {{ " for k in range(300))
     text = print_body(f"{lets} B@[v299] = 0.0f32 {'}' * 300}", PARAMS)
     assert "  const long v299 = (long)(n + 299ul);\n  B[v299] = 0.0f;" in text
+
+
+def test_a_hint_names_global_memory_only():
+    params = "A: f32[64], B: f32[64] out, n: i64"
+    text = print_body("prefetch A[n * 2] B@[0] = 1.0f32", params)
+    assert "  prefetch(&A[n * 2ul], 1);\n" in text
+    assert "prefetch" not in print_body("alloc T: f32[2] local { prefetch T[0] }", params)

@@ -41,6 +41,7 @@ def test_the_kernels_of_a_function_are_found_in_order():
     assert [print_expr(e) for e in second.grid] == ["1", "n", "1"]
 
 
+SUM = "subgroup_reduce_add(A[0], 8i32)"
 GROUPS, THREADS = "for b in range(n) blockIdx.x", "for t in range(8) threadIdx.x"
 
 
@@ -55,6 +56,8 @@ GROUPS, THREADS = "for b in range(n) blockIdx.x", "for t in range(8) threadIdx.x
         (f"{GROUPS} {{ for t in range(b) threadIdx.x {{ }} }}", "depends on another bound loop"),
         (f"{GROUPS} {{ for i in range(2) {{ {THREADS} {{ }} }} }}", "lies deeper in a kernel"),
         (f"{GROUPS} {{ alloc T: f32[4] {{ }} }}", "T is global, but allocated within a kernel"),
+        (f"{THREADS} {{ if (t < 4) {{ B[0] = {SUM} }} }}", "a subgroup's call that some threads"),
+        (f"{THREADS} {{ B[t] = if_then_else(t < 4, {SUM}, 0f32) }}", "a subgroup's call that some"),
         (f"{THREADS} {{ if (t < 4) {{ barrier }} }}", "some threads of a group may not reach"),
         (f"{THREADS} {{ for i in range(t) {{ barrier }} }}", "some threads of a group may not"),
         (
@@ -70,6 +73,7 @@ GROUPS, THREADS = "for b in range(n) blockIdx.x", "for t in range(8) threadIdx.x
             "some threads of a group may not",
         ),
         (f"{GROUPS} {{ {THREADS} {{ if (b < m) {{ barrier }} }} }}", ""),
+        (f"{THREADS} {{ if (m < 4) {{ B[t] = select(t < 4, {SUM}, 0f32) }} }}", ""),
         (f"{THREADS} {{ if (A[m] < 1f32) {{ barrier }} }}", ""),
     ],
 )

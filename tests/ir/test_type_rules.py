@@ -60,6 +60,19 @@ def test_operands_of_each_binary_class_have_one_dtype(expr):
         (ir.Call("pow", (x, i), F32), "the operands of pow have dtypes f32, i64, which differ"),
         (ir.Call("exp", (x,), I64), "exp of f32 does not give dtype i64"),
         (ir.Call("nothing", (x,), F32), "unknown intrinsic 'nothing'"),
+        (ir.Call("subgroup_reduce_add", (x, i), F32), "the operands of subgroup_reduce_add"),
+        (
+            ir.Call("subgroup_reduce_add", (x, IntImm(24, I32)), F32),
+            "a subgroup has 2, 4, 8, 16, 32 or 64",
+        ),
+        (
+            ir.Call("subgroup_reduce_add", (V, IntImm(8, I32)), V.dtype),
+            "subgroup_reduce_add takes a",
+        ),
+        (
+            ir.Call("subgroup_shuffle_xor", (x, IntImm(8, I32), IntImm(8, I32)), F32),
+            "a mask of subgroup_shuffle_xor is less than the width 8, not 8",
+        ),
         (
             ir.Call("bits_to_float", (u,), DType("float", 8)),
             "bits_to_float of u8 does not give dtype f8",

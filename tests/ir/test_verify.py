@@ -199,6 +199,7 @@ def test_deep_and_shared_trees_are_checked_without_recursion():
         ),
         ("for b in range(4) { barrier }", "flat", "a Barrier lies outside a kernel"),
         ("barrier", "host", "Barrier is not allowed"),
+        ("B@[0] = subgroup_reduce_add(B@[0], 8i32)", "flat", "subgroup_reduce_add is not allowed"),
         ("atomic add B[0] with 1f32", "nested", ""),
         ("atomic add B[0] with 1f32", "flat", ""),
         ("atomic add B[0] with 1f32", "host", "AtomicUpdate is not allowed"),

@@ -1,0 +1,48 @@
+"""Prints what the threads of a subgroup compute together, by the functions of a C dialect.
+
+A call gets a name of its own: within a condition of C it might be evaluated by some threads only.
+Needs a device whose subgroups have as many threads as the call says, or more. Refuses, with
+Unsupported, devices that do not exchange values within subgroups.
+"""
+
+from __future__ import annotations
+
+from refcomp.codegen.c_expressions import add
+from refcomp.codegen.c_function import CFunction, Operand
+from refcomp.dtype import DType
+from refcomp.ir.expr import Call, IntImm
+
+_MASK = DType("uint", 32)
+
+
+def print_subgroup_call(out: CFunction, call: Call, value: Operand) -> Operand:
+    """A call of SUBGROUP_INTRINSICS; `value` is its first operand."""
+    numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
+    if call.name == "subgroup_shuffle_xor":
+        return _shuffle(out, value, numbers[0], call.dtype)
+    return _sum(out, value, numbers[-1], call.dtype)
+
+
+def _shuffle(out: CFunction, value: Operand, mask: int, dtype: DType) -> Operand:
+    function = _function(out, "shuffle_xor")
+    held = out.narrowed(value, dtype)
+    return out.bind(out.call(function, held, out.module.literal(mask, _MASK)), dtype)
+
+
+def _sum(out: CFunction, value: Operand, width: int, dtype: DType) -> Operand:
+    if dtype.is_int:  # in any order
+        function = _function(out, "reduce_add")
+        count = out.module.literal(width, _MASK)
+        return out.bind(out.call(function, out.narrowed(value, dtype), count), dtype)
+    sum_, mask = out.atom(value, dtype), 1
+    while mask < width:
+        other = _shuffle(out, sum_, mask, dtype)
+        sum_, mask = out.bind(add(out, sum_, other, dtype), dtype), 2 * mask
+    return sum_
+
+
+def _function(out: CFunction, operation: str) -> str:
+    entry = out.module.tables["subgroup"][operation]
+    out.module.use(entry["extension"], "threads cannot exchange values within subgroups")
+    name: str = entry["name"]
+    return name
