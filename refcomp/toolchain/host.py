@@ -126,7 +126,9 @@ def _known_values(
     description: Description, tools: FoundTools, option: Option, store: Cache
 ) -> list[str]:
     def ask(tools: FoundTools) -> bytes:
-        holes = {**tools.paths, "triple": _default_triple(description, tools)}
+        holes = dict(tools.paths)
+        if any("{triple}" in argument for argument in option.listing):
+            holes["triple"] = _default_triple(description, tools)
         with private_folder() as folder:
             completed = run_checked(description, fill_arguments(option.listing, holes), folder)
         text = completed.stdout.decode(errors="replace") + completed.stderr

@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,18 @@ import pytest
 from refcomp.artifacts import Binary, Source
 from refcomp.codegen.amdgpu import print_amdgpu
 from refcomp.codegen.signature import machine_symbol
+from refcomp.dtype import I64
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
+from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.runtime.launch import KernelSignature, kernel_signature
-from refcomp.toolchain import check_code_object, compile_source, host_triple_and_layout
+from refcomp.toolchain import (
+    check_code_object,
+    compile_source,
+    device_layout,
+    host_triple_and_layout,
+)
 from tests.codegen.host_kernels import scalar_argument
 
 LAYOUT = (
@@ -54,12 +60,10 @@ def signatures(kernels: Sequence[PrimFunc]) -> list[KernelSignature]:
     return [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
 
 
-def compile_kernels(
-    kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", layout: str = LAYOUT
-) -> Binary:
+def compile_kernels(kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", **options: str) -> Binary:
     """The code object of the kernels, checked; with the tools that $REFCOMP_ROCM_LLVM names."""
-    source = print_kernels(kernels, mcpu, layout)
-    binary = compile_source(source, {"mcpu": mcpu}, "hsaco", description="rocm")
+    source = print_kernels(kernels, mcpu, device_layout("rocm"))
+    binary = compile_source(source, {"mcpu": mcpu, **options}, "hsaco", description="rocm")
     check_code_object(binary, signatures(kernels), mcpu, 4)
     return binary
 
@@ -116,15 +120,12 @@ class HostSimulation:
             ctypes.c_void_p(arg.ctypes.data) if isinstance(param, Buffer) else _number(param, arg)
             for param, arg in zip(kernel.params, args, strict=True)
         ]
-        nests = [kernel_nest(loop) for loop in kernels_in(kernel.body)]
-        nest = nests[0] if nests else KernelNest((), kernel.body)
         known = dict(zip(kernel.params, args, strict=True))
-        grid, block = ([_extent(e, known) for e in extents] for extents in (nest.grid, nest.block))
         function = getattr(self._library, machine_symbol(kernel.name))
-        groups, threads = ([*itertools.product(*map(range, e[::-1]))] for e in (grid, block))
-        self._run(function, values, groups, threads)
-
-    def _run(self, function: Any, values: list[Any], groups: list[Any], threads: list[Any]) -> None:
+        groups, threads = (
+            [*itertools.product(*(range(_extent(e, known)) for e in extents[::-1]))]
+            for extents in _grid_and_block(kernel)
+        )
         within = ctypes.create_string_buffer(64)
         self._libc.pthread_barrier_init(within, None, len(threads))
         between = threading.Barrier(len(threads))
@@ -135,11 +136,23 @@ class HostSimulation:
                 function(*values, *ids, within)
                 between.wait()
 
-        workers = [threading.Thread(target=work, args=[thread]) for thread in threads]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        if len(threads) == 1:
+            work(threads[0])
+        else:
+            _run_threads(work, threads)
+
+
+def _run_threads(work: Callable[[tuple[int, ...]], None], threads: list[Any]) -> None:
+    workers = [threading.Thread(target=work, args=[thread]) for thread in threads]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def _grid_and_block(kernel: PrimFunc) -> list[tuple[Any, ...]]:
+    nests = [kernel_nest(loop) for loop in kernels_in(kernel.body)]
+    return [nests[0].grid, nests[0].block] if nests else [(IntImm(1, I64),) * 3] * 2
 
 
 def _number(param: Var, value: Any) -> Any:

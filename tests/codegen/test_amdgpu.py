@@ -59,13 +59,17 @@ def _threads(extent, tag="threadIdx.x"):
 
 def test_what_is_known_of_the_threads_is_told():
     known = _threads(9)
-    assert '"amdgpu-flat-work-group-size"="9,9" !reqd_work_group_size !{i32 9, i32 1, i32 1}' in known
+    assert (
+        '"amdgpu-flat-work-group-size"="9,9" !reqd_work_group_size !{i32 9, i32 1, i32 1}' in known
+    )
     assert "workitem.id.x(), !range !{i32 0, i32 9}" in known
     unknown = _threads("n")
     assert '"amdgpu-flat-work-group-size"="1,1024" {' in unknown
     assert "workitem.id.x(), !range !{i32 0, i32 1024}" in unknown
     group = _threads("n", "blockIdx.y")
-    assert '"amdgpu-flat-work-group-size"="1,1" !reqd_work_group_size !{i32 1, i32 1, i32 1}' in group
+    assert (
+        '"amdgpu-flat-work-group-size"="1,1" !reqd_work_group_size !{i32 1, i32 1, i32 1}' in group
+    )
     assert "workgroup.id.y(), !range !{i32 0, i32 2147483647}" in group
     assert "workgroup.id.x(), !range !{i32 0, i32 1}" in _threads(0, "blockIdx.x")
 
@@ -76,11 +80,13 @@ def test_only_kernels_with_maths_require_the_device_library():
     maths = print_kernels([device_kernel("vectors")], "gfx1100")
     assert maths.requires == {"ocml"}
     assert maths.text.count("= weak_odr hidden local_unnamed_addr addrspace(4) constant") == 7
-    assert "@__oclc_ISA_version = weak_odr hidden local_unnamed_addr addrspace(4) constant i32 11000" in (
-        maths.text
+    assert (
+        "@__oclc_ISA_version = weak_odr hidden local_unnamed_addr addrspace(4) constant i32 11000"
+        in (maths.text)
     )
-    assert "@__oclc_wavefrontsize64 = weak_odr hidden local_unnamed_addr addrspace(4) constant i8 0" in (
-        maths.text
+    assert (
+        "@__oclc_wavefrontsize64 = weak_odr hidden local_unnamed_addr addrspace(4) constant i8 0"
+        in (maths.text)
     )
 
 

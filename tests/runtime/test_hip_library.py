@@ -12,7 +12,6 @@ from refcomp.toolchain import compile_source, host_triple_and_layout
 from tests.runtime.fake_hip import FakeHip
 
 
-
 def make_library(folder, name, number):
     """A library whose device count is `number`."""
     others = [f for f in hip_api.FUNCTIONS if f != "hipGetDeviceCount"]

@@ -124,13 +124,15 @@ def test_places_are_told(description: Description, monkeypatch: pytest.MonkeyPat
 
 
 def _data_file(*patterns: str) -> DataFile:
-    return DataFile("lib", patterns, "LIB_FILE", True, False, {"default": "get lib"})
+    variables = {"LIB_HOME": ("lib.so", "lib-*/lib.so"), "OTHER_HOME": ("other",)}
+    return DataFile("lib", patterns, variables, True, False, {"default": "get lib"})
 
 
 def test_files_are_found_by_the_first_pattern_that_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("LIB_FILE", raising=False)
+    for variable in ("LIB_HOME", "OTHER_HOME"):
+        monkeypatch.delenv(variable, raising=False)
     file = _data_file(f"{tmp_path}/none", f"{tmp_path}/lib-*/lib.so", f"{tmp_path}/lib.so")
     assert file_path(file) is None
     last = _tool(tmp_path / "lib.so")
@@ -138,11 +140,16 @@ def test_files_are_found_by_the_first_pattern_that_matches(
     newest = _tool(tmp_path / "lib-2" / "lib.so")
     _tool(tmp_path / "lib-1" / "lib.so")
     assert file_path(file) == str(newest)
-    monkeypatch.setenv("LIB_FILE", str(last))
-    assert file_path(file) == str(last)
-    monkeypatch.setenv("LIB_FILE", str(tmp_path / "gone"))
+    monkeypatch.setenv("OTHER_HOME", str(tmp_path / "lib-2"))
     assert file_path(file) is None
-    assert places.describe_file_places(file) == f"LIB_FILE={tmp_path}/gone"
+    monkeypatch.setenv("LIB_HOME", str(tmp_path))
+    assert file_path(file) == str(last)
+    last.unlink()
+    assert file_path(file) == str(newest)
+    monkeypatch.setenv("LIB_HOME", str(tmp_path / "gone"))
+    assert file_path(file) is None
+    told = f"LIB_HOME={tmp_path}/gone: lib.so, lib-*/lib.so"
+    assert places.describe_file_places(file) == told
 
 
 @pytest.mark.parametrize(
