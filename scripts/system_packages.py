@@ -14,6 +14,7 @@ from pathlib import Path
 
 LLVM, HIP = ("llvm", "lld", "clang"), ("libamdhip64",)
 OTHERS = ["rocm-device-libs", "pocl-opencl-icd", "ocl-icd-libopencl1", "oclgrind", "libgomp1"]
+OTHERS += ["llvm-16", "lld-16"]  # an older one, as ROCm's is: tests compile for AMD GPUs with both
 VENV = "python{}.{}-venv".format(*sys.version_info)
 UNOFFERED = Path(__file__).parents[1] / ".venv" / "unoffered-packages"
 SUDO = [] if os.geteuid() == 0 else ["sudo", "-n"]
@@ -58,7 +59,7 @@ def missing(here: set[str], there: set[str]) -> list[str]:
     hip = max(numbers(HIP, here) or numbers(HIP, there) or {5})
     names = [f"{name}-{llvm}" for name in LLVM] + [f"{name}-{hip}" for name in HIP] + OTHERS
     names += [] if importlib.util.find_spec("ensurepip") else [VENV]
-    return [name for name in names if name not in here]
+    return [name for name in dict.fromkeys(names) if name not in here]
 
 
 def install() -> None:

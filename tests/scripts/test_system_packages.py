@@ -136,6 +136,14 @@ def test_choice_of_llvm(here: set[int], there: set[int], chosen: int) -> None:
     assert system_packages.choose_llvm(here, there) == chosen
 
 
+def test_the_older_llvm_is_asked_for_once_and_never_chosen_for_all() -> None:
+    assert system_packages.missing(set(ALL.split()) - {"lld-16"}, set(ALL.split())) == ["lld-16"]
+    there = {*ALL.split(), "clang-16"} - {"clang-19"}
+    asked = system_packages.missing(set(), there)
+    assert asked[:3] == ["llvm-16", "lld-16", "clang-16"]
+    assert len(asked) == len(set(asked))
+
+
 def test_a_number_counts_only_when_all_its_packages_are_there() -> None:
     packages = {"llvm-19", "lld-19", "clang-19", "llvm-22", "lld-22", "clang-22-doc", "llvm"}
     assert system_packages.numbers(("llvm", "lld", "clang"), packages) == {19}
