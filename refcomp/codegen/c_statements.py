@@ -107,10 +107,6 @@ def _allocate(out: CFunction, allocate: st.Allocate) -> None:
     print_stmt(out, allocate.body)
 
 
-def _prefetch(_out: CFunction, _hint: st.Prefetch) -> None:
-    """Nothing: a hint may be left out, and few devices do anything about it."""
-
-
 def _barrier(out: CFunction, _barrier: st.Barrier) -> None:
     out.emit(out.say.barrier())
 
@@ -128,7 +124,6 @@ _STATEMENTS: dict[type[Any], Callable[[CFunction, Any], None]] = {
     st.IfThenElse: _if_then_else,
     st.Block: _block,
     st.Barrier: _barrier,
-    st.Prefetch: _prefetch,
     st.AtomicUpdate: print_atomic,
     st.Prefetch: _prefetch,
 }
