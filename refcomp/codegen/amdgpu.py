@@ -48,6 +48,7 @@ def print_amdgpu(
     `code_object` is the version of the format that the module will be compiled to (4, 5).
     """
     module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
+    module.wavefront_size = wavefront_size(mcpu)
     answers = _control_answers(module, isa_version(mcpu), code_object)
     symbols = [reserve_symbol(module, kernel) for kernel in kernels]
     for kernel in kernels:

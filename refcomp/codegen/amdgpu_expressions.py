@@ -8,15 +8,16 @@ the device library's, as LLVM's own one is not exact.
 
 from __future__ import annotations
 
+from refcomp.codegen.amdgpu_subgroups import SUBGROUP_CALLS
 from refcomp.codegen.llvm_expressions import EXPRESSIONS, convert_between
 from refcomp.codegen.llvm_function import ExpressionPrinters, LlvmFunction
-from refcomp.codegen.llvm_maths import CALLS, call_function
+from refcomp.codegen.llvm_maths import call_function
 from refcomp.codegen.llvm_memory import READS
 from refcomp.dtype import F32, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr
 
-_SHARED_WITH_HOST: ExpressionPrinters = {**EXPRESSIONS, **READS, **CALLS}
+_SHARED_WITH_HOST: ExpressionPrinters = {**EXPRESSIONS, **READS, **SUBGROUP_CALLS}
 
 
 def _div(out: LlvmFunction, expr: ir.Div) -> str:

@@ -38,6 +38,7 @@ class LlvmModule:
         self.descriptions: dict[str, str] = {}  # of calls of registered functions
         self._symbols: set[str] = set()
         self.vector_bits = vector_bits
+        self.wavefront_size = 1  # how many threads of a GPU go in step
         self.has_libmvec = re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None
         self._types: dict[DType, str] = {}
         self._memory_types: dict[DType, str] = {}

@@ -1,0 +1,63 @@
+"""Prints what the threads of a subgroup compute together, for AMD GPUs.
+
+Lanes of a wave read each other's registers, 32 bits at a time; a value of another width goes in one
+or two such pieces. The threads of a group fill its waves in the order of their numbers, so the
+threads of a subgroup, whose width divides a wave's, are in one wave. Refuses, with Unsupported,
+subgroups that are wider than a wave of the GPU.
+"""
+
+from __future__ import annotations
+
+from refcomp.codegen.llvm_function import ExpressionPrinters, LlvmFunction
+from refcomp.codegen.llvm_maths import CALLS
+from refcomp.dtype import DType
+from refcomp.errors import Unsupported
+from refcomp.ir import expr as ir
+from refcomp.ir.expr import Call, IntImm, Var
+from refcomp.ir.intrinsics import is_subgroup_call
+
+_PIECE = DType("uint", 32)
+
+
+def _call(out: LlvmFunction, call: Call) -> str:
+    if not is_subgroup_call(call):
+        return CALLS[Call](out, call)
+    numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
+    _check_width(out, numbers[-1])
+    value = out.value(call.args[0])
+    if call.name == "subgroup_shuffle_xor":
+        return _shuffle(out, value, numbers[0], call.dtype)
+    return _sum(out, value, numbers[-1], call.dtype)
+
+
+def _check_width(out: LlvmFunction, width: int) -> None:
+    if width > out.module.wavefront_size:
+        raise Unsupported(
+            f"a subgroup of {width} threads",
+            why=f"a wave of this GPU has {out.module.wavefront_size}",
+            remedy="schedule for narrower subgroups",
+        )
+
+
+def _sum(out: LlvmFunction, value: str, width: int, dtype: DType) -> str:
+    """The same sum in all threads, as each adds the same pairs in some order of two."""
+    mask = 1
+    while mask < width:
+        mine, others = Var("mine", dtype), Var("others", dtype)
+        out.names[mine], out.names[others] = value, _shuffle(out, value, mask, dtype)
+        value, mask = out.value(ir.Add(mine, others)), 2 * mask
+    return value
+
+
+def _shuffle(out: LlvmFunction, value: str, mask: int, dtype: DType) -> str:
+    module, result = out.module, out.fresh()
+    module.declarations.add("shuffle", out.say.declare_shuffle)
+    types = module.type_of(dtype), module.type_of(DType("uint", dtype.bits))
+    macro = out.say.shuffle if dtype.bits == _PIECE.bits else out.say.shuffle_wide
+    if dtype.bits < _PIECE.bits:
+        macro = out.say.shuffle_narrow
+    out.emit(macro(result, *types, value, mask))
+    return result
+
+
+SUBGROUP_CALLS: ExpressionPrinters = {Call: _call}

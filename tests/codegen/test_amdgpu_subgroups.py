@@ -1,0 +1,59 @@
+"""What threads of a subgroup compute together: as text, and through each LLVM."""
+
+import re
+
+import pytest
+
+from refcomp.errors import Unsupported
+from refcomp.ir.parser import parse_func
+from refcomp.ir.verify import verify
+from refcomp.toolchain import disassemble
+from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, compile_kernels, print_kernels, use_llvm
+
+DTYPES = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64")
+
+
+def _kernel(name, call, dtype):
+    kernel = parse_func(f"""
+    func {name}_{dtype}(A: {dtype}[64], B: {dtype}[64] out) {{
+      for t in range(64) threadIdx.x {{ B@[t] = {call} }}
+    }}
+    """)
+    verify(kernel, "device")
+    return kernel
+
+
+SHUFFLE = "subgroup_shuffle_xor(A@[t], 4i32, 8i32)"
+SUM = "subgroup_reduce_add(A@[t], 32i32)"
+
+
+def test_a_sum_takes_a_step_for_each_bit_of_the_width():
+    text = print_kernels([_kernel("sum", SUM, "f32")]).text
+    masks = re.findall(r"xor i32 \S+\.lane, (\d+)", text)
+    assert masks == ["1", "2", "4", "8", "16"]
+    assert text.count(" = fadd float ") == 5
+
+
+@pytest.mark.parametrize(("dtype", "pieces"), [("u8", 1), ("f16", 1), ("i32", 1), ("f64", 2)])
+def test_a_value_goes_in_pieces_of_32_bits(dtype, pieces):
+    text = print_kernels([_kernel("shuffle", SHUFFLE, dtype)]).text
+    assert text.count("call i32 @llvm.amdgcn.ds.bpermute(") == pieces
+
+
+def test_a_subgroup_is_no_wider_than_a_wave():
+    kernel = _kernel("sum", "subgroup_reduce_add(A@[t], 64i32)", "i32")
+    assert "bpermute" in print_kernels([kernel], "gfx90a").text
+    with pytest.raises(Unsupported, match="a subgroup of 64 threads") as caught:
+        print_kernels([kernel], "gfx1100")
+    assert "a wave of this GPU has 32" in str(caught.value)
+    assert "narrower subgroups" in str(caught.value)
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(("llvm", "gpu"), TOOLS_AND_GPUS)
+def test_they_compile(llvm, gpu, monkeypatch):
+    use_llvm(llvm, monkeypatch)
+    kernels = [_kernel(*named, d) for named in (("a", SHUFFLE), ("b", SUM)) for d in DTYPES]
+    text = disassemble(compile_kernels(kernels, gpu))
+    # What LLVM knows a quicker instruction for may have none.
+    assert "ds_bpermute_b32" in text or "_dpp" in text
