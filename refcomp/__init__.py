@@ -39,6 +39,9 @@ _SOURCES = {
     "refcomp.ir.printer": "print_func",
     "refcomp.ir.parser": "parse_func",
     "refcomp.te.operation": "compute placeholder",
+    "refcomp.te.declare": "decl_buffer",
+    "refcomp.te.extern": "extern",
+    "refcomp.te.calls": "call_extern call_packed call_pure_extern call_pure_intrin",
     "refcomp.te.tensor": "thread_axis",
     "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
     "refcomp.te.maths": (
@@ -60,12 +63,15 @@ _SOURCES = {
 _HOME = {name: module for module, names in _SOURCES.items() for name in names.split()}
 _RENAMED = {"convert": ("refcomp.ir.promotion", "as_expr"), "pow": ("refcomp.te.maths", "power")}
 
-__all__ = ["__version__", "nd", *_HOME, *_RENAMED, *_MODULES]
+# Modules by their classic names.
+_CLASSIC = {"nd": "refcomp.runtime.ndarray", "ir_builder": "refcomp.ir.builder"}
+
+__all__ = ["__version__", *_CLASSIC, *_HOME, *_RENAMED, *_MODULES]
 
 
 def _load(name: str) -> Any:
-    if name == "nd":  # the classic name of the array module
-        return import_module("refcomp.runtime.ndarray")
+    if name in _CLASSIC:
+        return import_module(_CLASSIC[name])
     if name in _MODULES:
         return import_module(f"refcomp.{name}")
     module, attribute = _RENAMED.get(name) or (_HOME.get(name), name)

@@ -69,9 +69,9 @@ class Load(Derived):
 class AddressOf(Derived):
     """Where `buffer` begins, or, with indices, where the element at these lies: an argument.
 
-    `access` says what the callee does there: `read`, `write` (all of it, before reading any) or
-    `update`. The indices are those of a BufferLoad, or, from the flat level on, one offset in
-    elements. `element` is the dtype that the callee sees, as wide as the buffer's.
+    `access` says what the callee does there: `read`, `write` (any of it; what was not written
+    before holds anything) or `update` (both). The indices are those of a BufferLoad, or, from the
+    flat level on, one offset in elements. `element` is the dtype that the callee sees, as wide as the buffer's.
     """
 
     buffer: Buffer

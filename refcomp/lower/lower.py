@@ -24,6 +24,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.names import checked_name
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk, with_fields
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
+from refcomp.lower.extern import reads_of_extern
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import Nests, lower_stage
 from refcomp.python_limits import deep_recursion
@@ -33,6 +34,7 @@ from refcomp.schedule.kernels import GLOBAL
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, PlaceholderOp
 from refcomp.te.tensor import Tensor
 
@@ -59,7 +61,8 @@ def lower(schedule: Schedule, args: Sequence[Tensor | Var], name: str = "main") 
 
 
 def _computed_stages(schedule: Schedule) -> list[Stage]:
-    return [s for s in schedule.stages if isinstance(s.op, ComputeOp) and s.attach != "inline"]
+    placed = [s for s in schedule.stages if s.attach != "inline"]
+    return [s for s in placed if not isinstance(s.op, PlaceholderOp)]
 
 
 def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
@@ -112,8 +115,11 @@ def _at_least_one(dim: Expr) -> Expr:
 
 
 def _inlined_bodies(stage: Stage, inlined: Sequence[ComputeOp]) -> list[Expr]:
-    assert isinstance(stage.op, ComputeOp)
-    return [inline_reads(body, inlined) for body in stage.op.body]
+    op = stage.op
+    if isinstance(op, ExternOp):
+        return reads_of_extern(op)
+    assert isinstance(op, ComputeOp)
+    return [inline_reads(body, inlined) for body in op.body]
 
 
 def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:

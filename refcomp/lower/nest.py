@@ -31,12 +31,14 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
+from refcomp.lower.extern import lower_extern
 from refcomp.lower.loops import Guard, Loops
 from refcomp.lower.needed_guards import needed_guards
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.kernels import LOCAL
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Stage
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
@@ -65,6 +67,8 @@ class _Nest:
 def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     """The statement that computes the stage, and what is attached to its loops, in place."""
     bounds = nests.bounds[stage]
+    if isinstance(stage.op, ExternOp):
+        return lower_extern(stage.op, stage.name, nests.buffers)
     assert isinstance(stage.op, ComputeOp)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:

@@ -21,8 +21,13 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import symbol_of
 from refcomp.oracle import arrays
 from refcomp.oracle.arrays import Array
+from refcomp.oracle.calls import call_pure
+from refcomp.oracle.expressions import Frame
+from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
+from refcomp.oracle.statements import run_to_end
 from refcomp.python_limits import deep_recursion
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
@@ -52,6 +57,8 @@ def evaluate(
         for op in operations:
             if isinstance(op, ComputeOp):
                 known.update(zip(op.outputs, _compute(op, values, known), strict=True))
+            elif isinstance(op, ExternOp):
+                _run_extern(op, values, known)
     return [known[tensor].copy() for tensor in outputs]
 
 
@@ -109,6 +116,17 @@ def _compute(
     if reduce is not None:
         return _reduce(reduce, points)
     return [np.array(np.broadcast_to(points.value(body), shape)) for body in op.body]
+
+
+def _run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]) -> None:
+    """The statement of an extern operation means what the interpreter says."""
+    for tensor in op.outputs:
+        known[tensor] = np.zeros(_shape_of(tensor, values, known), to_numpy(tensor.dtype))
+    frame = Frame()
+    frame.values.update((var, make_scalar(value, var.dtype)) for var, value in values.items())
+    for buffer, tensor in op.buffers.items():
+        frame.memory[buffer] = Memory(buffer, known[tensor].shape, known[tensor])
+    run_to_end(frame, op.body)
 
 
 def _grid(axes: Sequence[IterVar], shape: tuple[int, ...]) -> Iterator[tuple[Var, Array]]:
@@ -228,6 +246,17 @@ def _call(points: _Points, expr: ir.Call) -> Array:
     return arrays.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
 
 
+def _pure_extern(points: _Points, expr: ir.PureExtern) -> Array:
+    operands = [points.value(arg) for arg in expr.args]
+    if not operands:
+        return _constant(call_pure(expr, (), ()), expr)
+    return arrays.each(
+        lambda *scalars: call_pure(expr, [s.item() for s in scalars], ()),
+        to_numpy(expr.dtype),
+        *operands,
+    )
+
+
 def _read(points: _Points, read: TensorRead) -> Array:
     indices = tuple(points.value(index) for index in read.indices)
     tensor = points.tensors[read.tensor]
@@ -254,5 +283,6 @@ _EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Any]] = {
     ir.IfThenElseExpr: _if_then_else,
     ir.Let: _let,
     ir.Call: _call,
+    ir.PureExtern: _pure_extern,
     TensorRead: _read,
 }

@@ -59,8 +59,8 @@ class Memory:
         self._set(index, function(self._value(index, thread)))
 
     def lend(self, is_read: bool, is_written: bool, thread: Thread) -> Any:
-        """All elements, for a function outside of the program that reads them, writes them all
-        without reading any, or both; those that it may read must have been written."""
+        """All elements, for a function outside of the program that reads them, writes them, or
+        both; those that it reads must have been written."""
         kind = UPDATES if is_read and is_written else WRITES if is_written else READS
         for index in range(self.size):
             self._check(index, kind, thread)

@@ -8,8 +8,8 @@ from typing import Any, Literal, NoReturn
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.schedule.relations import Relation
-from refcomp.te.operation import ComputeOp, Operation
-from refcomp.te.tensor import IterVar, axis
+from refcomp.te.operation import Operation
+from refcomp.te.tensor import OPAQUE, IterVar, axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Stage:
     @property
     def roots(self) -> tuple[IterVar, ...]:
         """The operation's own axes, reduction axes last; none for a placeholder."""
-        return (*self.op.axis, *self.op.reduce_axis) if isinstance(self.op, ComputeOp) else ()
+        return (*getattr(self.op, "axis", ()), *getattr(self.op, "reduce_axis", ()))
 
     @property
     def host(self) -> Host | None:
@@ -91,11 +91,21 @@ class Stage:
     def leaf(self, given: Any, primitive: str) -> IterVar:
         """`given` if it is a loop of this stage; else UserError that tells the loops there are."""
         if isinstance(given, IterVar) and any(given is leaf for leaf in self.leaves):
+            self._refuse_opaque(given, primitive)
             return given
         named = given.name if isinstance(given, IterVar) else repr(given)
         if any(given is known for known in self.axes().values()):
             self.refuse(primitive, named, "it was split or fused before and is no loop any more")
         self.refuse(primitive, named, "it is no axis of this stage")
+
+    def _refuse_opaque(self, axis: IterVar, primitive: str) -> None:
+        if axis.kind == OPAQUE:
+            self.refuse(
+                primitive,
+                axis.name,
+                f"it is opaque: {self.op.what} computes all of its elements in a way of its own",
+                "schedule the stages before and after it",
+            )
 
     def unmarked_leaf(self, given: Any, primitive: str, remedy: str) -> IterVar:
         """As `leaf`, and how the loop is carried out is not yet said."""

@@ -8,11 +8,13 @@ of T in other stages, and the arguments of `lower` all find the stage by T itsel
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import map_children, memoised
 from refcomp.schedule.stage import Stage
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
@@ -83,7 +85,11 @@ def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
 
 def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
     """The stage reads `fresh` wherever it read `old`."""
-
+    if isinstance(stage.op, ExternOp):
+        outputs, reads = stage.op.outputs, (fresh if t is old else t for t in stage.op.reads)
+        stage.op = replace(stage.op, reads=tuple(reads))
+        stage.op.outputs = outputs
+        return
     def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
         node = map_children(node, recurse)
         is_read = isinstance(node, TensorRead) and node.tensor is old

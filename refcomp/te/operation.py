@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
@@ -32,8 +32,12 @@ from refcomp.te.tensor import (
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """Something that makes tensors. `outputs` are its tensors, `line` the user's source line."""
+    """Something that makes tensors. `outputs` are its tensors, `line` the user's source line.
 
+    `what` it is, for messages.
+    """
+
+    what: ClassVar[str] = "an operation"
     name: str
     line: str
     outputs: tuple[Tensor, ...] = field(init=False, default=())
@@ -52,6 +56,7 @@ class Operation:
 class PlaceholderOp(Operation):
     """A tensor that the caller gives."""
 
+    what: ClassVar[str] = "a placeholder"
 
 @dataclass(eq=False, slots=True)
 class ComputeOp(Operation):
@@ -61,6 +66,7 @@ class ComputeOp(Operation):
     reducer and sources, over `reduce_axis`.
     """
 
+    what: ClassVar[str] = "a compute"
     axis: tuple[IterVar, ...]
     body: tuple[Expr, ...]
     tag: str = ""

@@ -19,15 +19,17 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import THREAD_TAGS
 
 DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
+ORDERED, OPAQUE = "ordered", "opaque"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterVar(Operators):
     """An axis: a loop variable running over minimum, ..., minimum + extent - 1.
 
-    `kind` is `data_parallel` (iterations are independent), `reduction` (they combine) or `thread`
-    (the threads of a GPU that `thread_tag` names; an extent of 0 is that of the loops bound to
-    it). Usable as an index in expressions. Identity is the object.
+    `kind` is `data_parallel` (iterations are independent), `reduction` (they combine), `ordered`
+    (each may need the ones before: a scan's), `opaque` (nobody knows: an extern operation's) or
+    `thread` (the threads of a GPU that `thread_tag` names; an extent of 0 is that of the loops
+    bound to it). Usable as an index in expressions. Identity is the object.
     """
 
     var: Var

@@ -23,7 +23,8 @@ def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
     op = stage.op
     scope = checked_scope(scope, stage)
     if not isinstance(op, ComputeOp):
-        _refuse(stage, "it is a placeholder: nothing is computed", "use cache_read")
+        why = f"it is {op.what}: there are no loops that could compute it"
+        _refuse(stage, why, "use cache_read")
     if stage.attach == "inline":
         _refuse(stage, "it is inlined and has no loops", "do not inline it")
     is_reordered = any(a is not b for a, b in zip(stage.leaves, stage.roots, strict=False))

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from refcomp.errors import UserError
 from refcomp.schedule.stage import Host, Made, Stage
 from refcomp.schedule.stage_graph import depends_on, readers_of
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 
 
@@ -19,6 +20,12 @@ def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
     """
     if not isinstance(consumer, Stage):
         _refuse(stage, f"{consumer!r} is no stage", "name the consumer as s[C]")
+    if isinstance(stage.op, ExternOp):
+        _refuse(
+            stage,
+            "it is an extern operation: all of it is computed at once",
+            f"leave it at the root, and compute what reads {stage.name} after it",
+        )
     if not isinstance(stage.op, ComputeOp):
         _refuse(
             stage,

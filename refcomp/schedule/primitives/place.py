@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from refcomp.errors import UserError
 from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage_graph import readers_of
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 
 
@@ -11,7 +13,7 @@ def compute_inline(stage: Stage, made: Made) -> None:
     """Every read of the stage is replaced by its expression; it gets no memory of its own."""
     why, remedy = None, "leave it at the root"
     if not isinstance(stage.op, ComputeOp):
-        why = "it is a placeholder: there is no expression to put in its place"
+        why = f"it is {stage.op.what}: there is no expression to put in its place"
     elif stage.is_output:
         why = "it is an output of the schedule and needs memory"
     elif stage.op.reduction is not None:
@@ -20,6 +22,10 @@ def compute_inline(stage: Stage, made: Made) -> None:
         guest = stage.guests[0].name
         why = f"stage {guest} is computed at one of its loops"
         remedy = f"inline it first, and compute {guest} at a loop of what reads it"
+    else:
+        for reader in readers_of(stage):
+            if isinstance(reader.op, ExternOp):
+                why = f"stage {reader.name} is an extern operation, which reads its memory"
     if why is not None:
         raise UserError(
             f"cannot inline stage {stage.name}",

@@ -7,6 +7,7 @@ from typing import Any
 from refcomp.errors import UserError
 from refcomp.ir.type_rules import SCOPES
 from refcomp.schedule.stage import Made, Stage
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 
 
@@ -15,11 +16,12 @@ def set_scope(stage: Stage, made: Made, scope: Any) -> None:
     thread's own). Without it, the place where a stage is computed decides."""
     checked = checked_scope(scope, stage)
     if stage.is_output or not isinstance(stage.op, ComputeOp):
-        is_output = "an output" if stage.is_output else "a placeholder"
+        what = "an output" if stage.is_output else stage.op.what
+        given = "given to others" if isinstance(stage.op, ExternOp) else "the caller's"
         raise UserError(
             f"cannot set the scope of stage {stage.name}",
             where=f"stage {stage.name}",
-            why=f"it is {is_output}: its memory is the caller's, and so global",
+            why=f"it is {what}: its memory is {given}, and so global",
             remedy="use cache_read or cache_write, which make a copy in another scope",
         )
     stage.scope = checked

@@ -1,0 +1,252 @@
+"""extern: tensors computed by a statement of the user's own, not element by element.
+
+The statement is loop IR: calls of registered or C functions, or what an `ir_builder` wrote. What
+it does inside is not looked at: its axes are opaque, all of its outputs are computed at once, and
+all of its inputs are there before. Refuses statements that break a rule of the loop IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from refcomp.dtype import I64, DType
+from refcomp.errors import UserError
+from refcomp.ir.buffer import READ, WRITE, Buffer
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.names import UniqueNames, checked_name
+from refcomp.ir.node import bound_by
+from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk
+from refcomp.ir.stmt import Block, Stmt
+from refcomp.ir.structure import structurally_equal
+from refcomp.ir.verify import find_fault
+from refcomp.ir.view import BufferView
+from refcomp.provenance import caller_line
+from refcomp.te.declare import decl_buffer
+from refcomp.te.operation import Operation
+from refcomp.te.tensor import OPAQUE, IterVar, Tensor, as_shape, axis, scalar_dtype
+
+
+@dataclass(eq=False, slots=True)
+class ExternOp(Operation):
+    """Tensors that the statement `body` computes. It reads `in_buffers`, which stand for the
+    tensors `reads`, and writes `out_buffers`. `axis` are those of the first output."""
+
+    what: ClassVar[str] = "an extern operation"
+    axis: tuple[IterVar, ...]
+    reads: tuple[Tensor, ...]
+    in_buffers: tuple[Buffer, ...]
+    out_buffers: tuple[Buffer, ...]
+    body: Stmt
+    tag: str = ""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors read, in order of first appearance."""
+        return tuple(dict.fromkeys(self.reads))
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """No axes."""
+        return ()
+
+    @property
+    def buffers(self) -> dict[Buffer, Tensor]:
+        """The tensor that each of the statement's buffers stands for."""
+        return dict(
+            zip((*self.in_buffers, *self.out_buffers), (*self.reads, *self.outputs), strict=True)
+        )
+
+
+def extern(
+    shape: Any,
+    inputs: Sequence[Tensor],
+    fcompute: Callable[..., Any],
+    name: str = "extern",
+    dtype: Any = None,
+    in_buffers: Any = None,
+    out_buffers: Any = None,
+    tag: str = "",
+) -> Any:
+    """The tensors that the statement `fcompute(ins, outs)` computes from `inputs`.
+
+    `shape` is a shape, or a list of shapes for several outputs, with one dtype or a list of them;
+    by default the dtype that all inputs share. `fcompute` is given a view of a buffer for each
+    input and output and returns a statement: `call_packed("name", ins[0], outs[0])`,
+    `call_extern("int32", "name", ...)`, or what an ir_builder wrote. Views of the user's own
+    (`decl_buffer`) may be given as `in_buffers` and `out_buffers`. Variables that the statement
+    uses and does not bind are scalar arguments.
+    """
+    checked_name(name, "a tensor")
+    reads = _checked_inputs(inputs, name)
+    shapes, several = _shapes(shape)
+    dtypes = _dtypes(dtype, len(shapes), reads, name)
+    op = ExternOp(name, caller_line(), _axes(shapes[0]), reads, (), (), Block(()), tag)
+    pairs = enumerate(zip(shapes, dtypes, strict=True))
+    op.outputs = tuple(Tensor(op, k, dims, dtype) for k, (dims, dtype) in pairs)
+    ins = _views(in_buffers, reads, READ, "in_buffers", name)
+    outs = _views(out_buffers, op.outputs, WRITE, "out_buffers", name)
+    body = _statement(fcompute(ins, outs), name)
+    _set_body(op, body, [*ins, *outs])
+    return list(op.outputs) if several else op.outputs[0]
+
+
+def _checked_inputs(inputs: Any, name: str) -> tuple[Tensor, ...]:
+    given = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
+    for tensor in given:
+        if not isinstance(tensor, Tensor):
+            raise UserError(
+                f"extern {name} reads {tensor!r}, which is no tensor",
+                remedy="pass the list of tensors that it reads; it may be empty",
+            )
+    return given
+
+
+def _shapes(shape: Any) -> tuple[list[tuple[Expr, ...]], bool]:
+    several = isinstance(shape, list | tuple) and any(isinstance(s, list | tuple) for s in shape)
+    if several:
+        return [as_shape(s) for s in shape], len(shape) > 1
+    return [as_shape(shape)], False
+
+
+def _dtypes(dtype: Any, count: int, reads: Sequence[Tensor], name: str) -> list[DType]:
+    if dtype is None:
+        shared = list(dict.fromkeys(tensor.dtype for tensor in reads))
+        if len(shared) != 1:
+            raise UserError(
+                f"extern {name} has no dtype, and its inputs have {len(shared) or 'none'}",
+                remedy='pass dtype="float32", or a list with one for each output',
+            )
+        return shared * count
+    given = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
+    if len(given) != count:
+        raise UserError(f"extern {name} has {count} outputs and {len(given)} dtypes")
+    return [scalar_dtype(one, f"extern {name}") for one in given]
+
+
+def _axes(shape: tuple[Expr, ...]) -> tuple[IterVar, ...]:
+    return tuple(axis(f"i{k}", 0, extent, OPAQUE) for k, extent in enumerate(shape))
+
+
+def _views(
+    given: Any, tensors: Sequence[Tensor], access: str, what: str, name: str
+) -> list[BufferView]:
+    if given is None:
+        views = [decl_buffer(t.shape, t.dtype, t.name) for t in tensors]
+    else:
+        views = list(given) if isinstance(given, list | tuple) else [given]
+    wrong = [view for view in views if not isinstance(view, BufferView)]
+    if wrong or len(views) != len(tensors):
+        raise UserError(
+            f"{what} of extern {name} are {len(views)}, for {len(tensors)} tensors"
+            if not wrong
+            else f"{what} of extern {name} holds {wrong[0]!r}",
+            remedy="declare one buffer for each: decl_buffer(shape, dtype)",
+        )
+    return [replace(view, access=access) for view in views]
+
+
+def _statement(given: Any, name: str) -> Stmt:
+    if isinstance(given, Stmt):
+        return given
+    raise UserError(
+        f"the function of extern {name} returns {given!r}, which is no statement",
+        remedy="return call_packed(...), call_extern(...) or what ir_builder's get() gives",
+    )
+
+
+# What is declared of buffers, held against the tensors that they stand for.
+
+
+def _declared_values(
+    views: Sequence[BufferView], tensors: Sequence[Tensor], name: str
+) -> dict[Var, Expr]:
+    """Values for the variables that views are declared with."""
+    values: dict[Var, Expr] = {}
+    for view, tensor in zip(views, tensors, strict=True):
+        _check_kind(view, tensor, name)
+        strides = _compact_strides(tensor.shape)
+        pairs = [
+            *zip(view.shape, tensor.shape, strict=True),
+            *(zip(view.strides, strides, strict=True) if view.strides else ()),
+            (view.elem_offset, IntImm(0, I64)),
+        ]
+        for declared, actual in pairs:
+            known = substitute(declared, values)
+            if structurally_equal(known, actual):
+                continue
+            if not isinstance(declared, Var) or declared in values:
+                raise _misfit(view, tensor, name, f"{known} is declared where {actual} is")
+            values[declared] = actual
+    return values
+
+
+def _check_kind(view: BufferView, tensor: Tensor, name: str) -> None:
+    if view.dtype != tensor.dtype or len(view.shape) != tensor.ndim:
+        raise _misfit(
+            view,
+            tensor,
+            name,
+            f"{view.dtype} of rank {len(view.shape)}, not {tensor.dtype} of rank {tensor.ndim}",
+        )
+    if view.scope != "global":
+        raise _misfit(view, tensor, name, f"it lies in {view.scope} memory, tensors in global")
+
+
+def _misfit(view: BufferView, tensor: Tensor, name: str, why: str) -> UserError:
+    return UserError(
+        f"buffer {view.name} of extern {name} does not fit tensor {tensor.name}",
+        why=why,
+        remedy="declare the tensor's own shape and dtype; its memory is row-major, from offset 0",
+    )
+
+
+def _compact_strides(shape: Sequence[Expr]) -> list[Expr]:
+    strides: list[Expr] = [IntImm(1, I64)]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, _product(extent, strides[0]))
+    return strides[: len(shape)]
+
+
+def _product(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return IntImm(a.value * b.value, I64)
+    return a if isinstance(b, IntImm) and b.value == 1 else a * b
+
+
+def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
+    """The statement on buffers of its own, as the tensors are; UserError for an illegal one."""
+    tensors = [*op.reads, *op.outputs]
+    values = _declared_values(views, tensors, op.name)
+    names = UniqueNames(var.name for var in variables_in(body))
+    fresh = {
+        view.buffer: Buffer(names.take(view.name), tensor.dtype, tensor.shape)
+        for view, tensor in zip(views, tensors, strict=True)
+    }
+    op.body = replace_buffers(substitute(body, values), fresh)
+    buffers = tuple(fresh[view.buffer] for view in views)
+    op.in_buffers, op.out_buffers = buffers[: len(op.reads)], buffers[len(op.reads) :]
+    func = _as_function(op.name, op.body, buffers, tuple(b.name for b in op.out_buffers))
+    fault = find_fault(func, "nested")
+    if fault is not None:
+        raise UserError(
+            f"the statement of extern {op.name} is not legal: {fault.what}",
+            where=None if fault.stmt is None else repr(fault.stmt),
+            remedy="it reads its inputs, writes its outputs, and binds its other names",
+        )
+
+
+def _as_function(
+    name: str, body: Stmt, buffers: tuple[Buffer, ...], outputs: tuple[str, ...]
+) -> PrimFunc:
+    bound = {item for node in walk(body) for item in bound_by(node)}
+    symbols = {var for buffer in buffers for dim in buffer.shape for var in variables_in(dim)}
+    scalars = dict.fromkeys(v for v in variables_in(body) if v not in bound | symbols)
+    return PrimFunc(name, (*buffers, *scalars), body, outputs)
+
+
+def buffers_to_places(op: ExternOp, places: Mapping[Tensor, Buffer]) -> dict[Buffer, Buffer]:
+    """The memory that each buffer of the statement stands for, with that of each tensor."""
+    return {buffer: places[tensor] for buffer, tensor in op.buffers.items()}
