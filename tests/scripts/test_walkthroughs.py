@@ -60,3 +60,16 @@ def test_the_matmul_shows_what_each_stage_is_about(matmul: dict[str, str]) -> No
     assert text["7. codegen"].count("fmul <") >= 2
     assert len(re.findall(r"mul|mla|madd", text["8. toolchain"])) >= 2
     assert text["9. runtime"].strip() == "{'numpy': True, 'the interpreter': True}"
+
+
+@pytest.mark.llvm
+def test_the_gemm_tells_the_rate_of_each_step_and_draws_them(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "walkthroughs" / "optimize_gemm.py"
+    command = [sys.executable, str(script), "40x70x33", "chart.png"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        *("peak", "numpy", "naive", "blocked", "vectorized", "permuted", "packed", "cached"),
+        *("unrolled", "parallel"),
+    ]
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")

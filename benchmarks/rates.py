@@ -1,0 +1,52 @@
+"""The rates of several ways to do the same work: measured in turns, printed, drawn as bars.
+
+A rate is that of a way's best round, as others on the machine can only make a round slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.fma_peak import PEAK_GFLOP, bind_peak
+from benchmarks.measure import Call, interleave
+from refcomp.errors import UserError
+
+PEAK = "peak"  # of one core, by `fma_peak`
+_WIDTH, _ROW, _MARGIN, _NAMES, _NUMBERS = 900, 34, 20, 120, 90
+_INK, _BAR, _GROUND = "#222222", "#3b6ea5", "#ffffff"
+
+
+def measure_rates(calls: Mapping[str, Call], gflop: float, rounds: int) -> dict[str, float]:
+    """GFLOP/s of the core at most, and of each of `calls`, which does `gflop` each time."""
+    times = interleave({PEAK: bind_peak(), **calls}, rounds=rounds)
+    work = dict.fromkeys(calls, gflop) | {PEAK: PEAK_GFLOP}
+    return {name: work[name] / min(seconds) for name, seconds in times.items()}
+
+
+def print_rates(rates: Mapping[str, float], notes: Mapping[str, str]) -> None:
+    """A line for each way: its rate, its share of the peak, and the note on it."""
+    for name, rate in rates.items():
+        share = f"{rate:7.1f} GFLOP/s {rate / rates[PEAK]:5.0%} of the peak"
+        print(f"{name:12}{share}  {notes.get(name, '')}".rstrip())
+
+
+def save_chart(path: str, title: str, rates: Mapping[str, float]) -> None:
+    """Draws the rates as bars into a PNG file, if one is named; UserError where pillow is not
+    installed."""
+    if not path:
+        return
+    try:
+        from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415  optional
+    except ImportError as error:
+        raise UserError("no chart without pillow", remedy="pip install refcomp[chart]") from error
+    image = Image.new("RGB", (_WIDTH, _ROW * (len(rates) + 1) + 2 * _MARGIN), _GROUND)
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(18)
+    draw.text((_MARGIN, _MARGIN), title, _INK, font)
+    scale = (_WIDTH - 2 * _MARGIN - _NAMES - _NUMBERS) / max(rates.values())
+    for row, (name, rate) in enumerate(rates.items(), 1):
+        top, left = _MARGIN + row * _ROW, _MARGIN + _NAMES
+        end = left + max(1.0, rate * scale)
+        draw.text((_MARGIN, top), name, _INK, font)
+        draw.rectangle((left, top + 2, end, top + _ROW - 10), _BAR)
+        draw.text((end + 8, top), f"{rate:.1f}", _INK, font)
+    image.save(path)

@@ -1,0 +1,57 @@
+"""The rates of several ways to do the same work: what is printed, and the chart."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from benchmarks.rates import measure_rates, print_rates, save_chart
+from refcomp.errors import UserError
+
+RATES = {"peak": 100.0, "numpy": 50.0, "tiled": 94.6}
+
+
+@pytest.mark.llvm
+def test_rates_are_those_of_the_work_given_and_the_core_s_peak_is_among_them() -> None:
+    calls = {"once": lambda: None, "again": lambda: None}
+    rates = measure_rates(calls, 1.0, rounds=2)
+    assert list(rates) == ["peak", "once", "again"]
+    assert all(rate > 0 for rate in rates.values())
+
+
+def test_each_rate_is_printed_with_its_share_of_the_peak(capsys: pytest.CaptureFixture) -> None:
+    print_rates(RATES, {"tiled": "in registers"})
+    assert capsys.readouterr().out.splitlines() == [
+        "peak          100.0 GFLOP/s  100% of the peak",
+        "numpy          50.0 GFLOP/s   50% of the peak",
+        "tiled          94.6 GFLOP/s   95% of the peak  in registers",
+    ]
+
+
+def test_the_chart_has_a_bar_as_long_as_the_rate(tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    save_chart(str(path), "GFLOP/s", RATES)
+    with Image.open(path) as image:
+        assert image.format == "PNG"
+        width, height = image.size
+        rows = [range(20 + 34 * row, 20 + 34 * (row + 1)) for row in (1, 2, 3)]
+        bars = [
+            max(sum(image.getpixel((x, y)) == (59, 110, 165) for x in range(width)) for y in row)
+            for row in rows
+        ]
+        assert height == 34 * 4 + 40
+    assert [bar / bars[0] for bar in bars] == pytest.approx([1.0, 0.5, 0.946], abs=0.01)
+
+
+def test_no_file_no_chart() -> None:
+    save_chart("", "GFLOP/s", {})
+
+
+def test_without_pillow_it_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(UserError, match=r"no chart without pillow(.|\n)*refcomp\[chart\]"):
+        save_chart(str(tmp_path / "chart.png"), "GFLOP/s", RATES)
+    assert list(tmp_path.iterdir()) == []
