@@ -10,6 +10,8 @@ from refcomp.artifacts import Source
 from refcomp.c_functions import find_c_function, library_paths
 from refcomp.codegen.llvm import print_llvm
 from refcomp.codegen.signature import signature_of
+from refcomp.compile_kernels import compile_programs, is_device_target
+from refcomp.devices import device_for
 from refcomp.dump import dump_stage
 from refcomp.errors import UserError
 from refcomp.ir.expr import PureExtern, Var
@@ -41,7 +43,7 @@ def build(
     """A callable module from a schedule and its arguments, or from one function of the loop IR.
 
     `args` are the tensors and scalar variables in calling order. `target_host` says what the host's
-    part is compiled for; for a host target it is the target itself.
+    part is compiled for: the target itself, and beside a device Python, which walks it.
     """
     if target_host is not None and as_target(target_host).kind != "llvm":
         raise UserError(f"a host function cannot be compiled for {target_host}", remedy='"llvm"')
@@ -64,10 +66,23 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}
     dump_stage("lowered", sources["loop_ir"])
     if chosen.kind == "interp":
+        ready = [run_passes(func, chosen.kind) for func in funcs]
         callables = {
-            s.name: _interpreted(f, libraries) for s, f in zip(signatures, funcs, strict=True)
+            s.name: _interpreted(f, libraries) for s, f in zip(signatures, ready, strict=True)
         }
         return Module.from_callables(callables, signatures, target=str(chosen), sources=sources)
+    if is_device_target(chosen):
+        compiled = compile_programs(funcs, chosen)
+        return Module.from_programs(
+            list(zip(signatures, compiled.programs, strict=True)),
+            compiled.code.code,
+            target=str(chosen),
+            device=device_for(chosen),
+            sources=sources,
+            device_sources=compiled.code.sources,
+            symbols=compiled.symbols,
+            disassemble=compiled.code.disassemble,
+        )
     source = compile_to_source(funcs, chosen)
     options = dict(chosen.options) | {"libs": ",".join(libraries)}
     binary = toolchain.compile_source(source, options, "so")

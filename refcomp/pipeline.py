@@ -7,25 +7,32 @@ from dataclasses import dataclass
 
 from refcomp.dump import dump_stage, is_dumping
 from refcomp.errors import UserError
-from refcomp.ir.func import PrimFunc
-from refcomp.ir.printer import print_func
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.printer import print_func, print_program
 from refcomp.ir.verify import verify
 from refcomp.options import current_options
 from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
+from refcomp.passes.check_device_limits import check_device_limits
+from refcomp.passes.fit_vector_lanes import fit_vector_lanes
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.fuse_multiply_add import fuse_multiply_add
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
+from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.passes.outline_parallel import outline_parallel
 from refcomp.passes.partition_loops import partition_loops
+from refcomp.passes.refuse_bound_loops import refuse_bound_loops
 from refcomp.passes.remove_no_ops import remove_no_ops
+from refcomp.passes.serialize_loops import serialize_loops
 from refcomp.passes.simplify_expressions import simplify_expressions
+from refcomp.passes.split_host_device import split_host_device
 from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 from refcomp.python_limits import deep_recursion
+from refcomp.target import DeviceLimits
 
 Pass = Callable[[PrimFunc], PrimFunc]
 
@@ -47,6 +54,7 @@ class PipelineStep:
 
 
 _HOST = (
+    PipelineStep(refuse_bound_loops, "nested", "first: no other pass need know of kernels"),
     PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
     PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
@@ -64,15 +72,53 @@ _HOST = (
     PipelineStep(introduce_lets, "host", "last, as every other pass may share subtrees"),
 )
 
+_INTERPRETER = (
+    PipelineStep(inject_virtual_threads, "nested", "while buffers have dimensions to add"),
+    PipelineStep(insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"),
+)
+_DEVICE = (
+    PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
+    PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
+    PipelineStep(simplify_expressions, "nested", "simple indices are easily proved apart"),
+    PipelineStep(fuse_multiply_add, "nested", "while each product is written once", "contract"),
+    PipelineStep(insert_barriers, "nested", "while indices have dimensions and loops are whole"),
+    PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
+    PipelineStep(vectorize_loops, "flat", "after barriers: what needs one stays a loop"),
+    PipelineStep(apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"),
+    PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
+    PipelineStep(serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"),
+    PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
+    PipelineStep(remove_no_ops, "flat", "last before the split, so that no kernel takes too much"),
+)
+_LOWER = (
+    PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),
+    PipelineStep(lower_bfloat16, "device", "after the split, as the host has no floats"),
+)
+_LETS = PipelineStep(introduce_lets, "device", "last, as every other pass may share subtrees")
+_FIT = PipelineStep(fit_vector_lanes, "device", "when nothing widens vectors any more")
+
+# What a function goes through whole, and on devices what each kernel goes through then.
+_PASSES = {"llvm": _HOST, "interp": _INTERPRETER, "opencl": _DEVICE, "rocm": _DEVICE}
+_KERNEL_PASSES = {"opencl": (*_LOWER, _FIT, _LETS), "rocm": (*_LOWER, _LETS)}
+
 # Every pass by name, for those who call them one at a time.
-PASSES: dict[str, Pass] = {step.name: step.function for step in _HOST}
+PASSES: dict[str, Pass] = {
+    step.name: step.function
+    for steps in (*_PASSES.values(), *_KERNEL_PASSES.values())
+    for step in steps
+}
 
 
 def passes_for(kind: str) -> tuple[PipelineStep, ...]:
-    """The steps for a kind of target, in order, as far as the build options license them; the
-    interpreter runs what lowering made."""
-    steps, options = _HOST if kind == "llvm" else (), current_options()
+    """The steps for a kind of target, in order, as far as the build options license them; for
+    devices those before the function is split."""
+    steps, options = _PASSES.get(kind, ()), current_options()
     return tuple(step for step in steps if not step.licence or getattr(options, step.licence))
+
+
+def kernel_passes_for(kind: str) -> tuple[PipelineStep, ...]:
+    """The steps that each kernel goes through after the split, in order; none for hosts."""
+    return _KERNEL_PASSES.get(kind, ())
 
 
 def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
@@ -81,6 +127,24 @@ def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
     for step in passes_for(kind):
         func = run_pass(step, func)
     return func
+
+
+@deep_recursion()
+def run_device_passes(func: PrimFunc, kind: str, limits: DeviceLimits) -> Program:
+    """The Program of `func` for a kind of device: its passes, the split, and the kernels' passes.
+
+    UserError for what no device can do, or one of such `limits` cannot.
+    """
+    program = split_host_device(run_passes(func, kind))
+    verify(program.host, "launch")
+    if is_dumping():
+        dump_stage("split_host_device", print_program(program))
+    kernels = [check_device_limits(kernel, limits) for kernel in program.kernels]
+    for step in kernel_passes_for(kind):
+        kernels = [run_pass(step, kernel) for kernel in kernels]
+    host = lower_bfloat16(program.host)
+    verify(host, "launch")
+    return Program(host, tuple(kernels))
 
 
 @deep_recursion()

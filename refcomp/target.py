@@ -6,29 +6,33 @@ A kind names a code generator and lists its options. Further kinds can be regist
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refcomp.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class TargetKind:
-    """`options` maps each option that `-name=value` may set to what it means."""
-
-    name: str
-    meaning: str
-    options: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceLimits:
     """What a kernel may ask of a device: threads of a group in x, y and z and in all, bytes of
-    shared memory of a group, and what it has by name (of OpenCL, its extensions)."""
+    shared memory of a group, groups in x, y and z, and what it has by name (of OpenCL, its
+    extensions)."""
 
     threads_per_axis: tuple[int, int, int]
     threads: int
     shared_bytes: int
     features: frozenset[str] = frozenset()
+    groups_per_axis: tuple[int, int, int] = (2**31 - 1,) * 3
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKind:
+    """`options` maps each option that `-name=value` may set to what it means. `limits` are those
+    of a device that is not known more closely; None where code runs on no device."""
+
+    name: str
+    meaning: str
+    options: Mapping[str, str]
+    limits: DeviceLimits | None = None
 
 
 _KINDS: dict[str, TargetKind] = {}
@@ -64,6 +68,45 @@ register_kind(
         "interp",
         "the loop IR, run by the plain Python interpreter: slow, no tools",
         {"libs": _LIBS},
+    )
+)
+_LIMIT_OPTIONS = {
+    "threads": "how many threads a group may have (default: as the device says)",
+    "shared_bytes": "bytes of shared memory that a group may have (default: as the device says)",
+}
+register_kind(
+    TargetKind(
+        "opencl",
+        "kernels in OpenCL C, which the device's driver compiles, and a host function",
+        _LIMIT_OPTIONS,
+        # What every device of the last years has, AMD's included.
+        DeviceLimits(
+            threads_per_axis=(256, 256, 256),
+            threads=256,
+            shared_bytes=32768,
+            features=frozenset(
+                {"cl_khr_fp64", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}
+            ),
+        ),
+    )
+)
+register_kind(
+    TargetKind(
+        "rocm",
+        "machine code for AMD GPUs, by way of LLVM IR, and a host function",
+        {
+            "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the one that "
+            "is there, else gfx90a)",
+            "passes": "what `opt -passes=` is given (default: default<O3>)",
+            **_LIMIT_OPTIONS,
+        },
+        DeviceLimits(
+            threads_per_axis=(1024, 1024, 1024),
+            threads=1024,
+            shared_bytes=65536,
+            features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
+            groups_per_axis=(2**31 - 1, 65535, 65535),
+        ),
     )
 )
 
@@ -104,3 +147,31 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
             remedy=f"options: {known or 'none'}",
         )
     return name, value
+
+
+def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits:
+    """What kernels for `target` may ask for: what `found` says, a device that is there, or else the
+    kind; the target's options say more. UserError for a target without a device and for options
+    that are no numbers."""
+    limits = found or _KINDS[target.kind].limits
+    if limits is None:
+        raise UserError(
+            f"the target {target} has no device",
+            remedy=f"use {' or '.join(kind.name for kind in target_kinds() if kind.limits)}",
+        )
+    threads = _number(target, "threads", limits.threads)
+    shared_bytes = _number(target, "shared_bytes", limits.shared_bytes)
+    per_axis = limits.threads_per_axis
+    if threads > limits.threads:  # the axes allow no less than the group
+        x, y, z = (max(axis, threads) for axis in per_axis)
+        per_axis = (x, y, z)
+    return replace(limits, threads=threads, shared_bytes=shared_bytes, threads_per_axis=per_axis)
+
+
+def _number(target: Target, option: str, default: int) -> int:
+    text = target.option(option, str(default))
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise UserError(
+            f"-{option}={text} is no positive number", where=str(target), remedy=f"-{option}=256"
+        )
+    return int(text)

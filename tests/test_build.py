@@ -132,3 +132,73 @@ def test_a_function_of_the_users_that_breaks_a_rule_is_refused(target):
     with pytest.raises(UserError, match="f cannot be built: A is written, but") as caught:
         refcomp.build(func, target=target)
     assert caught.value.where == "A[0] = 1.0f32"
+
+
+# Devices.
+
+
+def _tiled_product(n, m, p, tile=4):
+    """A product of matrices by way of shared memory: the schedule that GPUs are made for."""
+    a, b = refcomp.placeholder((n, p), name="A"), refcomp.placeholder((p, m), name="B")
+    k = refcomp.reduce_axis((0, p), "k")
+    c = refcomp.compute((n, m), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = refcomp.create_schedule(c.op)
+    copies = [s.cache_read(tensor, "shared", [c]) for tensor in (a, b)]
+    local = s.cache_write(c, "local")
+    axes = s[c].tile(*c.op.axis, tile, tile)
+    for axis, tag in zip(
+        axes, ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x"), strict=True
+    ):
+        s[c].bind(axis, refcomp.thread_axis(tag))
+    s[local].compute_at(s[c], axes[-1])
+    outer, _ = s[local].split(s[local].op.reduce_axis[0], factor=tile)
+    for copy in copies:
+        s[copy].compute_at(s[local], outer)
+        for axis, tag in zip(copy.op.axis, ("threadIdx.y", "threadIdx.x"), strict=True):
+            s[copy].bind(axis, refcomp.thread_axis(tag))
+    return s, [a, b, c]
+
+
+def _on_device(module, device, n, m, p):
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 4, shape).astype(np.float32) for shape in ((n, p), (p, m)))
+    arrays = [refcomp.array(x, device) for x in (a, b, np.full((n, m), 77, np.float32))]
+    module(*arrays)
+    np.testing.assert_array_equal(arrays[2].asnumpy(), a @ b)
+
+
+@pytest.mark.pocl
+def test_a_product_on_an_opencl_device():
+    module = refcomp.build(*_tiled_product(8, 12, 20), "opencl", name="gemm")
+    _on_device(module, refcomp.opencl(0), 8, 12, 20)
+    (device_module,) = module.imported_modules
+    text = device_module.get_source()
+    assert "__kernel" in text and text.count("barrier(") == 2
+    assert "launch gemm_kernel0" in module.get_source("launch")
+
+
+@pytest.mark.pocl
+def test_symbolic_extents_on_an_opencl_device():
+    args = _tiled_product(*(refcomp.var(name) for name in ("n", "m", "p")))
+    module = refcomp.build(*args, "opencl", target_host="llvm", name="gemm")
+    for extents in [(8, 12, 20), (1, 1, 1), (7, 9, 5), (0, 3, 3), (3, 3, 0)]:
+        _on_device(module, refcomp.opencl(0), *extents)
+
+
+def test_the_interpreter_runs_kernels():
+    module = refcomp.build(*_tiled_product(5, 6, 7), "interp")
+    _run_matmul(module, 5, 6, 7)
+
+
+@pytest.mark.rocm
+def test_a_module_for_a_gpu_that_is_not_there():
+    args = _tiled_product(32, 32, 32, tile=16)  # more threads than a wave has, which need a barrier
+    module = refcomp.build(*args, "rocm -mcpu=gfx90a", name="gemm")
+    (device_module,) = module.imported_modules
+    assert "gemm_kernel0" in device_module.get_source("asm")
+    assert "s_barrier" in device_module.get_source("asm")
+
+
+def test_loops_bound_to_threads_are_refused_on_the_host():
+    with pytest.raises(UserError, match="is bound to blockIdx.y, but the host has no such threads"):
+        refcomp.build(*_tiled_product(8, 8, 8), "llvm")

@@ -2,7 +2,14 @@ import pytest
 
 from refcomp import target
 from refcomp.errors import UserError
-from refcomp.target import TargetKind, as_target, register_kind, target_kinds
+from refcomp.target import (
+    DeviceLimits,
+    TargetKind,
+    as_target,
+    limits_of,
+    register_kind,
+    target_kinds,
+)
 
 
 def test_reads_kind_and_options():
@@ -44,3 +51,33 @@ def test_users_register_kinds(monkeypatch):
 def test_a_target_is_a_text(value):
     with pytest.raises(UserError, match="unknown target"):
         as_target(value)
+
+
+def test_limits_are_those_of_the_device_that_is_there_or_of_the_kind():
+    assert limits_of(as_target("rocm")).threads == 1024
+    assert limits_of(as_target("opencl")).features >= {"cl_khr_fp64"}
+    found = DeviceLimits((64, 64, 1), 64, 1000, frozenset({"x"}), (10, 10, 10))
+    assert limits_of(as_target("opencl"), found) is not None
+    assert limits_of(as_target("opencl"), found) == found
+
+
+def test_options_say_more_than_the_device():
+    found = DeviceLimits((64, 64, 1), 64, 1000)
+    limits = limits_of(as_target("opencl -threads=128 -shared_bytes=500"), found)
+    assert (limits.threads, limits.shared_bytes) == (128, 500)
+    assert limits.threads_per_axis == (128, 128, 128)
+    limits = limits_of(as_target("opencl -threads=32"), found)
+    assert (limits.threads, limits.threads_per_axis) == (32, (64, 64, 1))
+
+
+@pytest.mark.parametrize("option", ["threads=0", "shared_bytes=-1", "threads=many", "threads=1.5"])
+def test_limits_are_positive_numbers(option):
+    with pytest.raises(UserError, match=f"-{option} is no positive number"):
+        limits_of(as_target(f"rocm -{option}"))
+
+
+def test_a_target_without_a_device_has_no_limits():
+    with pytest.raises(
+        UserError, match="the target llvm -mcpu=x has no device(.|\n)*opencl or rocm"
+    ):
+        limits_of(as_target("llvm -mcpu=x"))

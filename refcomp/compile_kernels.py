@@ -1,0 +1,102 @@
+"""From functions to the code of a device: Program -> Source -> Binary, per kind of target.
+
+Each kind of device is one entry of `_COMPILERS`. Code can be made for a device that is not there;
+then the limits are those of the target's kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp import toolchain
+from refcomp.artifacts import Binary, Source
+from refcomp.codegen.amdgpu import print_amdgpu
+from refcomp.codegen.opencl import print_opencl
+from refcomp.codegen.signature import machine_symbol
+from refcomp.devices import device_for
+from refcomp.dump import dump_stage
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.pipeline import run_device_passes
+from refcomp.python_limits import paused_collector
+from refcomp.runtime.launch import kernel_signature
+from refcomp.target import DeviceLimits, Target, as_target, limits_of
+
+_DEFAULT_GPU = "gfx90a"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """What a device's driver loads, the texts it was made from by language, and what turns it to
+    assembly."""
+
+    code: Source | Binary
+    sources: Mapping[str, str]
+    disassemble: Callable[[], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPrograms:
+    """Functions as Programs, the code of all their kernels, and how each is named in it."""
+
+    programs: tuple[Program, ...]
+    code: KernelCode
+    symbols: Mapping[str, str]
+
+
+@paused_collector()
+def compile_programs(funcs: Sequence[PrimFunc], target: Target | str) -> CompiledPrograms:
+    """`funcs`, which are of the nested level, for a target that is a device.
+
+    UserError for what the device cannot do; ToolchainError when its tools cannot compile it.
+    """
+    chosen = as_target(target)
+    limits = device_limits(chosen)
+    programs = tuple(run_device_passes(func, chosen.kind, limits) for func in funcs)
+    kernels = [kernel for program in programs for kernel in program.kernels]
+    code = _COMPILERS[chosen.kind](kernels, chosen, limits)
+    for language, text in code.sources.items():
+        dump_stage(language, text)
+    return CompiledPrograms(programs, code, {k.name: machine_symbol(k.name) for k in kernels})
+
+
+def is_device_target(target: Target) -> bool:
+    """Whether code for `target` runs on a device."""
+    return target.kind in _COMPILERS
+
+
+def device_limits(target: Target) -> DeviceLimits:
+    """What kernels may ask of the device of `target`: the one that is there, if any."""
+    device = device_for(target)
+    driver: Any = device.driver
+    return limits_of(target, driver.limits(device.index) if device.exist else None)
+
+
+def _opencl(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> KernelCode:
+    source = print_opencl(kernels, extensions=limits.features)
+    return KernelCode(source, {source.language: source.text})
+
+
+def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> KernelCode:
+    mcpu = target.option("mcpu", "") or _found_gpu(target)
+    version = toolchain.found_code_object_version()
+    layout = toolchain.device_layout("rocm")
+    source = print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=version)
+    options = {"mcpu": mcpu, "code_object": str(version)}
+    if passes := target.option("passes", ""):
+        options["passes"] = passes
+    binary = toolchain.compile_source(source, options, "hsaco", description="rocm")
+    expected = [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
+    toolchain.check_code_object(binary, expected, mcpu, version)
+    return KernelCode(binary, {source.language: source.text}, lambda: toolchain.disassemble(binary))
+
+
+def _found_gpu(target: Target) -> str:
+    device = device_for(target)
+    driver: Any = device.driver
+    return str(driver.arch(device.index)) if device.exist else _DEFAULT_GPU
+
+
+_Compile = Callable[[Sequence[PrimFunc], Target, DeviceLimits], KernelCode]
+_COMPILERS: dict[str, _Compile] = {"opencl": _opencl, "rocm": _rocm}

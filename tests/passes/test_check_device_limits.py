@@ -1,0 +1,116 @@
+"""Kernels that a device has no room for, each refused with the loop to change."""
+
+from functools import partial
+
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.ir.parser import parse_func
+from refcomp.ir.rewrite import with_fields
+from refcomp.ir.stmt import Origin
+from refcomp.passes import check_device_limits as module
+from refcomp.passes.check_device_limits import check_device_limits
+from refcomp.passes.flatten_storage import flatten_storage
+from refcomp.passes.split_host_device import split_host_device
+from refcomp.target import DeviceLimits
+from tests.passes.docstring_examples import assert_docstring_holds
+
+SMALL = DeviceLimits(
+    threads_per_axis=(64, 32, 16), threads=128, shared_bytes=1024, groups_per_axis=(1000, 100, 10)
+)
+
+
+def test_docstring():
+    assert_docstring_holds(module, partial(check_device_limits, limits=SMALL))
+
+
+def _check(x=1, y=1, z=1, groups="n", allocations=""):
+    func = parse_func(f"""
+    func f(A: f32[n] out, n_1: i64) {{
+      for g in range({groups}) blockIdx.y {{
+        for k in range({z}) threadIdx.z {{ for j in range({y}) threadIdx.y {{
+          for i in range({x}) threadIdx.x {{
+            {allocations} A@[g] = 0f32 {"}" * allocations.count("{")}
+          }} }} }}
+      }}
+    }}
+    """)
+    origin = Origin("C", "i.inner", "split", "model.py:7")
+    loop = func.body
+    x_loop = with_fields(loop.body.body.body, origin=origin)
+    y_loop = with_fields(loop.body.body, body=x_loop)
+    loop = with_fields(loop, body=with_fields(loop.body, body=y_loop))
+    check_device_limits(func.with_body(loop), SMALL)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"x": 64, "y": 2},
+        {"x": 8, "y": 16},
+        {"x": 1, "z": 16, "groups": 100},
+        {"x": "n_1"},
+        {"x": 64, "y": "n_1", "groups": "n_1"},
+        {"allocations": "alloc S: f32[16, 16] shared {"},
+        {"allocations": "alloc S: f32[n_1] shared { alloc L: f32[9999] local {"},
+    ],
+)
+def test_what_fits_or_is_not_known_passes(asked):
+    _check(**asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "what", "where", "remedy"),
+    [
+        (
+            {"x": 65},
+            "the kernel f has 65 threads in threadIdx.x, of which the device has at most 64",
+            "stage C, axis i.inner, by split, at model.py:7",
+            "split axis i.inner of stage C so that at most 64 iterations are bound to threadIdx.x",
+        ),
+        ({"z": 17}, "17 threads in threadIdx.z", "loop k", "at most 16 iterations"),
+        (
+            {"x": 64, "y": 4},
+            "the kernel f has 256 threads in a group (64 x 4 x 1), of which the device has at most 128",
+            "model.py:7",
+            "split axis i.inner of stage C so that at most 32 iterations",
+        ),
+        ({"x": "n_1", "y": 32, "z": 8}, "256 threads in a group (32 x 8)", "loop k", "at most 16"),
+        (
+            {"groups": 101},
+            "has 101 groups in blockIdx.y, of which the device has at most 100",
+            "loop g",
+            "bind the outer part to another blockIdx",
+        ),
+        (
+            {"allocations": "alloc S: f32[16, 8] shared { alloc T: f16[257] shared {"},
+            "keeps 1026 bytes of shared memory for a group (S 512, T 514), of which the device has 10",
+            "alloc T",
+            "make the tiles of T smaller",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(asked, what, where, remedy):
+    with pytest.raises(UserError) as caught:
+        _check(**asked)
+    assert what in caught.value.what
+    assert where in caught.value.where
+    assert remedy in caught.value.remedy
+
+
+def test_the_remedy_helps():
+    def split(factor):
+        a = refcomp.placeholder((1024,), name="A")
+        c = refcomp.compute((1024,), lambda i: a[i] + 1, name="C")
+        s = refcomp.create_schedule(c.op)
+        outer, inner = s[c].split(c.op.axis[0], factor=factor)
+        s[c].bind(outer, refcomp.thread_axis("blockIdx.x"))
+        s[c].bind(inner, refcomp.thread_axis("threadIdx.x"))
+        return split_host_device(flatten_storage(refcomp.lower(s, [a, c]))).kernels[0]
+
+    with pytest.raises(UserError, match="128 threads in threadIdx.x") as caught:
+        check_device_limits(split(128), SMALL)
+    assert "axis i.inner of stage C so that at most 64" in caught.value.remedy
+    assert "test_check_device_limits.py:" in caught.value.where
+    check_device_limits(split(64), SMALL)
