@@ -39,12 +39,13 @@ LAYOUT = (
     "-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7"
 )
 # The LLVMs that tests use, and the GPUs that each knows.
+LLVMS_AND_GPUS = (
+    *(("16", "gfx90a"), ("16", "gfx1100")),
+    *(("19", "gfx90a"), ("19", "gfx1100"), ("19", "gfx942")),
+)
 TOOLS_AND_GPUS = [
-    pytest.param("16", "gfx90a", marks=pytest.mark.llvm16),
-    pytest.param("16", "gfx1100", marks=pytest.mark.llvm16),
-    pytest.param("19", "gfx90a"),
-    pytest.param("19", "gfx1100"),
-    pytest.param("19", "gfx942"),
+    pytest.param(llvm, gpu, marks=[pytest.mark.llvm16] if llvm == "16" else [])
+    for llvm, gpu in LLVMS_AND_GPUS
 ]
 
 
@@ -121,10 +122,16 @@ class HostSimulation:
             for param, arg in zip(kernel.params, args, strict=True)
         ]
         known = dict(zip(kernel.params, args, strict=True))
-        function = getattr(self._library, machine_symbol(kernel.name))
+        grid, block = ([_extent(e, known) for e in part] for part in _grid_and_block(kernel))
+        self.run(machine_symbol(kernel.name), values, grid, block)
+
+    def run(
+        self, symbol: str, values: Sequence[Any], grid: Sequence[int], block: Sequence[int]
+    ) -> None:
+        """Runs the kernel `symbol` on C values; `grid` and `block` are extents in x, y and z."""
+        function = getattr(self._library, symbol)
         groups, threads = (
-            [*itertools.product(*(range(_extent(e, known)) for e in extents[::-1]))]
-            for extents in _grid_and_block(kernel)
+            [*itertools.product(*map(range, extents[::-1]))] for extents in (grid, block)
         )
         within = ctypes.create_string_buffer(64)
         self._libc.pthread_barrier_init(within, None, len(threads))

@@ -14,7 +14,7 @@ class FakeHip:
     """`devices` GPUs called `arch`; `errors` maps a function to the number it returns.
 
     `calls` are the names of all functions called, `launches` what hipModuleLaunchKernel was given,
-    its arguments as bytes; `on_launch` runs a kernel.
+    its arguments as bytes; `on_launch` takes the same and runs the kernel.
     """
 
     def __init__(self, devices: int = 1, arch: bytes = b"gfx90a:sramecc+:xnack-") -> None:
@@ -23,7 +23,7 @@ class FakeHip:
         self.calls: list[str] = []
         self.memory: dict[int, Any] = {}
         self.launches: list[tuple[Any, ...]] = []
-        self.on_launch: Callable[[str, bytes], None] = lambda symbol, arguments: None
+        self.on_launch: Callable[..., None] = lambda *launch: None
         self.current = -1
         self.symbols: list[str] = []
         self.code = b""
@@ -93,7 +93,7 @@ class FakeHip:
         size = ctypes.c_size_t.from_address(extra[3]).value
         arguments, symbol = ctypes.string_at(extra[1], size), self.symbols[function.value - 1]
         self.launches.append((symbol, *numbers, arguments))
-        self.on_launch(symbol, arguments)
+        self.on_launch(*self.launches[-1])
 
     def _hipEventCreate(self, event: Any) -> None:
         event._obj.value = 5

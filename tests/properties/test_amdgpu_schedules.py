@@ -1,0 +1,115 @@
+"""Kernels of random GPU schedules for AMD GPUs: each LLVM compiles them, and they compute.
+
+They are run on the host in place of a GPU: through the driver, on a pretended HIP library, whose
+launches run the printed text with threads of the system.
+"""
+
+import ctypes
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import refcomp
+from refcomp.artifacts import Binary
+from refcomp.codegen.signature import machine_symbol, signature_of
+from refcomp.dtype import DType
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.pipeline import run_device_passes
+from refcomp.runtime.device import Device
+from refcomp.runtime.hip import HipDriver
+from refcomp.runtime.hip_library import HipLibrary
+from refcomp.runtime.launch import kernel_signature
+from refcomp.runtime.ndarray import array
+from refcomp.runtime.program import DeviceCode, ProgramFunction
+from refcomp.target import as_target, limits_of
+from refcomp.toolchain.code_object import argument_places
+from tests.codegen.amdgpu_kernels import (
+    LLVMS_AND_GPUS,
+    HostSimulation,
+    compile_kernels,
+    signatures,
+    use_llvm,
+)
+from tests.properties.differential import agree, expected
+from tests.runtime.fake_hip import FakeHip
+from tests.strategies.gpu_schedules import GpuCase, gpu_cases
+
+COUNT = 36
+_LIMITS = limits_of(as_target("rocm"))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A case as a Program for AMD GPUs; names of kernels are its own."""
+
+    case: GpuCase
+    func: PrimFunc
+    program: Program
+
+
+@pytest.mark.llvm
+@pytest.mark.llvm16
+@pytest.mark.rocm
+def test_random_schedules_compile_and_compute(request, monkeypatch, tmp_path, record_property):
+    """All in one, as drawing the schedules takes longer than what is done with them."""
+    drawn = _draw(400 if request.config.getoption("--nightly") else COUNT)
+    kernels = [kernel for one in drawn for kernel in one.program.kernels]
+    for llvm, gpu in LLVMS_AND_GPUS:
+        use_llvm(llvm, monkeypatch)
+        compile_kernels(kernels, gpu, verify="0")
+    device = _simulated_device(kernels, tmp_path)
+    for one in drawn:
+        _run(one, device)
+    text = f"{len(drawn)} random GPU schedules, {len(kernels)} kernels, as text for AMD GPUs"
+    record_property("summary", f"{text}, compiled for {len(LLVMS_AND_GPUS)}, run on the host")
+    assert len(drawn) >= 30
+
+
+def _draw(count: int) -> list[Drawn]:
+    found: list[Drawn] = []
+    relaxed = [*HealthCheck]
+
+    @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=relaxed)
+    @given(gpu_cases())
+    def collect(case):
+        name = f"case{len(found)}"
+        func = refcomp.lower(case.schedule, case.computation.args, name)
+        found.append(Drawn(case, func, run_device_passes(func, "rocm", _LIMITS)))
+
+    collect()
+    return found
+
+
+def _run(one: Drawn, device: Device) -> None:
+    code = DeviceCode(Binary(b"", "hsaco"), signatures(one.program.kernels), device)
+    function = ProgramFunction(signature_of(one.func), one.program.host, code)
+    arrays = [array(values, device) for values in one.case.arrays()]
+    function(*arrays)
+    agree([a.asnumpy() for a in arrays], expected(one.case.computation), one.func.name)
+
+
+def _simulated_device(kernels: list[PrimFunc], folder) -> Device:
+    simulation, fake = HostSimulation(kernels, folder), FakeHip()
+    params = {machine_symbol(k.name): kernel_signature(k).params for k in kernels}
+
+    def launch(symbol: str, *rest) -> None:
+        *numbers, _, arguments = rest
+        simulation.run(symbol, _unpacked(params[symbol], arguments), numbers[:3], numbers[3:])
+
+    fake.on_launch = launch
+    return Device("rocm", 0, HipDriver(lambda: HipLibrary(fake, "simulated")))
+
+
+def _unpacked(params: tuple[DType | None, ...], arguments: bytes) -> list[object]:
+    """The arguments as a kernel reads them from its buffer."""
+    pieces = [arguments[offset : offset + size] for offset, size in argument_places(params)]
+    return [_c_value(*pair) for pair in zip(params, pieces, strict=True)]
+
+
+def _c_value(param: DType | None, piece: bytes) -> object:
+    if param is None:
+        return ctypes.c_void_p(int.from_bytes(piece, "little"))
+    floats = {("float", 32): ctypes.c_float, ("float", 64): ctypes.c_double}
+    integers = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
+    return floats.get((param.kind, param.bits), integers[len(piece)]).from_buffer_copy(piece)
