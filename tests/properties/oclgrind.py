@@ -13,8 +13,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from refcomp.codegen.opencl import print_opencl
 from refcomp.codegen.signature import machine_symbol, signature_of
@@ -28,19 +31,28 @@ from refcomp.runtime.ndarray import array
 from refcomp.runtime.program import DeviceCode, ProgramFunction
 
 ROOT = Path(__file__).resolve().parents[2]
+_SEE_ALL = ("--max-errors", "100000")
 # Writes of the same value by several threads are races, too: who reads them may see none of it.
-WATCH = (
-    "--data-races",
-    "--uninitialized",
-    "--uniform-writes",
-    "--max-errors",
-    "100000",
-    "--build-options",
-    "-cl-opt-disable",
-)
+_RACES = ("--data-races", "--uniform-writes")
+# An optimizer drops stores that nobody reads, and loads what a thread may not come to need.
+_AS_WRITTEN = ("--build-options", "-cl-opt-disable")
+WATCH = ("--uninitialized", *_RACES, *_SEE_ALL, *_AS_WRITTEN)
 # Each finding is a paragraph; its first line says what, a later one in which kernel.
 _PARAGRAPH = re.compile(r"\n\s*\n(?=\S)")
 _KERNEL = re.compile(r"^\s*Kernel: +(\S+)", re.MULTILINE)
+
+
+def drawn(strategy: SearchStrategy[Any], count: int) -> list[Any]:
+    """Examples, all drawn before one is used: as they are, since no failure can shrink them."""
+    found: list[Any] = []
+
+    @settings(phases=[Phase.generate], max_examples=count, suppress_health_check=list(HealthCheck))
+    @given(strategy)
+    def draw(example: Any) -> None:
+        found.append(example)
+
+    draw()
+    return found
 
 
 @dataclass(frozen=True)
@@ -54,10 +66,11 @@ class Watched:
 def run_watched(
     programs: Mapping[str, tuple[Program, Sequence[np.ndarray]]], folder: Path
 ) -> dict[str, Watched]:
-    """Runs each program (name -> program and arguments) on Oclgrind. `folder` is empty."""
+    """Runs each program (name -> program and arguments) on Oclgrind. `folder` is empty. Arrays of
+    bfloat16 come back as 16-bit integers."""
     for name, (program, args) in programs.items():
         (folder / f"{name}.ir").write_text(print_program(program))
-        np.savez(folder / f"{name}.in.npz", *args)
+        np.savez(folder / f"{name}.in.npz", *map(_as_stored, args))
     log = folder / "findings.log"
     command = ["oclgrind", *WATCH, "--log", str(log), sys.executable, __file__, str(folder)]
     path = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -75,6 +88,11 @@ def run_watched(
         )
         for name in programs
     }
+
+
+def _as_stored(array: np.ndarray) -> np.ndarray:
+    """An array of bfloat16 as the 16-bit integers that it is after the passes."""
+    return array.view(np.uint16) if array.dtype.kind == "V" else array
 
 
 def _by_kernel(log: str) -> dict[str, list[str]]:

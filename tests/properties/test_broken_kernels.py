@@ -5,14 +5,14 @@ Neither knows of the other, so that what one of them does not see, or sees where
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import settings
 
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpret import InterpretError, interpret, interpret_program
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device
 from tests.properties.broken_kernels import BROKEN, DIVERGENT, OUTSIDE, RACE, SOUND, UNWRITTEN
-from tests.properties.oclgrind import run_watched
+from tests.properties.oclgrind import drawn, run_watched
 from tests.strategies.racy_kernels import kernel_texts
 
 # What Oclgrind says where the interpreter says that.
@@ -92,22 +92,10 @@ def test_oclgrind_finds_the_break(name, watched):
     assert any(_SAYS[word] in line for word in how.told for line in said), said
 
 
-def _drawn(strategy):
-    """Examples, four for each that the profile draws: Oclgrind gets them all at a time."""
-    found, count = [], 4 * settings.default.max_examples
-
-    @settings(phases=[Phase.generate], database=None, max_examples=count)
-    @given(strategy)
-    def draw(example):
-        found.append(example)
-
-    draw()
-    return list(dict.fromkeys(found))
-
-
 @pytest.mark.oclgrind
 def test_both_judges_agree_on_random_kernels(tmp_path, record_property):
-    texts = {f"drawn{i}": text for i, text in enumerate(_drawn(kernel_texts()))}
+    different = dict.fromkeys(drawn(kernel_texts(), 4 * settings.default.max_examples))
+    texts = {f"drawn{i}": text for i, text in enumerate(different)}
     programs, faults = {}, {}
     for name, text in texts.items():
         args = [np.zeros(6, np.int32), np.arange(8, dtype=np.int32)]

@@ -1,0 +1,74 @@
+"""Kernels of random schedules, after all passes for OpenCL, run where each access is watched."""
+
+from collections import Counter
+
+import pytest
+
+import refcomp
+from refcomp.ir.func import Program
+from refcomp.ir.printer import print_program
+from refcomp.oracle.interpret import InterpretError, interpret_program
+from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.passes.lower_bfloat16 import lower_bfloat16
+from refcomp.passes.split_host_device import split_host_device
+from refcomp.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
+from refcomp.target import as_target, limits_of
+from tests.properties.differential import agree, expected
+from tests.properties.oclgrind import drawn, run_watched
+from tests.strategies.gpu_schedules import gpu_cases
+
+
+def _cases(request, few, many):
+    count = many if request.config.getoption("--nightly") else few
+    return {f"case{i}": case for i, case in enumerate(drawn(gpu_cases(), count))}
+
+
+def _lowered(case, name):
+    return refcomp.lower(case.schedule, case.computation.args, name)
+
+
+@pytest.mark.oclgrind
+def test_no_race_nothing_uninitialised_and_numpy_s_results(tmp_path, request, record_property):
+    cases, limits = _cases(request, 80, 600), limits_of(as_target("opencl"), None)
+    programs = {n: run_device_passes(_lowered(c, n), "opencl", limits) for n, c in cases.items()}
+    runs = {name: (programs[name], case.arrays()) for name, case in cases.items()}
+    for name, watched in run_watched(runs, tmp_path).items():
+        wanted, text = expected(cases[name].computation), print_program(programs[name])
+        assert watched.findings == [], text
+        agree([a.view(w.dtype) for a, w in zip(watched.arrays, wanted, strict=True)], wanted, text)
+    flags = Counter(flag for case in cases.values() for flag in case.flags)
+    record_property("summary", f"schedules under Oclgrind: {dict(flags)}")
+    assert flags["cases"] >= 60 and flags["groups"] >= 30 and flags["shared"] >= 30
+
+
+def _without_barriers(case, name):
+    func = _lowered(case, name)
+    for step in passes_for("opencl"):
+        func = func if step.function is insert_barriers else run_pass(step, func)
+    program = split_host_device(func)
+    kernels = program.kernels
+    for step in kernel_passes_for("opencl"):
+        kernels = tuple(run_pass(step, kernel) for kernel in kernels)
+    return Program(lower_bfloat16(program.host), kernels)
+
+
+def _is_refused(program, arrays):
+    try:
+        interpret_program(program, arrays)
+    except InterpretError:
+        return True
+    return False
+
+
+@pytest.mark.oclgrind
+def test_both_judges_miss_the_same_barriers(tmp_path, request, record_property):
+    cases = _cases(request, 60, 400)
+    runs = {n: (_without_barriers(case, n), case.arrays()) for n, case in cases.items()}
+    missed = 0
+    for name, watched in run_watched(runs, tmp_path).items():
+        program = runs[name][0]
+        is_refused = _is_refused(program, cases[name].arrays())
+        assert is_refused == bool(watched.findings), (print_program(program), watched.findings)
+        missed += is_refused
+    record_property("summary", f"schedules without their barriers: {missed} of {len(runs)} wrong")
+    assert missed >= len(runs) / 10
