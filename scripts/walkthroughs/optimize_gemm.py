@@ -47,7 +47,7 @@ def describe(n: int, m: int, k: int, width: int) -> tuple[Tensor, ...]:
 
 def schedule(size: tuple[int, ...], done: list[str]) -> tuple[rc.Schedule, list[Tensor]]:
     """The product when the steps `done` are done, and its arguments."""
-    rows, columns = (8, 48) if "unrolled" in done else (32, 64)
+    rows, columns = 6 if "unrolled" in done else 32, 64
     *args, c, panels = describe(*size, columns)
     sums, s = c, rc.create_schedule(c)
     if "packed" not in done:
