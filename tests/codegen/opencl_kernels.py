@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,14 +10,16 @@ import numpy as np
 
 from refcomp.codegen.opencl import print_opencl
 from refcomp.codegen.signature import machine_symbol
-from refcomp.dtype import to_numpy
+from refcomp.dtype import I64, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernel_nest
 from refcomp.ir.parser import parse_func
-from refcomp.ir.stmt import block
+from refcomp.ir.rewrite import map_children, memoised, replace_buffers, walk
+from refcomp.ir.stmt import Allocate, For, LetStmt, ParallelRegion, block
 from refcomp.ir.verify import verify
+from tests.strategies.funcs import dim_value
 
 POCL = (
     "cl_khr_fp64",
@@ -52,6 +54,32 @@ def together(kernels: Sequence[PrimFunc], name: str) -> PrimFunc:
     return PrimFunc(name, tuple(params), block([k.body for k in kernels]), tuple(outputs))
 
 
+def as_kernel(func: PrimFunc, symbols: Mapping[Var, int]) -> PrimFunc:
+    """A function of the host level as a kernel of one thread, with its symbols as parameters behind
+    its own. Allocations become local arrays, and a parallel region a loop over one task."""
+    buffers = {
+        stmt.buffer: Buffer(
+            stmt.buffer.name,
+            stmt.buffer.dtype,
+            tuple(IntImm(dim_value(dim, symbols), I64) for dim in stmt.buffer.shape),
+            "local",
+        )
+        for stmt in walk(func.body)
+        if isinstance(stmt, Allocate)
+    }
+
+    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+        node = map_children(node, recurse)
+        if not isinstance(node, ParallelRegion):
+            return node
+        one = IntImm(1, node.task.dtype)
+        loop = For(node.task, IntImm(0, node.task.dtype), one, "serial", node.body)
+        return LetStmt(node.num_tasks, one, loop)
+
+    body = memoised(visit)(replace_buffers(func.body, buffers))
+    return PrimFunc("random", (*func.params, *symbols), body, func.outputs)
+
+
 class OpenCLKernels:
     """Kernels built as one program; `call(kernel, args)` runs one on numpy arrays and scalars."""
 
@@ -61,7 +89,7 @@ class OpenCLKernels:
         self._cl, (context, self._queue) = cl, pocl()
         self.text = print_opencl(kernels, extensions=POCL).text if text is None else text
         self._program = cl.Program(context, self.text).build(
-            [EXACT, "-cl-std=CL1.2"], cache_dir=False
+            [EXACT, "-cl-std=CL1.2", "-w"], cache_dir=False
         )
 
     def call(

@@ -3,7 +3,11 @@
 import pytest
 
 from refcomp.errors import Unsupported
+from refcomp.oracle.interpret import interpret
+from refcomp.passes.split_host_device import split_host_device
+from tests.codegen.device_kernels import device_kernel, draw_arguments
 from tests.codegen.opencl_kernels import print_body
+from tests.properties.oclgrind import run_watched
 
 
 def test_integers_are_updated_by_functions_of_their_width():
@@ -32,3 +36,13 @@ def test_elements_of_other_widths_are_refused(dtype):
         print_body(
             f"atomic add B[0] with 1{'.0' if dtype == 'f16' else ''}{dtype}", f"B: {dtype}[8] out"
         )
+
+
+@pytest.mark.oclgrind
+def test_updates_do_not_race_with_each_other(tmp_path):
+    kernel, expected = device_kernel("atomics"), draw_arguments("atomics")
+    program = split_host_device(kernel), draw_arguments("atomics")
+    watched = run_watched({"atomics": program}, tmp_path)["atomics"]
+    assert watched.findings == []
+    interpret(kernel, expected)
+    assert [a.tolist() for a in watched.arrays] == [a.tolist() for a in expected]

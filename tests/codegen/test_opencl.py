@@ -4,6 +4,8 @@ import copy
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from refcomp.artifacts import Source
 from refcomp.codegen.opencl import print_opencl
@@ -15,10 +17,15 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import For, Origin, Store
+from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret
+from refcomp.passes.fit_vector_lanes import fit_vector_lanes
+from refcomp.passes.introduce_lets import introduce_lets
+from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.toolchain import compile_source
 from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
-from tests.codegen.opencl_kernels import ALL, POCL, OpenCLKernels, print_body
+from tests.codegen.opencl_kernels import ALL, POCL, OpenCLKernels, as_kernel, print_body
+from tests.strategies.funcs import make_arguments, runnable_funcs
 
 SHARED_BYTES = {"group_sum": (24 * 4,)}
 # What the golden texts are printed for; `halves` also for a device that computes in f16.
@@ -52,6 +59,21 @@ def test_golden_kernels_compute():
         for ours, theirs in zip(actual, expected, strict=True):
             tolerance = 1e-6 if name == "vectors" else 0  # exp
             np.testing.assert_allclose(ours, theirs, rtol=tolerance, err_msg=name)
+
+
+@pytest.mark.pocl
+@given(st.data())
+@settings(max_examples=max(1, settings().max_examples // 2))
+def test_random_programs_agree_with_the_interpreter(data):
+    func, symbols = data.draw(runnable_funcs("host"))
+    kernel = as_kernel(introduce_lets(fit_vector_lanes(lower_intrinsics(func))), symbols)
+    verify(kernel, "device")
+    actual = make_arguments(func, symbols)
+    expected = copy.deepcopy(actual)
+    interpret(func, expected)
+    OpenCLKernels([kernel]).call(kernel, [*actual, *symbols.values()])
+    for ours, theirs in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_kernels_without_bound_loops_are_groups_of_one_thread():
@@ -145,6 +167,13 @@ def test_kernels_that_cannot_have_their_name_are_refused():
     taken = parse_func("func convert_float4(A: i64[1] out) { A@[0] = 1 }")
     with pytest.raises(UserError, match="no kernel can be named 'convert_float4'"):
         print_opencl([taken], extensions=())
+
+
+@pytest.mark.parametrize("name", ["to_gray", "get_local_mean", "read_all", "atomics", "as_is_8"])
+def test_names_that_only_begin_like_those_of_opencl_are_kept(name):
+    func = parse_func(f"func {name}({name}_: i64[1] out) {{ {name}_@[0] = 1 }}")
+    text = print_opencl([func], extensions=()).text
+    assert f"void {name}(" in text and f"  {name}_[0l] = 1l;" in text
 
 
 @pytest.mark.clang

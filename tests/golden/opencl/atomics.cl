@@ -5,7 +5,7 @@
 
 static void atomic_add_global_f32(volatile __global float* place, float b) {
   volatile __global uint* bits = (volatile __global uint*)place;
-  uint found = *bits, expected;
+  uint found = 0, expected;
   do {
     expected = found;
     const float a = as_float(expected);
@@ -19,7 +19,7 @@ static float least_f32(float a, float b) {
 
 static void atomic_min_global_f32(volatile __global float* place, float b) {
   volatile __global uint* bits = (volatile __global uint*)place;
-  uint found = *bits, expected;
+  uint found = 0, expected;
   do {
     expected = found;
     const float a = as_float(expected);
@@ -33,7 +33,7 @@ static float greatest_f32(float a, float b) {
 
 static void atomic_max_global_f32(volatile __global float* place, float b) {
   volatile __global uint* bits = (volatile __global uint*)place;
-  uint found = *bits, expected;
+  uint found = 0, expected;
   do {
     expected = found;
     const float a = as_float(expected);
@@ -43,7 +43,7 @@ static void atomic_max_global_f32(volatile __global float* place, float b) {
 
 static void atomic_add_global_f64(volatile __global double* place, double b) {
   volatile __global ulong* bits = (volatile __global ulong*)place;
-  ulong found = *bits, expected;
+  ulong found = 0, expected;
   do {
     expected = found;
     const double a = as_double(expected);
