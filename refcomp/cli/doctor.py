@@ -18,12 +18,16 @@ from refcomp.build import build
 from refcomp.cli.options import json_option
 from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
 from refcomp.cli.streams import progress, write_json
+from refcomp.compile_kernels import is_device_target
+from refcomp.devices import device_for
 from refcomp.errors import RefcompError
 from refcomp.runtime.machine import cpu_name
+from refcomp.runtime.ndarray import array
 from refcomp.schedule.schedule import create_schedule
-from refcomp.target import target_kinds
+from refcomp.target import as_target, target_kinds
 from refcomp.te.maths import var
 from refcomp.te.operation import compute, placeholder
+from refcomp.te.tensor import thread_axis
 from refcomp.toolchain import ToolReport, diagnose
 
 _HOST = "llvm"
@@ -99,9 +103,14 @@ def _run_trial(kind: str) -> str:
     n = var("n")
     a = placeholder((n,), "float32", "A")
     b = compute((n,), lambda i: a[i] + a[i], "B")
-    module = build(create_schedule(b), [a, b], target=kind, name="doctor")
-    given, result = np.array([1, 2, 3], np.float32), np.zeros(3, np.float32)
-    module(given, result)
+    schedule = create_schedule(b)
+    if is_device_target(as_target(kind)):
+        schedule[b].bind(b.op.axis[0], thread_axis("blockIdx.x"))
+    module = build(schedule, [a, b], target=kind, name="doctor")
+    given, device = np.array([1, 2, 3], np.float32), device_for(kind)
+    arrays = [array(given, device), array(np.zeros_like(given), device)]
+    module(*arrays)
+    result = arrays[1].asnumpy()
     return "" if np.array_equal(result, given + given) else f"it computed {result} for [2, 4, 6]"
 
 

@@ -56,12 +56,16 @@ def print_source(funcs: Sequence[PrimFunc], target: Target) -> Source:
 
 
 def _require_llvm(target: Target) -> None:
-    if target.kind != "llvm":
-        raise Unsupported(
-            f"nothing is printed for the target {target.kind}",
-            why="it runs the loop IR as it is",
-            remedy="print for the target llvm",
-        )
+    if target.kind == "llvm":
+        return
+    runs_ir = target.kind == "interp"
+    raise Unsupported(
+        f"nothing is printed for the target {target.kind}",
+        why="it runs the loop IR as it is"
+        if runs_ir
+        else "its text alone does not tell how kernels are launched",
+        remedy="print for the target llvm" if runs_ir else "`refcomp show` shows the text",
+    )
 
 
 def _ready(func: PrimFunc, target: Target, all_passes: bool) -> PrimFunc:

@@ -15,9 +15,10 @@ from refcomp.cli.passes import run_verified
 from refcomp.cli.print import print_source
 from refcomp.cli.programs import Piece, Program, load_program
 from refcomp.cli.streams import progress, write_json, write_text
+from refcomp.compile_kernels import compile_programs, is_device_target
 from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.printer import print_funcs
+from refcomp.ir.printer import print_funcs, print_program
 from refcomp.pipeline import passes_for
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -46,7 +47,7 @@ class Shown:
     "--stage",
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
-    "optimized-graph, too (default: all of them).",
+    "optimized-graph, too; for a device programs, opencl (default: all of them).",
 )
 @target_option()
 @json_option
@@ -81,6 +82,8 @@ def _stages(program: Program, target: Target) -> list[Shown]:
     if scheduled:
         stages.append(Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled)))
     stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
+    if is_device_target(target):
+        return [*stages, *_after_passes(funcs, target)[0], *_of_device(funcs, target)]
     if target.kind != "llvm":
         return stages
     after, ready = _after_passes(funcs, target)
@@ -102,6 +105,19 @@ def _after_passes(funcs: list[PrimFunc], target: Target) -> tuple[list[Shown], l
         stages.append(Shown(f"{_AFTER}{step.name}", "python", text, is_unchanged))
         funcs = results
     return stages, funcs
+
+
+def _of_device(funcs: Sequence[PrimFunc], target: Target) -> list[Shown]:
+    """The functions split into Programs, and the texts of their kernels."""
+    with progress("compiling"):
+        compiled = compile_programs(funcs, target)
+    programs = "\n".join(map(print_program, compiled.programs))
+    stages = [Shown("programs", "python", partial(str, programs))]
+    for language, text in compiled.code.sources.items():
+        stages.append(Shown(language, language, partial(str, text)))
+    if compiled.code.disassemble is not None:
+        stages.append(Shown("asm", "gas", compiled.code.disassemble))
+    return stages
 
 
 def _assembly(funcs: Sequence[PrimFunc], target: Target) -> str:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import Result
 
 from refcomp import __version__
+from refcomp.runtime.opencl import OpenCLDriver, _Found
 from refcomp.target import target_kinds
 from refcomp.toolchain import toolchain_names
 
@@ -29,7 +30,24 @@ def test_everything_is_reported(cli: Cli) -> None:
     for name in toolchain_names():
         assert f"\ntoolchain {name}: " in result.stdout
     for kind in target_kinds():
-        assert f"  ok      {kind.name}" in result.stdout
+        assert f" {kind.name} " in result.stdout
+    for kind in ("llvm", "interp"):
+        assert f"  ok      {kind}" in result.stdout
+
+
+@pytest.mark.pocl
+def test_a_device_that_works(cli: Cli) -> None:
+    assert "  ok      opencl" in cli("doctor").stdout
+
+
+def test_a_device_that_is_not_there_is_told_with_what_is_missing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenCLDriver, "_look", lambda self: _Found((), "no platform", "get one", 0))
+    report = json.loads(cli("doctor", "--json").stdout)
+    opencl = next(target for target in report["targets"] if target["target"] == "opencl")
+    assert not opencl["works"]
+    assert "there is no device opencl:0" in opencl["reason"] and "get one" in opencl["reason"]
 
 
 @pytest.mark.llvm
@@ -41,7 +59,8 @@ def test_json_has_paths_and_versions(cli: Cli) -> None:
     assert Path(llc["path"]).exists()
     assert llc["version"]
     assert {package["package"] for package in report["packages"]} >= {"numpy", "onnx"}
-    assert [target["works"] for target in report["targets"]] == [True, True]
+    works = {target["target"]: target["works"] for target in report["targets"]}
+    assert works == works | {"llvm": True, "interp": True}
 
 
 @pytest.mark.usefixtures("no_tools")

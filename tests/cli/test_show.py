@@ -24,6 +24,30 @@ def test_all_stages_are_shown_in_order(cli: Cli, script: Path) -> None:
     assert "(changes nothing)" in result.stdout
 
 
+_KERNEL = """
+func rows(A: f32[n, 8], B: f32[n, 8] out) {
+  for b in range(n) blockIdx.x { for t in range(8) threadIdx.x {
+    alloc S: f32[8] shared { S[t] = A[b, t] B[b, t] = S[7 - t] }
+  } }
+}
+"""
+
+
+def test_the_stages_of_a_device(cli: Cli) -> None:
+    stages = json.loads(cli("show", "-", "--target", "opencl", "--json", input=_KERNEL).stdout)
+    texts = {stage["stage"]: stage["text"] for stage in stages}
+    assert [*texts][-2:] == ["programs", "opencl"]
+    assert "barrier" in texts["after:insert_barriers"]
+    assert "launch rows_kernel0 (A, B, n) grid (n, 1, 1)" in texts["programs"]
+    assert "__kernel" in texts["opencl"]
+
+
+@pytest.mark.rocm
+def test_the_assembly_of_a_gpu(cli: Cli) -> None:
+    options = ["--target", "rocm -mcpu=gfx90a", "--stage", "asm"]
+    assert "s_endpgm" in cli("show", "-", *options, input=_KERNEL).stdout
+
+
 @pytest.mark.llvm
 def test_json_has_the_text_of_every_stage(cli: Cli, add_text: str) -> None:
     stages = json.loads(cli("show", "-", "--json", input=add_text).stdout)
