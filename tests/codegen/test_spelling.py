@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ from refcomp.codegen import spelling
 from refcomp.codegen.spelling import load_spelling
 from refcomp.errors import CompilerBug
 from refcomp.ir import expr as ir
+from refcomp.resources import templates_dir
 
 
 @pytest.fixture
@@ -28,6 +30,36 @@ def test_macros_and_tables_of_all_files(templates):
     assert loaded.macros.add("x", "y") == "  x + y\n"
     assert loaded.tables["type"]["f32"] == "float"
     assert load_spelling("tongue") is loaded
+
+
+def test_a_macro_is_compiled_when_asked_for_with_those_it_calls(templates):
+    templates.mkdir()
+    (templates / "a.j2").write_text(
+        "{# A comment. #}\n"
+        "{% macro _sign(x) %}-{{ x }}{% endmacro %}\n\n"
+        "{%- macro twice(x) -%}\n  {{ _sign(x) }}{{ _sign(x) }}\n{%- endmacro -%}\n"
+        "{% macro outer(x) %}{{ twice(x) }}!{% endmacro %}\n"
+        "{% macro broken(x) %}{{ x + }}{% endmacro %}\n"
+    )
+    macros = load_spelling("tongue").macros
+    assert macros.outer("a") == "-a-a!"
+    assert macros.twice is macros.twice
+    with pytest.raises(jinja2.TemplateSyntaxError):
+        _ = macros.broken
+    for name in ("_sign", "nothing"):
+        with pytest.raises(AttributeError, match=f"no template has a macro '{name}'"):
+            getattr(macros, name)
+
+
+@pytest.mark.parametrize("folder", sorted(p.name for p in templates_dir().iterdir() if p.is_dir()))
+def test_every_macro_of_every_language_compiles(folder):
+    loaded = load_spelling(folder)
+    names = [
+        name
+        for path in (templates_dir() / folder).glob("*.j2")
+        for name in re.findall(r"macro ([a-z]\w*)\(", path.read_text())
+    ]
+    assert all(callable(getattr(loaded.macros, name)) for name in names)
 
 
 def test_what_is_spelled_twice_is_refused(templates):
