@@ -14,7 +14,7 @@ from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS, For
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, For
 from refcomp.runtime.device import Device, Driver
 from refcomp.target import DeviceLimits
 
@@ -82,16 +82,21 @@ class DeviceDriver(Driver, Protocol):
 
 def check_launch(
     kernel: KernelSignature,
+    grid: Extents,
     block: Extents,
     shared_bytes: tuple[int, ...],
     limits: DeviceLimits,
     device: Device,
 ) -> None:
-    """UserError when `device` has fewer threads in a group, or less shared memory, than asked."""
-    axes = zip(block, limits.threads_per_axis, THREADS_IN_BLOCK_TAGS, strict=True)
-    for extent, most, tag in axes:
-        if extent > most:
-            raise _beyond(kernel, f"{extent} threads in {tag}", most, device, (tag,))
+    """UserError when `device` has not as many groups, threads or bytes of shared memory."""
+    asked_for = (
+        (grid, limits.groups_per_axis, BLOCK_TAGS, "groups"),
+        (block, limits.threads_per_axis, THREADS_IN_BLOCK_TAGS, "threads"),
+    )
+    for extents, allowed, tags, what in asked_for:
+        for extent, most, tag in zip(extents, allowed, tags, strict=True):
+            if extent > most:
+                raise _beyond(kernel, f"{extent} {what} in {tag}", most, device, (tag,))
     if (threads := block[0] * block[1] * block[2]) > limits.threads:
         asked = f"{threads} threads in a group ({' x '.join(map(str, block))})"
         raise _beyond(kernel, asked, limits.threads, device, THREADS_IN_BLOCK_TAGS)
@@ -103,10 +108,14 @@ def _beyond(
     kernel: KernelSignature, asked: str, most: int, device: Device, tags: tuple[str, ...]
 ) -> UserError:
     guilty = [f"{tag}: {told}" for tag, told in kernel.loops if tag in tags]
+    if not tags:
+        remedy = "split by a smaller factor, so that less is kept for a group"
+    elif tags[0] in BLOCK_TAGS:
+        remedy = "split by a larger factor, or let the host run a part of the loop"
+    else:
+        remedy = "split by a smaller factor, or bind fewer loops to threadIdx"
     return UserError(
         f"the kernel {kernel.name} asks for {asked}, {device} has {most}",
         where="; ".join(guilty),
-        remedy="split by a smaller factor, or bind fewer loops to threadIdx"
-        if tags
-        else "split by a smaller factor, so that less is kept for a group",
+        remedy=remedy,
     )

@@ -104,5 +104,5 @@ class ProgramFunction(Function):
     ) -> None:
         """Queue a kernel. UserError when the device's limits do not allow its block."""
         launcher, limits = self._code.load()
-        check_launch(kernel, block, shared_bytes, limits, self.device)
+        check_launch(kernel, grid, block, shared_bytes, limits, self.device)
         launcher.launch(kernel.name, values, grid, block, shared_bytes)

@@ -13,11 +13,11 @@ from tests.runtime.fake_device import FakeDriver, fake_device
 
 _LOOPS = (("blockIdx.x", "loop group"), ("threadIdx.y", "loop row"), ("threadIdx.x", "loop item"))
 _KERNEL = KernelSignature("k", "k", (), _LOOPS)
-_LIMITS = DeviceLimits((64, 32, 8), 128, 1024)
+_LIMITS = DeviceLimits((64, 32, 8), 128, 1024, groups_per_axis=(1000, 100, 10))
 
 
-def _check(block: Extents, shared_bytes: tuple[int, ...] = ()) -> None:
-    check_launch(_KERNEL, block, shared_bytes, _LIMITS, fake_device(FakeDriver()))
+def _check(block: Extents, shared_bytes: tuple[int, ...] = (), grid: Extents = (1, 1, 1)) -> None:
+    check_launch(_KERNEL, grid, block, shared_bytes, _LIMITS, fake_device(FakeDriver()))
 
 
 def test_the_signature_of_a_kernel() -> None:
@@ -42,7 +42,7 @@ def test_the_signature_tells_where_loops_come_from() -> None:
 
 @pytest.mark.parametrize("block", [(64, 2, 1), (4, 32, 1), (16, 1, 8)])
 def test_what_the_limits_allow(block: Extents) -> None:
-    _check(block, (1000, 24))
+    _check(block, (1000, 24), (1000, 100, 10))
 
 
 def test_too_many_threads_along_an_axis() -> None:
@@ -57,6 +57,18 @@ def test_too_many_threads_along_an_axis() -> None:
         _check((1, 33, 1))
     with pytest.raises(UserError, match=r"9 threads in threadIdx.z, fake:0 has 8\n  what"):
         _check((1, 1, 9))
+
+
+def test_too_many_groups() -> None:
+    with pytest.raises(UserError) as caught:
+        _check((1, 1, 1), grid=(1001, 1, 1))
+    assert str(caught.value) == (
+        "the kernel k asks for 1001 groups in blockIdx.x, fake:0 has 1000\n"
+        "  where: blockIdx.x: loop group\n"
+        "  what to do: split by a larger factor, or let the host run a part of the loop"
+    )
+    with pytest.raises(UserError, match="101 groups in blockIdx.y, fake:0 has 100"):
+        _check((1, 1, 1), grid=(1, 101, 1))
 
 
 def test_too_many_threads_in_all() -> None:
