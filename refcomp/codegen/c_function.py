@@ -20,7 +20,7 @@ from refcomp.dtype import F32, I32, DType
 from refcomp.errors import CompilerBug, Unsupported
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Var
-from refcomp.ir.names import UniqueNames, mangle
+from refcomp.ir.names import UniqueNames, to_identifier
 
 DEEPEST = 40  # operators on top of each other; clang gives up at 256 brackets
 _INDENT = "  "
@@ -126,7 +126,7 @@ class CModule:
 
     def harmless(self, name: str) -> str:
         """`name` as an identifier that means nothing in the language."""
-        wish = mangle(name)
+        wish = to_identifier(name).replace(".", "_")
         return f"{wish}_" if self.is_reserved(wish) else wish
 
     def is_reserved(self, name: str) -> bool:
@@ -145,6 +145,7 @@ class CFunction(Chunks):
         self.names: dict[Var | Buffer, str] = {}
         self.declarations: list[str] = []  # lines for the top of the kernel
         self.shared_params: list[str] = []
+        self.group_size: list[int] | None = None  # where the extents are constants
         self._ranks: dict[str, int] = module.tables["rank"]
         self._unique = UniqueNames()
         self._scopes: list[list[str]] = [[]]

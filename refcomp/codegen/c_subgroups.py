@@ -1,15 +1,19 @@
 """Prints what the threads of a subgroup compute together, by the functions of a C dialect.
 
 A call gets a name of its own: within a condition of C it might be evaluated by some threads only.
-Needs a device whose subgroups have as many threads as the call says, or more. Refuses, with
-Unsupported, devices that do not exchange values within subgroups.
+Needs a device whose subgroups have as many threads as the call says, or more. Refuses devices that
+do not exchange values within subgroups (Unsupported), and groups of a constant size that the width
+does not divide (UserError).
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from refcomp.codegen.c_expressions import add
 from refcomp.codegen.c_function import CFunction, Operand
 from refcomp.dtype import DType
+from refcomp.errors import UserError
 from refcomp.ir.expr import Call, IntImm
 
 _MASK = DType("uint", 32)
@@ -18,9 +22,19 @@ _MASK = DType("uint", 32)
 def print_subgroup_call(out: CFunction, call: Call, value: Operand) -> Operand:
     """A call of SUBGROUP_INTRINSICS; `value` is its first operand."""
     numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
+    _check_width(out, numbers[-1])
     if call.name == "subgroup_shuffle_xor":
         return _shuffle(out, value, numbers[0], call.dtype)
     return _sum(out, value, numbers[-1], call.dtype)
+
+
+def _check_width(out: CFunction, width: int) -> None:
+    if out.group_size is not None and prod(out.group_size) % width:
+        raise UserError(
+            f"a subgroup of {width} threads in a group of {prod(out.group_size)}",
+            why="the threads that are left over would have nobody to ask",
+            remedy="make the extents of the threadIdx loops a multiple of the width",
+        )
 
 
 def _shuffle(out: CFunction, value: Operand, mask: int, dtype: DType) -> Operand:

@@ -70,6 +70,7 @@ def _symbol(module: CModule, kernel: PrimFunc) -> str:
 
 def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
     out = CFunction(module, _TABLE)
+    out.group_size = _group_size(kernel)
     out.take_name(symbol)
     params: list[str] = []
 
@@ -80,13 +81,12 @@ def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
 
     body = out.capture_block(print_body)
     params += out.shared_params
-    size = _group_size(kernel)
     out.source = f"func {kernel.name}"
     declarations: list[Chunk] = [("".join(out.declarations), "")]
     text = (
         out.say.kernel(symbol, params, BODY, BODY)
-        if size is None
-        else out.say.kernel_of_size(symbol, size, params, BODY, BODY)
+        if out.group_size is None
+        else out.say.kernel_of_size(symbol, out.group_size, params, BODY, BODY)
     )
     out.emit_around(text, declarations, body)
     module.functions.extend(out.chunks)

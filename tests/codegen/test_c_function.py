@@ -62,6 +62,12 @@ def test_names_end_with_their_block():
     assert "long i = 0l; i < 2l" in text and "long i = 0l; i < 3l" in text
 
 
+def test_dots_become_underscores_and_other_names_stay_apart():
+    text = print_body("let i.o: i64 = k { let i_o: i64 = k + 1 { B@[i.o] = A@[i_o] } }")
+    assert "const long i_o = k;" in text and "const long i_o_1 = (long)(k + 1ul);" in text
+    assert "B[i_o] = A[i_o_1];" in text
+
+
 def test_operands_get_parentheses_by_how_tightly_they_bind():
     out = CFunction(_module(), {})
     one, two = out.named("one"), out.named("two")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from refcomp.artifacts import Source
-from refcomp.errors import Unsupported
+from refcomp.errors import Unsupported, UserError
 from refcomp.toolchain import compile_source
 from tests.codegen.opencl_kernels import ALL, POCL, print_body
 
@@ -36,6 +36,12 @@ def test_floats_are_added_in_one_order_and_integers_in_any():
 def test_a_device_without_them_is_told_so():
     with pytest.raises(Unsupported, match="threads cannot exchange values within subgroups"):
         _printed("subgroup_reduce_add(A@[t], 16i32)", "f32", POCL)
+
+
+def test_a_width_that_does_not_divide_the_group_is_refused():
+    body = "for t in range(24) threadIdx.x { B@[t] = subgroup_reduce_add(A@[t], 16i32) }"
+    with pytest.raises(UserError, match="a subgroup of 16 threads in a group of 24"):
+        print_body(body, PARAMS.format(dtype="f32"), ALL)
 
 
 @pytest.mark.clang
