@@ -98,8 +98,9 @@ class _Maker:
         middle = [s for s in self._computed() if not s.is_output]
         for stage in middle:
             self._place(stage)
-        for stage in self._roots():
-            self._make_kernel(stage)
+        for stage in reversed(self._roots()):  # consumers may take their producers in
+            if stage.host is None:
+                self._make_kernel(stage)
         self._settle()
         for stage in self._computed():
             self._mark(stage)
@@ -267,13 +268,13 @@ class _Maker:
         """Stages that only this kernel reads may be computed inside it."""
         for producer in self._roots():
             readers = readers_of(producer)
-            if producer.is_output or not readers or any(r is not worker for r in readers):
+            is_read_elsewhere = not readers or any(reader is not worker for reader in readers)
+            if producer.is_output or producer.threads or is_read_elsewhere:
                 continue
             if self._chance(3, 4):
                 self.s[producer.op].compute_at(self.s[worker.op], self._host_loop(worker))
-                if not producer.relations and not producer.threads:
-                    self.s[producer.op].set_scope("shared" if self._chance(5, 6) else "local")
-                    self._share(producer, threads)
+                self.s[producer.op].set_scope("shared" if self._chance(5, 6) else "local")
+                self._share(producer, threads)
 
     def _mark(self, stage: Stage) -> None:
         constant = [
