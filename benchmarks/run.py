@@ -27,7 +27,16 @@ from benchmarks.report import Missing, Row, as_json, is_kept, table_of, write_js
 
 Workload = Callable[[bool], list[Row]]
 _LAST = Path(__file__).resolve().parent / "results" / "last.json"
-_NAMES = ("import_time", "vector_add", "lowering", "elementwise", "matmul", "digits")
+_NAMES = (
+    "import_time",
+    "vector_add",
+    "lowering",
+    "elementwise",
+    "matmul",
+    "convolution",
+    "devices",
+    "digits",
+)
 
 
 def _loaded(name: str) -> Workload:

@@ -8,5 +8,7 @@ PAD = "pad"
 SHARED = "shared"
 # A convolution over [n, y, x, channel] with weights [ky, kx, in, out].
 CONV2D_NHWC = "conv2d_nhwc"
+# A convolution over blocks of channels, with weights in blocks of both sorts.
+CONV2D_NCHWC = "conv2d_nchwc"
 # Any other reduction.
 REDUCTION = "reduction"

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 from refcomp.ir.expr import IntImm
 from refcomp.schedule.schedule import Schedule, StageSchedule, create_schedule
+from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor
-from refcomp.topi.tags import CONV2D_NHWC, INJECTIVE
+from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution
+from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_NHWC, INJECTIVE
 
 # Bytes of the widest vector register, and how many registers hold accumulators: with the operands
 # of one step they fit in the 32 registers of AVX-512. Narrower machines split the vectors.
@@ -25,9 +27,13 @@ _UNROLLED_STEPS = 9
 def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
     """A schedule of everything that `outputs` are computed from."""
     schedule = create_schedule([tensor.op for tensor in outputs])
+    tiled: set[Stage] = set()
+    for stage in tuple(schedule.stages):
+        if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
+            tiled |= schedule_blocked_convolution(schedule, stage.op)
     for stage in schedule.stages:
         op = stage.op
-        if not isinstance(op, ComputeOp):
+        if not isinstance(op, ComputeOp) or stage in tiled:
             continue
         handle = schedule[op]
         if op.tag == INJECTIVE and not stage.is_output:

@@ -1,0 +1,121 @@
+"""The schedule of blocked convolutions: where it sums up, what it unrolls, and that it is right."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import UNROLLED, VECTORIZED, Allocate, For, IfThenElse
+from refcomp.lower.lower import lower
+from refcomp.oracle.interpret import interpret
+from refcomp.te.maths import var
+from refcomp.topi.broadcast import add
+from refcomp.topi.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
+from refcomp.topi.elementwise import relu
+from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
+from refcomp.topi.transform import transpose
+from tests.strategies.operands import integers, seeds, tensors
+
+
+def _lowered(inputs, *outputs):
+    schedule = schedule_llvm(outputs)
+    stored = stored_tensors(schedule)
+    return lower(schedule, [*inputs, *outputs, *stored], "f"), stored
+
+
+def _allocations(func):
+    return {
+        node.buffer.name: (node.buffer.scope, [d.value for d in node.buffer.shape])
+        for node in walk(func.body)
+        if isinstance(node, Allocate)
+    }
+
+
+def _extents(func, kind):
+    return {n.extent.value for n in walk(func.body) if isinstance(n, For) and n.kind == kind}
+
+
+def _operands(n=1, outs=4, size=16, kernel=3):
+    shapes = ((n, 2, size, size, 16), (outs, 2, kernel, kernel, 16, 16), (outs, 16))
+    return tensors(*shapes)
+
+
+def test_sums_are_registers_inside_the_loops_of_what_follows() -> None:
+    data, weight, bias = _operands(var("n"))
+    func, stored = _lowered([data, weight, bias], relu(conv2d_nchwc(data, weight, bias)))
+    assert stored == ()
+    assert _allocations(func) == {"conv2d": ("local", [1, 2, 1, 7, 16])}
+    assert _extents(func, VECTORIZED) == {16}
+    assert _extents(func, UNROLLED) == {2, 7}  # 14 pixels in a row
+    assert not [node for node in walk(func.body) if isinstance(node, IfThenElse)]
+
+
+def test_without_anything_behind_it_the_sums_are_copied_out() -> None:
+    data, weight, _ = _operands()
+    func, stored = _lowered([data, weight], conv2d_nchwc(data, weight))
+    assert stored == ()
+    assert _allocations(func) == {"conv2d.local": ("local", [1, 2, 1, 7, 16])}
+
+
+def test_what_does_not_follow_element_by_element_reads_memory() -> None:
+    data, weight, _ = _operands()
+    plain = conv2d_nchwc(data, weight)
+    turned = transpose(plain, axes=(0, 1, 3, 2, 4))
+    _, stored = _lowered([data, weight], turned)
+    assert [tensor.name for tensor in stored] == ["conv2d"]
+    _, stored = _lowered([data, weight], relu(plain), add(plain, plain))  # two readers
+    assert [tensor.name for tensor in stored] == ["conv2d"]
+
+
+@pytest.mark.parametrize(
+    ("outs", "width", "tile"),
+    [
+        (4, 7, {2, 7}),
+        (4, 56, {2, 8}),
+        (4, 10, {2, 5}),
+        (4, 3, {2, 3}),
+        (3, 14, {1, 14}),
+        (1, 9, {1, 9}),
+    ],
+)
+def test_tiles_leave_the_fewest_pixels_over(outs, width, tile) -> None:
+    data, weight, _ = _operands(outs=outs, size=width, kernel=1)
+    func, _ = _lowered([data, weight], conv2d_nchwc(data, weight))
+    assert _extents(func, UNROLLED) == tile
+
+
+def _check(to_callable, n, outs, depth, size, kernel, stride, seed):
+    height, width = ((s - 1) * stride + kernel for s in size)
+    arrays = [
+        integers(seed, n, depth, height, width, 4),
+        integers(seed + 1, outs, depth, kernel, kernel, 4, 4),
+        integers(seed + 2, outs, 4),
+    ]
+    inputs = tensors(*(array.shape for array in arrays))
+    output = relu(conv2d_nchwc(*inputs, strides=(stride, stride)))
+    func, _ = _lowered(inputs, output)
+    result = np.full((n, outs, *size, 4), np.nan, np.float32)
+    to_callable(func)(*arrays, result)
+    expected = np.maximum(conv2d_nchwc_numpy(*arrays, strides=(stride, stride)), 0)
+    np.testing.assert_array_equal(result, expected)
+
+
+_few = st.integers(1, 3)
+_cases = (st.integers(0, 2), _few, _few, st.tuples(_few, st.integers(1, 17)), _few, _few, seeds)
+
+
+@settings(max_examples=15)
+@given(*_cases)
+def test_interpreter_agrees_with_the_meaning(n, outs, depth, size, kernel, stride, seed):
+    run = lambda func: lambda *arrays: interpret(func, arrays)  # noqa: E731
+    _check(run, n, outs, depth, size, kernel, stride, seed)
+
+
+@pytest.mark.llvm
+@settings(max_examples=10)
+@given(*_cases)
+def test_machine_code_agrees_with_the_meaning(n, outs, depth, size, kernel, stride, seed):
+    with refcomp.build_options(contract=True):  # small integers: nothing rounds
+        _check(refcomp.build, n, outs, depth, size, kernel, stride, seed)
