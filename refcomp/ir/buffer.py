@@ -71,7 +71,8 @@ class AddressOf(Derived):
 
     `access` says what the callee does there: `read`, `write` (any of it; what was not written
     before holds anything) or `update` (both). The indices are those of a BufferLoad, or, from the
-    flat level on, one offset in elements. `element` is the dtype that the callee sees, as wide as the buffer's.
+    flat level on, one offset in elements. `element` is the dtype that the callee sees, as wide as
+    the buffer's.
     """
 
     buffer: Buffer

@@ -18,7 +18,6 @@ from refcomp.ir.stmt import SERIAL, For, IfThenElse, Origin, Stmt
 from refcomp.schedule.kernels import Kernel
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Made, Stage
-from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar
 
 _UNMADE = Made("", "")
@@ -109,7 +108,6 @@ class Loops:
 def origin_of(bounds: StageBounds, axis: IterVar | None = None) -> Origin:
     """Where a statement of a stage, or of one of its loops, comes from."""
     stage, op = bounds.stage, bounds.stage.op
-    assert isinstance(op, ComputeOp)
     if axis is None:
         return Origin(stage.name, line=op.line)
     made = stage.made.get(axis, _UNMADE)

@@ -27,6 +27,7 @@ from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.extern import reads_of_extern
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import Nests, lower_stage
+from refcomp.lower.scan import place_scans, reads_of_scan
 from refcomp.python_limits import deep_recursion
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.infer_stages import infer_stages
@@ -36,6 +37,7 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, PlaceholderOp
+from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor
 
 _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -91,12 +93,14 @@ def _lower_stages(
                 buffers[tensor] = _workspace(bounds[stage], tensor)
             if region is not None:
                 regions[tensor] = region
-    nests = Nests(bounds, buffers, regions)
+    scans = place_scans(stages, bodies, arguments, buffers, regions, facts)
+    nests = Nests(bounds, buffers, regions, scans)
     roots = [stage for stage in stages if stage.host is None]
-    body = block([lower_stage(stage, nests) for stage in roots])
+    body = block([scans.guarded(stage, lower_stage(stage, nests)) for stage in roots])
     made = [tensor for stage in roots for tensor in stage.op.outputs if tensor not in arguments]
     for tensor in reversed(made):
-        body = Allocate(buffers[tensor], body)
+        if tensor not in scans.borrowed:
+            body = Allocate(buffers[tensor], body)
     return body
 
 
@@ -118,6 +122,8 @@ def _inlined_bodies(stage: Stage, inlined: Sequence[ComputeOp]) -> list[Expr]:
     op = stage.op
     if isinstance(op, ExternOp):
         return reads_of_extern(op)
+    if isinstance(op, ScanOp):
+        return reads_of_scan(op)
     assert isinstance(op, ComputeOp)
     return [inline_reads(body, inlined) for body in op.body]
 
@@ -205,13 +211,15 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
 
 def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     given = {arg for arg in args if isinstance(arg, Tensor)}
+    scans = (stage.op for stage in schedule.stages if isinstance(stage.op, ScanOp))
+    states = {tensor for op in scans for tensor in op.state}
     needed = [
         tensor
         for stage in schedule.stages
         if stage.is_output or isinstance(stage.op, PlaceholderOp)
         for tensor in stage.op.outputs
     ]
-    missing = [tensor.name for tensor in needed if tensor not in given]
+    missing = [tensor.name for tensor in needed if tensor not in given | states]
     if missing:
         raise UserError(
             f"the arguments lack {', '.join(missing)}",

@@ -13,7 +13,7 @@ kernel, a stage that leaves threads of its group idle is computed by the first o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from refcomp.arith import simplify
@@ -34,6 +34,7 @@ from refcomp.ir.stmt import (
 from refcomp.lower.extern import lower_extern
 from refcomp.lower.loops import Guard, Loops
 from refcomp.lower.needed_guards import needed_guards
+from refcomp.lower.scan import ScanMemory, copy_inits
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.kernels import LOCAL
 from refcomp.schedule.regions import StageBounds
@@ -41,6 +42,7 @@ from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
+from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
 
@@ -52,6 +54,7 @@ class Nests:
     bounds: Mapping[Stage, StageBounds]
     buffers: Mapping[Tensor, Buffer]
     regions: Mapping[Tensor, Region]
+    scans: ScanMemory = field(default_factory=ScanMemory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,16 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     bounds = nests.bounds[stage]
     if isinstance(stage.op, ExternOp):
         return lower_extern(stage.op, stage.name, nests.buffers)
-    assert isinstance(stage.op, ComputeOp)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
         return _with_guests(_guests(stage, axis), body, nests)
 
     hosts = frozenset(guest.host.axis for guest in stage.guests if guest.host is not None)
     loops = Loops(bounds, nests.bounds, attach, hosts)
+    if isinstance(stage.op, ScanOp):
+        copies = copy_inits(stage, stage.op, nests.buffers, nests.scans)
+        return block([copies, loops.wrap([stage.op.scan_axis], block([]), [])])
+    assert isinstance(stage.op, ComputeOp)
     nest = _Nest(bounds, stage.op, loops, nests)
     guards = [*needed_guards(bounds, nests.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
@@ -99,7 +105,8 @@ def _with_guests(guests: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
     body = block([*(lower_stage(guest, nests) for guest in guests), body])
     for guest in reversed(guests):
         for tensor in reversed(guest.op.outputs):
-            body = Allocate(nests.buffers[tensor], body)
+            if tensor not in nests.scans.borrowed:
+                body = Allocate(nests.buffers[tensor], body)
     return body
 
 

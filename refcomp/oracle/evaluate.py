@@ -25,11 +25,13 @@ from refcomp.oracle.calls import call_pure
 from refcomp.oracle.expressions import Frame
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
+from refcomp.oracle.scan import run_scan
 from refcomp.oracle.statements import run_to_end
 from refcomp.python_limits import deep_recursion
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import Reduce
+from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
@@ -50,15 +52,23 @@ def evaluate(
     feeds that are missing or do not fit, EvaluateError for a read out of range.
     """
     operations = reachable_operations(tensor.op for tensor in outputs)
+    scans = [op for op in operations if isinstance(op, ScanOp)]
+    by_row = {inner for op in scans for inner in op.body_operations()}
     values = {var: _constant(value, var) for var, value in (scalars or {}).items()}
     known: dict[Tensor, Array] = {}
     with np.errstate(all="ignore"):
         _bind_feeds(operations, feeds, values, known)
         for op in operations:
-            if isinstance(op, ComputeOp):
+            if op in by_row:
+                for tensor in op.outputs:  # computed with its scan, row by row
+                    shape = _shape_of(tensor, values, known)
+                    known[tensor] = np.zeros(shape, to_numpy(tensor.dtype))
+            elif isinstance(op, ComputeOp):
                 known.update(zip(op.outputs, _compute(op, values, known), strict=True))
             elif isinstance(op, ExternOp):
                 _run_extern(op, values, known)
+            elif isinstance(op, ScanOp):
+                run_scan(op, known, lambda inner, row: _compute(inner, values, known, row))
     return [known[tensor].copy() for tensor in outputs]
 
 
@@ -72,7 +82,9 @@ def _bind_feeds(
     values: dict[Var, Array],
     known: dict[Tensor, Array],
 ) -> None:
-    needed = [op.outputs[0] for op in operations if isinstance(op, PlaceholderOp)]
+    states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
+    given = (op.outputs[0] for op in operations if isinstance(op, PlaceholderOp))
+    needed = [tensor for tensor in given if tensor not in states]
     for tensor in needed:
         if tensor not in feeds:
             raise UserError(f"no value is given for placeholder {tensor.name}")
@@ -106,12 +118,20 @@ def _shape_of(
 
 
 def _compute(
-    op: ComputeOp, values: Mapping[Var, Array], known: Mapping[Tensor, Array]
+    op: ComputeOp,
+    values: Mapping[Var, Array],
+    known: Mapping[Tensor, Array],
+    row: int | None = None,
 ) -> list[Array]:
+    """The tensors of `op`; with `row`, only that one of their rows."""
     shape = _shape_of(op.outputs[0], values, known)
+    shape = shape if row is None else (1, *shape[1:])
     if 0 in shape:
         return [np.empty(shape, to_numpy(tensor.dtype)) for tensor in op.outputs]
-    points = _Points({**values, **dict(_grid(op.axis, shape))}, known, shape, op.name)
+    grid = dict(_grid(op.axis, shape))
+    if row is not None:
+        grid[op.axis[0].var] += row
+    points = _Points({**values, **grid}, known, shape, op.name)
     reduce = op.reduction
     if reduce is not None:
         return _reduce(reduce, points)

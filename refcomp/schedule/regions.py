@@ -141,12 +141,13 @@ class _Needs:
                     if stage in self.bounds:
                         yield self.kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
         for stage, leaf in loops_between(self.stage, reader.stage):
-            mark = stage.marks.get(leaf, "")
-            if self.kernel is not None and (
+            mark, known = stage.marks.get(leaf, ""), self.bounds[stage]
+            # Those of another kernel, launched after this one from a loop of the host's, all run.
+            is_same_kernel = self.kernel is not None and known.place.kernel is self.kernel
+            if is_same_kernel and (
                 mark in BLOCK_TAGS or (mark in THREADS_IN_BLOCK_TAGS and self.scope == LOCAL)
             ):
                 continue
-            known = self.bounds[stage]
             yield known.variables[leaf], known.extents[leaf], leaf.minimum
 
     def _axis_ranges(self, reader: StageBounds, loops: RangeFinder) -> dict[Var, Range | None]:

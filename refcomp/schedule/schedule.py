@@ -25,6 +25,7 @@ from refcomp.schedule.primitives.place import compute_inline, compute_root
 from refcomp.schedule.primitives.reorder import reorder
 from refcomp.schedule.primitives.set_scope import set_scope
 from refcomp.schedule.primitives.split import split, tile
+from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Made, Stage
 from refcomp.schedule.stage_graph import find_stage, unique_name
 from refcomp.schedule.step import Step, resolve, to_name
@@ -134,6 +135,7 @@ class Schedule:
             stage = Stage(op, name, op in outputs_set, siblings=self.stages)
             stage.leaves = list(stage.roots)
             self.stages.append(stage)
+        attach_bodies(self.stages)
 
     def stage_of(self, target: Tensor | Operation) -> Stage:
         """The stage of a tensor or operation; UserError when this schedule has none."""

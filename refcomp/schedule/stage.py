@@ -9,7 +9,7 @@ from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.schedule.relations import Relation
 from refcomp.te.operation import Operation
-from refcomp.te.tensor import OPAQUE, IterVar, axis
+from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,13 @@ class Stage:
         self.refuse(primitive, named, "it is no axis of this stage")
 
     def _refuse_opaque(self, axis: IterVar, primitive: str) -> None:
+        if axis.kind == ORDERED and primitive not in ("unroll", "compute_at"):
+            self.refuse(
+                primitive,
+                axis.name,
+                "it is ordered: each iteration of a scan needs the rows of the ones before",
+                "schedule the axes of the stages that compute a row",
+            )
         if axis.kind == OPAQUE:
             self.refuse(
                 primitive,

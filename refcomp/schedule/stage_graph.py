@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from refcomp.errors import Unsupported
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import map_children, memoised
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation
+from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
@@ -85,11 +87,18 @@ def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
 
 def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
     """The stage reads `fresh` wherever it read `old`."""
+    if isinstance(stage.op, ScanOp):
+        raise Unsupported(
+            f"scan {stage.name} cannot read a copy of {old.name}",
+            why="it reads its init and its updates in its own memory",
+            remedy="name the other readers alone",
+        )
     if isinstance(stage.op, ExternOp):
         outputs, reads = stage.op.outputs, (fresh if t is old else t for t in stage.op.reads)
         stage.op = replace(stage.op, reads=tuple(reads))
         stage.op.outputs = outputs
         return
+
     def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
         node = map_children(node, recurse)
         is_read = isinstance(node, TensorRead) and node.tensor is old

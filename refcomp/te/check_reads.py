@@ -15,14 +15,22 @@ from refcomp.errors import UserError
 from refcomp.ir.expr import LT, Add, Expr, FloorDiv, IfThenElseExpr, IntImm, Mul, Select, Sub, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in
+from refcomp.ir.structure import structurally_equal
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, TensorRead
 
 _Range = tuple[Expr, Expr]  # the least and the greatest value, both met
 
 
-def check_reads(name: str, axes: Iterable[IterVar], bodies: Iterable[Expr]) -> None:
-    """UserError when `bodies`, for all values of `axes`, read an element that is not there."""
+def check_reads(
+    name: str, axes: Iterable[IterVar], bodies: Iterable[Expr], rows: IterVar | None = None
+) -> bool:
+    """UserError when `bodies`, for all values of `axes`, read an element that is not there.
+
+    With `rows`, the first axis, a read of an earlier row (`S[t - 1, i]`) of as many rows is let
+    pass, as S may be the state of a scan, which computes later rows only. Says whether one was.
+    """
+    waits = False
     ranges: dict[Var, _Range] = {}
     facts = Facts()
     for axis in axes:
@@ -33,7 +41,23 @@ def check_reads(name: str, axes: Iterable[IterVar], bodies: Iterable[Expr]) -> N
         facts = facts.assume(LT(IntImm(0, axis.extent.dtype), axis.extent))
     for read in _certain_reads(bodies):
         for dim, index in enumerate(read.indices):
-            _check_index(name, read, dim, _range_of(index, ranges), facts)
+            if dim == 0 and rows is not None and _may_be_state(read, rows):
+                waits = True
+            else:
+                _check_index(name, read, dim, _range_of(index, ranges), facts)
+    return waits
+
+
+def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
+    match read.indices[0]:
+        case Sub(a=row, b=IntImm(value=back)):
+            is_earlier = row is rows.var and back > 0
+        case Add(a=row, b=IntImm(value=step)):
+            is_earlier = row is rows.var and step < 0
+        case _:
+            return False
+    is_given = not read.tensor.op.inputs and not hasattr(read.tensor.op, "axis")
+    return is_earlier and is_given and structurally_equal(read.tensor.shape[0], rows.extent)
 
 
 def _certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:

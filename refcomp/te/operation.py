@@ -58,18 +58,20 @@ class PlaceholderOp(Operation):
 
     what: ClassVar[str] = "a placeholder"
 
+
 @dataclass(eq=False, slots=True)
 class ComputeOp(Operation):
     """One or several tensors computed element by element over `axis`.
 
     `body[k]` is the value of output k at the point `axis`; if it is a Reduce, all are, of the same
-    reducer and sources, over `reduce_axis`.
+    reducer and sources, over `reduce_axis`. `waits_for_scan`: it is only right within a scan.
     """
 
     what: ClassVar[str] = "a compute"
     axis: tuple[IterVar, ...]
     body: tuple[Expr, ...]
     tag: str = ""
+    waits_for_scan: bool = False
 
     @property
     def reduction(self) -> Reduce | None:
@@ -111,7 +113,8 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     _check_body(body, name)
     op = ComputeOp(name, caller_line(), axes, body, tag)
     _check_extents(op)
-    check_reads(name, (*op.axis, *op.reduce_axis), body)
+    rows = op.axis[0] if op.axis else None
+    op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)
     op.outputs = tuple(Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body))
     return list(op.outputs) if several else op.outputs[0]
 

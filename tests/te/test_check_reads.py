@@ -30,7 +30,7 @@ K = rc.reduce_axis((0, 11), name="k")
 )
 def test_a_certain_read_beyond_a_tensor_is_refused(shape, function, what, why):
     with pytest.raises(UserError) as caught:
-        rc.compute(shape, function, name="C")
+        rc.create_schedule(rc.compute(shape, function, name="C"))
     assert caught.value.what.startswith("compute C reads")
     assert what in caught.value.what
     assert caught.value.why == f"that dimension has the elements {why}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from refcomp.errors import UserError
+from refcomp.schedule.scan_body import refuse_moving_update
 from refcomp.schedule.stage import Host, Made, Stage
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
+from refcomp.te.scan import ScanOp
 
 
 def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
@@ -20,10 +22,11 @@ def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
     """
     if not isinstance(consumer, Stage):
         _refuse(stage, f"{consumer!r} is no stage", "name the consumer as s[C]")
-    if isinstance(stage.op, ExternOp):
+    refuse_moving_update(stage, "move")
+    if isinstance(stage.op, ExternOp | ScanOp):
         _refuse(
             stage,
-            "it is an extern operation: all of it is computed at once",
+            f"it is {stage.op.what}: all of it is computed at once",
             f"leave it at the root, and compute what reads {stage.name} after it",
         )
     if not isinstance(stage.op, ComputeOp):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from refcomp.errors import UserError
+from refcomp.schedule.scan_body import home_of, refuse_moving_update
 from refcomp.schedule.stage import Made, Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
+from refcomp.te.scan import ScanOp
 
 
 def compute_inline(stage: Stage, made: Made) -> None:
     """Every read of the stage is replaced by its expression; it gets no memory of its own."""
+    refuse_moving_update(stage, "inline")
     why, remedy = None, "leave it at the root"
     if not isinstance(stage.op, ComputeOp):
         why = f"it is {stage.op.what}: there is no expression to put in its place"
@@ -24,8 +27,8 @@ def compute_inline(stage: Stage, made: Made) -> None:
         remedy = f"inline it first, and compute {guest} at a loop of what reads it"
     else:
         for reader in readers_of(stage):
-            if isinstance(reader.op, ExternOp):
-                why = f"stage {reader.name} is an extern operation, which reads its memory"
+            if isinstance(reader.op, ExternOp | ScanOp):
+                why = f"stage {reader.name} is {reader.op.what}, which reads its memory"
     if why is not None:
         raise UserError(
             f"cannot inline stage {stage.name}",
@@ -37,5 +40,8 @@ def compute_inline(stage: Stage, made: Made) -> None:
 
 
 def compute_root(stage: Stage, made: Made) -> None:
-    """The stage has a loop nest of its own, before all its consumers. The default."""
-    stage.attach = "root"
+    """The stage has a loop nest of its own, before all its consumers. The default.
+
+    What a scan computes for each row goes back to the scan's loop.
+    """
+    stage.attach = home_of(stage) or "root"

@@ -1,0 +1,58 @@
+"""What a scan computes for each row: stages whose home is the loop of its scan axis.
+
+They are attached there when the schedule is made, and compute_root takes them back there. The
+update itself may not be moved: it writes the scan's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from refcomp.errors import UserError
+from refcomp.schedule.stage import Host, Stage
+from refcomp.te.check_reads import check_reads
+from refcomp.te.operation import ComputeOp
+from refcomp.te.scan import ScanOp
+
+
+def home_of(stage: Stage) -> Host | None:
+    """The scan loop that the stage belongs to, None for one that belongs to no scan."""
+    made = set(stage.op.outputs)
+    for other in stage.siblings:
+        op = other.op
+        if isinstance(op, ScanOp):
+            updates = [_maker(tensor, other.siblings).op for tensor in op.update]
+            body = {t for inner in op.body_operations(updates) for t in inner.outputs}
+            if not made.isdisjoint(body) and other is not stage:
+                return Host(other, op.scan_axis, op.line)
+    return None
+
+
+def _maker(tensor: object, stages: Iterable[Stage]) -> Stage:
+    return next(s for s in stages if any(tensor is made for made in s.op.outputs))
+
+
+def attach_bodies(stages: Iterable[Stage]) -> None:
+    """Attaches what scans compute for each row to their loops.
+
+    UserError for a compute that reads earlier rows, as of a state, and is in no scan.
+    """
+    listed = list(stages)
+    has_scans = any(isinstance(stage.op, ScanOp) for stage in listed)
+    for stage in listed:
+        op, home = stage.op, home_of(stage) if has_scans else None
+        if home is None and isinstance(op, ComputeOp) and op.waits_for_scan:
+            check_reads(op.name, (*op.axis, *op.reduce_axis), op.body)
+        stage.attach = home or "root"
+
+
+def refuse_moving_update(stage: Stage, verb: str) -> None:
+    """UserError when the stage is the update of a scan: `verb` says what was asked."""
+    for other in stage.siblings:
+        if isinstance(other.op, ScanOp) and any(t in other.op.update for t in stage.op.outputs):
+            raise UserError(
+                f"cannot {verb} stage {stage.name}",
+                where=f"stage {stage.name}, the update of scan {other.name}",
+                why="it computes each row in the scan's own memory, at its place in the scan",
+                remedy="schedule its axes, and the stages that it reads",
+            )

@@ -1,0 +1,224 @@
+"""scan: tensors computed row by row, each row from the rows before.
+
+    state = placeholder((T, n))
+    init = compute((1, n), lambda _, i: X[0, i])
+    update = compute((T, n), lambda t, i: state[t - 1, i] + X[t, i])
+    S = scan(init, update, state)
+
+Row t of the result is row t of `init` where that has one, else row t of `update`, in which the
+placeholder stands for the result so far. Refuses an update that reads a row which may not be there
+yet, and anything but computes between the state and the update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from refcomp.arith import Facts, prove
+from refcomp.dtype import I64
+from refcomp.errors import Unsupported, UserError
+from refcomp.ir.expr import LT, Expr, IntImm, Sub
+from refcomp.ir.names import checked_name
+from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.structure import structurally_equal
+from refcomp.provenance import caller_line
+from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
+
+
+@dataclass(eq=False, slots=True)
+class ScanOp(Operation):
+    """Tensors computed row by row along `scan_axis`, which begins behind the rows of `init`.
+
+    Output k is `state[k]` while it is computed, from `init[k]` and `update[k]`. `axis` are the scan
+    axis and, for every state, opaque axes of a row: a row is computed by the update's own loops.
+    """
+
+    what: ClassVar[str] = "a scan"
+    axis: tuple[IterVar, ...]
+    init: tuple[Tensor, ...]
+    update: tuple[Tensor, ...]
+    state: tuple[Tensor, ...]
+    given: tuple[Tensor, ...]
+    tag: str = ""
+
+    @property
+    def scan_axis(self) -> IterVar:
+        """The axis along which rows are computed, one after the other."""
+        return self.axis[0]
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """No axes."""
+        return ()
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that are read: init, update, and those that were named."""
+        return tuple(dict.fromkeys((*self.init, *self.update, *self.given)))
+
+    def row_axes(self, output: int) -> tuple[IterVar, ...]:
+        """The opaque axes of a row of that output."""
+        begin = 1 + sum(tensor.ndim - 1 for tensor in self.state[:output])
+        return self.axis[begin : begin + self.state[output].ndim - 1]
+
+    def body_operations(self, updates: Sequence[Operation] | None = None) -> list[Operation]:
+        """The operations that are computed for each row: those that a state leads to."""
+        states = {tensor.op for tensor in self.state}
+        inside: set[Operation] = set(states)
+        last = updates if updates is not None else [tensor.op for tensor in self.update]
+        order = []
+        for op in reachable_operations(last):
+            is_fed = any(tensor.op in inside for tensor in op.inputs)
+            if op not in states and (is_fed or op in last):
+                inside.add(op)
+                order.append(op)
+        return order
+
+
+def scan(
+    init: Any,
+    update: Any,
+    state_placeholder: Any,
+    inputs: Any = None,
+    name: str = "scan",
+    tag: str = "",
+) -> Any:
+    """The tensors of which row t is row t of `init`, or else of `update` (see the module).
+
+    Each argument is a tensor, or a list of tensors for several states, which are computed
+    together; `update` and `state_placeholder` have one shape, `init` one of fewer rows. `inputs`
+    may name the other tensors that the update reads. Returns a tensor, or a list as given.
+    """
+    several = isinstance(state_placeholder, list | tuple)
+    checked_name(name, "a tensor")
+    inits, updates, states = (
+        _tensors(given, what, name)
+        for given, what in ((init, "init"), (update, "update"), (state_placeholder, "state"))
+    )
+    _check_counts(inits, updates, states, name)
+    for triple in zip(inits, updates, states, strict=True):
+        _check_state(*triple, name)
+    _check_rows(inits, states, name)
+    given = () if inputs is None else _tensors(inputs, "input", name)
+    op = ScanOp(name, caller_line(), _axes(name, inits, states), inits, updates, states, given, tag)
+    _check_body(op)
+    op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(states))
+    return list(op.outputs) if several else op.outputs[0]
+
+
+def _tensors(given: Any, what: str, name: str) -> tuple[Tensor, ...]:
+    tensors = tuple(given) if isinstance(given, list | tuple) else (given,)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise UserError(
+                f"the {what} of scan {name} is {tensor!r}, which is no tensor",
+                remedy="pass a tensor, or a list of tensors for several states",
+            )
+    return tensors
+
+
+def _check_counts(
+    inits: Sequence[Tensor], updates: Sequence[Tensor], states: Sequence[Tensor], name: str
+) -> None:
+    counts = (len(inits), len(updates), len(states))
+    if len(set(counts)) > 1 or not states:
+        raise UserError(
+            f"scan {name} has {counts[0]} inits, {counts[1]} updates and {counts[2]} states",
+            remedy="give one of each for every state",
+        )
+    if len(set(states)) < len(states):
+        raise UserError(f"scan {name} has one state twice", remedy="make a placeholder for each")
+
+
+def _check_state(init: Tensor, update: Tensor, state: Tensor, name: str) -> None:
+    if not isinstance(state.op, PlaceholderOp):
+        raise UserError(
+            f"the state {state.name} of scan {name} is {state.op.what}",
+            why="the state stands for the result, which is not there before",
+            remedy="make a placeholder of the result's shape",
+        )
+    if state.ndim < 1:
+        raise UserError(f"the state {state.name} of scan {name} has no rows: its rank is 0")
+    for tensor, shape in ((init, init.shape[:1] + state.shape[1:]), (update, state.shape)):
+        is_same = len(tensor.shape) == len(shape) and all(
+            structurally_equal(a, b) for a, b in zip(tensor.shape, shape, strict=True)
+        )
+        if not is_same or tensor.dtype != state.dtype:
+            raise UserError(
+                f"{tensor.name} does not fit the state {state.name} of scan {name}",
+                where=f"{_form(tensor)}, where {_form(state)} belongs",
+                remedy="give init, update and state one dtype, and rows of one shape",
+            )
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
+
+
+def _check_rows(inits: Sequence[Tensor], states: Sequence[Tensor], name: str) -> None:
+    for tensors in (inits, states):
+        rows = tensors[0].shape[0]
+        for tensor in tensors[1:]:
+            if not structurally_equal(rows, tensor.shape[0]):
+                raise UserError(
+                    f"scan {name} has {tensors[0].name} of {rows} rows, and {tensor.name} of "
+                    f"{tensor.shape[0]}",
+                    why="all states are computed row by row together",
+                    remedy="give all of them as many rows",
+                )
+
+
+def _axes(name: str, inits: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[IterVar, ...]:
+    begin, end = inits[0].shape[0], states[0].shape[0]
+    rows = axis(f"{name}.idx", begin, _difference(end, begin), ORDERED)
+    dims = [(k, d, extent) for k, t in enumerate(states) for d, extent in enumerate(t.shape[1:], 1)]
+    return (rows, *(axis(f"{name}.out{k}.i{d}", 0, extent, OPAQUE) for k, d, extent in dims))
+
+
+def _difference(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return IntImm(max(0, a.value - b.value), I64)
+    return Sub(a, b)
+
+
+def _check_body(op: ScanOp) -> None:
+    states = set(op.state)
+    for inner in reachable_operations(tensor.op for tensor in op.init):
+        if inner in {state.op for state in states}:
+            raise UserError(
+                f"the init of scan {op.name} depends on the state {inner.name}",
+                why="the first rows are there before the others",
+            )
+    for inner in op.body_operations():
+        if not isinstance(inner, ComputeOp):
+            raise Unsupported(
+                f"{inner.name}, {inner.what}, stands between the state and the update of scan "
+                f"{op.name}",
+                why="a row is computed by computes alone",
+                remedy="compute it before the scan, for all rows",
+            )
+    for tensor in op.update:
+        if isinstance(tensor.op, ComputeOp):
+            _check_reads(op, tensor.op, states)
+
+
+def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
+    row, facts = update.axis[0].var, Facts()
+    for inner in (*update.axis, *update.reduce_axis):
+        for symbol in variables_in(inner.extent):
+            facts = facts.nonnegative(symbol)
+        facts = facts.bind(inner.var, inner.minimum, inner.extent)
+    for node in (node for body in update.body for node in walk(body)):
+        if isinstance(node, TensorRead) and node.tensor in states:
+            before = LT(node.indices[0], row)
+            if not prove(before, facts):
+                raise UserError(
+                    f"the update {update.name} of scan {op.name} reads row {node.indices[0]} of "
+                    f"the state {node.tensor.name} to compute row {row}",
+                    why="only the rows before are there then, and it cannot be shown that "
+                    f"{before}",
+                    remedy=f"read an earlier row: {node.tensor.name}[{row} - 1, ...]",
+                )

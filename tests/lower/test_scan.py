@@ -1,0 +1,152 @@
+"""Scans as loops, run for real, on random shapes and schedules."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.oracle.evaluate import evaluate
+from refcomp.oracle.interpret import interpret
+
+M, N = refcomp.var("m"), refcomp.var("n")
+
+
+def cell(rows=1, own_init=True):
+    """A recurrent cell of two states: h' = g(h W) and c' = c + h'."""
+    x, w = refcomp.placeholder((M, N), name="X"), refcomp.placeholder((N, N), name="W")
+    h, c = refcomp.placeholder((M, N), name="h"), refcomp.placeholder((M, N), name="c")
+    k = refcomp.reduce_axis((0, N), "k")
+    first = refcomp.compute((rows, N), lambda t, i: x[0, i], name="h0")
+    zero = refcomp.compute((rows, N), lambda t, i: 0.0, name="c0") if own_init else first
+    dense = refcomp.compute(
+        (M, N), lambda t, i: refcomp.sum(h[t - 1, k] * w[k, i], axis=k), name="dense"
+    )
+    uh = refcomp.compute(
+        (M, N), lambda t, i: refcomp.minimum(dense[t, i] + x[t, i], 9.0), name="uh"
+    )
+    uc = refcomp.compute((M, N), lambda t, i: c[t - rows, i] + uh[t, i], name="uc")
+    hs, cs = refcomp.scan([first, zero], [uh, uc], [h, c], inputs=[x, w], name="S")
+    return {"X": x, "W": w, "h0": first, "c0": zero, "dense": dense, "uh": uh, "uc": uc}, hs, cs
+
+
+def arrays(m, n):
+    random = np.random.default_rng(m * 31 + n)
+    x = random.integers(-3, 4, (m, n)).astype(np.float32)
+    return [x, random.integers(-2, 3, (n, n)).astype(np.float32), x * 0, x * 0]
+
+
+def check(schedule, parts, hs, cs, m, n, run=None):
+    func = refcomp.lower(schedule, [parts["X"], parts["W"], hs, cs])
+    args = arrays(m, n)
+    wanted = evaluate([hs, cs], {parts["X"]: args[0], parts["W"]: args[1]})
+    (run or interpret)(func, args)
+    assert args[2].tolist() == wanted[0].tolist() and args[3].tolist() == wanted[1].tolist()
+
+
+def test_all_states_in_the_memory_of_the_result(golden):
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    golden("lower/scan.txt", refcomp.print_func(refcomp.lower(s, [parts["X"], parts["W"], hs, cs])))
+
+
+def test_an_init_of_two_states_is_copied(golden):
+    parts, hs, cs = cell(2, own_init=False)
+    s = refcomp.create_schedule(hs)
+    func = refcomp.lower(s, [parts["X"], parts["W"], hs, cs])
+    golden("lower/scan_copied_init.txt", refcomp.print_func(func))
+    for m in (1, 2, 3, 5):
+        check(s, parts, hs, cs, m, 3)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("m", [1, 2, 6])
+def test_machine_code(m):
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    for name in ("uh", "uc"):
+        _, inner = s[parts[name]].split(parts[name].op.axis[1], 4)
+        s[parts[name]].vectorize(inner)
+    s[parts["dense"]].compute_at(s[parts["uh"]], s[parts["uh"]].leaf_iter_vars[1])
+    s[parts["dense"]].parallel(parts["dense"].op.axis[1])
+    check(s, parts, hs, cs, m, 7, lambda func, args: refcomp.build(func)(*args))
+
+
+@st.composite
+def cases(draw):
+    """A cell with a random schedule: splits, vectors, threads of the host, attachments."""
+    parts, hs, cs = cell(draw(st.integers(1, 2)), draw(st.booleans()))
+    s = refcomp.create_schedule(hs)
+    for name in draw(st.permutations(["h0", "dense", "uh", "uc"])):
+        stage, axis = s[parts[name]], parts[name].op.axis[1]
+        if draw(st.booleans()):
+            outer, inner = stage.split(axis, draw(st.integers(1, 5)))
+            draw(st.sampled_from([stage.vectorize, stage.unroll]))(inner)
+            draw(st.sampled_from([stage.parallel, lambda _: None]))(outer)
+    place = draw(st.sampled_from(["scan", "row", "innermost"]))
+    if place != "scan":
+        leaves = s[parts["uh"]].leaf_iter_vars
+        s[parts["dense"]].compute_at(s[parts["uh"]], leaves[0 if place == "row" else -1])
+    return s, parts, hs, cs
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.integers(1, 4), st.integers(0, 5))
+def test_a_schedule_changes_nothing(case, m, n):
+    s, parts, hs, cs = case
+    try:
+        check(s, parts, hs, cs, m, n)
+    except UserError as error:  # a loop that is vectorized is a host of none
+        assert "vectorized" in str(error) or "parallel" in str(error), error
+
+
+def test_kernels_for_each_row():
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    for name in ("h0", "c0", "dense", "uh", "uc"):
+        stage = s[parts[name]]
+        outer, inner = stage.split(parts[name].op.axis[1], 2)
+        stage.bind(outer, refcomp.thread_axis("blockIdx.x"))
+        stage.bind(inner, refcomp.thread_axis("threadIdx.x"))
+    for m, n in ((1, 5), (4, 5), (3, 1)):
+        check(s, parts, hs, cs, m, n)
+
+
+@pytest.mark.pocl
+def test_on_a_device():
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    for name in ("h0", "c0", "dense", "uh", "uc"):
+        stage = s[parts[name]]
+        outer, inner = stage.split(parts[name].op.axis[1], 4)
+        stage.bind(outer, refcomp.thread_axis("blockIdx.x"))
+        stage.bind(inner, refcomp.thread_axis("threadIdx.x"))
+    args, device = arrays(5, 6), refcomp.opencl()
+    wanted = evaluate([hs, cs], {parts["X"]: args[0], parts["W"]: args[1]})
+    there = [refcomp.array(arg, device) for arg in args]
+    refcomp.build(s, [parts["X"], parts["W"], hs, cs], "opencl")(*there)
+    assert [a.asnumpy().tolist() for a in there[2:]] == [a.tolist() for a in wanted]
+
+
+def test_a_state_is_read_in_its_scan_only():
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    (state,) = (t for t in hs.op.state if t.name == "c")
+    copy = s.cache_read(state, "global", [parts["uc"]])
+    args = [parts["X"], parts["W"], hs, cs]
+    with pytest.raises(
+        UserError,
+        match=r"stage c.global reads the state c outside of scan S\n(.|\n)*"
+        "compute it at a loop of the scan",
+    ):
+        refcomp.lower(s, args)
+    s[copy].compute_at(s[parts["uc"]], parts["uc"].op.axis[0])
+    check(s, parts, hs, cs, 4, 3)
+
+
+def test_a_state_is_no_argument():
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    with pytest.raises(UserError, match="the state h of scan S is an argument"):
+        refcomp.lower(s, [parts["X"], parts["W"], hs, cs, hs.op.state[0]])
