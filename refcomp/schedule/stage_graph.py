@@ -81,7 +81,7 @@ def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
     """The stage computes the same tensors, over the same axes, by another expression."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    stage.op = ComputeOp(op.name, op.line, op.axis, tuple(body), op.tag)
+    stage.op = replace(op, body=tuple(body))
     stage.op.outputs = op.outputs
 
 

@@ -26,6 +26,7 @@ from refcomp.ir.view import BufferView
 from refcomp.provenance import caller_line
 from refcomp.te.declare import decl_buffer
 from refcomp.te.operation import Operation
+from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import OPAQUE, IterVar, Tensor, as_shape, axis, scalar_dtype
 
 
@@ -83,6 +84,7 @@ def extern(
     reads = _checked_inputs(inputs, name)
     shapes, several = _shapes(shape)
     dtypes = _dtypes(dtype, len(shapes), reads, name)
+    tag = tag_in_force(tag)
     op = ExternOp(name, caller_line(), _axes(shapes[0]), reads, (), (), Block(()), tag)
     pairs = enumerate(zip(shapes, dtypes, strict=True))
     op.outputs = tuple(Tensor(op, k, dims, dtype) for k, (dims, dtype) in pairs)

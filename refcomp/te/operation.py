@@ -6,7 +6,7 @@ The operations of a computation and the tensors between them are the dataflow gr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from refcomp.ir.rewrite import variables_in, walk
 from refcomp.provenance import caller_line
 from refcomp.te.check_reads import check_reads
 from refcomp.te.reducer import Reduce
+from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import (
     DATA_PARALLEL,
     IterVar,
@@ -72,6 +73,7 @@ class ComputeOp(Operation):
     body: tuple[Expr, ...]
     tag: str = ""
     waits_for_scan: bool = False
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def reduction(self) -> Reduce | None:
@@ -97,12 +99,19 @@ def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -
     return op.outputs[0]
 
 
-def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "") -> Any:
+def compute(
+    shape: Any,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
     """The tensor of `shape` whose element at (i, j, ...) is fcompute(i, j, ...).
 
     `fcompute` takes one index variable per dimension and returns an expression, or a tuple of
     them for several outputs of one shape. Its parameters' names become the axes' names;
-    parameters with a default are not indices.
+    parameters with a default are not indices. `tag` and `attrs` are for schedules to go by; the
+    tag is that of the `tag_scope` around where none is given.
     """
     dims = as_shape(shape)
     names = _axis_names(fcompute, len(dims), checked_name(name, "a tensor"))
@@ -111,7 +120,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     several = isinstance(value, tuple | list)
     body = tuple(as_expr(v) for v in (value if several else (value,)))
     _check_body(body, name)
-    op = ComputeOp(name, caller_line(), axes, body, tag)
+    op = ComputeOp(name, caller_line(), axes, body, tag_in_force(tag), attrs=dict(attrs or {}))
     _check_extents(op)
     rows = op.axis[0] if op.axis else None
     op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)

@@ -25,6 +25,7 @@ from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.structure import structurally_equal
 from refcomp.provenance import caller_line
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
 
 
@@ -103,7 +104,8 @@ def scan(
         _check_state(*triple, name)
     _check_rows(inits, states, name)
     given = () if inputs is None else _tensors(inputs, "input", name)
-    op = ScanOp(name, caller_line(), _axes(name, inits, states), inits, updates, states, given, tag)
+    axes, tag = _axes(name, inits, states), tag_in_force(tag)
+    op = ScanOp(name, caller_line(), axes, inits, updates, states, given, tag)
     _check_body(op)
     op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(states))
     return list(op.outputs) if several else op.outputs[0]

@@ -1,0 +1,38 @@
+"""tag_scope: a tag for all operations that are described inside, for schedules to go by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from refcomp.errors import UserError
+from refcomp.ir.names import checked_name
+
+_CURRENT: ContextVar[str] = ContextVar("tag", default="")
+
+
+@contextmanager
+def tag_scope(tag: str) -> Iterator[None]:
+    """Operations described inside, in this thread, are tagged `tag`. Also a decorator.
+
+    UserError for a scope in another: an operation has one tag.
+    """
+    checked_name(tag, "a tag")
+    outer = _CURRENT.get()
+    if outer:
+        raise UserError(
+            f"tag_scope({tag!r}) lies inside tag_scope({outer!r})",
+            why="an operation has one tag",
+            remedy="leave the outer scope first",
+        )
+    token = _CURRENT.set(tag)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def tag_in_force(tag: str) -> str:
+    """`tag`, or that of the scope where none is given."""
+    return tag or _CURRENT.get()
