@@ -1,0 +1,190 @@
+"""decl_tensor_intrin: what an instruction or a hand-written function computes of a whole block.
+
+A tensor intrinsic has two sides. The compute that it is declared with says what is computed; the
+statements that `fcompute` gives say how, on buffers that stand for a block within larger memory:
+their strides and offsets are variables, which each use binds. A reduction may have three
+statements: the whole, one that resets the output, and one that adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from refcomp.errors import UserError
+from refcomp.ir.buffer import READ, UPDATE, Buffer
+from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.names import UniqueNames, checked_name
+from refcomp.ir.node import bound_by
+from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, walk, with_fields
+from refcomp.ir.stmt import Stmt
+from refcomp.ir.structure import structurally_equal
+from refcomp.ir.verify import find_fault
+from refcomp.ir.view import BufferView
+from refcomp.te.declare import decl_buffer
+from refcomp.te.operation import ComputeOp, Operation
+from refcomp.te.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorIntrin:
+    """What `op` computes, in statements on blocks of memory.
+
+    `views` holds for each of `inputs` and then for each output of `op` the view of its block.
+    `body` computes the output from nothing; of a reduction that is done in parts, `reset` makes it
+    the identity and `update` adds one part. At least one of `body` and `update` is there.
+    """
+
+    name: str
+    op: ComputeOp
+    inputs: tuple[Tensor, ...]
+    views: tuple[BufferView, ...]
+    body: Stmt | None
+    reset: Stmt | None
+    update: Stmt | None
+
+    @property
+    def buffers(self) -> dict[Tensor, BufferView]:
+        """The view that stands for each tensor."""
+        return dict(zip((*self.inputs, *self.op.outputs), self.views, strict=True))
+
+    def __repr__(self) -> str:
+        return f"tensor intrinsic {self.name}"
+
+
+def decl_tensor_intrin(
+    op: Operation | Tensor,
+    fcompute: Callable[..., Any],
+    name: str = "tensor_intrin",
+    binds: Mapping[Tensor, BufferView] | None = None,
+    default_buffer_params: Mapping[str, Any] | None = None,
+) -> TensorIntrin:
+    """The intrinsic that computes what the compute `op` does, of constant extents.
+
+    `fcompute(ins, outs)` is given a view for each input and output and returns the statement, or
+    three of them (body, reset, update), each None where there is none. `binds` gives views of the
+    user's own (`decl_buffer`, with `strides` and `offset_factor`) for some tensors; the others get
+    compact ones, declared with `default_buffer_params`.
+    """
+    made = op.op if isinstance(op, Tensor) else op
+    checked_name(name, "a tensor intrinsic")
+    if not isinstance(made, ComputeOp):
+        raise UserError(
+            f"tensor intrinsic {name} is declared with {getattr(op, 'name', op)!r}",
+            why="what it computes is said by a compute",
+            remedy="declare it with what compute() returned",
+        )
+    _check_extents(made, name)
+    views = _views(made, dict(binds or {}), dict(default_buffer_params or {}), name)
+    count = len(made.inputs)
+    statements = _statements(fcompute(list(views[:count]), list(views[count:])), made, name)
+    fresh = _unique(views)
+    renamed = [None if s is None else replace_buffers(s, fresh) for s in statements]
+    views = tuple(replace(view, buffer=fresh[view.buffer]) for view in views)
+    intrin = TensorIntrin(name, made, made.inputs, views, *renamed)
+    for what, statement in zip(("body", "reset", "update"), renamed, strict=True):
+        if statement is not None:
+            _check_statement(intrin, what, statement)
+    return intrin
+
+
+def _check_extents(op: ComputeOp, name: str) -> None:
+    for one in (*op.axis, *op.reduce_axis):
+        if not isinstance(one.extent, IntImm):
+            raise UserError(
+                f"axis {one.name} of tensor intrinsic {name} has the extent {one.extent}",
+                why="an intrinsic computes a block of one size",
+                remedy="declare it with constants; loops around it take care of the rest",
+            )
+
+
+def _views(
+    op: ComputeOp, binds: dict[Tensor, BufferView], params: dict[str, Any], name: str
+) -> tuple[BufferView, ...]:
+    tensors = (*op.inputs, *op.outputs)
+    foreign = [t for t in binds if t not in set(tensors)]
+    if foreign:
+        raise UserError(
+            f"tensor intrinsic {name} binds {foreign[0]!r}, which {op.name} does not use",
+            remedy=f"it uses {', '.join(t.name for t in tensors)}",
+        )
+    views = []
+    for tensor in tensors:
+        view = binds.get(tensor) or decl_buffer(tensor.shape, tensor.dtype, tensor.name, **params)
+        _check_view(view, tensor, name)
+        access = READ if tensor in set(op.inputs) else UPDATE
+        views.append(replace(view, access=access))
+    return tuple(views)
+
+
+def _check_view(view: Any, tensor: Tensor, name: str) -> None:
+    is_view = isinstance(view, BufferView)
+    if is_view and view.dtype == tensor.dtype and len(view.shape) == tensor.ndim:
+        pairs = zip(view.shape, tensor.shape, strict=True)
+        if all(structurally_equal(a, b) for a, b in pairs):
+            return
+    raise UserError(
+        f"{view!r} does not fit {tensor.name} of tensor intrinsic {name}",
+        where=f"{tensor.name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]",
+        remedy="declare a buffer of the tensor's own shape and dtype",
+    )
+
+
+def _statements(given: Any, op: ComputeOp, name: str) -> tuple[Stmt | None, ...]:
+    several = given if isinstance(given, list | tuple) else (given, None, None)
+    if len(several) == 2:  # reset and update, as they were once given
+        several = (None, *several)
+    wrong = [s for s in several if not (s is None or isinstance(s, Stmt))]
+    if len(several) != 3 or wrong:
+        raise UserError(
+            f"the function of tensor intrinsic {name} returns {given!r}",
+            remedy="return a statement, or (body, reset, update)",
+        )
+    body, reset, update = several
+    if body is None and update is None:
+        raise UserError(f"tensor intrinsic {name} has neither a body nor an update")
+    if op.reduction is None and (reset is not None or update is not None):
+        raise UserError(
+            f"tensor intrinsic {name} has a reset or an update, but {op.name} is no reduction",
+            remedy="return its body alone",
+        )
+    return body, reset, update
+
+
+def _unique(views: Sequence[BufferView]) -> dict[Buffer, Buffer]:
+    names = UniqueNames()
+    return {v.buffer: with_fields(v.buffer, name=names.take(v.name)) for v in views}
+
+
+def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
+    outputs = tuple(view.name for view in intrin.views[len(intrin.inputs) :])
+    buffers = tuple(view.buffer for view in intrin.views)
+    func = PrimFunc(intrin.name, (*buffers, *_scalars(intrin, statement)), statement, outputs)
+    fault = find_fault(func, "nested")
+    if fault is not None:
+        raise UserError(
+            f"the {what} of {intrin} is not legal: {fault.what}",
+            where=None if fault.stmt is None else repr(fault.stmt),
+            remedy="it reads its inputs, writes its outputs, and binds its other names",
+        )
+    if what == "reset" and set(buffers_in(statement)) & set(buffers[: len(intrin.inputs)]):
+        raise UserError(f"the reset of {intrin} reads inputs", why="it makes the identity of none")
+
+
+def _scalars(intrin: TensorIntrin, statement: Stmt) -> list[Var]:
+    """The strides and offsets that the statement uses; UserError for any other free variable."""
+    bound = {item for node in walk(statement) for item in bound_by(node)}
+    declared: set[Var] = set()
+    for view in intrin.views:
+        for expr in (*view.strides, view.elem_offset):
+            declared.update(variables_in(expr))
+    used = [var for var in dict.fromkeys(variables_in(statement)) if var not in bound]
+    for var in used:
+        if var not in declared:
+            raise UserError(
+                f"{intrin} uses the variable {var.name}, which nothing gives a value",
+                remedy="use constants, and the strides and offsets of declared buffers",
+            )
+    return used
