@@ -14,12 +14,12 @@ is left alone (see `refcomp.arith.facts`), so the answer "not forced" is always 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from refcomp.arith import Facts, Interval, Modular
 from refcomp.arith.intern import free_of
-from refcomp.arith.linear import Sum, is_summable
+from refcomp.arith.linear import Monomial, Sum, is_summable
 from refcomp.dtype import I64
 from refcomp.ir.expr import LE, Expr, FloorDiv, FloorMod, IntImm, Sub, Var
 from refcomp.ir.promotion import cast
@@ -138,22 +138,52 @@ class _System:
     def _congruent(self, equations: list[Expr]) -> Iterator[Expr]:
         """What follows from x mod c == y mod c: x - y is a multiple of c, and 0 where the
         quotients are equal, too."""
-        # Both orders, as sums are sorted: which side is subtracted says nothing.
-        quotients = {
-            (id(x), id(y), id(a.b))
-            for equation in equations
-            for a, b in self._equal_pair(equation, FloorDiv)
-            for x, y in ((a.a, b.a), (b.a, a.a))
-        }
+        quotients: dict[Hashable, tuple[Expr, Expr]] = {}
+        for equation in equations:
+            for a, b in self._equal_pair(equation, FloorDiv):
+                # Both orders, as sums are sorted: which side is subtracted says nothing.
+                quotients[self._congruence(a.a, b.a, a.b)] = a.a, b.a
+                quotients[self._congruence(b.a, a.a, a.b)] = b.a, a.a
         for x, y, c in [item for equation in equations for item in self._remainders(equation)]:
-            key = (id(x), id(y), id(c))
-            if key in self._joined:
-                continue
-            difference = self._simplified(_difference(x, y))
-            multiple = 0 if key in quotients else self._only_multiple(difference, c)
-            if multiple is not None:
-                self._joined.add(key)
+            key = self._congruence(x, y, c)
+            sides = quotients.get(key, (x, y))
+            multiple = 0
+            if key not in quotients:
+                found = self._only_multiple(self._simplified(_difference(x, y)), c)
+                if found is None:
+                    continue
+                multiple = found
+            joined = id(sides[0]), id(sides[1]), multiple
+            if joined not in self._joined:
+                self._joined.add(joined)
+                difference = self._simplified(_difference(*sides))
                 yield Sub(difference, IntImm(multiple, difference.dtype))
+
+    def _congruence(self, x: Expr, y: Expr, divisor: Expr) -> Hashable:
+        """What says that x and y have one remainder: the same for all that only differ from them
+        by multiples of the divisor."""
+        return self._residue(x, divisor), self._residue(y, divisor), id(divisor)
+
+    def _residue(self, expr: Expr, divisor: Expr) -> Hashable:
+        """The sum `expr` modulo a constant; of others themselves."""
+        total, table = self._sum(expr), self._facts.table
+        if total is None or not isinstance(divisor, IntImm) or divisor.value <= 0:
+            return id(expr)
+        c, const, terms = divisor.value, total.const, dict[Monomial, int]()
+        stack = list(total.terms.items())
+        while stack:
+            monomial, factor = stack.pop()
+            item = table.expr(monomial[0])
+            inner = None
+            if len(monomial) == 1 and isinstance(item, FloorMod) and isinstance(item.b, IntImm):
+                # A remainder by a multiple of c is as good as the number itself.
+                inner = self._sum(item.a) if factor * item.b.value % c == 0 else None
+            if inner is None:
+                terms[monomial] = (terms.get(monomial, 0) + factor) % c
+            else:
+                const += factor * inner.const
+                stack += [(other, factor * k) for other, k in inner.terms.items()]
+        return frozenset((monomial, k) for monomial, k in terms.items() if k), const % c
 
     def _remainders(self, equation: Expr) -> Iterator[tuple[Expr, Expr, Expr]]:
         """All (x, y, c) of which the equation says that x mod c == y mod c: y may be what is said

@@ -14,8 +14,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from refcomp.arith import Facts
+from refcomp.arith.linear import Sum
 from refcomp.ir.buffer import Buffer, BufferLoad
-from refcomp.ir.expr import EQ, And, Expr, IfThenElseExpr, Let, Not, Var
+from refcomp.ir.expr import (
+    EQ,
+    LE,
+    LT,
+    And,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Let,
+    Not,
+    Sub,
+    Var,
+)
 from refcomp.ir.rewrite import children, substitute, walk
 from refcomp.ir.stmt import For
 from refcomp.passes.index_equations import Equation, forces_equal
@@ -215,7 +228,9 @@ def _extended(facts: Facts, entries: Sequence[Entry]) -> Facts:
             case Named(var, value) if not _reads_memory(value):
                 facts = facts.define(var, value)
             case Holds(condition):
-                facts = facts.assume(condition)
+                pins = list(_pinned(condition, facts))
+                for known in (condition, *pins):
+                    facts = facts.assume(known)
     return facts
 
 
@@ -225,10 +240,39 @@ def _reads_memory(expr: Expr) -> bool:
 
 def _equalities(condition: Expr) -> Iterator[Equation]:
     """The sides of the equations that must hold where `condition` does."""
+    for item in _conjuncts(condition):
+        if isinstance(item, EQ) and item.a.dtype.is_int:
+            yield item.a, item.b
+
+
+def _pinned(condition: Expr, facts: Facts) -> Iterator[Expr]:
+    """x == 0 and y == 0 for x * 2 + y < 1, where neither is negative: what holds of the variables
+    of a sum that can only just hold the condition."""
+    for item in _conjuncts(condition):
+        if isinstance(item, LT | LE) and item.a.dtype.is_int:
+            distance = facts.simplifier.representative(Sub(item.b, item.a))
+            total = facts.bounds.exact_sum(distance)
+            least = 1 if isinstance(item, LT) else 0
+            if total is not None and facts.bounds.interval_of_sum(total).high == least:
+                yield from _at_their_ends(total, facts)
+
+
+def _at_their_ends(total: Sum, facts: Facts) -> Iterator[Expr]:
+    """That each variable of a sum has the value that makes it the greatest."""
+    for monomial, factor in total.terms.items():
+        item = facts.table.expr(monomial[0])
+        if len(monomial) == 1 and isinstance(item, Var):
+            values = facts.bounds.interval(item)
+            end = values.high if factor > 0 else values.low
+            if end is not None:
+                yield EQ(item, IntImm(end, item.dtype))
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
     stack = [condition]
     while stack:
         item = stack.pop()
         if isinstance(item, And):
-            stack += [item.a, item.b]
-        elif isinstance(item, EQ) and item.a.dtype.is_int:
-            yield item.a, item.b
+            stack += [item.b, item.a]
+        else:
+            yield item

@@ -40,6 +40,28 @@ def test_quotient_and_remainder_together_are_the_number():
     assert not forces_equal([remainders], [(x, y)], facts)
 
 
+def test_quotients_and_remainders_of_one_number_in_three_dimensions():
+    facts, (t, o, u, p) = _variables({"t": 3, "o": 16, "u": 3, "p": 16})
+    x, y = t + o * 3, u + p * 3
+    pairs = [(t, u), (o, p)]
+    equations = [
+        (x // 16, y // 16),
+        (_modulo(x, 16) // 8, _modulo(y, 16) // 8),
+        (_modulo(x, 8), _modulo(y, 8)),
+    ]
+    assert forces_equal(equations, pairs, facts)
+    for missing in equations:
+        assert not forces_equal([e for e in equations if e is not missing], pairs, facts)
+    # The same, as simplifying writes it where a digit is out of reach of a quotient.
+    equations = [
+        (o // 2, p // 2),
+        ((t + _modulo(o, 2) * 3) // 2, (u + _modulo(p, 2) * 3) // 2),
+        (_modulo(t + o * 3, 2), _modulo(u + p * 3, 2)),
+    ]
+    assert forces_equal(equations, pairs, facts)
+    assert not forces_equal(equations[:2], pairs, facts)
+
+
 def test_a_remainder_where_only_one_multiple_is_in_reach():
     facts, (x, y) = _variables({"x": 4, "y": 4})
     assert forces_equal([(_modulo(x + 1, 4), _modulo(y + 1, 4))], [(x, y)], facts)
