@@ -26,6 +26,7 @@ from refcomp.passes.outline_parallel import outline_parallel
 from refcomp.passes.partition_loops import partition_loops
 from refcomp.passes.refuse_bound_loops import refuse_bound_loops
 from refcomp.passes.remove_no_ops import remove_no_ops
+from refcomp.passes.reuse_storage import reuse_storage
 from refcomp.passes.serialize_loops import serialize_loops
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.split_host_device import split_host_device
@@ -66,6 +67,7 @@ _HOST = (
     PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
     PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
     PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
+    PipelineStep(reuse_storage, "flat", "when dead uses are gone, and loops are still whole"),
     PipelineStep(outline_parallel, "flat", "while loops are whole: a region captures few values"),
     PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),
     PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
