@@ -19,6 +19,7 @@ from refcomp.ir.expr import (
     EQ,
     LE,
     Add,
+    Div,
     Expr,
     FloorDiv,
     FloorMod,
@@ -26,6 +27,7 @@ from refcomp.ir.expr import (
     IntImm,
     Max,
     Min,
+    Mod,
     Mul,
     Select,
     Sub,
@@ -156,8 +158,11 @@ def _fixed_divisor(finder: RangeFinder, expr: Any) -> tuple[Range, Expr] | None:
     both = finder._both(expr)
     if both is None or both[1].span != 0:
         return None
-    divisor = both[1].low
-    return (both[0], divisor) if interval(divisor, finder.facts).is_at_least(1) else None
+    divided, divisor = both[0], both[1].low
+    is_floored = isinstance(expr, FloorDiv | FloorMod)
+    if not (is_floored or interval(divided.low, finder.facts).is_at_least(0)):
+        return None  # a truncated quotient is a floored one where nothing is negative
+    return (divided, divisor) if interval(divisor, finder.facts).is_at_least(1) else None
 
 
 def _quotient(finder: RangeFinder, expr: Any) -> Range | None:
@@ -203,6 +208,8 @@ _CASES: dict[type[Expr], Callable[[RangeFinder, Any], Range | None]] = {
     Mul: _product,
     FloorDiv: _quotient,
     FloorMod: _remainder,
+    Div: _quotient,
+    Mod: _remainder,
     Min: _extreme,
     Max: _extreme,
     Select: _choice,

@@ -1,0 +1,66 @@
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+
+
+def _matmul():
+    a, b = (refcomp.placeholder((8, 8), name=name) for name in "AB")
+    k = refcomp.reduce_axis((0, 8), "k")
+    c = refcomp.compute((8, 8), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = refcomp.compute((8, 8), lambda i, j: c[i, j] + a[i, j], name="D")
+    return refcomp.create_schedule(d.op), a, b, c, d
+
+
+def test_the_readers_named_read_the_copy_and_others_do_not():
+    s, a, b, c, d = _matmul()
+    copy = s.cache_read(a, "shared", [c])
+    assert s[c].op.inputs == (copy, b) and s[d].op.inputs == (c, a)
+    assert [stage.name for stage in s.stages] == ["A", "A.shared", "B", "C", "D"]
+    assert s[copy].stage.scope == "shared" and s[copy].op.inputs == (a,)
+    assert s[copy].op.line.startswith(__file__)
+
+
+def test_tensors_and_axes_mean_what_they_meant():
+    s, a, _, c, _ = _matmul()
+    op, axes = c.op, c.op.axis
+    s.cache_read(a, "shared", [c])
+    assert s[c].stage is s[op].stage and s[c].op is not op
+    assert s[c].op.axis == axes and s[c].op.outputs == (c,)
+    s[c].split(axes[0], factor=2)
+
+
+def test_copies_of_copies_and_of_one_name():
+    s, a, _, c, d = _matmul()
+    first = s.cache_read(a, "shared", [c.op])
+    s.cache_read(a, "shared", d)
+    s.cache_read(first, "local", [c])
+    names = [stage.name for stage in s.stages if stage.name.startswith("A")]
+    assert names == ["A", "A.shared.1", "A.shared", "A.shared.local"]
+
+
+def test_a_stage_that_does_not_read():
+    s, _, b, c, d = _matmul()
+    with pytest.raises(UserError, match=r"cannot make a copy of B(.|\n)*stage D does not read it"):
+        s.cache_read(b, "shared", [c, d])
+    with pytest.raises(UserError, match="no stage is named that reads it"):
+        s.cache_read(b, "shared", [])
+    with pytest.raises(UserError, match="3 is no tensor to copy"):
+        s.cache_read(3, "shared", [c])
+    assert len(s.stages) == 4 and not s.steps
+
+
+def test_what_has_no_memory_is_not_copied():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.compute((4,), lambda i: a[i] + 1.0, name="B")
+    c = refcomp.compute((4,), lambda i: b[i] + 1.0, name="C")
+    s = refcomp.create_schedule(c)
+    s[b].compute_inline()
+    with pytest.raises(UserError, match="its stage is inlined"):
+        s.cache_read(b, "shared", [c])
+
+
+def test_a_step_tells_output_scope_and_readers():
+    s, a, _, c, _ = _matmul()
+    s.cache_read(a, "shared", [c])
+    assert str(s.steps[0]) == "s[A].cache_read(0, shared, [s[C]])"
