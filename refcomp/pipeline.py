@@ -16,6 +16,7 @@ from refcomp.passes.check_device_limits import check_device_limits
 from refcomp.passes.fit_vector_lanes import fit_vector_lanes
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.fuse_multiply_add import fuse_multiply_add
+from refcomp.passes.hoist_conditions import hoist_conditions
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
@@ -60,6 +61,7 @@ _HOST = (
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
     PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
     PipelineStep(fuse_multiply_add, "nested", "while each product is written once", "contract"),
+    PipelineStep(hoist_conditions, "nested", "before cutting: what a loop does not change stays whole"),
     PipelineStep(partition_loops, "nested", "before vectorizing: whole tiles then need no masks"),
     PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
     PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),

@@ -1,0 +1,96 @@
+"""Moves conditions that a loop does not change out of it.
+
+Before::
+
+    func f(A: f32[n, m], B: f32[n, m] out, s: i64) {
+      for i in range(n) {
+        for j in range(m) {
+          if (i < s) {
+            B[i, j] = A[i, j]
+          } else {
+            B[i, j] = 0.0f32
+          }
+        }
+      }
+    }
+
+After::
+
+    func f(A: f32[n, m], B: f32[n, m] out, s: i64) {
+      for i in range(n) {
+        if (i < s) {
+          for j in range(m) {
+            B[i, j] = A[i, j]
+          }
+        } else {
+          for j in range(m) {
+            B[i, j] = 0.0f32
+          }
+        }
+      }
+    }
+
+A branch that is the whole body of a loop, and whose condition neither uses the loop's variable nor
+reads memory, is taken once. Of a conjunction without an else, the conjuncts for which this holds
+are moved, and the others stay. Each statement stands as often as before: nothing is copied but the
+head of the loop.
+
+Requires: nothing. Ensures: order and number of all that is done. Level: nested or flat, kept.
+Loops bound to threads, and loops around such, stay as they are: a kernel begins with its loops. It
+refuses nothing.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from refcomp.ir.expr import And, Expr, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound
+from refcomp.ir.rewrite import buffers_in, map_children, substitute, variables_in, walk, with_fields
+from refcomp.ir.stmt import For, IfThenElse, Stmt
+from refcomp.passes.loop_guards import conjuncts
+
+
+def hoist_conditions(func: PrimFunc) -> PrimFunc:
+    """`func` with invariant conditions outside of loops."""
+    return func.with_body(_visit(func.body))
+
+
+def _visit(node: Any) -> Any:
+    if isinstance(node, Expr):
+        return node
+    node = map_children(node, _visit)
+    if not isinstance(node, For) or not isinstance(node.body, IfThenElse) or _has_kernel(node):
+        return node
+    return _hoisted(node, node.body)
+
+
+def _has_kernel(loop: For) -> bool:
+    return any(isinstance(item, For) and is_bound(item) for item in walk(loop))
+
+
+def _hoisted(loop: For, branch: IfThenElse) -> Stmt:
+    """The loop inside of its branch, as far as the loop's variable has no part in the condition."""
+    parts = list(conjuncts(branch.condition))
+    is_free = [_is_invariant(part, loop) for part in parts]
+    if not (all(is_free) if branch.else_case is not None else any(is_free)):
+        return loop
+    moved = reduce(And, [part for part, free in zip(parts, is_free, strict=True) if free])
+    left = [part for part, free in zip(parts, is_free, strict=True) if not free]
+    then_case = branch.then_case
+    if left:
+        then_case = with_fields(branch, condition=reduce(And, left))
+    other = None if branch.else_case is None else _over(loop, branch.else_case)
+    return IfThenElse(moved, with_fields(loop, body=then_case), other, branch.origin)
+
+
+def _over(loop: For, body: Stmt) -> Stmt:
+    """A second loop like `loop`, with a variable of its own."""
+    var = Var(loop.var.name, loop.var.dtype)
+    return with_fields(loop, var=var, body=substitute(body, {loop.var: var}))
+
+
+def _is_invariant(condition: Expr, loop: For) -> bool:
+    return not buffers_in(condition) and all(var is not loop.var for var in variables_in(condition))
