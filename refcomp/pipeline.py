@@ -61,7 +61,7 @@ _HOST = (
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
     PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
     PipelineStep(fuse_multiply_add, "nested", "while each product is written once", "contract"),
-    PipelineStep(hoist_conditions, "nested", "before cutting: what a loop does not change stays whole"),
+    PipelineStep(hoist_conditions, "nested", "before loops are cut by what is left in them"),
     PipelineStep(partition_loops, "nested", "before vectorizing: whole tiles then need no masks"),
     PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
     PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),
