@@ -54,6 +54,7 @@ _SOURCES = {
         "sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod var"
     ),
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
+    "refcomp.certify": "Certificate certify",
     "refcomp.build": "build build_functions lower",
     "refcomp.runtime.device": "cpu device",
     "refcomp.devices": "context opencl rocm",
@@ -108,6 +109,7 @@ class _RoomNamesake:
 class _Package(ModuleType):
     lower = _RoomNamesake()
     build = _RoomNamesake()
+    certify = _RoomNamesake()
 
 
 sys.modules[__name__].__class__ = _Package

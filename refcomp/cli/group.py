@@ -36,6 +36,7 @@ COMMANDS = {
     "lower": ("lower", "Lower a Python program or an ONNX model to loop-IR text."),
     "check": ("check", "Check loop-IR text: syntax, names, types, level."),
     "pass": ("passes", "Run passes over loop-IR text."),
+    "certify": ("certify", "Compare a program's schedules with what they compute, exactly."),
     "print": ("print", "Print loop-IR text as LLVM IR."),
     "assemble": ("assemble", "Make machine code of LLVM IR that `refcomp print` wrote."),
     "execute": ("execute", "Run a compiled module, or loop-IR text by the interpreter."),

@@ -30,10 +30,11 @@ _DEFAULT_NAME = "computation"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One function, and the schedule it was lowered from where there is one."""
+    """One function, and the schedule and arguments it was lowered from where there are such."""
 
     func: PrimFunc
     schedule: Schedule | None = None
+    args: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,9 @@ def _to_piece(value: Any, name: str) -> Piece:
         case PrimFunc():
             return Piece(value)
         case (Schedule() as schedule, list() | tuple() as args):
-            return Piece(lower(schedule, args, name), schedule)
+            return Piece(lower(schedule, args, name), schedule, tuple(args))
         case (Schedule() as schedule, list() | tuple() as args, str(own_name)):
-            return Piece(lower(schedule, args, own_name), schedule)
+            return Piece(lower(schedule, args, own_name), schedule, tuple(args))
     raise UserError(
         f"{name}() returned a {type(value).__name__}",
         remedy="return (schedule, [arguments]), (schedule, [arguments], name), a PrimFunc, "

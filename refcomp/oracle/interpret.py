@@ -50,7 +50,7 @@ def interpret_program(program: Program, args: Sequence[Any]) -> None:
 
 
 def _run(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
-    _bind_arguments(frame, func, args)
+    bind_arguments(frame, func, args)
     with np.errstate(all="ignore"):
         run_to_end(frame, func.body)
 
@@ -72,7 +72,8 @@ def _make_value(value: Any, dtype: DType) -> Value:
     return make_scalar(value, dtype)
 
 
-def _bind_arguments(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
+def bind_arguments(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
+    """Binds the parameters and the symbols of `func` in `frame`; InterpretError as `interpret`."""
     if len(args) != len(func.params):
         raise InterpretError(f"{func.name} takes {len(func.params)} arguments, {len(args)} given")
     pairs = list(zip(func.params, args, strict=True))

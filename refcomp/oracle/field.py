@@ -1,0 +1,269 @@
+"""Rewrites programs so that floats become elements of a prime field, which never round.
+
+Whatever a schedule may do to a sum, its value in the field of the integers modulo P = 2^31 - 1
+stays the same, to the bit: so a lost, doubled or misplaced term cannot hide behind a tolerance.
+The same rewriting is applied to tensor expressions and to loop IR, and what comes out of both is
+an ordinary program on i64.
+
+    A[i] * 0.5f32 + 1.0f32   becomes   (A[i] * 1073741824 % P + 1) % P
+
+Sums, differences, products, quotients by any divisor and fma are those of the field (x / 0 is 0);
+a constant m / 2^k is that quotient. The least float and -inf are 0 and the greatest ones P - 1, so
+that they stay neutral for Max and Min, which compare residues. Every other function is some fixed
+polynomial of its operands (a stand-in): the same function of the same operands gives the same
+value, and any other most probably not. Conversions between floats keep the residue. Two programs
+that differ give equal values for random inputs with a probability of about 1 in 2^31 an element.
+Refuses what looks at the bits of a float, which only late passes do (Unsupported).
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from refcomp.dtype import BOOL, I64, DType
+from refcomp.errors import Unsupported
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.expr import Broadcast, Call, Cast, Expr, FloorMod, IntImm, Let, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import map_children, memoised, with_fields
+from refcomp.ir.stmt import Allocate, AtomicUpdate, BufferStore, LetStmt, Prefetch, Store
+from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.reducer import CommReducer, Reduce
+from refcomp.te.tensor import Tensor, TensorRead
+
+P = 2**31 - 1
+
+_Visit = Callable[[Any], Any]
+_MEMORY = (BufferLoad, Load, BufferStore, Store, AtomicUpdate, Prefetch, Allocate)
+_PREDICATES = {"isnan": 0, "isinf": 0, "isfinite": 1}
+_COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE, ir.Min, ir.Max)
+
+
+def to_field(func: PrimFunc) -> PrimFunc:
+    """`func` on field elements: each float parameter, buffer and variable is an i64 in [0, P)."""
+    rewriting = _Rewriting()
+    params = tuple(
+        rewriting.buffer(p) if isinstance(p, Buffer) else rewriting.var(p) for p in func.params
+    )
+    return PrimFunc(func.name, params, rewriting.visit(func.body), func.outputs)
+
+
+def tensors_to_field(outputs: Sequence[Tensor]) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
+    """`outputs` as computations on field elements, and for each tensor that they are made of the
+    one that takes its place."""
+    rewriting = _Rewriting()
+    for op in reachable_operations(tensor.op for tensor in outputs):
+        rewriting.add_operation(op)
+    return [rewriting.tensors[tensor] for tensor in outputs], rewriting.tensors
+
+
+def field_dtype(dtype: DType) -> DType:
+    """The dtype that holds what a value of `dtype` becomes."""
+    return I64.with_lanes(dtype.lanes) if dtype.is_float else dtype
+
+
+def _residue(value: float) -> int:
+    """The field element that a float constant is."""
+    if math.isnan(value):
+        return zlib.crc32(b"nan") % P
+    greatest = float(np.finfo(np.float16).max)
+    if abs(value) > greatest * 2 or math.isinf(value):
+        return _extreme(value)
+    fraction = Fraction(value)
+    return fraction.numerator * pow(fraction.denominator, P - 2, P) % P
+
+
+def _extreme(value: float) -> int:
+    """Of numbers beyond f16: the least and greatest of each type bound Max and Min."""
+    limits = [float(np.finfo(t).max) for t in (np.float32, np.float64)]
+    limits.append(3.3895313892515355e38)  # the greatest bfloat16
+    if math.isinf(value) or abs(value) in limits:
+        return P - 1 if value > 0 else 0
+    fraction = Fraction(value)
+    return fraction.numerator * pow(fraction.denominator, P - 2, P) % P
+
+
+class _Rewriting:
+    """What has been rewritten: variables and tensors keep one counterpart each."""
+
+    def __init__(self) -> None:
+        self._vars: dict[Var, Var] = {}
+        self._buffers: dict[Buffer, Buffer] = {}
+        self.tensors: dict[Tensor, Tensor] = {}
+        self.visit: _Visit = memoised(self._visit)
+
+    def var(self, var: Var) -> Var:
+        """The variable in the place of `var`; itself unless it is a float."""
+        if not var.dtype.is_float:
+            return var
+        return self._vars.setdefault(var, Var(var.name, field_dtype(var.dtype)))
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer in the place of `buffer`; itself unless it holds floats."""
+        if not buffer.dtype.is_float:
+            return buffer
+        return self._buffers.setdefault(buffer, with_fields(buffer, dtype=I64, alignment=0))
+
+    def add_operation(self, op: Operation) -> None:
+        """Makes the counterpart of an operation, whose inputs have theirs."""
+        if isinstance(op, ComputeOp):
+            fresh: Any = ComputeOp(op.name, op.line, op.axis, tuple(self._body(op)), op.tag)
+        elif isinstance(op, PlaceholderOp):
+            fresh = PlaceholderOp(op.name, op.line)
+        else:
+            raise Unsupported(
+                f"{op.name} is no compute and cannot be evaluated exactly",
+                remedy="certify the computes around it",
+            )
+        fresh.outputs = tuple(
+            Tensor(fresh, k, old.shape, field_dtype(old.dtype)) for k, old in enumerate(op.outputs)
+        )
+        self.tensors.update(zip(op.outputs, fresh.outputs, strict=True))
+
+    def _body(self, op: ComputeOp) -> list[Expr]:
+        first = op.body[0]
+        if not isinstance(first, Reduce):
+            return [self.visit(value) for value in op.body]
+        reducer, sources = self._reducer(first.reducer), tuple(map(self.visit, first.sources))
+        condition = self.visit(first.condition)
+        return [Reduce(reducer, sources, first.axes, condition, k) for k in range(len(op.body))]
+
+    def _reducer(self, reducer: CommReducer) -> CommReducer:
+        return CommReducer(
+            reducer.name,
+            tuple(map(self.var, reducer.lhs)),
+            tuple(map(self.var, reducer.rhs)),
+            tuple(map(self.visit, reducer.results)),
+            tuple(map(self.visit, reducer.identities)),
+        )
+
+    def _visit(self, recurse: _Visit, node: Any) -> Any:
+        if isinstance(node, Var):
+            return self.var(node)
+        if isinstance(node, TensorRead):
+            indices = tuple(map(recurse, node.indices))
+            return TensorRead(self.tensors[node.tensor], indices)
+        if isinstance(node, _MEMORY):
+            # Rebuilt, as the dtype of a load follows from its buffer's.
+            return with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+        if isinstance(node, Let | LetStmt):
+            value, body = recurse(node.value), recurse(node.body)
+            return with_fields(node, var=self.var(node.var), value=value, body=body)
+        rule = _RULES.get(type(node))
+        was_float = isinstance(node, Expr) and _touches_floats(node)
+        if rule is None or not was_float:
+            return map_children(node, recurse)
+        return rule(node, recurse)
+
+
+def _touches_floats(node: Expr) -> bool:
+    operand = node.a if isinstance(node, ir.Binary) else node
+    if isinstance(node, Cast):
+        return node.dtype.is_float or node.value.dtype.is_float
+    if isinstance(node, Call) and node.args:
+        return node.dtype.is_float or node.args[0].dtype.is_float
+    return operand.dtype.is_float
+
+
+def _number(value: int, like: Expr) -> Expr:
+    scalar = IntImm(value, I64)
+    return scalar if like.dtype.lanes == 1 else Broadcast(scalar, like.dtype.lanes)
+
+
+def _reduced(value: Expr) -> Expr:
+    return FloorMod(value, _number(P, value))
+
+
+def _times(a: Expr, b: Expr) -> Expr:
+    return _reduced(ir.Mul(a, b))
+
+
+def _ring(node: Any, recurse: _Visit) -> Expr:
+    return _reduced(type(node)(recurse(node.a), recurse(node.b)))
+
+
+def _compared(node: Any, recurse: _Visit) -> Expr:
+    compared: Expr = type(node)(recurse(node.a), recurse(node.b))
+    return compared
+
+
+def _float_imm(node: ir.FloatImm, _recurse: _Visit) -> Expr:
+    return IntImm(_residue(node.value), I64)
+
+
+def _divided(node: ir.Div, recurse: _Visit) -> Expr:
+    a, b = recurse(node.a), recurse(node.b)
+    if isinstance(b, IntImm):
+        return _times(a, IntImm(pow(b.value, P - 2, P), I64))
+    return _times(a, _inverse(b))
+
+
+def _inverse(value: Expr) -> Expr:
+    """value^(P - 2), by squaring; P - 2 is thirty ones and a zero in binary but for one bit."""
+    base = Var("base", value.dtype)
+    power: Expr = base
+    lets: list[tuple[Var, Expr]] = []
+    for bit in bin(P - 2)[3:]:
+        squared = _times(power, power)
+        step = Var("power", value.dtype)
+        lets.append((step, _times(squared, base) if bit == "1" else squared))
+        power = step
+    for var, bound in reversed(lets):
+        power = Let(var, bound, power)
+    return Let(base, value, power)
+
+
+def _cast(node: Cast, recurse: _Visit) -> Expr:
+    value, source, target = recurse(node.value), node.value.dtype, node.dtype
+    if not target.is_float:
+        return ir.NE(value, _number(0, value)) if target.is_bool else Cast(target, value)
+    return value if source.is_float else _reduced(Cast(I64.with_lanes(target.lanes), value))
+
+
+def _call(node: Call, recurse: _Visit) -> Expr:
+    args = [recurse(arg) for arg in node.args]
+    if node.name == "fma":
+        return _reduced(ir.Add(_times(args[0], args[1]), args[2]))
+    if node.name in _PREDICATES:
+        truth = IntImm(_PREDICATES[node.name], BOOL)
+        return truth if node.dtype.lanes == 1 else Broadcast(truth, node.dtype.lanes)
+    if not node.dtype.is_float or not node.args[0].dtype.is_float:
+        raise Unsupported(
+            f"{node.name} looks at the bits of a float, which a field element has not",
+            remedy="certify what stands before the passes that lower intrinsics and bfloat16",
+        )
+    return _stand_in(node.name, args)
+
+
+def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
+    """A polynomial that only the function `name` of these operands has."""
+    seed = zlib.crc32(name.encode())
+    result: Expr = _number(seed % P, args[0])
+    for k, arg in enumerate(args):
+        factor = _number((seed * (2 * k + 3) + 0x9E3779B1 * (k + 1)) % P, arg)
+        mixed = _reduced(ir.Add(_times(arg, factor), result))
+        result = _reduced(ir.Add(_times(mixed, mixed), mixed))
+    return result
+
+
+def _mod(node: ir.Mod, recurse: _Visit) -> Expr:
+    return _stand_in("fmod", [recurse(node.a), recurse(node.b)])
+
+
+_RULES: dict[type[Node], Callable[[Any, _Visit], Expr]] = {
+    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul), _ring),
+    **dict.fromkeys(_COMPARES, _compared),
+    ir.FloatImm: _float_imm,
+    ir.Div: _divided,
+    ir.Mod: _mod,
+    Cast: _cast,
+    Call: _call,
+}

@@ -1,0 +1,46 @@
+"""`refcomp certify` says whether a program's schedules are right."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import Result
+
+from tests.properties.seeded_bugs import INTERPRETED, switched_on
+
+Cli = Callable[..., Result]
+
+
+def test_right_schedules_are_certified(cli: Cli, script: Path) -> None:
+    result = cli("certify", script)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("add: certified, ")
+    assert len(cli("certify", f"{script}:both").stdout.splitlines()) == 2
+
+
+def test_every_step_is_told_in_json(cli: Cli, script: Path) -> None:
+    (entry,) = json.loads(cli("certify", script, "--every-step", "--json").stdout)
+    assert entry["holds"] is True
+    assert entry["guilty"] is None
+    assert "s[C].split(i, factor=8)" in entry["compared"]
+
+
+def test_a_guilty_step_ends_with_a_failure(cli: Cli, script: Path) -> None:
+    (bug,) = [bug for bug in INTERPRETED if bug.name == "lost tail guard"]
+    with switched_on(bug):
+        result = cli("certify", script)
+        (entry,) = json.loads(cli("certify", script, "--json").stdout)
+    assert result.exit_code == 1
+    assert "s[C].split(i, factor=8), at " in result.stdout
+    assert "is guilty (n = " in result.stdout
+    assert entry["holds"] is False
+    assert entry["sizes"] == {"n": 5}
+
+
+def test_loop_ir_has_no_schedule_to_certify(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "add.txt"
+    path.write_text("func add(A: f32[n], B: f32[n] out) { for i in range(n) { B[i] = A[i] } }")
+    result = cli("certify", path)
+    assert result.exit_code == 4
+    assert "add cannot be certified" in result.stderr
+    assert "nothing to be compared with" in result.stderr
