@@ -25,10 +25,13 @@ from refcomp.ir.expr import (
     BitAnd,
     BitOr,
     BitXor,
+    Broadcast,
     Div,
     Expr,
+    FloatImm,
     FloorDiv,
     FloorMod,
+    IntImm,
     Max,
     Min,
     Mod,
@@ -37,6 +40,7 @@ from refcomp.ir.expr import (
     ShiftLeft,
     ShiftRight,
     Sub,
+    Var,
     round_to_dtype,
 )
 
@@ -155,3 +159,10 @@ def _float_of_int(value: int, target: DType) -> float | None:
         return None
     with np.errstate(over="ignore"):
         return float(np.array(value).astype(to_numpy(target.element)))
+
+
+def is_copied(value: Expr) -> bool:
+    """Whether a let of `value` is of no use: a constant, a vector of one, or a variable."""
+    return isinstance(value, IntImm | FloatImm | Var) or (
+        isinstance(value, Broadcast) and isinstance(value.value, IntImm | FloatImm)
+    )

@@ -37,8 +37,9 @@ from collections.abc import Callable
 from typing import Any
 
 from refcomp.arith import Facts, simplify
+from refcomp.arith.constants import is_copied
 from refcomp.ir.buffer import AddressOf, Buffer
-from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Not, Var
+from refcomp.ir.expr import Broadcast, Expr, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_changes, with_fields
@@ -111,7 +112,7 @@ def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
 
 def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
     value = simplify(stmt.value, facts)
-    if isinstance(value, IntImm | FloatImm | Var):
+    if is_copied(value):
         return _simplified(stmt.body, facts.define(stmt.var, value))
     body = _simplified(stmt.body, facts.let(stmt.var, value))
     return with_changes(stmt, value=value, body=body)

@@ -107,6 +107,7 @@ EXAMPLES = [
     ("i in 4", "i * 0 + 3 - 3", "0"),
     ("i in 4", "(let t: i64 = i * 2 in t + t)", "(let t: i64 = i * 2 in t * 2)"),
     ("i in 4", "(let t: i64 = 3 in t + i)", "i + 3"),
+    ("i in 4", "(let t: boolx2 = broadcast(true, 2) in not t)", "broadcast(false, 2)"),
     ("i in 1", "i * 7 + 2", "2"),
     ("i in 5..6", "i", "5"),
     ("n: i32; i in 4", "i64(n) * 4 + i", "i + i64(n) * 4"),

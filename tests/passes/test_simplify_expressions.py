@@ -234,3 +234,16 @@ def test_launches_name_what_has_become_a_value():
     )
     assert "launch g (A, k, n, c) grid (n, 1, 1) block (7, 1, 1) shared_bytes (28)" in text
     assert "let k: i64 = 0 {" in text and "let c: i64 = 7 {" in text and "for" not in text
+
+
+def test_a_mask_of_all_lanes_or_of_none_is_written_in_its_place():
+    text = """
+    func f(A: f32[8], B: f32[8] out) {
+      let mask: boolx4 = ramp(0, 1, 4) < broadcast(%d, 4) {
+        B@[ramp(0, 1, 4)] = A@[ramp(4, 1, 4) if mask] if mask
+      }
+    }
+    """
+    whole, none = (print_func(simplify_expressions(parse_func(text % n))) for n in (4, 0))
+    assert "  B@[ramp(0, 1, 4)] = A@[ramp(4, 1, 4)]\n" in whole
+    assert "B@" not in none

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from typing import Any, Protocol, cast
 
 from refcomp.arith.bounds import Bounds
-from refcomp.arith.constants import fold_cast, fold_floats, fold_integers
+from refcomp.arith.constants import fold_cast, fold_floats, fold_integers, is_copied
 from refcomp.arith.intern import free_of
 from refcomp.arith.interval import Interval
 from refcomp.arith.linear import Sum, SumTable, addends, collect, is_additive, is_summable
@@ -196,7 +196,7 @@ class Simplifier:
 
     def _visit_let(self, expr: Let) -> _Visit:
         value = yield self, expr.value
-        if isinstance(value, IntImm | FloatImm | Var):
+        if is_copied(value):
             return (yield self._facts.define(expr.var, value).simplifier, expr.body)
         body = yield self._facts.let(expr.var, value).simplifier, expr.body
         return body if free_of(body, expr.var) else self.table.make(Let, expr.var, value, body)
