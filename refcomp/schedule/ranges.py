@@ -8,7 +8,7 @@ where an operand occurs twice, or behind a remainder. What depends on memory has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,35 @@ def intersect(a: Range, b: Range, facts: Facts) -> Range:
 
 def span_between(low: Expr, high: Expr, facts: Facts) -> int | None:
     """A constant that high - low never exceeds, None when none is known."""
-    return interval(simplify(high - low, facts), facts).high
+    plain = interval(simplify(high - low, facts), facts).high
+    if isinstance(plain, int) and plain <= 0:
+        return plain
+    bounds = [plain, *_spans_of_choices(low, high, facts)]
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _spans_of_choices(low: Expr, high: Expr, facts: Facts) -> Iterator[int | None]:
+    """Bounds found by looking at both sides of an end that is an extreme: min(a, b) - low is no
+    more than either difference, max(a, b) - low no more than the greater one."""
+    end, shift = _without_constant(high)
+    if isinstance(end, Min | Max):
+        yield _combined(end, Min, [span_between(low, e + shift, facts) for e in (end.a, end.b)])
+    end, shift = _without_constant(low)
+    if isinstance(end, Min | Max):
+        yield _combined(end, Max, [span_between(e + shift, high, facts) for e in (end.a, end.b)])
+
+
+def _combined(end: Expr, bounded: type[Expr], spans: list[int | None]) -> int | None:
+    known = [span for span in spans if span is not None]
+    if isinstance(end, bounded):
+        return min(known, default=None)
+    return max(known) if len(known) == len(spans) else None
+
+
+def _without_constant(end: Expr) -> tuple[Expr, int]:
+    if isinstance(end, Add) and isinstance(end.b, IntImm):
+        return end.a, end.b.value
+    return end, 0
 
 
 class RangeFinder:

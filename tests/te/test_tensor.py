@@ -4,6 +4,7 @@ import refcomp
 from refcomp.dtype import F32, I64
 from refcomp.errors import UserError
 from refcomp.ir.expr import Add, IntImm, Var
+from refcomp.ir.stmt import THREAD_TAGS
 from refcomp.te.tensor import TensorRead, as_dim, as_shape
 
 
@@ -80,3 +81,30 @@ def test_extents_do_not_depend_on_elements():
         with pytest.raises(UserError, match="an extent depends on elements of A") as caught:
             make((0, a[0] + 1))
         assert "scalar argument" in str(caught.value)
+
+
+@pytest.mark.parametrize("tag", THREAD_TAGS)
+def test_thread_axes_have_a_tag_and_may_have_a_range(tag):
+    free, ranged = refcomp.thread_axis(tag), refcomp.thread_axis((0, 64), tag)
+    assert (free.kind, free.thread_tag, free.name) == ("thread", tag, tag)
+    assert free.extent.value == 0 and ranged.extent.value == 64
+    assert refcomp.thread_axis(32, tag=tag).extent.value == 32
+
+
+def test_a_thread_axis_of_a_symbolic_number_of_threads():
+    n = refcomp.var("n")
+    assert refcomp.thread_axis((0, n), "blockIdx.x").extent == n
+
+
+@pytest.mark.parametrize("tag", ["threadIdx", "threadidx.x", "", None, 3, "warp"])
+def test_what_is_no_thread_axis(tag):
+    with pytest.raises(
+        UserError, match=r"is no thread axis(.|\n)*use one of blockIdx.x, blockIdx.y"
+    ):
+        refcomp.thread_axis(tag)
+
+
+@pytest.mark.parametrize("dom", [(1, 64), (0, 0), 0, (0, -3)])
+def test_a_range_of_threads_begins_at_0_and_is_not_empty(dom):
+    with pytest.raises(UserError, match=r"is no range of threads for threadIdx.x(.|\n)*\(0, 64\)"):
+        refcomp.thread_axis(dom, "threadIdx.x")
