@@ -20,6 +20,7 @@ def printed(script: Path, folder: Path) -> str:
 
 
 @pytest.mark.llvm
+@pytest.mark.pocl
 @pytest.mark.parametrize("script", WALKTHROUGHS, ids=lambda path: path.stem)
 def test_a_walkthrough_runs_to_its_end(script: Path, tmp_path: Path) -> None:
     assert printed(script, tmp_path)
@@ -73,3 +74,26 @@ def test_the_gemm_tells_the_rate_of_each_step_and_draws_them(tmp_path: Path) -> 
         *("unrolled", "parallel"),
     ]
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.llvm
+@pytest.mark.pocl
+@pytest.mark.rocm
+def test_vector_add_runs_on_what_is_there_and_shows_every_code(tmp_path: Path) -> None:
+    text = printed(ROOT / "scripts" / "walkthroughs" / "vector_add.py", tmp_path)
+    host, opencl, rocm = re.split(r"(?m)^===== \w+ =====$", text)[1:]
+    assert host.count("sums on cpu:0 agree with numpy") == 2
+    assert "define i32 @myadd(" in host
+    assert opencl.count("sums on opencl:0 agree with numpy") == 2
+    assert "launch myadd_kernel0 (" in opencl
+    assert "__kernel" in opencl
+    assert "define amdgpu_kernel void @myadd_kernel0(" in rocm
+    assert "compiled for rocm, but not run: there is no device rocm:0" in rocm or "agree" in rocm
+
+
+@pytest.mark.pocl
+def test_the_tiled_product_waits_twice_a_tile_and_equals_numpy(tmp_path: Path) -> None:
+    text = printed(ROOT / "scripts" / "walkthroughs" / "tiled_gemm_opencl.py", tmp_path)
+    assert text.count("barrier(") == 2
+    assert text.count("__local float ") == 2
+    assert "equals numpy: True" in text
