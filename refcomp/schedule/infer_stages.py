@@ -45,7 +45,7 @@ def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[
         region = None
         if stage.host is None:
             remedy = "compute it at a loop of its consumer, or keep it in global memory"
-            check_size(stage, place.scope, stage.op.outputs[0].shape, "", remedy)
+            check_size(stage, place.scope, stage.op.outputs[0].shape, remedy)
         else:
             known = [bounds[reader] for reader in readers[stage]]
             region = infer_region(place, known, bounds, symbols)

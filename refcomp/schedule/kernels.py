@@ -15,7 +15,7 @@ from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.expr import Var
 from refcomp.ir.stmt import THREAD_TAGS, THREADS_IN_BLOCK_TAGS
-from refcomp.schedule.placement import loops_around, position
+from refcomp.schedule.placement import loops_around, place_text, position
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import REDUCTION, IterVar
 
@@ -124,9 +124,5 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
 
 
 def _refuse(stage: Stage, scope: str, why: str, remedy: str) -> None:
-    where = f"stage {stage.name}"
-    if stage.host is not None:
-        where += f", computed at axis {stage.host.axis.name} of stage {stage.host.stage.name}"
-    raise UserError(
-        f"stage {stage.name} cannot lie in {scope} memory", where=where, why=why, remedy=remedy
-    )
+    what = f"stage {stage.name} cannot lie in {scope} memory"
+    raise UserError(what, where=place_text(stage), why=why, remedy=remedy)

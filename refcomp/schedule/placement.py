@@ -34,6 +34,15 @@ def path(stage: Stage) -> list[Loop]:
     return [*loops_around(stage), *((stage, leaf) for leaf in stage.leaves)]
 
 
+def place_text(stage: Stage) -> str:
+    """Where the stage is computed, for messages."""
+    host = stage.host
+    if host is None:
+        return f"stage {stage.name}"
+    at = f"computed at axis {host.axis.name} of stage {host.stage.name}"
+    return f"stage {stage.name}, {at} since {host.line}"
+
+
 def loops_between(stage: Stage, reader: Stage) -> list[Loop]:
     """The loops around an element of `reader` that are not around the attached `stage`."""
     return path(reader)[len(loops_around(stage)) :]

@@ -24,7 +24,7 @@ from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.infer_bounds import Indices, Region
 from refcomp.schedule.kernels import LOCAL, SHARED, Kernel
-from refcomp.schedule.placement import loops_between
+from refcomp.schedule.placement import loops_between, place_text
 from refcomp.schedule.ranges import Range, RangeFinder, intersect, union
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
@@ -86,14 +86,14 @@ def infer_region(
     return region
 
 
-def check_size(stage: Stage, scope: str, shape: Iterable[Expr], at: str, remedy: str) -> None:
+def check_size(stage: Stage, scope: str, shape: Iterable[Expr], remedy: str) -> None:
     """UserError unless each dimension of `shape` is a constant, where the scope asks for it."""
     for k, extent in enumerate(shape):
         if scope in (LOCAL, SHARED) and not isinstance(extent, IntImm):
             raise UserError(
                 f"{scope} memory of unknown size: dimension {k} of {stage.name} "
                 f"is {extent} elements long",
-                where=f"stage {stage.name}{at}",
+                where=place_text(stage),
                 why=f"{scope} memory is laid out before the program runs",
                 remedy=remedy,
             )
@@ -178,8 +178,7 @@ class _Needs:
                 f"split axis {leaf.name} of stage {owner.name} by a factor, and compute "
                 f"{stage.name} inside the outer of both loops"
             )
-        at = f", computed at {stage.host.axis.name} of {stage.host.stage.name}"
-        check_size(stage, self.scope, region.extent, at, remedy)
+        check_size(stage, self.scope, region.extent, remedy)
 
     def _loops_of_unknown_extent(
         self, readers: Sequence[StageBounds]

@@ -226,9 +226,12 @@ def test_shared_memory_of_unknown_size_names_the_loop_to_split():
     s[b].compute_at(s[c], c.op.axis[0])
     with pytest.raises(UserError) as caught:
         refcomp.lower(s, [a, c])
-    assert str(caught.value) == (
+    message = str(caught.value)
+    assert message.startswith(
         "shared memory of unknown size: dimension 0 of B is n elements long\n"
-        "  where: stage B, computed at i of C\n"
+        f"  where: stage B, computed at axis i of stage C since {__file__}:"
+    )
+    assert message.endswith(
         "  why: shared memory is laid out before the program runs\n"
         "  what to do: split axis k of stage C by a factor, and compute B inside the outer of "
         "both loops"
