@@ -108,10 +108,12 @@ def certify(
     name: str = "main",
     every_step: bool = False,
     seed: int = 0,
-    kind: str = "llvm",
+    kind: str = "",
 ) -> Certificate:
-    """The Certificate of `schedule` on `args` and of the passes for targets of `kind`."""
+    """The Certificate of `schedule` on `args` and of the passes for targets of `kind`; without one,
+    of `llvm`, or of `opencl` where loops are bound to threads."""
     _check(schedule, args)
+    kind = kind or ("opencl" if any(stage.threads for stage in schedule.stages) else "llvm")
     compared: list[str] = []
     for sizes in _size_sets(schedule, args):
         trial = _Trial(schedule, tuple(args), name, sizes, seed, kind)
@@ -190,7 +192,7 @@ class _Trial:
                 raise
             # Integers that are used as indices must be small.
             return replace(self, greatest=1).find(every_step, compared)
-        last = lower(self.schedule, self.args, self.name)
+        last = self._in_order(lower(self.schedule, self.args, self.name))
         compared += ["the tensor expressions", "the scheduled program"]
         difference = self._field_difference(last, expected)
         if difference is not None or every_step:
@@ -223,7 +225,7 @@ class _Trial:
 
     def _field_difference(self, func: PrimFunc, expected: Mapping[int, Any]) -> Difference | None:
         arrays = self._arrays(field_dtype)
-        return self._difference(to_field(self._in_order(func)), arrays, expected)
+        return self._difference(to_field(func), arrays, expected)
 
     def _in_order(self, func: PrimFunc) -> PrimFunc:
         """`func` with virtual threads in order and barriers in place, so that it can be run."""
@@ -238,7 +240,8 @@ class _Trial:
         for count in range(len(self.schedule.steps) + 1):
             steps = self.schedule.steps[:count]
             try:
-                func = lower(replay(self.schedule.outputs, steps), self.args, self.name)
+                schedule = replay(self.schedule.outputs, steps)
+                func = self._in_order(lower(schedule, self.args, self.name))
             except UserError:
                 continue  # a schedule may be illegal until its next steps are taken
             compared.append(str(steps[-1]) if steps else "the program as lowered by default")

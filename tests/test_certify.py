@@ -84,6 +84,23 @@ def test_random_schedules_are_certified(case):
     assert certificate.holds, str(certificate)
 
 
+def test_a_schedule_for_a_gpu_is_certified_with_its_barriers():
+    n = rc.var("n")
+    a = rc.placeholder((n, 8), name="A")
+    t = rc.compute((n, 8), lambda i, j: a[i, j] * 2.0, name="T")
+    b = rc.compute((n, 8), lambda i, j: t[i, 7 - j] + t[i, j], name="B")
+    s = rc.create_schedule(b)
+    i, j = b.op.axis
+    s[b].bind(i, rc.thread_axis("blockIdx.x"))
+    s[b].bind(j, rc.thread_axis("threadIdx.x"))
+    s[t].set_scope("shared")
+    s[t].compute_at(s[b], i)
+    s[t].bind(t.op.axis[1], rc.thread_axis("threadIdx.x"))
+    certificate = certify(s, [a, b])
+    assert certificate.holds, str(certificate)
+    assert "flatten_storage" in certificate.compared
+
+
 def test_too_large_computations_are_refused():
     a = rc.placeholder((1000, 1000), name="A")
     b = rc.compute((1000, 1000), lambda i, j: a[i, j], name="B")

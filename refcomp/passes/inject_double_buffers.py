@@ -49,7 +49,6 @@ from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import LT, Add, Expr, FloorMod, IntImm, Sub
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
     buffers_in,
     map_children,
@@ -207,11 +206,11 @@ def _read_by(stmt: Stmt) -> set[Buffer]:
 
 
 def _at_slot(stmt: Stmt, buffer: Buffer, doubled: Buffer, slot: Expr) -> Stmt:
-    def visit(recurse: Any, node: Node) -> Any:
+    def visit(recurse: Any, node: Any) -> Any:
         node = map_children(node, recurse)
         is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate)
-        if is_access and node.buffer is buffer:  # type: ignore[attr-defined]
-            return with_fields(node, buffer=doubled, indices=(slot, *node.indices))  # type: ignore[attr-defined]
+        if is_access and node.buffer is buffer:
+            return with_fields(node, buffer=doubled, indices=(slot, *node.indices))
         return node
 
     result: Stmt = memoised(visit)(stmt)
