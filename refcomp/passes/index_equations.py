@@ -5,8 +5,8 @@ apart by three rules until nothing is left to gain:
 
 - 64 * x + y == 0 with |y| < 64 is x == 0 and y == 0 (digits of a number);
 - v + rest == 0, where v is a variable, defines v;
-- x mod c == y mod c is x == y together with x // c == y // c, or where x - y can be no other
-  multiple of c.
+- x mod c == y mod c makes x // c - y // c, where it stands in an equation, (x - y) / c; and it is
+  x == y where x - y can be no other multiple of c.
 
 A sum whose range or remainder excludes 0 makes the equations impossible. Arithmetic that may wrap
 is left alone (see `refcomp.arith.facts`), so the answer "not forced" is always safe.
@@ -15,7 +15,7 @@ is left alone (see `refcomp.arith.facts`), so the answer "not forced" is always 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from itertools import permutations
 
 from refcomp.arith import Facts, Interval, Modular
 from refcomp.arith.intern import free_of
@@ -25,7 +25,6 @@ from refcomp.ir.expr import LE, Expr, FloorDiv, FloorMod, IntImm, Sub, Var
 from refcomp.ir.promotion import cast
 
 Equation = tuple[Expr, Expr]
-_Quotient = FloorDiv | FloorMod
 _MOST_ROUNDS = 32
 
 
@@ -53,7 +52,7 @@ class _System:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._open: list[Expr] = []
-        self._joined: set[tuple[int, int, int]] = set()
+        self._joined: set[int] = set()
 
     def add(self, equations: Sequence[Equation]) -> None:
         """Takes up further equations; not those that read memory, as two reads of one place may
@@ -136,28 +135,43 @@ class _System:
     # Quotients and remainders.
 
     def _congruent(self, equations: list[Expr]) -> Iterator[Expr]:
-        """What follows from x mod c == y mod c: x - y is a multiple of c, and 0 where the
-        quotients are equal, too."""
-        quotients: dict[Hashable, tuple[Expr, Expr]] = {}
+        """What follows from x mod c == y mod c: x - y is a multiple of c, namely c times the
+        difference of the quotients."""
+        quotients: dict[Hashable, list[Expr]] = {}
         for equation in equations:
-            for a, b in self._equal_pair(equation, FloorDiv):
-                # Both orders, as sums are sorted: which side is subtracted says nothing.
-                quotients[self._congruence(a.a, b.a, a.b)] = a.a, b.a
-                quotients[self._congruence(b.a, a.a, a.b)] = b.a, a.a
+            for key, product in self._multiplied(equation):
+                quotients.setdefault(key, []).append(product)
         for x, y, c in [item for equation in equations for item in self._remainders(equation)]:
-            key = self._congruence(x, y, c)
-            sides = quotients.get(key, (x, y))
-            multiple = 0
-            if key not in quotients:
-                found = self._only_multiple(self._simplified(_difference(x, y)), c)
-                if found is None:
-                    continue
-                multiple = found
-            joined = id(sides[0]), id(sides[1]), multiple
-            if joined not in self._joined:
-                self._joined.add(joined)
-                difference = self._simplified(_difference(*sides))
-                yield Sub(difference, IntImm(multiple, difference.dtype))
+            found = quotients.get(self._congruence(x, y, c), [])
+            if not found:
+                difference = self._simplified(_difference(x, y))
+                multiple = self._only_multiple(difference, c)
+                if multiple is not None:
+                    found = [Sub(difference, IntImm(multiple, difference.dtype))]
+            for equation in map(self._simplified, found):
+                if id(equation) not in self._joined:
+                    self._joined.add(id(equation))
+                    yield equation
+
+    def _multiplied(self, equation: Expr) -> Iterator[tuple[Hashable, Expr]]:
+        """An equation with k * (x // c) - k * (y // c) in it, times c, where x and y have one
+        remainder, so that k * (x - y) stands for these; and what says that they have."""
+        total, table = self._sum(equation), self._facts.table
+        terms = [] if total is None else [(m, k) for m, k in total.terms.items() if len(m) == 1]
+        for first, second in permutations(terms, 2):
+            a, b = table.expr(first[0][0]), table.expr(second[0][0])
+            if first[1] + second[1] or not isinstance(a, FloorDiv) or not isinstance(b, FloorDiv):
+                continue
+            x, y = self._sum(a.a), self._sum(b.a)
+            if a.b is not b.b or x is None or y is None or total is None:
+                continue
+            rest = total.plus(Sum(dict([first, second])), -1)
+            product = x.plus(y, -1).scale(first[1])
+            if isinstance(a.b, IntImm):
+                product = product.plus(rest, a.b.value)
+            elif rest.terms or rest.const:
+                continue
+            yield self._congruence(a.a, b.a, a.b), table.build(product, equation.dtype)
 
     def _congruence(self, x: Expr, y: Expr, divisor: Expr) -> Hashable:
         """What says that x and y have one remainder: the same for all that only differ from them
@@ -188,7 +202,7 @@ class _System:
     def _remainders(self, equation: Expr) -> Iterator[tuple[Expr, Expr, Expr]]:
         """All (x, y, c) of which the equation says that x mod c == y mod c: y may be what is said
         to be the remainder of x."""
-        for a, b in self._equal_pair(equation, FloorMod):
+        for a, b in self._equal_remainders(equation):
             yield a.a, b.a, a.b
         total, table = self._sum(equation), self._facts.table
         for monomial, factor in () if total is None else total.terms.items():
@@ -198,15 +212,15 @@ class _System:
                 rest = total.plus(Sum({monomial: factor}), -1).scale(-factor)
                 yield item.a, table.build(rest, item.dtype), item.b
 
-    def _equal_pair(self, equation: Expr, cls: type[_Quotient]) -> Iterator[tuple[Any, Any]]:
-        """Two quotients, or two remainders, by one divisor that are equal."""
+    def _equal_remainders(self, equation: Expr) -> Iterator[tuple[FloorMod, FloorMod]]:
+        """Two remainders by one divisor that are equal."""
         total, table = self._sum(equation), self._facts.table
         if total is None or total.const or len(total.terms) != 2:
             return
         if sum(total.terms.values()) or any(len(monomial) > 1 for monomial in total.terms):
             return
         a, b = (table.expr(monomial[0]) for monomial in total.terms)
-        if isinstance(a, cls) and isinstance(b, cls) and a.b is b.b:
+        if isinstance(a, FloorMod) and isinstance(b, FloorMod) and a.b is b.b:
             yield a, b
 
     def _only_multiple(self, difference: Expr, divisor: Expr) -> int | None:

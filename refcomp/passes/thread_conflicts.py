@@ -62,6 +62,7 @@ class Holds:
 
 Entry = Ranged | Named | Holds
 Scope = tuple[Entry, ...]
+_Key = tuple[int, int, frozenset[Var]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +155,10 @@ def _renamed(entry: Entry, names: Mapping[Var, Expr]) -> Entry:
     return entry if is_same else Ranged(var, *ends)
 
 
+class _Unreachable(Exception):
+    """No two threads are in these scopes at once."""
+
+
 class ThreadConflicts:
     """Answers for one kernel: `threads` are its threadIdx loops, `facts` what is known of the
     variables around these."""
@@ -163,33 +168,40 @@ class ThreadConflicts:
         self._around = _extended(facts, self._threads)
         # Keys are ids: what they belong to is kept alive beside the answers.
         self._answers: dict[tuple[int, int, frozenset[Var]], tuple[Access, Access, bool]] = {}
-        self._meetings: dict[tuple[int, int, frozenset[Var]], tuple[Scope, Scope, _Meeting]] = {}
+        self._meetings: dict[
+            tuple[int, int, frozenset[Var]], tuple[Scope, Scope, _Meeting | None]
+        ] = {}
 
     def facts(self, scope: Scope) -> Facts:
-        """What one thread knows in `scope`."""
-        return _extended(self._around, scope)
+        """What one thread knows of the variables of `scope`."""
+        return _extended(self._around, [entry for entry in scope if not isinstance(entry, Holds)])
 
     def between(self, p: Access, q: Access, together: frozenset[Var]) -> bool:
         """Whether `p` of one thread and `q` of another may conflict, when both threads are in the
         same iteration of the loops whose variables are `together`."""
         if p.buffer is not q.buffer or (p.effect == q.effect and p.effect != WRITE):
             return False
-        key = (id(p), id(q), together)
+        key = id(p), id(q), together
         if key not in self._answers:
             self._answers[key] = (p, q, self._may_meet(p, q, together))
         return self._answers[key][2]
 
     def _may_meet(self, p: Access, q: Access, together: frozenset[Var]) -> bool:
         meeting = self._meeting(p.scope, q.scope, together)
+        if meeting is None:
+            return False
         other = (substitute(index, meeting.names) for index in q.indices)
         equations = [*meeting.equations, *zip(p.indices, other, strict=True)]
         pairs = [(thread.var, meeting.names[thread.var]) for thread in self._threads]
         return not forces_equal(equations, pairs, meeting.facts)
 
-    def _meeting(self, first: Scope, second: Scope, together: frozenset[Var]) -> _Meeting:
-        key = (id(first), id(second), together)
+    def _meeting(self, first: Scope, second: Scope, together: frozenset[Var]) -> _Meeting | None:
+        key = id(first), id(second), together
         if key not in self._meetings:
-            meeting = self._meet(first, second, together)
+            try:
+                meeting = self._meet(first, second, together)
+            except _Unreachable:
+                meeting = None
             self._meetings[key] = (first, second, meeting)
         return self._meetings[key][2]
 
@@ -201,7 +213,7 @@ class ThreadConflicts:
         own = {id(entry) for entry in first}
         renamed = [_renamed(entry, names) for entry in (*self._threads, *second)]
         others = tuple(entry for entry in renamed if id(entry) not in own)
-        facts = _extended(_extended(self._around, first), others)
+        facts = _extended(self._around, (*first, *others))
         equations = [
             equation
             for entry in (*first, *others)
@@ -221,17 +233,28 @@ class _Meeting:
 
 
 def _extended(facts: Facts, entries: Sequence[Entry]) -> Facts:
-    for entry in entries:
+    """`facts`, and what all `entries` say. Equations come before other conditions, of which they
+    may tell more: that one can only just hold, for instance. _Unreachable when one cannot."""
+    for entry in sorted(entries, key=_order):
         match entry:
             case Ranged(var, minimum, extent):
                 facts = facts.bind(var, minimum, extent)
             case Named(var, value) if not _reads_memory(value):
                 facts = facts.define(var, value)
             case Holds(condition):
+                truth = facts.simplifier.representative(condition)
+                if isinstance(truth, IntImm) and not truth.value:
+                    raise _Unreachable
                 pins = list(_pinned(condition, facts))
                 for known in (condition, *pins):
                     facts = facts.assume(known)
     return facts
+
+
+def _order(entry: Entry) -> int:
+    if not isinstance(entry, Holds):
+        return 0
+    return 1 if isinstance(entry.condition, EQ) else 2
 
 
 def _reads_memory(expr: Expr) -> bool:

@@ -62,6 +62,17 @@ def test_quotients_and_remainders_of_one_number_in_three_dimensions():
     assert not forces_equal(equations[:2], pairs, facts)
 
 
+def test_a_quotient_that_simplifying_has_taken_apart():
+    facts, (t, o, u, p) = _variables({"t": 4, "o": 2, "u": 4, "p": 2})
+    # (t + o * 4) // 3 and its remainder
+    equations = [
+        (o + (t + o) // 3, p + (u + p) // 3),
+        (_modulo(t + o, 3), _modulo(u + p, 3)),
+    ]
+    assert forces_equal(equations, [(t, u), (o, p)], facts)
+    assert not forces_equal(equations[:1], [(t, u), (o, p)], facts)
+
+
 def test_a_remainder_where_only_one_multiple_is_in_reach():
     facts, (x, y) = _variables({"x": 4, "y": 4})
     assert forces_equal([(_modulo(x + 1, 4), _modulo(y + 1, 4))], [(x, y)], facts)
