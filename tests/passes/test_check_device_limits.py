@@ -72,7 +72,7 @@ def test_what_fits_or_is_not_known_passes(asked):
         ({"z": 17}, "17 threads in threadIdx.z", "loop k", "at most 16 iterations"),
         (
             {"x": 64, "y": 4},
-            "the kernel f has 256 threads in a group (64 x 4 x 1), of which the device has at most 128",
+            "kernel f has 256 threads in a group (64 x 4 x 1), of which the device has at most 128",
             "model.py:7",
             "split axis i.inner of stage C so that at most 32 iterations",
         ),
@@ -85,7 +85,7 @@ def test_what_fits_or_is_not_known_passes(asked):
         ),
         (
             {"allocations": "alloc S: f32[16, 8] shared { alloc T: f16[257] shared {"},
-            "keeps 1026 bytes of shared memory for a group (S 512, T 514), of which the device has 10",
+            "1026 bytes of shared memory for a group (S 512, T 514), of which the device has 1024",
             "alloc T",
             "make the tiles of T smaller",
         ),

@@ -212,3 +212,22 @@ def test_kernels_keep_their_form():
     lines = [line.strip() for line in print_func(after).splitlines()]
     assert lines[3] == "for t in range((n_1 + 3) // 4) threadIdx.x {"
     assert lines[4].startswith("let t_1: i64 = ") and "let" in lines[5]
+
+
+def test_no_read_moves_past_a_barrier():
+    func = parse_func("""
+    func f(A: i64[8] out) {
+      for t in range(8) threadIdx.x { alloc S: i64[8] shared {
+        S@[t] = t
+        barrier
+        A@[t] = S@[7 - t] * S@[7 - t]
+        barrier
+        S@[t] = S@[t] + t
+        atomic add A[t * t] with S@[t] * S@[t]
+      } }
+    }
+    """)
+    lines = [line.strip() for line in print_func(introduce_lets(func)).splitlines()]
+    first, second = [k for k, line in enumerate(lines) if line == "barrier"]
+    loads = [k for k, line in enumerate(lines) if line.startswith("let") and "S@" in line]
+    assert len(loads) == 2 and first < loads[0] < second < loads[1]

@@ -8,6 +8,7 @@ from refcomp.dtype import SCALAR_DTYPES
 from refcomp.ir.expr import Call
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
+from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret
@@ -95,3 +96,8 @@ def test_fma_of_halves_rounds_once():
 def test_other_functions_stay_as_they_are():
     func = _one_call("exp", "f32")
     assert lower_intrinsics(func) is func
+
+
+def test_values_of_atomic_updates():
+    func = parse_func("func f(A: f32[n] out) { atomic add A[0] with rsqrt(2f32) }")
+    assert "with 1.0f32 / sqrt(2.0f32)" in print_func(lower_intrinsics(func))

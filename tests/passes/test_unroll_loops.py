@@ -157,3 +157,18 @@ def test_a_variable_bound_at_two_places_is_bound_in_each_copy():
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(unroll_loops, *drawn, "nested")
+
+
+def test_what_threads_do_together_is_copied():
+    text = """
+    func f(A: i64[9] out) {
+      for t in range(4) threadIdx.x {
+        alloc S: i64[4] shared {
+          for i in range(2) unrolled { S@[t] = i barrier atomic add A[i] with S@[3 - t] barrier }
+        }
+      }
+    }
+    """
+    lines = _lines(text)
+    assert lines.count("barrier") == 4
+    assert "atomic add A[0] with S@[3 - t]" in lines and "atomic add A[1] with S@[3 - t]" in lines

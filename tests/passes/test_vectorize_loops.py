@@ -397,3 +397,9 @@ def test_a_prefetch_is_done_for_the_first_lane(hint, left):
     assert "vectorized" not in text
     assert "B@[ramp(0, 1, 4)] = A@[ramp(0, 1, 4)]" in text
     assert ("prefetch" not in text) if left is None else (left in text)
+
+
+@pytest.mark.parametrize("stmt", ["barrier", "atomic add B[0] with A@[i]"])
+def test_what_threads_do_together_stays_a_loop(stmt):
+    loop = f"for i in range(4) vectorized {{ {stmt} B@[i] = 1f32 }}"
+    assert _is_serial(f"for t in range(4) threadIdx.x {{ {loop} }}")
