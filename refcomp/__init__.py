@@ -68,7 +68,11 @@ _HOME = {name: module for module, names in _SOURCES.items() for name in names.sp
 _RENAMED = {"convert": ("refcomp.ir.promotion", "as_expr"), "pow": ("refcomp.te.maths", "power")}
 
 # Modules by their classic names.
-_CLASSIC = {"nd": "refcomp.runtime.ndarray", "ir_builder": "refcomp.ir.builder"}
+_CLASSIC = {
+    "nd": "refcomp.runtime.ndarray",
+    "ir_builder": "refcomp.ir.builder",
+    "hybrid": "refcomp.hybrid",
+}
 
 __all__ = ["__version__", *_CLASSIC, *_HOME, *_RENAMED, *_MODULES]
 

@@ -40,6 +40,7 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    Origin,
     Pragma,
     Stmt,
     block,
@@ -106,10 +107,14 @@ class _Scope:
 
 
 class IRBuilder:
-    """What is written so far; see the module's docstring."""
+    """What is written so far; see the module's docstring.
+
+    `origin` is where the statements come from that are emitted, and the scopes that are opened.
+    """
 
     def __init__(self) -> None:
         self._scopes = [_Scope()]
+        self.origin: Origin | None = None
 
     def emit(self, stmt: Stmt) -> None:
         """Adds a statement."""
@@ -117,6 +122,8 @@ class IRBuilder:
             raise UserError(
                 f"{stmt!r} is no statement", remedy="emit a store, a call, or what get() gave"
             )
+        if stmt.origin is None and self.origin is not None:
+            stmt = with_fields(stmt, origin=self.origin)
         self._scopes[-1].stmts.append(stmt)
 
     def get(self) -> Stmt:
@@ -142,13 +149,21 @@ class IRBuilder:
     @contextmanager
     def _scope(self, wrap: _Wrap) -> Iterator[None]:
         self._scopes.append(_Scope())
+        origin = self.origin
         try:
             yield
         except BaseException:
             self._scopes.pop()
             raise
         body = self._scopes.pop().close()
+        self.origin = origin
         self.emit(wrap(body))
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A scope that does nothing but end: what stands around the rest of it ends with it."""
+        with self._scope(lambda body: body):
+            yield
 
     @contextmanager
     def for_range(

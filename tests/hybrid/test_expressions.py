@@ -1,0 +1,174 @@
+"""Expressions of hybrid functions, compiled and refused."""
+
+# ruff: noqa: C416, F821, RUF015
+
+import re
+
+import numpy as np
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.hybrid import script
+
+A = refcomp.placeholder((8,), name="a")
+I = refcomp.placeholder((8,), "int32", name="i")  # noqa: E741
+PAIR, ARRAY = (1.5, 2), np.arange(3)
+
+
+def test_what_is_known_is_computed_at_once():
+    @script
+    def f(a):
+        c = output_tensor((a.ndim + 1,), a.dtype)
+        c[0] = PAIR[0] * 2 if a.shape[0] > 4 and not False else 0.0
+        c[1] = len(PAIR) + 7 // 2 - 2**3
+        return c
+
+    body = str(f(A).op.body)
+    assert "c[0] = 3.0f32" in body and "c[1] = -3.0f32" in body
+
+
+def test_conditions_are_lazy():
+    @script
+    def f(a):
+        c = output_tensor((8,), "float32")
+        for i in range(8):
+            c[i] = a[i + 1] if i < 7 and a[i + 1] > 0.0 else 0.0
+        return c
+
+    given = np.arange(8, dtype=np.float32) - 3
+    c, got = f(A), np.zeros(8, np.float32)
+    refcomp.build(refcomp.create_schedule(c), [A, c], target="interp")(given, got)
+    assert np.array_equal(got, f(given))
+
+
+def test_the_remainder_has_the_sign_of_the_divisor():
+    @script
+    def f(i):
+        c = output_tensor((8,), "int32")
+        for k in range(8):
+            c[k] = i[k] % 3 - i[k] // 3
+        return c
+
+    given, got = np.arange(-4, 4, dtype=np.int32), np.zeros(8, np.int32)
+    c = f(I)
+    refcomp.build(refcomp.create_schedule(c), [I, c], target="interp")(given, got)
+    assert got.tolist() == f(given).tolist()
+
+
+@script
+def divides(i):
+    c = output_tensor((1,), "float32")
+    c[0] = i[0] / 2
+    return c
+
+
+@script
+def remainder(a):
+    c = output_tensor((1,), "float32")
+    c[0] = a[0] % 2.0
+    return c
+
+
+@script
+def calls(a):
+    c = output_tensor((1,), "float32")
+    c[0] = np.sum(a)
+    return c
+
+
+@script
+def comprehends(a):
+    c = output_tensor((1,), "float32")
+    c[0] = [x for x in PAIR][0]
+    return c
+
+
+@script
+def captures(a):
+    c = output_tensor((1,), "float32")
+    c[0] = ARRAY[0]
+    return c
+
+
+@script
+def undefined(a):
+    c = output_tensor((1,), "float32")
+    c[0] = nowhere
+    return c
+
+
+@script
+def contains(a):
+    c = output_tensor((1,), "float32")
+    c[0] = 1.0 if a[0] in PAIR else 0.0
+    return c
+
+
+@script
+def whole(a):
+    c = output_tensor((1,), "float32")
+    c[0] = a
+    return c
+
+
+@script
+def slices(a):
+    c = output_tensor((1,), "float32")
+    c[0] = a[0:2]
+    return c
+
+
+@script
+def backwards(a):
+    c = output_tensor((1,), "float32")
+    c[0] = a[-1]
+    return c
+
+
+@script
+def zero(a):
+    c = output_tensor((1,), "float32")
+    c[0] = 1 // 0
+    return c
+
+
+@script
+def words(a):
+    c = output_tensor((1,), "float32")
+    c[0] = exp(x=a[0])
+    return c
+
+
+@script
+def texts(a):
+    c = output_tensor((1,), "float32")
+    c[0] = a[0] + None
+    return c
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (divides, "`/` of i32 gives a float in Python, but no type says which"),
+        (remainder, "`%` of f32 is not compiled"),
+        (calls, "np.sum cannot be called here"),
+        (comprehends, "ListComp is no part of hybrid functions"),
+        (captures, "ARRAY is a ndarray from outside"),
+        (undefined, "nowhere has no value here"),
+        (contains, "`in` and `is` are no part of hybrid functions"),
+        (whole, "a is no number"),
+        (slices, "Slice is no part of hybrid functions"),
+        (backwards, "an index counts from the begin"),
+        (zero, "division"),
+        (words, "functions are called without keywords here"),
+        (texts, "None is no value of hybrid functions"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_what_is_not_compiled(function, message):
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        function(I if function is divides else A)
+    place = f"test_expressions.py:{function.source.first_line + 3}"
+    assert place in caught.value.where, caught.value.where
+    assert caught.value.what.startswith(f"hybrid function {function.__name__}: ")
