@@ -47,8 +47,8 @@ conditions and workspaces around kernels stay the host's; its loops become seria
 
 Requires: kernels in canonical form. Ensures: `launch` level for the host's function, `device` level
 for the kernels, but for what later passes change. Level: flat, to a Program. It refuses (UserError)
-what touches memory outside of a kernel, as the host cannot, and (Unsupported) shared memory whose
-size is not known before the launch.
+what touches memory outside of a kernel, as the host cannot, and (Unsupported) calls of functions
+and shared memory whose size is not known before the launch.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from refcomp.arith import simplify
 from refcomp.dtype import I64
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.buffer import Buffer, Load
-from refcomp.ir.expr import Expr, IntImm, Mul, Var
+from refcomp.ir.expr import Expr, IntImm, Mul, PureExtern, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.kernels import is_bound, kernel_nest, kernels_in
 from refcomp.ir.names import UniqueNames
@@ -76,6 +76,7 @@ from refcomp.ir.rewrite import (
     with_fields,
 )
 from refcomp.ir.stmt import (
+    CALLS,
     SERIAL,
     Allocate,
     AtomicUpdate,
@@ -117,8 +118,10 @@ class _Splitting:
         if isinstance(stmt, Store | AtomicUpdate) or any(map(_reads_memory, _own_exprs(stmt))):
             _refuse_unbound(stmt, around)
         if not isinstance(stmt, For | LetStmt | IfThenElse | Block | Allocate):
+            name = getattr(stmt, "name", "")
+            what = f"calls {name}" if isinstance(stmt, CALLS) else f"holds a {type(stmt).__name__}"
             raise Unsupported(
-                f"{self._name} holds a {type(stmt).__name__} between kernels",
+                f"the host function {self._name} {what} between kernels",
                 where=str(stmt.origin) if stmt.origin else None,
                 why="the host can only launch kernels there",
             )
@@ -127,6 +130,7 @@ class _Splitting:
         nest = kernel_nest(loop)
         for bound in nest.loops:
             _check_extent(bound)
+        _check_calls(loop)
         arguments = _captures(loop)
         kernel = _kernel(f"{self._name}_kernel{len(self.kernels)}", arguments, loop)
         self.kernels.append(kernel)
@@ -212,6 +216,21 @@ def _own_exprs(stmt: Stmt) -> Iterator[Expr]:
 
 def _reads_memory(expr: Expr) -> bool:
     return any(isinstance(node, Load) for node in walk(expr))
+
+
+def _check_calls(loop: For) -> None:
+    """Refuses functions of the host in a kernel."""
+    for stmt in walk(loop):
+        if not isinstance(stmt, Stmt):
+            continue
+        for node in (node for expr in _own_exprs(stmt) for node in walk(expr)):
+            if isinstance(node, PureExtern):
+                raise Unsupported(
+                    f"the C function {node.name} cannot be called in a kernel",
+                    where=str(stmt.origin) if stmt.origin else None,
+                    why="it is machine code of the host",
+                    remedy="use a function of refcomp, such as refcomp.exp",
+                )
 
 
 def _check_extent(loop: For) -> None:

@@ -246,8 +246,20 @@ def test_an_extent_that_is_read_from_memory_is_refused():
 
 def test_statements_that_the_host_of_a_program_cannot_run():
     func = parse_func("func f(A: i64[n] out) { launch g (A) grid (n, 1, 1) block (1, 1, 1) }")
-    with pytest.raises(Unsupported, match="f holds a LaunchKernel between kernels"):
+    with pytest.raises(Unsupported, match="host function f holds a LaunchKernel between kernels"):
         split_host_device(func)
+    with pytest.raises(Unsupported, match="host function f calls g between kernels"):
+        split_host_device(parse_func("func f(A: i64[n] out) { packed g(1) }"))
+
+
+def test_a_c_function_in_a_kernel_is_refused():
+    a = refcomp.placeholder((8,), name="A")
+    c = refcomp.compute((8,), lambda i: refcomp.call_pure_extern("float32", "sinf", a[i]), name="C")
+    s = refcomp.create_schedule(c.op)
+    s[c].bind(c.op.axis[0], refcomp.thread_axis("threadIdx.x"))
+    with pytest.raises(Unsupported, match="the C function sinf cannot be called in a") as caught:
+        split_host_device(_lowered(s, [a, c]))
+    assert "stage C" in caught.value.where
 
 
 def test_a_function_without_statements_has_no_kernels():
