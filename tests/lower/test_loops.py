@@ -206,3 +206,56 @@ def test_no_guard_stands_around_an_attached_stage():
     guards = [node for node in walk(func.body) if isinstance(node, IfThenElse)]
     inside = [node for guard in guards for node in walk(guard) if isinstance(node, Allocate)]
     assert guards and not inside
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_a_single_element_is_attached_too(on_gpu):
+    a = refcomp.placeholder((6,), name="A")
+    k = refcomp.reduce_axis((0, 6), "k")
+    total = refcomp.compute((), lambda: refcomp.sum(a[k], axis=k), name="T")
+    c = refcomp.compute((4,), lambda i: total[()] + a[i], name="C")
+    s = refcomp.create_schedule(c)
+    outer, inner = s[c].split(c.op.axis[0], factor=2)
+    s[total].compute_at(s[c], outer)
+    if on_gpu:
+        s[c].bind(outer, _axis("blockIdx.x"))
+        s[c].bind(inner, _axis("threadIdx.x"))
+    values = _integers(6)
+    wanted = values.sum() + values[:4]
+    _check(refcomp.lower(s, [a, c]), [values, np.zeros(4, np.float32)], wanted)
+
+
+@pytest.mark.parametrize("offset", [-2, 0, 3])
+def test_a_region_may_begin_at_a_scalar_argument(offset):
+    n, shift = refcomp.var("n"), refcomp.var("shift")
+    a = refcomp.placeholder((n,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] * 2.0, name="B")
+    inside = lambda i: refcomp.all(i >= 0, i < n)  # noqa: E731
+    c = refcomp.compute(
+        (n,),
+        lambda i: refcomp.if_then_else(inside(i + shift), b[i + shift], 0.0),
+        name="C",
+    )
+    s = refcomp.create_schedule(c)
+    outer, _ = s[c].split(c.op.axis[0], factor=4)
+    s[b].compute_at(s[c], outer)
+    func = refcomp.lower(s, [a, shift, c])
+    (region,) = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    assert region.shape[0].value == 4
+    values = _integers(10)
+    wanted = [2 * values[i + offset] if 0 <= i + offset < 10 else 0 for i in range(10)]
+    _check(func, [values, offset, np.zeros(10, np.float32)], np.array(wanted, np.float32))
+
+
+def test_a_reduction_loop_outside_the_bound_ones_is_inside_the_kernel():
+    a = refcomp.placeholder((6, 8), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    c = refcomp.compute((6,), lambda i: refcomp.sum(a[i, k], axis=k), name="C")
+    s = refcomp.create_schedule(c)
+    s[c].reorder(k, c.op.axis[0])
+    s[c].bind(c.op.axis[0], _axis("threadIdx.x"))
+    func = refcomp.lower(s, [a, c])
+    kinds = [node.kind for node in walk(func.body) if isinstance(node, For)]
+    assert kinds == ["threadIdx.x", "serial"]
+    values = _integers(6, 8)
+    _check(func, [values, np.zeros(6, np.float32)], values.sum(axis=1))
