@@ -20,9 +20,11 @@ from refcomp.errors import UserError
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """`contract`: a * b + c on f32 and f64 is rounded once, as one fused multiply-add. Without it
-    every operation rounds, and every target gives the same bits."""
+    every operation rounds, and every target gives the same bits. `narrow_indices`: indices are i32
+    where they are proved to fit; no result changes, and LLVM finds most of it by itself."""
 
     contract: bool = False
+    narrow_indices: bool = False
 
 
 _DEFAULT = BuildOptions()
@@ -46,7 +48,7 @@ def build_options(**changes: bool) -> Iterator[BuildOptions]:
 
 
 def _check(changes: dict[str, bool]) -> None:
-    known = {field.name for field in fields(BuildOptions)}
+    known = [field.name for field in fields(BuildOptions)]
     for name, value in changes.items():
         if name not in known:
             raise UserError(

@@ -23,6 +23,7 @@ from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
+from refcomp.passes.narrow_index_types import narrow_index_types
 from refcomp.passes.outline_parallel import outline_parallel
 from refcomp.passes.partition_loops import partition_loops
 from refcomp.passes.refuse_bound_loops import refuse_bound_loops
@@ -55,6 +56,9 @@ class PipelineStep:
         return self.function.__name__
 
 
+_NARROW = PipelineStep(
+    narrow_index_types, "flat", "while loops tell the ranges of indices", "narrow_indices"
+)
 _HOST = (
     PipelineStep(refuse_bound_loops, "nested", "first: no other pass need know of kernels"),
     PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
@@ -70,6 +74,7 @@ _HOST = (
     PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
     PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
     PipelineStep(reuse_storage, "flat", "when dead uses are gone, and loops are still whole"),
+    _NARROW,
     PipelineStep(outline_parallel, "flat", "while loops are whole: a region captures few values"),
     PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),
     PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
@@ -92,7 +97,8 @@ _DEVICE = (
     PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
     PipelineStep(serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"),
     PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
-    PipelineStep(remove_no_ops, "flat", "last before the split, so that no kernel takes too much"),
+    PipelineStep(remove_no_ops, "flat", "before the split, so that no kernel takes too much"),
+    _NARROW,
 )
 _LOWER = (
     PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),

@@ -15,6 +15,7 @@ def test_nothing_is_licensed_by_default():
 def test_scopes_nest_and_end():
     with refcomp.build_options(contract=True) as outer:
         assert outer == current_options() == BuildOptions(contract=True)
+        assert not outer.narrow_indices
         with refcomp.build_options(contract=False):
             assert not current_options().contract
         with refcomp.build_options():
@@ -39,7 +40,9 @@ def test_another_thread_has_scopes_of_its_own():
 
 def test_what_is_no_option_is_refused():
     with (
-        pytest.raises(UserError, match=r"no build option 'fast'(.|\n)*options: contract"),
+        pytest.raises(
+            UserError, match=r"no build option 'fast'(.|\n)*options: contract, narrow_indices"
+        ),
         refcomp.build_options(fast=True),
     ):
         pass

@@ -51,16 +51,19 @@ def test_full_tiles_carry_no_guard_to_the_end(extent, guards):
 
 def test_every_step_says_why_it_stands_where_it_stands():
     kinds = [kind.name for kind in target_kinds()]
-    with refcomp.build_options(contract=True):
+    with refcomp.build_options(contract=True, narrow_indices=True):
         steps = [step for kind in kinds for step in (*passes_for(kind), *kernel_passes_for(kind))]
     assert all(step.reason and step.level for step in steps)
     assert set(PASSES) == {step.name for step in steps}
 
 
-def test_a_step_that_changes_results_needs_a_licence():
-    with refcomp.build_options(contract=True):
+def test_some_steps_need_a_licence():
+    with refcomp.build_options(contract=True, narrow_indices=True):
         licensed = {step.name for step in passes_for("llvm")}
-    assert licensed - {step.name for step in passes_for("llvm")} == {"fuse_multiply_add"}
+    assert licensed - {step.name for step in passes_for("llvm")} == {
+        "fuse_multiply_add",
+        "narrow_index_types",
+    }
 
 
 def test_passes_are_found_by_name():

@@ -1,0 +1,184 @@
+"""Computes indices in i32 where they are proved to fit.
+
+Before::
+
+    func f(A: f32[100, 8], B: f32[100, 8] out, n: i64) {
+      for i in range(100) {
+        for j in range(8) {
+          if (i * 8 + j < n) {
+            B@[i * 8 + j] = A@[i * 8 + j] * f32(i)
+          }
+        }
+      }
+    }
+
+After::
+
+    func f(A: f32[100, 8], B: f32[100, 8] out, n: i64) {
+      for i: i32 in range(100i32) {
+        for j: i32 in range(8i32) {
+          if (i64(i * 8i32 + j) < n) {
+            B@[i * 8i32 + j] = A@[i * 8i32 + j] * f32(i64(i))
+          }
+        }
+      }
+    }
+
+A GPU has registers of 32 bits: an i64 takes two of them, and several instructions for each
+operation. A loop variable becomes an i32 when its range is known to fit, and so do an index, the
+two sides of a comparison and what a let binds when every operation in them does: none of them may
+wrap. What is of another type reads the variable as an i64, as before. Loops bound to threads keep
+their variables, which the launch gives.
+
+Requires: nothing. Ensures: the value of every expression. Level: flat, kept. It refuses nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.arith import Facts, Interval, interval
+from refcomp.dtype import I32, I64
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Load
+from refcomp.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound
+from refcomp.ir.rewrite import children, map_children, with_changes, with_fields
+from refcomp.ir.stmt import For, IfThenElse, LetStmt, ParallelRegion, Stmt, Store
+from refcomp.passes.simplify_expressions import facts_of
+
+_I32 = Interval(I32.min_value, I32.max_value)
+_ARITHMETIC = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)
+
+
+def narrow_index_types(func: PrimFunc) -> PrimFunc:
+    """`func` with i32 variables and indices where they do."""
+    return func.with_body(_Narrowing(facts_of(func), {}).stmt(func.body))
+
+
+class _Narrowing:
+    """Rewrites what stands at one place, where `facts` about the variables as they were hold.
+    `narrowed` are the variables that have become i32."""
+
+    def __init__(self, facts: Facts, narrowed: dict[Var, Var]) -> None:
+        self._facts, self._narrowed = facts, narrowed
+        self._wide: dict[int, tuple[Expr, Expr]] = {}
+
+    # Statements.
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For():
+                return self._for(stmt)
+            case LetStmt():
+                return self._let(stmt)
+            case IfThenElse():
+                return self._if(stmt)
+            case Store():
+                rebuilt = map_children(stmt, self.expr)
+                return with_changes(rebuilt, index=self._index(stmt.index))
+            case ParallelRegion():
+                return self._region(stmt)
+        return map_children(stmt, self._child)
+
+    def _child(self, child: Any) -> Any:
+        return self.stmt(child) if isinstance(child, Stmt) else self.expr(child)
+
+    def _for(self, loop: For) -> Stmt:
+        inside = self._facts.bind(loop.var, loop.minimum, loop.extent)
+        minimum, extent = self.narrow(loop.minimum), self.narrow(loop.extent)
+        if minimum is None or extent is None or is_bound(loop) or not self._ends_fit(loop):
+            minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)
+            body = _Narrowing(inside, self._narrowed).stmt(loop.body)
+            return with_changes(loop, minimum=minimum, extent=extent, body=body)
+        var = Var(loop.var.name, I32)
+        body = _Narrowing(inside, self._narrowed | {loop.var: var}).stmt(loop.body)
+        return with_fields(loop, var=var, minimum=minimum, extent=extent, body=body)
+
+    def _ends_fit(self, loop: For) -> bool:
+        """Whether all values of the variable, and the one behind the last, are i32."""
+        ends = (loop.minimum, ir.Add(loop.minimum, loop.extent))
+        return all(self._fits(end) for end in ends)
+
+    def _let(self, stmt: LetStmt) -> Stmt:
+        inside, value = self._facts.let(stmt.var, stmt.value), self.narrow(stmt.value)
+        if value is None:
+            body = _Narrowing(inside, self._narrowed).stmt(stmt.body)
+            return with_changes(stmt, value=self.expr(stmt.value), body=body)
+        var = Var(stmt.var.name, value.dtype)
+        body = _Narrowing(inside, self._narrowed | {stmt.var: var}).stmt(stmt.body)
+        return with_fields(stmt, var=var, value=value, body=body)
+
+    def _if(self, stmt: IfThenElse) -> Stmt:
+        holds = _Narrowing(self._facts.assume(stmt.condition), self._narrowed)
+        then_case, else_case = holds.stmt(stmt.then_case), stmt.else_case
+        if else_case is not None:
+            fails = self._facts.assume(ir.Not(stmt.condition))
+            else_case = _Narrowing(fails, self._narrowed).stmt(else_case)
+        condition = self.expr(stmt.condition)
+        return with_changes(stmt, condition=condition, then_case=then_case, else_case=else_case)
+
+    def _region(self, stmt: ParallelRegion) -> Stmt:
+        captures = tuple(
+            self._narrowed.get(item, item) if isinstance(item, Var) else item
+            for item in stmt.captures
+        )
+        is_same = all(a is b for a, b in zip(captures, stmt.captures, strict=True))
+        kept = stmt.captures if is_same else captures
+        return with_changes(stmt, captures=kept, body=self.stmt(stmt.body))
+
+    # Expressions.
+
+    def expr(self, expr: Expr) -> Expr:
+        """`expr`, of its own type, with narrow parts."""
+        found = self._wide.get(id(expr))
+        if found is None:
+            found = self._wide[id(expr)] = (expr, self._expr(expr))
+        return found[1]
+
+    def _expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Var):
+            var = self._narrowed.get(expr)
+            return expr if var is None else Cast(expr.dtype, var)
+        if isinstance(expr, Load):
+            return with_changes(map_children(expr, self.expr), index=self._index(expr.index))
+        if isinstance(expr, ir.Comparison):
+            narrow = self._with_narrow_parts(expr)
+            if narrow is not None:
+                return narrow
+        if isinstance(expr, (*_ARITHMETIC, Ramp)):
+            narrow = self.narrow(expr)
+            if narrow is not None:
+                return Cast(expr.dtype, narrow)
+        return map_children(expr, self.expr)
+
+    def _index(self, index: Expr) -> Expr:
+        narrow = self.narrow(index)
+        return self.expr(index) if narrow is None else narrow
+
+    def narrow(self, expr: Expr) -> Expr | None:
+        """`expr`, an i64, as an i32; None where it, or a part of it, might not fit."""
+        if expr.dtype.element != I64 or not self._fits(expr):
+            return None
+        dtype = I32.with_lanes(expr.dtype.lanes)
+        if isinstance(expr, IntImm):
+            return IntImm(expr.value, I32)
+        if isinstance(expr, Var):
+            return self._narrowed.get(expr, Cast(dtype, expr))
+        if isinstance(expr, Cast):
+            value = self.expr(expr.value)
+            return value if value.dtype == dtype else Cast(dtype, value)
+        if not isinstance(expr, (*_ARITHMETIC, Ramp, Broadcast)):
+            return None
+        return self._with_narrow_parts(expr)
+
+    def _with_narrow_parts(self, expr: Expr) -> Expr | None:
+        parts = [self.narrow(child) for child in children(expr) if isinstance(child, Expr)]
+        if any(part is None for part in parts):
+            return None
+        remaining = iter(parts)
+        return map_children(expr, lambda _: next(remaining))
+
+    def _fits(self, expr: Expr) -> bool:
+        return interval(expr, self._facts).lies_in(_I32)
