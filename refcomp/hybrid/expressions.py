@@ -58,9 +58,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A local name that is assigned several times: memory of one element."""
+    """A local name that is assigned several times: memory of one element, for what runs in
+    `concurrent` loops whose iterations run at once."""
 
     pointer: BufferPointer
+    concurrent: int
 
 
 class Evaluator:

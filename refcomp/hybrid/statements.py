@@ -21,7 +21,7 @@ from refcomp.ir.builder import BufferPointer, IRBuilder
 from refcomp.ir.expr import Expr, FloorDiv, IntImm
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.rewrite import buffers_in
-from refcomp.ir.stmt import Origin
+from refcomp.ir.stmt import PARALLEL, Origin
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.tensor import thread_axis
@@ -40,7 +40,7 @@ class Writer:
         self.returned: list[BufferView] | None = None
         self.is_tuple = False
         self._assigned = _assignments(source.definition)
-        self._depth = 0
+        self._depth = self._concurrent = 0
 
     def write(self, stmts: Sequence[ast.stmt]) -> None:
         """Writes `stmts` in order."""
@@ -99,14 +99,20 @@ class Writer:
     def _cell(self, target: ast.Name, value: Expr) -> Cell:
         pointer = self.builder.allocate(value.dtype, 1, name=target.id, scope="local")
         pointer[0] = value
-        return Cell(pointer)
+        return Cell(pointer, self._concurrent)
 
     def _set(self, target: ast.expr, cell: Cell, value: Any) -> None:
+        name = ast.unparse(target)
+        if cell.concurrent < self._concurrent:
+            self.source.refuse(
+                target,
+                f"{name} is assigned by iterations that run at once",
+                "assign it first within the loop, or make the loop a range",
+            )
         dtype, is_number = cell.pointer.dtype, isinstance(value, int | float)
         given = as_expr(value).dtype
         fits = given == dtype or (is_number and (dtype.is_float or isinstance(value, int)))
         if not fits:
-            name = ast.unparse(target)
             self.source.refuse(
                 target,
                 f"{name} holds {dtype} and is assigned {given}",
@@ -197,13 +203,15 @@ class Writer:
     def _loop(self, node: ast.For, call: ast.Call, kind: str) -> None:
         assert isinstance(node.target, ast.Name)
         begin, end, step = self._range(call)
+        self._concurrent += kind == PARALLEL
         if step == 1:
             with self._block(), self.builder.for_range(begin, end, node.target.id, kind) as var:
                 self._body(node, var)
-            return
-        count = _steps(begin, end, step)
-        with self._block(), self.builder.for_range(0, count, node.target.id, kind) as var:
-            self._body(node, var * step + begin)
+        else:
+            count = _steps(begin, end, step)
+            with self._block(), self.builder.for_range(0, count, node.target.id, kind) as var:
+                self._body(node, var * step + begin)
+        self._concurrent -= kind == PARALLEL
 
     def _body(self, node: ast.For, value: Any) -> None:
         assert isinstance(node.target, ast.Name)
@@ -228,7 +236,9 @@ class Writer:
         extent = self.evaluator.value(call.args[1])
         with self._block(), self.builder.scope():
             self.builder.scope_attr(axis, "thread_extent", extent)
+            self._concurrent += 1
             self._body(node, axis.var)
+            self._concurrent -= 1
 
     def _if(self, node: ast.If) -> None:
         condition = self.evaluator.value(node.test)

@@ -157,6 +157,29 @@ def test_assignments_that_are_not_compiled():
     refused(speaks, "an expression by itself does nothing", 3)
 
 
+def test_iterations_that_run_at_once_share_no_name():
+    @script
+    def sums(a):
+        c = output_tensor((1,), "float32")
+        s = 0.0
+        for i in parallel(8):
+            s += a[i]
+        c[0] = s
+        return c
+
+    @script
+    def apart(a):
+        c = output_tensor((8,), "float32")
+        for i in parallel(8):
+            s = 0.0
+            s += a[i]
+            c[i] = s
+        return c
+
+    refused(sums, "s is assigned by iterations that run at once", 5)
+    assert apart(A).name == "apart"
+
+
 def test_copies_have_a_limit():
     @script
     def f(a):
