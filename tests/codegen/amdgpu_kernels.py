@@ -80,10 +80,21 @@ _REWRITES = [
     (r"declare i32 @llvm\.amdgcn\.work\w+\.id\.[xyz]\(\)\n", ""),
     (
         r"define amdgpu_kernel void (.*?)\) #0 .*\{\n",
-        rf"define void \1, {', '.join(f'i32 %{name}' for name in _IDS)}, ptr %barrier) #0 {{\n",
+        rf"define void \1, {', '.join(f'i32 %{name}' for name in _IDS)}, "
+        r"i32 %workitem.number, ptr %group.barrier, ptr %group.pieces) #0 {\n",
     ),
     (r"call i32 @llvm\.amdgcn\.(\S+?)\(\), !range .*", r"add i32 0, %\1"),
-    (r"call void @llvm\.amdgcn\.s\.barrier\(\)", "call i32 @pthread_barrier_wait(ptr %barrier)"),
+    (r"call i32 @llvm\.amdgcn\.mbcnt\.lo\(.*\)", "add i32 0, 0"),
+    (r"call i32 @llvm\.amdgcn\.mbcnt\.hi\(.*\)", "urem i32 %workitem.number, 64"),
+    (
+        r"call i32 @llvm\.amdgcn\.ds\.bpermute\((.*)\)",
+        r"call i32 @exchange(i32 %workitem.number, ptr %group.barrier, ptr %group.pieces, \1)",
+    ),
+    (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds).*\n", ""),
+    (
+        r"call void @llvm\.amdgcn\.s\.barrier\(\)",
+        "call i32 @pthread_barrier_wait(ptr %group.barrier)",
+    ),
     (r"declare void @llvm\.amdgcn\.s\.barrier\(\)", "declare i32 @pthread_barrier_wait(ptr)"),
     (r"external addrspace\(3\) global \[0 x i8\]", "internal global [65536 x i8] zeroinitializer"),
     (r",? addrspace\(\d\)", ""),
@@ -97,7 +108,29 @@ _REWRITES = [
 ]
 
 
+# What a lane reads of another one: all of a group write, wait, read, and wait again.
+_EXCHANGE = """
+define i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %mine) {
+  %at = getelementptr i32, ptr %pieces, i32 %thread
+  store i32 %mine, ptr %at
+  %written = call i32 @pthread_barrier_wait(ptr %barrier)
+  %lane = lshr i32 %address, 2
+  %wave = and i32 %thread, -64
+  %other = or i32 %wave, %lane
+  %from = getelementptr i32, ptr %pieces, i32 %other
+  %theirs = load i32, ptr %from
+  %read = call i32 @pthread_barrier_wait(ptr %barrier)
+  ret i32 %theirs
+}
+"""
+
+
 def _to_host_text(text: str) -> str:
+    if "bpermute" in text:
+        declared = (
+            "" if "@llvm.amdgcn.s.barrier" in text else "declare void @llvm.amdgcn.s.barrier()\n"
+        )
+        text += _EXCHANGE + declared
     for pattern, replacement in _REWRITES:
         text = re.sub(pattern, replacement, text)
     triple, layout = host_triple_and_layout()
@@ -133,14 +166,15 @@ class HostSimulation:
         groups, threads = (
             [*itertools.product(*map(range, extents[::-1]))] for extents in (grid, block)
         )
-        within = ctypes.create_string_buffer(64)
+        within, exchange = ctypes.create_string_buffer(64), ctypes.create_string_buffer(4096)
         self._libc.pthread_barrier_init(within, None, len(threads))
         between = threading.Barrier(len(threads))
 
         def work(thread: tuple[int, ...]) -> None:
+            number = threads.index(thread)
             for group in groups:
-                ids = map(ctypes.c_int32, (*group[::-1], *thread[::-1]))
-                function(*values, *ids, within)
+                ids = map(ctypes.c_int32, (*group[::-1], *thread[::-1], number))
+                function(*values, *ids, within, exchange)
                 between.wait()
 
         if len(threads) == 1:

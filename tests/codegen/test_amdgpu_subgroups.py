@@ -2,13 +2,21 @@
 
 import re
 
+import numpy as np
 import pytest
 
+from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify
 from refcomp.toolchain import disassemble
-from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, compile_kernels, print_kernels, use_llvm
+from tests.codegen.amdgpu_kernels import (
+    TOOLS_AND_GPUS,
+    HostSimulation,
+    compile_kernels,
+    print_kernels,
+    use_llvm,
+)
 
 DTYPES = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64")
 
@@ -47,6 +55,28 @@ def test_a_subgroup_is_no_wider_than_a_wave():
         print_kernels([kernel], "gfx1100")
     assert "a wave of this GPU has 32" in str(caught.value)
     assert "narrower subgroups" in str(caught.value)
+
+
+def _shuffled(values, mask):
+    return values[np.arange(len(values)) ^ mask]
+
+
+@pytest.mark.llvm
+def test_they_compute_when_run_on_the_host(tmp_path):
+    named = [("shuffle", SHUFFLE), ("sum", SUM)]
+    kernels = {(name, d): _kernel(name, call, d) for name, call in named for d in DTYPES}
+    simulation = HostSimulation(list(kernels.values()), tmp_path)
+    rng = np.random.default_rng(2)
+    for (name, dtype), kernel in kernels.items():
+        values = rng.integers(0, 200, 64).astype(to_numpy(as_dtype(dtype)))
+        expected = _shuffled(values, 4)
+        if name == "sum":
+            expected = values
+            for mask in (1, 2, 4, 8, 16):
+                expected = expected + _shuffled(expected, mask)
+        actual = np.zeros_like(values)
+        simulation.call(kernel, [values, actual])
+        np.testing.assert_array_equal(actual, expected, kernel.name)
 
 
 @pytest.mark.rocm

@@ -64,6 +64,8 @@ class FakeHip:
         return None
 
     def _hipMalloc(self, address: Any, size: int) -> None:
+        if not size:
+            return  # as HIP does: no memory has no address
         piece = ctypes.create_string_buffer(size)
         address._obj.value = ctypes.addressof(piece)
         self.memory[ctypes.addressof(piece)] = piece

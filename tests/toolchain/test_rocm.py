@@ -50,6 +50,14 @@ def test_a_text_without_maths_is_not_linked_with_the_library(rocm_tools) -> None
     assert "-shared --no-undefined" in third
 
 
+def test_other_entries_are_another_result(rocm_tools) -> None:
+    build(PLAIN)
+    build(Source(PLAIN.text, "llvm", entries=("f",)))
+    assert len(runs(rocm_tools)) == 6
+    build(PLAIN)
+    assert len(runs(rocm_tools)) == 6
+
+
 def test_a_text_with_maths_is(rocm_tools, tmp_path: Path) -> None:
     build(MATHS, code_object="5")
     first, second, *rest = runs(rocm_tools)
