@@ -144,7 +144,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("off by one in unroll", f"{_PASSES}.unroll_loops", "_unroll"),
-        *("for k in range(copies)]", "for k in range(copies - 1)]"),
+        *("for k in range(copies))", "for k in range(copies - 1))"),
     ),
     SeededBug(
         *("mask of a vector store lost", f"{_PASSES}.vectorize_loops", "_Widening._store"),
