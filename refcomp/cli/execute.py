@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,10 @@ from refcomp.cli.streams import (
 )
 from refcomp.cli.texts import text_to_funcs
 from refcomp.errors import UserError
+from refcomp.ir.expr import PureExtern
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.oracle.interpret import interpret
 from refcomp.runtime.function import ArrayCallable, Function
 from refcomp.runtime.module import Module
@@ -68,6 +73,7 @@ _BINARY = (b"PK", b"\x7fELF")
 )
 @click.option("--function", "name", metavar="NAME", help="Which of several functions to run.")
 @target_option("What loop-IR text is run by (default interp)", default=None)
+@click.option("--calls", is_flag=True, help="Let loop-IR text call C functions of this host.")
 @json_option
 def command(
     file: str,
@@ -79,6 +85,7 @@ def command(
     scalars: tuple[tuple[str, float], ...],
     name: str | None,
     target: Target | None,
+    calls: bool,
     as_json: bool,
 ) -> None:
     """Run a compiled module, or loop-IR text by the interpreter.
@@ -87,7 +94,7 @@ def command(
     and first values. A module file holds machine code: execute only what you trust.
     """
     with progress("loading"):
-        module = _load(file, target)
+        module = _load(file, target, calls)
     function = _choose(module, name)
     given = read_npz(inputs) | dict(scalars)
     filling = Filling(fill_mode, seed, dict(symbols))
@@ -113,7 +120,7 @@ def _report(function: Function, results: Arrays, as_json: bool) -> None:
         click.echo(digest_to_text(entry))
 
 
-def _load(file: str, target: Target | None) -> Module:
+def _load(file: str, target: Target | None, calls: bool) -> Module:
     data = read_bytes(file)
     if data.startswith(_BINARY):
         return _load_archive(file, data, target)
@@ -123,6 +130,8 @@ def _load(file: str, target: Target | None) -> Module:
             f"{name_of(file)} is LLVM IR text", remedy="send it through `refcomp assemble` first"
         )
     funcs = text_to_funcs(text, file)
+    if not calls:
+        _refuse_calls(funcs, file)
     levels = {level_of(func) for func in funcs}
     if target is None or target.kind == "interp":
         signatures = called_signatures(text, name_of(file), funcs)
@@ -138,6 +147,18 @@ def _load(file: str, target: Target | None) -> Module:
             remedy="chain `refcomp print --all-passes` and `refcomp assemble`",
         )
     return build_functions(funcs, target)
+
+
+def _refuse_calls(funcs: Sequence[PrimFunc], file: str) -> None:
+    """UserError for text that calls functions of the host: it could do anything."""
+    for func in funcs:
+        for node in walk(func.body):
+            if isinstance(node, CallPacked | CallExtern | PureExtern):
+                raise UserError(
+                    f"{name_of(file)} calls {node.name}, a function of this host",
+                    why="such a text can do whatever you can",
+                    remedy="if it is yours, or you have read it: --calls",
+                )
 
 
 def _load_archive(file: str, data: bytes, target: Target | None) -> Module:

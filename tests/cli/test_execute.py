@@ -218,3 +218,16 @@ def test_a_damaged_module_from_stdin_is_called_so(cli: Cli) -> None:
     result = cli("execute", input=b"PK\x03\x04damaged")
     assert result.exit_code == 4
     assert result.stderr.startswith("error: <stdin> is damaged\n")
+
+
+@pytest.mark.parametrize("call", ["extern i32 memset(write(B), 0i32, 8)", "packed my.f(read(A))"])
+def test_text_that_calls_the_host_is_refused(cli: Cli, call: str) -> None:
+    text = f"func f(A: f32[2], B: f32[2] out) {{ B[0] = A[0] {call} }}"
+    result = cli("execute", input=text)
+    assert result.exit_code == 4 and "a function of this host" in result.stderr
+    assert "such a text can do whatever you can" in result.stderr and "--calls" in result.stderr
+
+
+def test_text_may_call_the_host_when_asked(cli: Cli) -> None:
+    text = "func f(B: f32[2] out) { B[1] = 1.0f32 extern i32 memset(write(B), 0i32, 8) }"
+    assert "min 0  max 0" in cli("execute", "--calls", input=text).stdout
