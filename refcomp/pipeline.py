@@ -23,6 +23,7 @@ from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
+from refcomp.passes.make_selects_lazy import make_selects_lazy
 from refcomp.passes.narrow_index_types import narrow_index_types
 from refcomp.passes.outline_parallel import outline_parallel
 from refcomp.passes.partition_loops import partition_loops
@@ -59,8 +60,10 @@ class PipelineStep:
 _NARROW = PipelineStep(
     narrow_index_types, "flat", "while loops tell the ranges of indices", "narrow_indices"
 )
+_LAZY = PipelineStep(make_selects_lazy, "nested", "before any pass moves or widens a read")
 _HOST = (
     PipelineStep(refuse_bound_loops, "nested", "first: no other pass need know of kernels"),
+    _LAZY,
     PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
     PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
@@ -82,10 +85,12 @@ _HOST = (
 )
 
 _INTERPRETER = (
+    _LAZY,
     PipelineStep(inject_virtual_threads, "nested", "while buffers have dimensions to add"),
     PipelineStep(insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"),
 )
 _DEVICE = (
+    _LAZY,
     PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
     PipelineStep(simplify_expressions, "nested", "simple indices are easily proved apart"),

@@ -1,0 +1,110 @@
+"""Turns a select that might read out of range into a choice that reads only what it takes.
+
+Before::
+
+    func f(A: f32[n], B: f32[n] out) {
+      for i in range(n) {
+        B[i] = select(1 <= i, A[i - 1], 0.0f32) + select(i < 4, A[i], 0.0f32)
+      }
+    }
+
+After::
+
+    func f(A: f32[n], B: f32[n] out) {
+      for i in range(n) {
+        B[i] = if_then_else(1 <= i, A[i - 1], 0.0f32) + select(i < 4, A[i], 0.0f32)
+      }
+    }
+
+Users of the classic language guard reads by `select`, whose both sides may be evaluated. Where the
+index of a read in one of them is not proved to be in range, without the help of the select's own
+condition, only the chosen side may be. A select whose reads are all in range stays: it is cheaper.
+
+Requires: nothing. Ensures: no select reads out of range unless its condition chooses that. Level:
+nested, kept. It refuses nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.arith import Facts, prove
+from refcomp.ir.buffer import BufferLoad
+from refcomp.ir.expr import LE, LT, Expr, IfThenElseExpr, IntImm, Let, Not, Select
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.promotion import cast
+from refcomp.ir.rewrite import map_children, memoised, walk
+from refcomp.ir.stmt import For, IfThenElse, LetStmt, Stmt
+from refcomp.passes.simplify_expressions import facts_of
+
+
+def make_selects_lazy(func: PrimFunc) -> PrimFunc:
+    """`func` with if_then_else in place of each select that might read out of range."""
+    if not any(isinstance(node, Select) for node in walk(func.body)):
+        return func
+    return func.with_body(_visit(func.body, facts_of(func)))
+
+
+def _visit(node: Any, facts: Facts) -> Any:
+    """`node` where `facts` hold."""
+    if isinstance(node, Expr):
+        return _expr(node, facts)
+
+    def child(inner: Any) -> Any:
+        return _visit(inner, _facts_in(node, inner, facts))
+
+    return map_children(node, child)
+
+
+def _facts_in(stmt: Stmt, child: Any, facts: Facts) -> Facts:
+    """What holds in a child of `stmt`."""
+    if isinstance(stmt, For) and child is stmt.body:
+        return facts.bind(stmt.var, stmt.minimum, stmt.extent)
+    if isinstance(stmt, LetStmt) and child is stmt.body:
+        return facts.let(stmt.var, stmt.value)
+    if isinstance(stmt, IfThenElse) and child is stmt.then_case:
+        return facts.assume(stmt.condition)
+    if isinstance(stmt, IfThenElse) and child is stmt.else_case:
+        return facts.assume(Not(stmt.condition))
+    return facts
+
+
+def _expr(expr: Expr, facts: Facts) -> Expr:
+    def visit(recurse: Any, node: Any) -> Any:
+        if isinstance(node, IfThenElseExpr):
+            return _choice(node, facts)
+        if isinstance(node, Let):
+            value = recurse(node.value)
+            body = _expr(node.body, facts.let(node.var, node.value))
+            is_same = value is node.value and body is node.body
+            return node if is_same else Let(node.var, value, body)
+        if isinstance(node, Select) and not all(
+            _is_in_range(side, facts) for side in (node.true_value, node.false_value)
+        ):
+            lazy = IfThenElseExpr(node.condition, node.true_value, node.false_value)
+            return _choice(lazy, facts)
+        return map_children(node, recurse)
+
+    result: Expr = memoised(visit)(expr)
+    return result
+
+
+def _choice(node: IfThenElseExpr, facts: Facts) -> Expr:
+    def child(inner: Any) -> Any:
+        if inner is node.condition:
+            return _expr(inner, facts)
+        holds = node.condition if inner is node.true_value else Not(node.condition)
+        return _expr(inner, facts.assume(holds))
+
+    return map_children(node, child)
+
+
+def _is_in_range(expr: Expr, facts: Facts) -> bool:
+    """Whether all that `expr` may read is there."""
+    loads = [node for node in walk(expr) if isinstance(node, BufferLoad)]
+    return all(
+        prove(LE(IntImm(0, index.dtype), index), facts)
+        and prove(LT(index, cast(index.dtype, dim)), facts)
+        for load in loads
+        for index, dim in zip(load.indices, load.buffer.shape, strict=True)
+    )
