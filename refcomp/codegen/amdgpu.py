@@ -80,7 +80,8 @@ def isa_version(mcpu: str) -> tuple[int, int, int]:
         raise UserError(
             f"{mcpu!r} names no AMD GPU",
             where=f"-mcpu={mcpu}",
-            remedy="use a name such as gfx90a, gfx942 or gfx1100",
+            remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo tells that of a GPU, "
+            "`llc -mtriple=amdgcn-amd-amdhsa -mcpu=help` all",
         )
     return int(match[1]), int(match[2]), int(match[3], 16)
 

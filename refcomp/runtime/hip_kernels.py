@@ -30,7 +30,7 @@ class HipKernels:
         library, module = use(), ctypes.c_void_p()
         library.call("hipModuleLoadData", ctypes.byref(module), code)
         # At the process's end calls are not safe any more.
-        finalize(self, library.status, "hipModuleUnload", module).atexit = False
+        finalize(self, _unload, library, module).atexit = False
         self._kernels = {kernel.name: kernel for kernel in kernels}
         self._functions = {k.name: _function(library, module, k.symbol) for k in kernels}
 
@@ -77,6 +77,11 @@ def _piece(param: Any, value: Any) -> bytes:
 def dynamic_shared_bytes(sizes: Sequence[int]) -> int:
     """Bytes for all shared buffers without a constant size, each with what fills it up."""
     return sum(-(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes)
+
+
+def _unload(library: HipLibrary, module: ctypes.c_void_p) -> None:
+    library.status("hipDeviceSynchronize")  # a kernel may still run
+    library.status("hipModuleUnload", module)
 
 
 def _function(library: HipLibrary, module: ctypes.c_void_p, symbol: str) -> ctypes.c_void_p:

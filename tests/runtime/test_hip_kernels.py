@@ -83,4 +83,4 @@ def test_code_is_unloaded_when_nobody_has_it(fake):
     assert "hipModuleUnload" not in fake.calls
     del launcher
     gc.collect()
-    assert fake.calls[-1] == "hipModuleUnload"
+    assert fake.calls[-2:] == ["hipDeviceSynchronize", "hipModuleUnload"]
