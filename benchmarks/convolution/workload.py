@@ -1,4 +1,4 @@
-"""The convolutions of ResNet-50 (batch 1) beside the core's peak, one thread, weights and data warm.
+"""The convolutions of ResNet-50 (batch 1) beside the core's peak, one thread, all of it warm.
 
 16 channels to a block, zeros around the image in its buffer, bias and ReLU fused, multiply-adds
 fused by licence; the stem reads its 3 channels as one block. One schedule, topi's default.
