@@ -1,8 +1,8 @@
 """How the time of the compiler's own part grows: lowering, passes and printing, without tools.
 
 Two shapes of program, each of 10 to 10,000 statements: a chain of stages, each a loop of its own,
-and loops that are unrolled into straight code. The growth is the exponent e of
-time ~ statements^e over the two largest decades; 1 is linear.
+and loops that are unrolled into straight code; and the product of `benchmarks.matmul`. The growth
+is the exponent e of time ~ statements^e over the two largest decades; 1 is linear.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 import refcomp
+from benchmarks.matmul import workload as matmul
 from benchmarks.measure import figure_of, interleave
 from benchmarks.report import Bar, Row
 from refcomp.codegen.llvm import print_llvm
@@ -20,6 +21,7 @@ from refcomp.te.tensor import Tensor
 
 _SIZES = (10, 100, 1000, 10000)
 _GROWTH = Bar(1.15)
+_PRODUCT, _SOON = (1024, 1024, 1024), Bar(0.1)
 _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 _LENGTH = 64
 _COPIES = 250
@@ -33,7 +35,17 @@ def measure(is_quick: bool) -> list[Row]:
     rows = []
     for shape, describe in (("stages", chain_of_stages), ("unrolled", unrolled_bodies)):
         rows += _curve(shape, describe, sizes, rounds=1 if is_quick else 3)
-    return rows
+    return [*rows, _product(rounds=3 if is_quick else 9)]
+
+
+def _product(rounds: int) -> Row:
+    """The matrix product at the core's peak: one that is worth its schedule."""
+    with refcomp.build_options(contract=True):
+        times = interleave(
+            {"it": lambda: compile_to_text(*matmul.describe(*_PRODUCT))}, rounds=rounds
+        )
+    case = f"product of {' x '.join(map(str, _PRODUCT))}"
+    return Row("lowering", case, figure_of(times["it"]), bar=_SOON)
 
 
 def _curve(

@@ -80,7 +80,15 @@ def time_size(
 
 
 def build(n: int, m: int, k: int, is_packed: bool) -> refcomp.runtime.Module:
-    """C[n, m] = A[n, k] B[k, m], scheduled."""
+    """C[n, m] = A[n, k] B[k, m], scheduled and compiled."""
+    with refcomp.build_options(contract=True):
+        return refcomp.build(*describe(n, m, k, is_packed), "llvm", name="matmul")
+
+
+def describe(
+    n: int, m: int, k: int, is_packed: bool = True
+) -> tuple[refcomp.Schedule, list[Tensor]]:
+    """The schedule and its arguments."""
     a = refcomp.placeholder((n, k), name="A")
     b = refcomp.placeholder((k, m), name="B")
     panels = _panels(b)
@@ -89,8 +97,7 @@ def build(n: int, m: int, k: int, is_packed: bool) -> refcomp.runtime.Module:
     if is_packed:
         _schedule_panels(schedule[panels], panels)
     _tile(schedule, c)
-    with refcomp.build_options(contract=True):
-        return refcomp.build(schedule, [a, b, c], "llvm", name="matmul")
+    return schedule, [a, b, c]
 
 
 def _panels(b: Tensor) -> Tensor:
@@ -110,7 +117,7 @@ def _product(a: Tensor, b: Tensor, columns: int) -> Tensor:
     """The product with `b`, a matrix or its panels."""
     r = refcomp.reduce_axis((0, a.shape[1]), name="r")
 
-    def term(i: Expr, j: Expr) -> Expr:
+    def term(i: Expr, j: Expr) -> Any:
         if len(b.shape) == 2:
             return a[i, r] * b[r, j]
         return a[i, r] * b[j // _COLUMNS, r, j % _COLUMNS]
