@@ -44,6 +44,8 @@ Arrays = list[Any]
 _MOST_POINTS = 200_000
 _SIZES = (5, 3, 7, 4, 6, 2)  # of the symbols in order; another run adds the greatest factor
 _MOST_SHOWN_WRITES = 4
+# Before these a program with threads has no order in which it can be run.
+_ORDERING = ("inject_virtual_threads", "inject_double_buffers", "insert_barriers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ class _Trial:
     def _in_order(self, func: PrimFunc) -> PrimFunc:
         """`func` with virtual threads in order and barriers in place, so that it can be run."""
         for step in passes_for(self.kind):
-            if step.name in ("inject_virtual_threads", "insert_barriers"):
+            if step.name in _ORDERING:
                 func = run_pass(step, func)
         return func
 

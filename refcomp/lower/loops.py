@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from refcomp.dtype import I64
 from refcomp.ir.expr import And, Expr, IntImm, Var
 from refcomp.ir.rewrite import variables_in
-from refcomp.ir.stmt import SERIAL, For, IfThenElse, Origin, Stmt
+from refcomp.ir.stmt import SERIAL, For, IfThenElse, Origin, Pragma, Stmt
 from refcomp.schedule.kernels import Kernel
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Made, Stage
@@ -76,7 +76,12 @@ class Loops:
         if isinstance(slot, Kernel):
             return self._kernel(slot, body)
         body = self.attach(slot, body)
-        return body if slot in self.bounds.stage.threads else self._loop(slot, body)
+        if slot not in self.bounds.stage.threads:
+            body = self._loop(slot, body)
+        for axis, key, value in self.bounds.stage.pragmas:
+            if axis is slot:
+                body = Pragma(key, IntImm(value, I64), body, self.origin(slot))
+        return body
 
     def _loop(self, axis: IterVar, body: Stmt) -> Stmt:
         kind = self.bounds.stage.marks.get(axis, SERIAL)

@@ -25,6 +25,7 @@ from refcomp.ir.names import checked_name
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk, with_fields
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.extern import reads_of_extern
+from refcomp.lower.hints import aligned_shape, allocated
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import Nests, lower_stage
 from refcomp.lower.scan import place_scans, reads_of_scan
@@ -100,7 +101,7 @@ def _lower_stages(
     made = [tensor for stage in roots for tensor in stage.op.outputs if tensor not in arguments]
     for tensor in reversed(made):
         if tensor not in scans.borrowed:
-            body = Allocate(buffers[tensor], body)
+            body = allocated(schedule.stage_of(tensor), buffers[tensor], body)
     return body
 
 
@@ -110,6 +111,7 @@ def _workspace(bounds: StageBounds, tensor: Tensor) -> Buffer:
     shape = tensor.shape if bounds.region is None else bounds.region.extent
     if scope != GLOBAL:  # it has a size even where nothing is computed
         shape = tuple(_at_least_one(dim) for dim in shape)
+    shape = aligned_shape(stage, shape)
     name = stage.name + tensor.name.removeprefix(stage.op.name)
     return Buffer(name, tensor.dtype, shape, scope, _WORKSPACE_ALIGNMENT)
 

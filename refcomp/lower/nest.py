@@ -23,7 +23,6 @@ from refcomp.ir.expr import EQ, Expr, IntImm, Var
 from refcomp.ir.rewrite import map_children, memoised, substitute, variables_in
 from refcomp.ir.stmt import (
     THREADS_IN_BLOCK_TAGS,
-    Allocate,
     BufferStore,
     For,
     IfThenElse,
@@ -32,6 +31,7 @@ from refcomp.ir.stmt import (
     block,
 )
 from refcomp.lower.extern import lower_extern
+from refcomp.lower.hints import allocated, prefetches_at
 from refcomp.lower.loops import Guard, Loops
 from refcomp.lower.needed_guards import needed_guards
 from refcomp.lower.scan import ScanMemory, copy_inits
@@ -74,7 +74,8 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return lower_extern(stage.op, stage.name, nests.buffers)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
-        return _with_guests(_guests(stage, axis), body, nests)
+        body = _with_guests(_guests(stage, axis), body, nests)
+        return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
 
     hosts = frozenset(guest.host.axis for guest in stage.guests if guest.host is not None)
     loops = Loops(bounds, nests.bounds, attach, hosts)
@@ -106,7 +107,7 @@ def _with_guests(guests: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
     for guest in reversed(guests):
         for tensor in reversed(guest.op.outputs):
             if tensor not in nests.scans.borrowed:
-                body = Allocate(nests.buffers[tensor], body)
+                body = allocated(guest, nests.buffers[tensor], body)
     return body
 
 
@@ -117,7 +118,8 @@ def _idle_thread_guards(bounds: StageBounds) -> list[Guard]:
         return []
     used = set(bounds.stage.marks.values())
     idle = [tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used]
-    return [(None, EQ(kernel.variables[tag], IntImm(0, I64))) for tag in idle]
+    storing = bounds.stage.storing
+    return [(None, EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64))) for tag in idle]
 
 
 # Reductions.

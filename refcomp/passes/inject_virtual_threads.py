@@ -71,6 +71,8 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    Pragma,
+    Prefetch,
     Stmt,
 )
 from refcomp.passes.constant_extents import constant_extent
@@ -163,7 +165,7 @@ class _Distribution:
         match stmt:
             case Block():
                 return with_changes(stmt, stmts=tuple(map(self.distribute, stmt.stmts)))
-            case Allocate():
+            case Allocate() | Pragma():
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case LetStmt() if self._is_own(stmt.value):
                 return self.distribute(substitute(stmt.body, {stmt.var: stmt.value}))
@@ -173,7 +175,7 @@ class _Distribution:
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case IfThenElse() if not self._is_own(stmt.condition):
                 return self._both_cases(stmt)
-            case Barrier():
+            case Barrier() | Prefetch():
                 return stmt
             case BufferStore() if not self._is_own(stmt):
                 return stmt

@@ -52,6 +52,7 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Prefetch,
     Stmt,
     Store,
     block,
@@ -99,7 +100,9 @@ class _Clearing:
                 return self._clear_if(stmt)
             case For(extent=IntImm(value=value)) if value <= 0:
                 return Block((), stmt.origin)
-            case BufferStore() | Store() | AtomicUpdate() if stmt.buffer in self._unread:
+            case BufferStore() | Store() | AtomicUpdate() | Prefetch() if (
+                stmt.buffer in self._unread
+            ):
                 return Block((), stmt.origin)
             case Allocate():
                 return self._clear_allocation(stmt)

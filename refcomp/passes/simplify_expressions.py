@@ -56,6 +56,8 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Pragma,
+    Prefetch,
     Stmt,
     Store,
     block,
@@ -196,6 +198,10 @@ def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
     return with_changes(stmt, captures=kept, body=_simplified(stmt.body, inner))
 
 
+def _visit_prefetch(stmt: Prefetch, facts: Facts) -> Stmt:
+    return with_changes(stmt, indices=_simplified_all(stmt.indices, facts))
+
+
 def _visit_call(stmt: CallPacked | CallExtern, facts: Facts) -> Stmt:
     args = tuple(_simplified_argument(arg, facts) for arg in stmt.args)
     unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
@@ -206,6 +212,10 @@ def _simplified_argument(arg: Expr, facts: Facts) -> Expr:
     if isinstance(arg, AddressOf):
         return with_changes(arg, indices=_simplified_all(arg.indices, facts))
     return simplify(arg, facts)
+
+
+def _visit_pragma(stmt: Pragma, facts: Facts) -> Stmt:
+    return with_changes(stmt, body=_simplified(stmt.body, facts))
 
 
 _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
@@ -220,6 +230,8 @@ _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     AtomicUpdate: _visit_update,
     LaunchKernel: _visit_launch,
     ParallelRegion: _visit_region,
+    Prefetch: _visit_prefetch,
+    Pragma: _visit_pragma,
     CallPacked: _visit_call,
     CallExtern: _visit_call,
 }

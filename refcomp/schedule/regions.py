@@ -21,10 +21,10 @@ from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
 from refcomp.schedule.infer_bounds import Indices, Region
 from refcomp.schedule.kernels import LOCAL, SHARED, Kernel
-from refcomp.schedule.placement import loops_between, place_text
+from refcomp.schedule.placement import loops_around, loops_between, place_text
 from refcomp.schedule.ranges import Range, RangeFinder, intersect, union
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
@@ -140,6 +140,11 @@ class _Needs:
                 for stage, leaf in self.kernel.bound.get(tag, ()):
                     if stage in self.bounds:
                         yield self.kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
+        if self.scope == SHARED:
+            for stage, leaf in loops_around(self.stage):
+                if stage.marks.get(leaf) == VTHREAD:  # virtual threads share what real ones do
+                    known = self.bounds[stage]
+                    yield known.variables[leaf], known.extents[leaf], leaf.minimum
         for stage, leaf in loops_between(self.stage, reader.stage):
             mark, known = stage.marks.get(leaf, ""), self.bounds[stage]
             # Those of another kernel, launched after this one from a loop of the host's, all run.

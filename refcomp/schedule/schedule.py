@@ -2,10 +2,10 @@
 
 A schedule is data: the dataflow graph of its outputs and `steps`, each with its arguments by name
 and the user's line. `replay` builds it again, up to any step. `s[T]` finds the stage of tensor T
-by the tensor itself: where cache_read or cache_write replace a stage's operation, the fresh one
-makes the same tensors over the same axes (see `refcomp.schedule.stage_graph`), so that T, T.op and
-T.op.axis mean what they meant before. The axes of a reduction that cache_write moved are those of
-the stage it moved to.
+by the tensor itself: where cache_read, cache_write or rfactor replace a stage's operation, the
+fresh one makes the same tensors over the same axes (see `refcomp.schedule.stage_graph`), so that T,
+T.op and T.op.axis mean what they meant before. The axes of a reduction that cache_write or rfactor
+moved are those of the stage it moved to; s[T].op.reduce_axis is what T reduces over now.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from refcomp.schedule.primitives.cache_read import cache_read
 from refcomp.schedule.primitives.cache_write import cache_write
 from refcomp.schedule.primitives.compute_at import compute_at
 from refcomp.schedule.primitives.fuse import fuse
+from refcomp.schedule.primitives.hint import double_buffer, pragma, prefetch, storage_align
 from refcomp.schedule.primitives.mark import parallel, unroll, vectorize
 from refcomp.schedule.primitives.place import compute_inline, compute_root
 from refcomp.schedule.primitives.reorder import reorder
+from refcomp.schedule.primitives.rfactor import rfactor
 from refcomp.schedule.primitives.set_scope import set_scope
+from refcomp.schedule.primitives.set_store_predicate import set_store_predicate
 from refcomp.schedule.primitives.split import split, tile
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Made, Stage
-from refcomp.schedule.stage_graph import find_stage, unique_name
+from refcomp.schedule.stage_graph import depends_on, find_stage, unique_name
 from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
@@ -38,7 +41,8 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
         *(split, tile, fuse, reorder),
         *(vectorize, unroll, parallel, bind),
         *(compute_inline, compute_root, compute_at, set_scope),
-        *(cache_read, cache_write),
+        *(cache_read, cache_write, rfactor),
+        *(pragma, prefetch, double_buffer, storage_align, set_store_predicate),
     )
 }
 
@@ -121,6 +125,45 @@ class StageSchedule:
         """See `refcomp.schedule.primitives.set_scope`."""
         self.schedule.apply(self.stage, "set_scope", scope)
 
+    def pragma(self, axis: IterVar, key: str, value: int = 1) -> None:
+        """See `refcomp.schedule.primitives.hint.pragma`."""
+        self.schedule.apply(self.stage, "pragma", axis, key, value)
+
+    def prefetch(self, tensor: Tensor, axis: IterVar, offset: int) -> None:
+        """See `refcomp.schedule.primitives.hint.prefetch`."""
+        self.schedule.apply(self.stage, "prefetch", tensor, axis, offset)
+
+    def double_buffer(self) -> None:
+        """See `refcomp.schedule.primitives.hint.double_buffer`."""
+        self.schedule.apply(self.stage, "double_buffer")
+
+    def set_store_predicate(self, predicate: Any) -> None:
+        """See `refcomp.schedule.primitives.set_store_predicate`."""
+        self.schedule.apply(self.stage, "set_store_predicate", predicate)
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """See `refcomp.schedule.primitives.hint.storage_align`."""
+        self.schedule.apply(self.stage, "storage_align", axis, factor, offset)
+
+
+class StageGroup:
+    """Several stages, producers first, that move together."""
+
+    __slots__ = ("schedule", "stages")
+
+    def __init__(self, schedule: Schedule, stages: Sequence[Stage]) -> None:
+        self.schedule, self.stages = schedule, tuple(stages)
+
+    def compute_at(self, consumer: StageSchedule, axis: IterVar) -> None:
+        """Computes each stage of the group at a loop of the consumer of all."""
+        for stage in reversed(self.stages):
+            StageSchedule(self.schedule, stage).compute_at(consumer, axis)
+
+    def compute_root(self) -> None:
+        """Gives each stage of the group a loop nest of its own."""
+        for stage in self.stages:
+            StageSchedule(self.schedule, stage).compute_root()
+
 
 class Schedule:
     """The stages of all operations that `outputs` need, producers first, and the steps taken."""
@@ -187,6 +230,21 @@ class Schedule:
         made: tuple[Tensor, ...] = self.apply(stage, "cache_write", scope)
         return list(made) if several else made[0]
 
+    def normalize(self) -> Schedule:
+        """A schedule of its own with the same steps; all axes run from their minimum already."""
+        return replay(self.outputs, self.steps)
+
+    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
+        """All stages on the way from `inputs` to `outputs` (tensors or lists of such), without the
+        inputs unless they are to be included, to be moved together."""
+        return StageGroup(self, stages_between(self, outputs, inputs, include_inputs))
+
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+        """See `refcomp.schedule.primitives.rfactor`: a tensor, or of several outputs their list."""
+        given = {"factor_axis": factor_axis} if factor_axis != 0 else {}
+        made: tuple[Tensor, ...] = self.apply(self.stage_of(tensor), "rfactor", axis, **given)
+        return list(made) if len(made) > 1 else made[0]
+
     def apply(self, stage: Stage, primitive: str, *args: Any, **options: Any) -> Any:
         """Calls a primitive and records it; a refusal names the user's line and records nothing."""
         line = caller_line()
@@ -198,6 +256,33 @@ class Schedule:
         named = tuple(to_name(arg) for arg in args)
         self.steps.append(Step(stage.name, primitive, named, tuple(options.items()), line))
         return result
+
+
+def stages_between(
+    schedule: Schedule, outputs: Any, inputs: Any, include_inputs: bool
+) -> list[Stage]:
+    """The stages that `outputs` need and that need `inputs`; UserError when there are none."""
+    ends = [schedule.stage_of(t) for t in _listed(outputs)]
+    starts = [schedule.stage_of(t) for t in _listed(inputs)]
+    found = [
+        stage
+        for stage in schedule.stages
+        if any(stage is end or depends_on(end, stage) for end in ends)
+        and any(depends_on(stage, start) for start in starts)
+    ]
+    if include_inputs:
+        found = [s for s in schedule.stages if s in (*found, *starts)]
+    if not found:
+        raise UserError(
+            "a group without stages",
+            why="no stage is needed by the outputs and needs the inputs",
+            remedy="pass outputs=[...] that are computed from inputs=[...]",
+        )
+    return found
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> Schedule:

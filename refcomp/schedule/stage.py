@@ -9,7 +9,7 @@ from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.schedule.relations import Relation
 from refcomp.te.operation import Operation
-from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, axis
+from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,15 @@ class Host:
     line: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefetched:
+    """A tensor that is asked for in each iteration of `axis`, as of `offset` iterations later."""
+
+    tensor: Tensor
+    axis: IterVar
+    offset: int
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Stage:
     """How `op` is computed: `relations` lead from its own axes to the loops `leaves`, outermost
@@ -36,6 +45,8 @@ class Stage:
     bound loop to its thread axis. `attach` is `root` (a loop nest of its own), `inline` (its
     expression replaces every read of it) or a Host. `scope` is where its memory lies, None: as the
     place where it is computed suggests. `siblings` are all stages of the schedule, producers first.
+    `storing` chooses the thread of each tag that stores what all of them compute, 0 where it says
+    nothing; `alignments` are (factor, offset) of the stride of a dimension.
     """
 
     op: Operation
@@ -49,6 +60,11 @@ class Stage:
     attach: Literal["root", "inline"] | Host = "root"
     scope: str | None = None
     siblings: list[Stage] = field(default_factory=list)
+    pragmas: list[tuple[IterVar, str, int]] = field(default_factory=list)
+    prefetches: list[Prefetched] = field(default_factory=list)
+    is_double_buffered: bool = False
+    alignments: dict[int, tuple[int, int]] = field(default_factory=dict)
+    storing: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"stage {self.name}"

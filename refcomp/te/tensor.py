@@ -16,10 +16,11 @@ from refcomp.ir.names import checked_name
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import THREAD_TAGS
+from refcomp.ir.stmt import THREAD_TAGS, VTHREAD
 
 DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
 ORDERED, OPAQUE = "ordered", "opaque"
+_TAGS = (*THREAD_TAGS, VTHREAD, *(f"{VTHREAD}.{dim}" for dim in "xyz"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,24 +58,26 @@ def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
     return IterVar(var, _as_bound(minimum), _as_bound(extent), kind)
 
 
-def thread_axis(dom: Any = None, tag: Any = None) -> IterVar:
+def thread_axis(dom: Any = None, tag: Any = None, name: str = "") -> IterVar:
     """The axis of a GPU's threads that `tag` names, for loops to be bound to.
 
     `thread_axis("threadIdx.x")` has as many threads as the loops bound to it have iterations;
     `thread_axis((0, 64), "threadIdx.x")` insists on 64. The tags are blockIdx.x .y .z (groups of
-    threads) and threadIdx.x .y .z (threads within a group). UserError for any other, and for a
-    range that is empty or does not begin at 0.
+    threads), threadIdx.x .y .z (threads within a group), and vthread, of which there may be
+    several: virtual threads, many of which each thread is in turn. `name` is a label. UserError for
+    any other tag, and for a range that is empty or does not begin at 0.
     """
     if tag is None:
         dom, tag = None, dom
-    if not isinstance(tag, str) or tag not in THREAD_TAGS:
+    if not isinstance(tag, str) or tag not in _TAGS:
         raise UserError(
             f"{tag!r} is no thread axis",
             why="a GPU has groups of threads and threads in a group, in up to three dimensions",
-            remedy=f"use one of {', '.join(THREAD_TAGS)}",
+            remedy=f"use one of {', '.join((*THREAD_TAGS, VTHREAD))}",
         )
     extent = IntImm(0, I64) if dom is None else _thread_extent(dom, tag)
-    return IterVar(Var(tag, I64), IntImm(0, I64), extent, THREAD, tag)
+    label = checked_name(name, "a thread axis") if name else tag
+    return IterVar(Var(label, I64), IntImm(0, I64), extent, THREAD, tag)
 
 
 def _thread_extent(dom: Any, tag: str) -> Expr:

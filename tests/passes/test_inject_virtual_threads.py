@@ -103,3 +103,12 @@ def test_a_barrier_that_virtual_threads_meet_apart_is_refused():
 def test_an_extent_that_is_no_constant_is_refused():
     with pytest.raises(UserError, match="constant"):
         injected("for v in range(n) vthread { B[v] = A[v] }")
+
+
+def test_pragmas_stay_around_what_is_put_in_order():
+    text = injected(
+        "for t in range(4) threadIdx.x { for v in range(2) vthread { pragma double_buffer 1 {"
+        " alloc T: f32[4] shared { T[t] = A[t] B[v * 4 + t] = T[3 - t] } } } }"
+    )
+    assert text.count("T[t] = A[t]") == 1
+    assert text.index("pragma double_buffer") < text.index("unrolled")

@@ -161,3 +161,12 @@ def test_a_launch_uses_its_arguments():
     """)
     assert remove_no_ops(func) is func
     verify(func, "launch")
+
+
+def test_a_prefetch_of_what_nobody_reads_goes_with_it():
+    func = parse_func(
+        "func f(A: f32[4] out) { alloc T: f32[4] { prefetch T[0] T[1] = 1f32 } A[0] = 1f32 }"
+    )
+    text = print_func(remove_no_ops(func))
+    assert "T" not in text
+    assert "A[0] = 1.0f32" in text

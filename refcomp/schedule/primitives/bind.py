@@ -7,6 +7,8 @@ from typing import Any
 from refcomp.arith import simplify
 from refcomp.errors import Unsupported
 from refcomp.ir.expr import IntImm
+from refcomp.ir.stmt import VTHREAD
+from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.relations import Split
 from refcomp.schedule.stage import Made, Stage
 from refcomp.te.tensor import REDUCTION, THREAD, IterVar
@@ -15,7 +17,8 @@ from refcomp.te.tensor import REDUCTION, THREAD, IterVar
 def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
     """Each iteration of the loop is run by a thread, or a group of threads, of its own.
 
-    `thread` comes from thread_axis. The loop is data-parallel; each stage uses a thread axis once.
+    `thread` comes from thread_axis. The loop is data-parallel; each stage uses a thread axis once,
+    but `vthread` as often as it likes.
     """
     loop = stage.unmarked_leaf(axis, "bind", "split it, and bind the part that is not")
     if not (isinstance(thread, IterVar) and thread.kind == THREAD):
@@ -26,10 +29,28 @@ def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
             f"{named} is no thread axis",
             'bind to one that thread_axis("threadIdx.x") makes',
         )
+    if thread.thread_tag.startswith(VTHREAD):
+        _bind_virtual(stage, made, loop, thread)
+        return
     _refuse_reduction(stage, loop)
     _check_once(stage, loop, thread)
     _check_extent(stage, loop, thread)
     stage.marks[loop], stage.threads[loop], stage.made[loop] = thread.thread_tag, thread, made
+
+
+def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> None:
+    """Several loops may be bound to virtual threads: each real one is all of them in turn."""
+    if loop.kind == REDUCTION:
+        stage.refuse(
+            "bind",
+            loop.name,
+            "it is a reduction axis, and virtual threads do not combine what they have found",
+            "bind an output axis, or unroll the reduction",
+        )
+    if stage.host is None:
+        check_extent(stage, loop, loop.extent, VTHREAD)
+    _check_extent(stage, loop, thread)
+    stage.marks[loop], stage.made[loop] = VTHREAD, made
 
 
 def _refuse_reduction(stage: Stage, loop: IterVar) -> None:

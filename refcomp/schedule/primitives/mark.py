@@ -6,12 +6,18 @@ from typing import Any
 
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
-from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED
+from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, VTHREAD
 from refcomp.schedule.stage import Made, Stage
 from refcomp.te.tensor import REDUCTION, IterVar
 
 MAX_LANES = 1024
 _ONCE = "mark each loop once"
+# The marks of loops of constant extent: their primitive, and what the extent is.
+_CONSTANT = {
+    VECTORIZED: ("vectorize", "vector length"),
+    UNROLLED: ("unroll", "number of iterations"),
+    VTHREAD: ("bind", "number of virtual threads"),
+}
 
 
 def vectorize(stage: Stage, made: Made, axis: Any) -> None:
@@ -52,11 +58,9 @@ def _check_extent(stage: Stage, loop: IterVar, mark: str) -> None:
 
 def check_extent(stage: Stage, loop: IterVar, extent: Expr, mark: str) -> None:
     """UserError unless a loop of `extent` can be carried out as `mark` says."""
-    if mark not in (VECTORIZED, UNROLLED):
+    if mark not in _CONSTANT:
         return
-    primitive, what = (
-        ("vectorize", "vector length") if mark == VECTORIZED else ("unroll", "number of iterations")
-    )
+    primitive, what = _CONSTANT[mark]
     if not isinstance(extent, IntImm):
         raise UserError(
             f"cannot {primitive} axis {loop.name} of stage {stage.name}",

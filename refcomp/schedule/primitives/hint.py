@@ -1,0 +1,96 @@
+"""pragma, prefetch, double_buffer and storage_align: wishes about loops and memory.
+
+None of them changes what is computed, and what a target cannot follow is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refcomp.errors import UserError
+from refcomp.schedule.stage import Made, Prefetched, Stage
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import Tensor
+
+# The pragmas that a pass reads, and the values that they take.
+PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
+
+
+def pragma(stage: Stage, made: Made, axis: Any, key: Any, value: Any = 1) -> None:
+    """Around the loop, `key` is `value`: `auto_unroll_max_step` N (loops of up to N stores in all
+    are unrolled) or `unroll_explicit` 0 (unrolled loops stay loops, for the compiler behind)."""
+    loop = stage.leaf(axis, "pragma")
+    if key not in PRAGMAS:
+        stage.refuse(
+            "pragma", loop.name, f"nothing reads {key!r}", f"use one of {', '.join(PRAGMAS)}"
+        )
+    checked = value if isinstance(value, int) else None
+    if checked is None or int(checked) not in PRAGMAS[key]:
+        most = PRAGMAS[key].stop - 1
+        stage.refuse("pragma", loop.name, f"{key} is {value!r}", f"use a number from 0 to {most}")
+    stage.pragmas.append((loop, key, int(checked)))
+
+
+def prefetch(stage: Stage, made: Made, tensor: Any, axis: Any, offset: Any) -> None:
+    """In each iteration of loop `axis`, what the stage reads of `tensor` first, `offset` iterations
+    later, is asked for. A hint for the host's caches; GPUs go without."""
+    loop = stage.leaf(axis, "prefetch")
+    if not isinstance(tensor, Tensor) or tensor not in stage.op.inputs:
+        named = tensor.name if isinstance(tensor, Tensor) else repr(tensor)
+        read = ", ".join(t.name for t in stage.op.inputs)
+        stage.refuse(
+            "prefetch",
+            loop.name,
+            f"the stage does not read {named}",
+            f"it reads {read or 'nothing'}",
+        )
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+        stage.refuse("prefetch", loop.name, f"the offset is {offset!r}", "use an int, 0 or more")
+    stage.prefetches.append(Prefetched(tensor, loop, offset))
+
+
+def double_buffer(stage: Stage, made: Made) -> None:
+    """The stage's memory is held twice and filled one iteration ahead of the serial loop that it is
+    computed at. Where that cannot be done, building says why."""
+    if not isinstance(stage.op, ComputeOp) or stage.is_output:
+        what = "an output" if stage.is_output else stage.op.what
+        raise UserError(
+            f"cannot double-buffer stage {stage.name}",
+            where=f"stage {stage.name}",
+            why=f"it is {what}: its memory is the caller's",
+            remedy="make a copy with cache_read, compute it at a loop, and double-buffer the copy",
+        )
+    stage.is_double_buffered = True
+
+
+def storage_align(stage: Stage, made: Made, axis: Any, factor: Any, offset: Any) -> None:
+    """Two elements that are neighbours along `axis`, one of the operation's own, lie k * factor +
+    offset elements apart, for some k: so that columns do not fall on one memory bank."""
+    own = [given for given in getattr(stage.op, "axis", ()) if given is axis]
+    if not own or not isinstance(stage.op, ComputeOp):
+        names = ", ".join(a.name for a in getattr(stage.op, "axis", ()))
+        named = getattr(axis, "name", repr(axis))
+        stage.refuse(
+            "storage_align", named, "it is no axis of the tensor", f"use one of {names or 'none'}"
+        )
+    if stage.is_output:
+        stage.refuse(
+            "storage_align",
+            axis.name,
+            "the stage is an output, and its memory the caller's",
+            "make a copy with cache_read or cache_write, and align that",
+        )
+    for value, name, least in ((factor, "factor", 1), (offset, "offset", 0)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            stage.refuse(
+                "storage_align", axis.name, f"the {name} is {value!r}", f"use an int >= {least}"
+            )
+    dim = next(k for k, known in enumerate(stage.op.axis) if known is axis)
+    if dim == len(stage.op.axis) - 1:
+        stage.refuse(
+            "storage_align",
+            axis.name,
+            "it is the innermost: its elements lie side by side",
+            "use an axis further outside",
+        )
+    stage.alignments[dim] = (factor, offset % factor)

@@ -1,0 +1,226 @@
+"""rfactor: a reduction becomes one that keeps the results along one of its loops apart, and one
+that combines these.
+
+    B[i] = sum over k of A[i, k]         with k split into k.outer, k.inner of 4 iterations:
+
+    B.rf[k.inner, i] = sum over k.outer of A[i, k.outer * 4 + k.inner]
+    B[i] = sum over k.inner.v of B.rf[k.inner.v, i]
+
+The order of combination changes, as reducers allow (`refcomp.te.check_reducer`). Points beyond the
+end of the reduction give the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce as fold
+from typing import Any, NoReturn
+
+from refcomp.arith import Facts, prove, simplify
+from refcomp.dtype import BOOL, I64
+from refcomp.errors import UserError
+from refcomp.ir.expr import LE, And, Expr, IfThenElseExpr, IntImm, Max, Var
+from refcomp.ir.rewrite import substitute, variables_in
+from refcomp.schedule.infer_bounds import infer_extents, root_indices
+from refcomp.schedule.relations import Relation, Split
+from refcomp.schedule.scan_body import home_of
+from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage_graph import add_stage, replace_body
+from refcomp.te.operation import ComputeOp
+from refcomp.te.reducer import Reduce
+from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
+
+_ALWAYS, _NONE = IntImm(1, BOOL), IntImm(0, I64)
+
+
+def rfactor(stage: Stage, made: Made, axis: Any, factor_axis: Any = 0) -> tuple[Tensor, ...]:
+    """A stage of its own, `B.rf` for B, reduces over all but the reduction loop `axis`, which is
+    dimension `factor_axis` (from the end, if negative) of its tensors; this one reduces over that.
+
+    The other reduction loops go to the stage made, with what was said of them; the axes that they
+    and `axis` were split from are gone. The loops over the output stay here. Returns the tensors of
+    the stage made.
+    """
+    op = stage.op
+    if not isinstance(op, ComputeOp) or op.reduction is None:
+        what = "it has no reduction" if isinstance(op, ComputeOp) else f"it is {op.what}"
+        _refuse(stage, what, "factor a stage that a reducer, such as sum, computes")
+    loop = _checked_loop(stage, axis)
+    position = _checked_position(op, factor_axis, stage)
+    parts = _Parts(stage, loop, position)
+    tensors = parts.make_stage(made)
+    _reduce_the_rest(stage, loop, position, tensors, made)
+    return tensors
+
+
+def _checked_loop(stage: Stage, given: Any) -> IterVar:
+    loop = stage.replaceable_leaf(given, "rfactor")
+    if loop.kind != REDUCTION:
+        known = ", ".join(leaf.name for leaf in stage.leaves if leaf.kind == REDUCTION)
+        why = "it is no reduction axis: results along it are apart already"
+        stage.refuse("rfactor", loop.name, why, f"use one of {known}")
+    for guest in stage.guests:
+        why = f"stage {guest.name} is computed at one of its loops"
+        _refuse(stage, why, "call rfactor first")
+    return loop
+
+
+def _checked_position(op: ComputeOp, given: Any, stage: Stage) -> int:
+    rank = len(op.axis)
+    if isinstance(given, int) and not isinstance(given, bool) and -rank - 1 <= given <= rank:
+        return given if given >= 0 else given + rank + 1
+    raise UserError(
+        f"cannot place the factored axis of stage {stage.name} at {given!r}",
+        where=f"stage {stage.name}",
+        why=f"its results have {rank} dimensions, and the axis is one more",
+        remedy=f"pass a factor_axis of {-rank - 1} .. {rank}",
+    )
+
+
+class _Parts:
+    """What the stage that is made consists of."""
+
+    def __init__(self, stage: Stage, loop: IterVar, position: int) -> None:
+        assert isinstance(stage.op, ComputeOp) and stage.op.reduction is not None
+        self.stage, self.loop, self.op, self.reduction = stage, loop, stage.op, stage.op.reduction
+        self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
+        self.outputs = [axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis]
+        self.axes = [*self.outputs[:position], self.factored, *self.outputs[position:]]
+        self.touched = _connected(loop, stage.relations)
+        self.others = [a for a in stage.leaves if a.kind == REDUCTION and a is not loop]
+        own = [a for a in self.reduction.axes if a not in self.touched]
+        self.reduced = (*own, *(a for a in self.others if a in self.touched))
+
+    def make_stage(self, made: Made) -> tuple[Tensor, ...]:
+        """Adds the stage, to which the reduction loops move; its tensors."""
+        op = ComputeOp(f"{self.op.name}.rf", made.line, tuple(self.axes), self._bodies())
+        shape = tuple(a.extent for a in self.axes)
+        op.outputs = tuple(Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs))
+        stage = add_stage(op, op.name, self.stage, after=False)
+        stage.attach = home_of(self.stage) or "root"
+        stage.leaves = [*self.axes, *self.others]
+        stage.relations = [
+            r for r in self.stage.relations if _is_of_reduction(r) and r.outer not in self.touched
+        ]
+        _move(self.stage.marks, stage.marks)
+        _move(self.stage.threads, stage.threads)
+        _move(self.stage.made, stage.made)
+        stage.made[self.factored] = made
+        self._move_hints(stage)
+        return op.outputs
+
+    def _move_hints(self, fresh: Stage) -> None:
+        """What a reduction loop hints at goes where the loop goes."""
+        old, gone = self.stage, {self.loop: self.factored} | {a: a for a in self.others}
+        fresh.pragmas = [(gone[a], key, v) for a, key, v in old.pragmas if a in gone]
+        old.pragmas = [hint for hint in old.pragmas if hint[0] not in gone]
+        fresh.prefetches = [replace(h, axis=gone[h.axis]) for h in old.prefetches if h.axis in gone]
+        old.prefetches = [hint for hint in old.prefetches if hint.axis not in gone]
+
+    def _bodies(self) -> tuple[Expr, ...]:
+        """The value of each output, by the axes of the stage made."""
+        indices, conditions = self._indices()
+        if not _is_always(self.reduction.condition):
+            conditions.append(substitute(self.reduction.condition, indices))
+        condition = fold(And, conditions) if conditions else _ALWAYS
+        sources = tuple(substitute(source, indices) for source in self.reduction.sources)
+        reducer = self.reduction.reducer
+        if self.reduced:
+            return tuple(
+                Reduce(reducer, sources, self.reduced, condition, k) for k in range(len(sources))
+            )
+        if _is_always(condition):
+            return sources
+        pairs = zip(sources, reducer.identities, strict=True)
+        return tuple(IfThenElseExpr(condition, source, identity) for source, identity in pairs)
+
+    def _indices(self) -> tuple[dict[Var, Expr], list[Expr]]:
+        """The values of the operation's axes by the axes of the stage made, and what must hold for
+        them to lie inside."""
+        untouched = [a for a in self.stage.roots if a not in self.touched]
+        loops = [a for a in self.stage.leaves if a in self.touched]
+        relations = [r for r in self.stage.relations if r.outer in self.touched]
+        alone = Stage(self.op, self.op.name, False, [*untouched, *loops], relations)
+        found = root_indices(alone, infer_extents(alone), _facts(loops))
+        factored = simplify(self.factored.var + self.loop.minimum)
+        fresh: dict[Var, Expr] = {self.loop.var: factored}
+        fresh |= {a.var: b.var for a, b in zip(self.op.axis, self.outputs, strict=True)}
+        touched = {a.var: found.values[a] for a in self.stage.roots if a in self.touched}
+        touched = {var: simplify(substitute(value, fresh)) for var, value in touched.items()}
+        return fresh | touched, [substitute(guard, fresh) for _, guard in found.guards]
+
+
+def _length(loop: IterVar) -> Expr:
+    """The extent as that of a dimension: a loop from 2 to m has less than no iterations for m = 1,
+    but memory needs a size."""
+    is_proved = prove(LE(_NONE, loop.extent), _shape_facts([loop]))
+    return loop.extent if is_proved else simplify(Max(loop.extent, _NONE))
+
+
+def _is_always(condition: Expr) -> bool:
+    return isinstance(condition, IntImm) and bool(condition.value)
+
+
+def _shape_facts(loops: Sequence[IterVar]) -> Facts:
+    """The lengths of axes are made of shape variables."""
+    facts = Facts()
+    for symbol in dict.fromkeys(var for loop in loops for var in variables_in(loop.extent)):
+        facts = facts.nonnegative(symbol)
+    return facts
+
+
+def _facts(loops: Sequence[IterVar]) -> Facts:
+    """What holds inside `loops`."""
+    facts = _shape_facts(loops)
+    for loop in loops:
+        facts = facts.bind(loop.var, loop.minimum, loop.extent)
+    return facts
+
+
+def _connected(loop: IterVar, relations: Sequence[Relation]) -> set[IterVar]:
+    """All axes that `loop` comes from, and that come from these."""
+    touched = {loop}
+    for _ in relations:  # each time at least one more is found, or none is left
+        for relation in relations:
+            third = relation.parent if isinstance(relation, Split) else relation.fused
+            if not touched.isdisjoint({relation.outer, relation.inner, third}):
+                touched |= {relation.outer, relation.inner, third}
+    return touched
+
+
+def _is_of_reduction(relation: Relation) -> bool:
+    return relation.outer.kind == REDUCTION
+
+
+def _move(old: dict[IterVar, Any], fresh: dict[IterVar, Any]) -> None:
+    """What is said of reduction axes moves with them."""
+    for loop in [loop for loop in old if loop.kind == REDUCTION]:
+        fresh[loop] = old.pop(loop)
+
+
+def _reduce_the_rest(
+    stage: Stage, loop: IterVar, position: int, tensors: Sequence[Tensor], made: Made
+) -> None:
+    """The stage reduces `tensors` over an axis that takes the place of `loop`."""
+    op = stage.op
+    assert isinstance(op, ComputeOp) and op.reduction is not None
+    rest = axis(f"{loop.name}.v", 0, _length(loop), REDUCTION)
+    at = [*op.axis[:position], rest, *op.axis[position:]]
+    sources = tuple(tensor[tuple(at)] for tensor in tensors)
+    reducer = op.reduction.reducer
+    bodies = [Reduce(reducer, sources, (rest,), _ALWAYS, k) for k in range(len(tensors))]
+    replace_body(stage, bodies)
+    stage.relations = [r for r in stage.relations if not _is_of_reduction(r)]
+    leaves = [rest if leaf is loop else leaf for leaf in stage.leaves]
+    stage.leaves = [leaf for leaf in leaves if leaf is rest or leaf.kind != REDUCTION]
+    stage.made[rest] = made
+
+
+def _refuse(stage: Stage, why: str, remedy: str) -> NoReturn:
+    raise UserError(
+        f"cannot factor the reduction of stage {stage.name}",
+        where=f"stage {stage.name}",
+        why=why,
+        remedy=remedy,
+    )

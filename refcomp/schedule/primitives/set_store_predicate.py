@@ -1,0 +1,50 @@
+"""set_store_predicate: which of the threads that compute the same stores it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from refcomp.errors import UserError
+from refcomp.ir.expr import EQ, And, Expr, IntImm, Var
+from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.tensor import REDUCTION
+
+
+def set_store_predicate(stage: Stage, made: Made, predicate: Any) -> None:
+    """The stage is stored where `predicate` holds: `tx.var == 0` for a thread axis of its group
+    that it does not share its elements out to, or several such joined by `all`.
+
+    Any other condition would leave elements unwritten, and is refused.
+    """
+    chosen: dict[str, int] = {}
+    for condition in _conjuncts(stage, predicate):
+        match condition:
+            case EQ(a=Var(name=tag), b=IntImm(value=number)) if tag in THREADS_IN_BLOCK_TAGS:
+                chosen[tag] = number
+            case _:
+                _refuse(stage, f"{condition} does not choose one thread of a thread axis")
+    for tag, number in chosen.items():
+        bound = [leaf for leaf, mark in stage.marks.items() if mark == tag]
+        if bound and bound[0].kind != REDUCTION:
+            _refuse(stage, f"axis {bound[0].name} is bound to {tag}: each thread has its elements")
+        if number < 0 or (bound and number):
+            _refuse(stage, f"thread {number} of {tag} has not the result")
+    stage.storing |= chosen
+
+
+def _conjuncts(stage: Stage, predicate: Any) -> list[Expr]:
+    if not (isinstance(predicate, Expr) and predicate.dtype.is_bool):
+        _refuse(stage, f"{predicate!r} is no condition")
+    if isinstance(predicate, And):
+        return [*_conjuncts(stage, predicate.a), *_conjuncts(stage, predicate.b)]
+    return [predicate]
+
+
+def _refuse(stage: Stage, why: str) -> NoReturn:
+    raise UserError(
+        f"cannot store stage {stage.name} by such a predicate",
+        where=f"stage {stage.name}",
+        why=why,
+        remedy="use tx.var == 0 for a thread axis tx that the stage binds to no output axis",
+    )
