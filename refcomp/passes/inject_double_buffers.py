@@ -48,6 +48,7 @@ from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import LT, Add, Expr, FloorMod, IntImm, Sub
+from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
     buffers_in,
@@ -70,7 +71,6 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.fresh_names import with_fresh_names
 
 DOUBLE_BUFFER = "double_buffer"
 _WRITES = (BufferStore, AtomicUpdate)

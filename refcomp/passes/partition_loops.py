@@ -69,6 +69,7 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
+from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import buffers_in, children, map_children, memoised, walk, with_fields
@@ -85,7 +86,6 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.fresh_names import with_fresh_names
 from refcomp.passes.loop_guards import Guard, conjuncts, guards_of
 from refcomp.passes.simplify_expressions import facts_of
 

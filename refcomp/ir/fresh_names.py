@@ -1,6 +1,6 @@
 """Copies of statements that bind variables and buffers of their own, as each is bound once.
 
-For passes that write a statement out several times, before parallel regions are outlined.
+For what writes a statement out several times, before parallel regions are outlined.
 """
 
 from collections.abc import Callable, Mapping
