@@ -43,4 +43,4 @@ def is_found(check: Callable[[Any, Any], None], examples: int, strategy: Any = N
 if __name__ == "__main__":
     (wanted,) = [bug for bug in COMPILED if bug.name == sys.argv[1]]
     with switched_on(wanted):
-        sys.exit(0 if is_found(check_compiled, 150, cases(wanted.kinds, wanted.dtypes)) else 1)
+        sys.exit(0 if is_found(check_compiled, 500, cases(wanted.kinds, wanted.dtypes)) else 1)
