@@ -174,6 +174,33 @@ INTERPRETED = (
         *("range of a loop one too short", "refcomp.arith.facts", "Facts._in_range"),
         *("low.plus(count).shift(-1)", "low.plus(count).shift(-2)"),
     ),
+    SeededBug(
+        *("whole tiles one too many", "refcomp.arith.solve", "_range"),
+        *("rest.plus(step), step", "rest.plus(step, 2), step"),
+    ),
+    SeededBug(
+        *("inner loop taken at its first iteration", "refcomp.arith.solve", "_end"),
+        *(
+            "symbolic, constant = facts.upper.get(serial), values.high",
+            "symbolic, constant = facts.lower.get(serial), values.low",
+        ),
+    ),
+    SeededBug(
+        *("tail of a divided loop lost", f"{_PASSES}.partition_loops", "_cut_by"),
+        *("has_behind = bool(highs) and", "has_behind = False and"),
+    ),
+    SeededBug(
+        *("condition hoisted out of its own loop", f"{_PASSES}.hoist_conditions", "_is_invariant"),
+        *("not buffers_in(condition) and all(", "not buffers_in(condition) or all("),
+    ),
+    SeededBug(
+        *("memory shared one statement too early", f"{_PASSES}.reuse_storage", "_put"),
+        *("m.last < use[0]", "m.last <= use[0]"),
+    ),
+    SeededBug(
+        *("all guards of an attached stage lost", f"{_LOWER}.needed_guards", "needed_guards"),
+        *("if _all_hold(ranges, bounds.facts, rest):", "if True:"),
+    ),
 )
 
 
