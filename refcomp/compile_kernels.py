@@ -80,6 +80,7 @@ def _opencl(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -
 
 def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> KernelCode:
     mcpu = target.option("mcpu", "") or _found_gpu(target)
+    toolchain.check_option("rocm", "mcpu", mcpu)  # before the printer, which knows no list of GPUs
     version = toolchain.found_code_object_version()
     layout = toolchain.device_layout("rocm")
     source = print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=version)

@@ -24,7 +24,7 @@ from refcomp.codegen.c_statements import print_stmt
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
-from refcomp.errors import UserError
+from refcomp.errors import Unsupported, UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
@@ -79,7 +79,11 @@ def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
         params.extend(_print_param(out, kernel, param) for param in kernel.params)
         print_stmt(out, kernel.body)
 
-    body = out.capture_block(print_body)
+    try:
+        body = out.capture_block(print_body)
+    except Unsupported as error:
+        error.where = error.where or LineMap([kernel], [out.source])[0]
+        raise
     params += out.shared_params
     out.source = f"func {kernel.name}"
     declarations: list[Chunk] = [("".join(out.declarations), "")]

@@ -62,7 +62,7 @@ class OpenCLPrograms:
         return ToolchainError(
             f"the OpenCL compiler of {self._device.name.strip()} refuses the kernels",
             where=_guilty_lines(source, log) or None,
-            why=f"{error!s:.60}".splitlines()[0],
+            why=str(error).splitlines()[0].partition(" - ")[0],
             remedy="this is a bug of refcomp, or a limit of the device; its log stands below",
             stderr=log,
         )

@@ -76,6 +76,14 @@ class ProgramFunction(Function):
         kernels = {kernel.name: kernel for kernel in code.kernels}
         self._walk = compile_host(host, kernels, self)
 
+    def __call__(self, *args: Any) -> None:
+        self._code.load()  # before the arguments: none can lie on a device that is not there
+        super().__call__(*args)
+
+    def bind(self, *args: Any) -> Callable[[], None]:
+        self._code.load()
+        return super().bind(*args)
+
     def _run(self, args: Sequence[Any], values: list[Any]) -> None:
         self._walk.run(self._with_memory(args, values))
 
@@ -85,7 +93,6 @@ class ProgramFunction(Function):
 
     def _with_memory(self, args: Sequence[Any], values: list[Any]) -> list[Any]:
         """`values` with the memory of an array in place of its address."""
-        self._code.load()
         for place in self._tensors:
             values[place] = args[place].memory
         return values

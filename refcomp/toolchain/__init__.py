@@ -16,7 +16,7 @@ from refcomp.toolchain.compile import compile_source, disassemble
 from refcomp.toolchain.description import Description, load_description, toolchain_names
 from refcomp.toolchain.diagnose import ToolReport, diagnose
 from refcomp.toolchain.find import FoundTools, find_tools
-from refcomp.toolchain.host import host_facts, host_triple_and_layout, vector_bits
+from refcomp.toolchain.host import check_option, host_facts, host_triple_and_layout, vector_bits
 from refcomp.toolchain.layout import device_layout
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "CodeObject",
     "read_code_object",
     "check_code_object",
+    "check_option",
     "found_code_object_version",
     "host_triple_and_layout",
     "vector_bits",

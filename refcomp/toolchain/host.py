@@ -99,6 +99,19 @@ def cpu_identity() -> str:
     return f"{os.uname().machine} {digest}"
 
 
+def check_option(name: str, option: str, value: str) -> None:
+    """Refuse, by UserError, a value that the tool of the toolchain `name` does not know, with those
+    it knows."""
+    description = load_description(name)
+    parts = ("option", option, value, *description.options[option].listing)
+
+    def ask(tools: FoundTools) -> bytes:
+        check_options(description, tools, {option: value}, default_cache())
+        return b""
+
+    recall(default_cache(), description, parts, ask)
+
+
 def check_options(
     description: Description, tools: FoundTools, options: dict[str, str], store: Cache
 ) -> None:

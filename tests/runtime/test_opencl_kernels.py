@@ -43,7 +43,7 @@ def test_a_refused_text_shows_log_line_and_statement(driver: OpenCLDriver) -> No
         "    from A@[0] = B@[0]  # stage A, at user.py:7\n"
         "line 3: A[1] = missing;\n"
     ) in message
-    assert "BUILD_PROGRAM_FAILURE" in message
+    assert "  why: clBuildProgram failed: BUILD_PROGRAM_FAILURE\n" in message
     assert "  stderr:\n" in message
     assert "use of undeclared identifier 'nothing'" in message
 

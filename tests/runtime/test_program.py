@@ -144,6 +144,13 @@ def test_a_device_that_is_not_there() -> None:
         DeviceCode(ADD_OPENCL, (), fake_device(FakeDriver(devices=0))).load()
 
 
+@pytest.mark.parametrize("use", ["__call__", "bind"])
+def test_a_device_that_is_not_there_is_told_before_the_arguments_are_looked_at(use: str) -> None:
+    a = np.zeros(4, np.float32)
+    with pytest.raises(UserError, match="no device fake:0"):
+        getattr(_add(fake_device(FakeDriver(devices=0))), use)(a, a, a)
+
+
 def test_timing_waits_for_the_device() -> None:
     driver = _fake()
     device = fake_device(driver)

@@ -9,6 +9,7 @@ from refcomp.errors import ToolchainError, UserError
 from refcomp.toolchain import host
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.host import (
+    check_option,
     cpu_identity,
     host_facts,
     host_part,
@@ -94,6 +95,13 @@ def test_an_unknown_processor_is_refused_with_the_known_ones(fake_tools) -> None
     assert vector_bits("z1") == 256
     listings = [start for start in fake_tools.starts() if "mcpu=help" in start]
     assert listings == ["llc -mtriple=z-linux -mcpu=help"]
+
+
+def test_an_option_can_be_checked_alone(fake_tools) -> None:
+    _add_llc(fake_tools)
+    check_option("llvm", "mcpu", "z1")
+    with pytest.raises(UserError, match="mcpu 'banana' is unknown to the llvm toolchain"):
+        check_option("llvm", "mcpu", "banana")
 
 
 def test_only_native_depends_on_this_machine() -> None:
