@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
 from refcomp.schedule.schedule import Schedule
+from tests.properties.device_differential import check_every_pass, check_opencl
 from tests.properties.differential import check_compiled, check_interpreted
 from tests.properties.test_schedules import cases
-from tests.strategies.computes import Computation
+from tests.strategies.computes import DTYPES, Computation
+from tests.strategies.gpu_schedules import gpu_cases
+
+
+def device_cases(kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> SearchStrategy[Any]:
+    """Computations with schedules for GPUs."""
+    return gpu_cases(kinds, dtypes).map(lambda case: (case.computation, case.schedule))
+
 
 _Check = Callable[[Computation, Schedule], None]
 _TARGETS: dict[str, tuple[Callable[[], SearchStrategy[Any]], _Check]] = {
     "interp": (cases, check_interpreted),
     "llvm": (cases, check_compiled),
+    "kernels": (device_cases, check_every_pass),  # interpreted, so that races show
+    "opencl": (device_cases, check_opencl),
 }
 NAMES = tuple(_TARGETS)
 

@@ -34,6 +34,7 @@ from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
 from tests.strategies.computes import DTYPES, Computation, computations, evaluate_dim
+from tests.strategies.wishes import with_wishes
 
 _SEED = 20240
 _MOST_THREADS = 64
@@ -43,13 +44,14 @@ _Draw = Callable[[Any], Any]
 
 
 class GpuCase(NamedTuple):
-    """A computation with a schedule, and whether some kernel has two groups of threads or more, and
-    shared memory in one that has: a barrier is needed there."""
+    """A computation with a schedule, whether some kernel has two groups of threads or more, and
+    shared memory in one that has: a barrier may be needed there; and all of it lowered."""
 
     computation: Computation
     schedule: Schedule
     has_groups: bool
     has_shared: bool
+    func: PrimFunc
 
     def arrays(self) -> list[np.ndarray]:
         """Fresh values of the arguments: inputs of small integers, outputs full of a number that no
@@ -69,7 +71,7 @@ def gpu_cases(draw: _Draw, kinds: Sequence[str] = (), dtypes: Sequence[str] = DT
     schedule = _Maker(draw, computation).schedule()
     func = refcomp.lower(schedule, computation.args, "case")
     has_groups, has_shared = _kernels_of(func, computation)
-    return GpuCase(computation, schedule, has_groups, has_shared)
+    return GpuCase(computation, schedule, has_groups, has_shared, func)
 
 
 def _kernels_of(func: PrimFunc, computation: Computation) -> tuple[bool, bool]:
@@ -105,7 +107,7 @@ class _Maker:
         for stage in self._computed():
             self._mark(stage)
         self._settle()
-        return self.s
+        return with_wishes(self.draw, self.s, self.computation.args)
 
     # What to draw from.
 

@@ -1,0 +1,93 @@
+"""One computation, one schedule for GPUs, its kernels run in two ways: both must agree with numpy.
+
+The interpreter runs what each pass makes, and refuses races and reads of what nothing wrote; the
+OpenCL device runs what comes out of the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+
+import refcomp
+from refcomp.build import build_functions
+from refcomp.compile_kernels import device_limits
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.passes.lower_bfloat16 import lower_bfloat16
+from refcomp.passes.split_host_device import split_host_device
+from refcomp.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
+from refcomp.schedule.schedule import Schedule
+from refcomp.target import DeviceLimits, as_target
+from tests.properties.differential import agree, expected, lowered
+from tests.strategies.computes import Computation
+
+_SEED = 20240  # as in differential.expected
+
+
+@cache
+def opencl_limits() -> DeviceLimits:
+    """Those of the device that is there."""
+    return device_limits(as_target("opencl"))
+
+
+def check_every_pass(computation: Computation, schedule: Schedule) -> None:
+    """The interpreter agrees with numpy after each pass for OpenCL that changed something, from
+    the one on that puts barriers in: without them kernels race."""
+    wanted = expected(computation)
+    func, has_barriers = lowered(computation, schedule), False
+    for step in passes_for("opencl"):
+        changed = run_pass(step, func)
+        has_barriers |= step.function is insert_barriers
+        if has_barriers and (changed is not func or step.function is insert_barriers):
+            _hold(lambda arrays, f=changed: interpret(f, arrays), computation, wanted, step.name)
+        func = changed
+    program = split_host_device(func)
+    _hold_program(program, computation, wanted, "split_host_device")
+    for step in kernel_passes_for("opencl"):
+        kernels = tuple(run_pass(step, kernel) for kernel in program.kernels)
+        host = lower_bfloat16(program.host) if step.function is lower_bfloat16 else program.host
+        if any(a is not b for a, b in zip(kernels, program.kernels, strict=True)):
+            program = Program(host, kernels)
+            _hold_program(program, computation, wanted, step.name)
+
+
+def check_program(computation: Computation, schedule: Schedule) -> None:
+    """The interpreter agrees with numpy about what all passes for OpenCL made together."""
+    program = run_device_passes(lowered(computation, schedule), "opencl", opencl_limits())
+    _hold_program(program, computation, expected(computation), "all passes")
+
+
+def _hold_program(
+    program: Program, computation: Computation, wanted: list[np.ndarray], where: str
+) -> None:
+    _hold(lambda arrays: interpret_program(program, arrays), computation, wanted, where)
+
+
+def _hold(
+    run: Callable[[list[np.ndarray]], None],
+    computation: Computation,
+    wanted: list[np.ndarray],
+    where: str,
+) -> None:
+    arrays = computation.arrays(_SEED)
+    run(arrays)
+    agree(arrays, wanted, f"after {where}")
+
+
+def check_opencl(computation: Computation, schedule: Schedule) -> None:
+    """The OpenCL device agrees with numpy."""
+    check_opencl_together([(lowered(computation, schedule), computation)])
+
+
+def check_opencl_together(cases: Sequence[tuple[PrimFunc, Computation]]) -> None:
+    """The OpenCL device agrees with numpy in each case; all are built as one module, which takes a
+    fraction of the time. Names of functions differ."""
+    module = build_functions([func for func, _ in cases], "opencl")
+    for func, computation in cases:
+        arrays = [refcomp.array(a, refcomp.opencl(0)) for a in computation.arrays(_SEED)]
+        module[func.name](*arrays)
+        agree([a.asnumpy() for a in arrays], expected(computation), f"{func.name} on OpenCL")

@@ -1,0 +1,89 @@
+"""Random GPU schedules: OpenCL runs them as numpy does, every LLVM compiles them for AMD GPUs."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernel_nest, kernels_in
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import Allocate, Barrier
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.pipeline import passes_for, run_device_passes, run_pass
+from refcomp.target import as_target, limits_of
+from tests.codegen.amdgpu_kernels import LLVMS_AND_GPUS, compile_kernels, use_llvm
+from tests.properties.device_differential import check_opencl_together
+from tests.strategies.gpu_schedules import GpuCase, gpu_cases
+
+SHARDS = 4
+LEAST = 300  # schedules in all shards together
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A case, lowered under a name of its own, and whether one of its kernels has several groups,
+    shared memory and a barrier."""
+
+    case: GpuCase
+    func: PrimFunc
+    has_barrier: bool
+
+
+@pytest.fixture(scope="module", params=range(SHARDS))
+def drawn(request):
+    """The schedules of a shard: the same for each device. None can be shrunk: they run together."""
+    count = 1000 if request.config.getoption("--nightly") else LEAST // SHARDS + 1
+    found, many, relaxed = [], count * 3 // 2, [*HealthCheck]
+
+    @seed(200 + request.param)
+    @settings(max_examples=many, phases=[Phase.generate], suppress_health_check=relaxed)
+    @given(gpu_cases())
+    def draw(case):
+        func = replace(case.func, name=f"case{len(found)}")
+        found.append(Drawn(case, func, case.has_shared and _has_barrier(func, case)))
+
+    draw()
+    hard, easy = ([d for d in found if d.has_barrier is wanted] for wanted in (True, False))
+    return [*hard, *easy[: count // 2]]
+
+
+def _has_barrier(func, case):
+    for step in passes_for("opencl"):
+        func = run_pass(step, func)
+        if step.function is insert_barriers:
+            break
+    return any(_has_groups_and_barrier(kernel_nest(start), case) for start in kernels_in(func.body))
+
+
+def _has_groups_and_barrier(nest, case):
+    groups = 1
+    for extent in nest.grid:
+        groups *= int(evaluate_expr(extent, case.computation.sizes))
+    inside = list(walk(nest.body))
+    is_shared = any(isinstance(n, Allocate) and n.buffer.scope == "shared" for n in inside)
+    return groups >= 2 and is_shared and any(isinstance(n, Barrier) for n in inside)
+
+
+@pytest.mark.pocl
+def test_they_agree_with_numpy_on_opencl(drawn, record_property):
+    hard = sum(one.has_barrier for one in drawn)
+    text = f"{len(drawn)} GPU schedules on OpenCL, {hard} with groups, shared memory and a barrier"
+    record_property("summary", text)
+    assert len(drawn) >= LEAST / SHARDS and hard >= len(drawn) / 2, text
+    check_opencl_together([(one.func, one.case.computation) for one in drawn])
+
+
+@pytest.mark.rocm
+@pytest.mark.llvm16
+def test_every_llvm_compiles_them_for_amd_gpus(drawn, monkeypatch, record_property):
+    """LLVM checks its own work after each pass."""
+    limits = limits_of(as_target("rocm"))
+    programs = [run_device_passes(one.func, "rocm", limits) for one in drawn]
+    kernels = [kernel for program in programs for kernel in program.kernels]
+    for llvm, gpu in LLVMS_AND_GPUS:
+        use_llvm(llvm, monkeypatch)
+        compile_kernels(kernels, gpu, verify="1")
+    where = ", ".join(f"{gpu} by LLVM {llvm}" for llvm, gpu in LLVMS_AND_GPUS)
+    record_property("summary", f"{len(drawn)} GPU schedules compiled for {where}")
