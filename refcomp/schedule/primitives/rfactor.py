@@ -31,7 +31,7 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
 
-_ALWAYS, _NONE = IntImm(1, BOOL), IntImm(0, I64)
+_ALWAYS, _NEVER, _NONE = IntImm(1, BOOL), IntImm(0, BOOL), IntImm(0, I64)
 
 
 def rfactor(stage: Stage, made: Made, axis: Any, factor_axis: Any = 0) -> tuple[Tensor, ...]:
@@ -120,10 +120,12 @@ class _Parts:
 
     def _bodies(self) -> tuple[Expr, ...]:
         """The value of each output, by the axes of the stage made."""
-        indices, conditions = self._indices()
-        if not _is_always(self.reduction.condition):
-            conditions.append(substitute(self.reduction.condition, indices))
-        condition = fold(And, conditions) if conditions else _ALWAYS
+        indices, guards = self._indices()
+        condition = substitute(self.reduction.condition, indices)
+        if guards:  # the condition may read what lies there only where the guards hold
+            is_inside = fold(And, guards)
+            is_plain = _is_always(condition)
+            condition = is_inside if is_plain else IfThenElseExpr(is_inside, condition, _NEVER)
         sources = tuple(substitute(source, indices) for source in self.reduction.sources)
         reducer = self.reduction.reducer
         if self.reduced:
