@@ -27,6 +27,11 @@ from refcomp.runtime.launch import Extents, KernelSignature
 # `<kernel>:12:5: error: ...` of most compilers, `error: /path/file.cl:12:5: ...` of PoCL.
 _GUILTY = re.compile(r":(\d+):\d+: (?:fatal )?error:|error: [^\n]*?:(\d+):\d+:")
 _LINES_SHOWN = 3
+_OF_THE_TEXT = "this is a bug of refcomp, or a limit of the device; its log stands below"
+_OF_THE_COMPILER = (
+    "its log stands below, and blames no line: see whether it compiles anything at all; PoCL needs "
+    "a folder that it can write: set POCL_CACHE_DIR"
+)
 
 
 class OpenCLPrograms:
@@ -59,11 +64,12 @@ class OpenCLPrograms:
 
     def _refused(self, source: Source, program: Any, error: Exception) -> ToolchainError:
         log = program.get_build_info(self._device, self._cl.program_build_info.LOG) or str(error)
+        guilty = _guilty_lines(source, log)
         return ToolchainError(
             f"the OpenCL compiler of {self._device.name.strip()} refuses the kernels",
-            where=_guilty_lines(source, log) or None,
+            where=guilty or None,
             why=str(error).splitlines()[0].partition(" - ")[0],
-            remedy="this is a bug of refcomp, or a limit of the device; its log stands below",
+            remedy=_OF_THE_TEXT if guilty else _OF_THE_COMPILER,
             stderr=log,
         )
 
