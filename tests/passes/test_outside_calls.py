@@ -3,7 +3,9 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
+import refcomp
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.oracle.interpret import interpret
@@ -17,6 +19,7 @@ from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 from refcomp.pipeline import passes_for, run_pass
 from refcomp.registry import register_func, remove_global_func
+from tests.strategies.funcs import make_arguments, runnable_funcs
 
 HEAD = "func f(A: f32[n, 4], B: f32[n, 4] out, H: bf16[n] out, k: i64) "
 
@@ -126,3 +129,43 @@ def test_the_meaning_is_kept_through_all_passes(functions):
 
 def _memory_of(func):
     return ml_dtypes.bfloat16 if func.buffers[2].dtype.kind == "bfloat" else np.uint16
+
+
+@settings(max_examples=150, deadline=None)
+@given(runnable_funcs("nested", rare=True))
+def test_random_functions_keep_their_meaning_through_all_passes(drawn):
+    func, symbols = drawn
+    before = func
+    for step in passes_for("llvm"):
+        after = run_pass(step, before)
+        if after is not before:
+            _assert_same(func, after, symbols, step.name)
+        before = after
+
+
+@pytest.mark.llvm
+@settings(max_examples=30, deadline=None)
+@given(runnable_funcs("nested", rare=True))
+def test_random_functions_as_machine_code(drawn):
+    func, symbols = drawn
+    wanted, got = make_arguments(func, symbols), make_arguments(func, symbols)
+    interpret(func, wanted)
+    refcomp.build(func)(*got)
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(mine, theirs, err_msg=print_func(func))
+
+
+def _assert_same(func, after, symbols, where):
+    wanted, got = make_arguments(func, symbols), make_arguments(func, symbols)
+    interpret(func, wanted)
+    pairs = zip(got, after.params, strict=True)
+    interpret(after, [_as_stored(argument, param) for argument, param in pairs])
+    for mine, theirs in zip(got, wanted, strict=True):
+        message = f"after {where}\n{print_func(func)}\nbecame\n{print_func(after)}"
+        np.testing.assert_array_equal(mine, theirs, err_msg=message)
+
+
+def _as_stored(argument, param):
+    """bf16 as the bits that late passes see it as."""
+    is_bits = argument.dtype == ml_dtypes.bfloat16 and param.dtype.kind == "uint"
+    return argument.view(np.uint16) if is_bits else argument

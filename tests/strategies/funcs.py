@@ -39,6 +39,7 @@ from refcomp.ir.stmt import (
     Store,
 )
 from tests.strategies.exprs import LANES, constants, exprs, names
+from tests.strategies.rare_statements import RareStatements, offset_in
 
 _KINDS = ("serial", "serial", "parallel", "vectorized", "unrolled")
 
@@ -67,10 +68,14 @@ class _Scope:
 
 @st.composite
 def runnable_funcs(
-    draw: Callable[..., Any], level: str, exact: bool = True
+    draw: Callable[..., Any], level: str, exact: bool = True, rare: bool = False
 ) -> tuple[PrimFunc, dict[Var, int]]:
-    """A function that is legal at `level`, and the values of its symbols."""
-    maker = _Maker(draw, level, exact)
+    """A function that is legal at `level`, and the values of its symbols.
+
+    With `rare`, also with what few passes look at: calls of functions of the host (outside of what
+    runs at once), prefetches and pragmas.
+    """
+    maker = _Maker(draw, level, exact, rare)
     func = maker.func()
     return func, {symbol: draw(st.integers(0, 4)) for symbol in func.symbols}
 
@@ -98,11 +103,11 @@ def make_arguments(func: PrimFunc, symbols: Mapping[Var, int], seed: int = 0) ->
     return arguments
 
 
-class _Maker:
+class _Maker(RareStatements):
     """Draws one function. Each statement method takes the scope it stands in."""
 
-    def __init__(self, draw: Callable[..., Any], level: str, exact: bool) -> None:
-        self._draw, self._level, self._exact = draw, level, exact
+    def __init__(self, draw: Callable[..., Any], level: str, exact: bool, rare: bool) -> None:
+        self._draw, self._level, self._exact, self._rare = draw, level, exact, rare
         self._dims: list[Expr] = []
         self._dtypes = [d for d in SCALAR_DTYPES if level != "host" or d.kind != "bfloat"]
 
@@ -207,7 +212,7 @@ class _Maker:
         indices = self._indices(memory, scope)
         if self._level == "nested":
             return BufferLoad(memory.buffer, indices)
-        return Load(memory.buffer, _offset(memory.buffer, indices))
+        return Load(memory.buffer, offset_in(memory.buffer, indices))
 
     # Statements.
 
@@ -215,11 +220,16 @@ class _Maker:
         simple = [*[self._store] * 4, self._empty]
         if self._level != "nested" and not scope.in_parallel:
             simple += [self._vector_store] * 2
+        if self._rare and not scope.in_parallel and not scope.in_region:
+            simple += [*[self._store] * 4, self._prefetch]
+            simple += [self._call_packed, *[self._call_extern] * 3, self._pure_extern]
         if depth == 0:
             return self._pick(simple)(scope, 0)
         nested = [self._for] * 6 + [self._if, self._let, *[self._allocate, self._block] * 2]
         if self._level == "host" and not scope.in_region:
             nested += [self._region] * 3
+        if self._rare and self._level != "host":
+            nested += [self._pragma]
         return self._pick(nested if self._int(0, 4) else simple)(scope, depth - 1)
 
     def _empty(self, _scope: _Scope, _depth: int) -> Stmt:
@@ -239,7 +249,7 @@ class _Maker:
     def _write(self, memory: _Memory, indices: tuple[Expr, ...], value: Expr) -> Stmt:
         if self._level == "nested":
             return BufferStore(memory.buffer, indices, value)
-        return Store(memory.buffer, _offset(memory.buffer, indices), value)
+        return Store(memory.buffer, offset_in(memory.buffer, indices), value)
 
     def _if(self, scope: _Scope, depth: int) -> Stmt:
         symbolic = [dim for dim in self._dims if not isinstance(dim, IntImm)]
@@ -374,14 +384,6 @@ def _all_positive(dims: list[Expr]) -> Expr:
     for dim in dims[1:]:
         condition = ir.And(condition, ir.LT(IntImm(0, I64), dim))
     return condition
-
-
-def _offset(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    offset: Expr | None = None
-    for dim, index in zip(buffer.shape, indices, strict=True):
-        wide = index if index.dtype == I64 else ir.Cast(I64, index)
-        offset = wide if offset is None else ir.Add(ir.Mul(offset, dim), wide)
-    return IntImm(0, I64) if offset is None else offset
 
 
 def _size(buffer: Buffer) -> Expr:
