@@ -53,6 +53,7 @@ def switched_on(bug: SeededBug) -> Iterator[None]:
 
 
 _LOWER, _PASSES = "refcomp.lower", "refcomp.passes"
+_RFACTOR = "refcomp.schedule.primitives.rfactor"
 
 # Found by the interpreter, which runs what every pass made: none of them can harm this process.
 INTERPRETED = (
@@ -134,6 +135,24 @@ INTERPRETED = (
     SeededBug(
         *("copy written where the tensor is", "refcomp.schedule.primitives.cache_write"),
         *("cache_write", "substitute(value, fresh)", "value"),
+    ),
+    SeededBug(
+        *("wrong rfactor identity", _RFACTOR, "_Parts._bodies"),
+        *(
+            "IfThenElseExpr(condition, source, identity)",
+            "IfThenElseExpr(condition, source, identity + 1)",
+        ),
+        kinds=("fold",),
+    ),
+    SeededBug(
+        *("tail of a factored reduction lost", _RFACTOR, "_Parts._bodies"),
+        *("if guards:", "if False:"),
+        kinds=("fold", "matmul", "argmax"),
+    ),
+    SeededBug(
+        *("factored axis read as the first", _RFACTOR, "_reduce_the_rest"),
+        *("[*op.axis[:position], rest, *op.axis[position:]]", "[rest, *op.axis]"),
+        kinds=("fold", "matmul", "argmax"),
     ),
     SeededBug(
         *("wrong stride", f"{_PASSES}.flatten_storage", "_offset"),
