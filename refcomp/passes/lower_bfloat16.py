@@ -39,6 +39,7 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -142,7 +143,7 @@ class _Names:
         if isinstance(node, Store) and _is_bfloat(node.buffer.dtype):
             bits = _to_bits(lowered.value)
             return with_fields(lowered, buffer=self.buffer(node.buffer), value=bits)
-        if isinstance(node, Allocate) and _is_bfloat(node.buffer.dtype):
+        if isinstance(node, Allocate | Prefetch) and _is_bfloat(node.buffer.dtype):
             return with_fields(lowered, buffer=self.buffer(node.buffer))
         if isinstance(node, ParallelRegion):
             return self._region(lowered, node)

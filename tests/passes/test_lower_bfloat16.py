@@ -8,6 +8,8 @@ from refcomp.ir.func import Program
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import Prefetch
 from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret, interpret_program
 from refcomp.passes import lower_bfloat16 as module
@@ -212,3 +214,9 @@ def test_the_kernels_of_a_program():
     a, b = np.arange(4).astype(ml_dtypes.bfloat16), np.zeros(4, ml_dtypes.bfloat16)
     interpret_program(program, [a, ml_dtypes.bfloat16(1.5), b])
     assert b.tolist() == [0, 1.5, 3, 4.5]
+
+
+def test_a_prefetch_is_of_the_memory_as_it_is_now():
+    func = _lowered("func f(A: bf16[n], B: bf16[n] out) { prefetch A[3] B@[0] = A@[0] }")
+    (hint,) = (node for node in walk(func.body) if isinstance(node, Prefetch))
+    assert hint.buffer is func.buffers[0]
