@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import BOOL, F32, as_dtype
+from refcomp.dtype import BOOL, F32, I32, DType, as_dtype
 from refcomp.errors import UserError
 from refcomp.ir.expr import (
+    EQ,
     And,
     Call,
     Div,
@@ -27,7 +28,7 @@ from refcomp.ir.expr import (
 )
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.names import checked_name
-from refcomp.ir.promotion import as_expr, binary, cast, match_types
+from refcomp.ir.promotion import as_expr, binary, cast, const, match_types
 from refcomp.te.tensor import scalar_dtype
 
 
@@ -155,6 +156,72 @@ def hypot(x: Any, y: Any) -> Expr:
 def copysign(x: Any, y: Any) -> Expr:
     """x with the sign of y."""
     return _call("copysign", x, y)
+
+
+def fabs(x: Any) -> Expr:
+    """The absolute value as a float; the same as `abs` on floats."""
+    return abs(_as_float(x))
+
+
+def nearbyint(x: Any) -> Expr:
+    """The nearest integer, ties to even; the same as `round`."""
+    return _call("round", x)
+
+
+def fmod(x: Any, y: Any) -> Expr:
+    """The remainder of x / y truncated, of floats: exact, with the sign of x."""
+    a, b = match_types(x, y)
+    return Mod(_as_float(a), _as_float(b))
+
+
+def nextafter(x: Any, y: Any) -> Expr:
+    """The next number of the type after x on the way to y; y where they are equal. f16 to f64."""
+    a, b = (_as_float(operand) for operand in match_types(x, y))
+    bits = _bits_of(a)
+    zero, one = const(0, bits.dtype), const(1, bits.dtype)
+    grows = (a < b) == (a > 0.0)
+    step = _float_of(Select(grows, bits + one, bits - one))
+    least = _float_of(Select(b < 0.0, (zero + 1 << bits.dtype.bits - 1) + one, one))
+    moved = select(EQ(a, b), b, select(EQ(a, const(0.0, a.dtype)), least, step))
+    return select(any(isnan(a), isnan(b)), a + b, moved)
+
+
+def ldexp(x: Any, exponent: Any) -> Expr:
+    """x times 2 to the power `exponent`, an integer, rounded once."""
+    value = _as_float(x)
+    if value.dtype.bits == 16:
+        return cast(value.dtype, ldexp(cast(F32, value), exponent))
+    return _scaled(value, cast(I32, exponent))
+
+
+# The greatest and the least exponent of a normal number, and the digits.
+_EXPONENTS = {32: (127, -126, 24), 64: (1023, -1022, 53)}
+
+
+def _scaled(x: Expr, n: Expr) -> Expr:
+    """By factors that lose nothing until the last one, as musl's scalbn does it."""
+    most, least, digits = _EXPONENTS[x.dtype.bits]
+    up, down = (const(2.0**k, x.dtype) for k in (most, least + digits))
+    for _ in range(2):
+        is_over, is_under = n > most, n < least
+        x = x * Select(is_over, up, Select(is_under, down, const(1.0, x.dtype)))
+        n = Select(is_over, n - most, Select(is_under, n - (least + digits), n))
+    n = minimum(maximum(n, least), most)
+    unsigned = DType("uint", x.dtype.bits)
+    return x * _float_of(cast(unsigned, n + most) << digits - 1)
+
+
+def _as_float(x: Any) -> Expr:
+    operand = as_expr(x)
+    return operand if operand.dtype.is_float else cast(F32, operand)
+
+
+def _bits_of(x: Expr) -> Expr:
+    return Call("float_to_bits", (x,), DType("uint", x.dtype.bits))
+
+
+def _float_of(bits: Expr) -> Expr:
+    return Call("bits_to_float", (bits,), DType("float", bits.dtype.bits))
 
 
 def truncdiv(a: Any, b: Any) -> Expr:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 import refcomp
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
+from refcomp.ir.verify import find_fault
 from refcomp.oracle.interpret import interpret
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.introduce_lets import introduce_lets
@@ -60,7 +61,9 @@ def test_loops_of_calls_stay_serial_where_they_were_to_be_vectors():
 def test_unrolled_copies_have_buffers_of_their_own():
     text = "for i in range(2) unrolled { alloc T: f32[4] { packed f(update(T), i) } }"
     unrolled = parse_func(HEAD + "{" + text + "}")
-    printed = print_func(unroll_loops(unrolled))
+    result = unroll_loops(unrolled)
+    assert find_fault(result, "flat") is None
+    printed = print_func(result)
     assert "packed f(update(T), 0)" in printed and "packed f(update(T), 1)" in printed
 
 

@@ -1,8 +1,10 @@
 import re
 
+import numpy as np
 import pytest
 
 import refcomp
+from refcomp.dtype import to_numpy
 from refcomp.errors import UserError
 from refcomp.ir.expr import (
     And,
@@ -17,6 +19,7 @@ from refcomp.ir.expr import (
     Or,
     Select,
 )
+from refcomp.oracle.evaluate import evaluate
 
 
 def test_named_intrinsics_become_calls():
@@ -83,3 +86,60 @@ def test_a_name_is_a_text():
 def test_a_variable_is_a_scalar():
     with pytest.raises(UserError, match="variable x has the vector dtype f32x4"):
         refcomp.var("x", "float32x4")
+
+
+def _evaluated(function, *arrays):
+    tensors = [refcomp.placeholder(a.shape, a.dtype.name, f"A{k}") for k, a in enumerate(arrays)]
+    result = refcomp.compute(arrays[0].shape, lambda i: function(*(t[i] for t in tensors)), "R")
+    got = np.zeros(arrays[0].shape, to_numpy(result.dtype))
+    refcomp.build(refcomp.create_schedule(result), [*tensors, result])(*arrays, got)
+    (wanted,) = evaluate([result], dict(zip(tensors, arrays, strict=True)))
+    assert np.array_equal(got, wanted, equal_nan=True)
+    return got
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.75, 1e-30, -1e30, np.inf, -np.inf, np.nan]
+
+
+def _pairs(dtype):
+    with np.errstate(all="ignore"):
+        info = np.finfo(dtype)
+        values = [*SPECIAL, info.max, info.tiny, info.smallest_subnormal, -info.tiny]
+        return (a.astype(dtype).ravel() for a in np.meshgrid(values, values))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_next_numbers_are_numpys(dtype):
+    x, y = _pairs(dtype)
+    with np.errstate(all="ignore"):
+        got, wanted = _evaluated(refcomp.nextafter, x, y), np.nextafter(x, y)
+    assert np.array_equal(got, wanted, equal_nan=True)
+    moved = (x != y) & ~np.isnan(got)  # of 0.0 and -0.0, numpy's f16 gives the first
+    assert np.array_equal(np.signbit(got[moved]), np.signbit(wanted[moved]))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_scaling_rounds_once(dtype):
+    exponents = np.array([0, 1, -1, 30, -40, 127, -126, -149, 200, -1074, 2100, -2200, 5000])
+    values = np.array([1.0, -1.5, 3.14159, 1e-3, np.inf, np.nan, 0.0, 1.9999999], dtype)
+    x, n = (a.ravel() for a in np.meshgrid(values, exponents.astype(np.int32)))
+    with np.errstate(all="ignore"):
+        got = _evaluated(refcomp.ldexp, x.astype(dtype), n.astype(np.int32))
+        wanted = np.ldexp(x, n).astype(dtype)
+    assert np.array_equal(got, wanted, equal_nan=True)
+
+
+@pytest.mark.llvm
+def test_the_remainder_of_floats_has_the_sign_of_the_first():
+    x, y = _pairs(np.float64)
+    with np.errstate(all="ignore"):
+        assert np.array_equal(_evaluated(refcomp.fmod, x, y), np.fmod(x, y), equal_nan=True)
+    assert str(refcomp.fmod(refcomp.var("n", "int32"), 2)) == "truncmod(f32(n), 2.0f32)"
+
+
+def test_other_names_of_the_same():
+    x, n = refcomp.var("x", "float32"), refcomp.var("n", "int32")
+    assert str(refcomp.nearbyint(x)) == "round(x)"
+    assert (str(refcomp.fabs(x)), str(refcomp.fabs(n))) == ("abs(x)", "abs(f32(n))")
