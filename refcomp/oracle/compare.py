@@ -1,55 +1,86 @@
-"""Compares an array with the expected one, within a bound that the caller knows to be right.
+"""Compares an array with the expected one, within a bound that is known to be right.
 
 Each element is exact (the same value; NaN equals NaN, an infinity itself, 0.0 equals -0.0), within
-the bound (the absolute difference is at most `bound`), or wrong. There is no relative tolerance
-and no default bound: who compares says what error is allowed, and why.
+the bound (the absolute difference is at most the bound), wrong, or undecidable. There is no
+tolerance: a bound is what `refcomp.oracle.error_bounds` proves (`judge_bounded`), or who compares
+says what error is allowed, and why (`compare`); without one only the same value is right.
+
+Undecidable is what lies within a bound that says nothing: where a branch, a jump or an overflow
+hangs on rounding, and where the terms of a sum cancel so far that not even the sign is certain. The
+condition number tells that apart from an error (Higham, Accuracy and Stability of Numerical
+Algorithms, 2nd edition, sections 1.7 and 4.2).
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import as_dtype
+from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import UserError
+from refcomp.oracle.error_bounds import Bounded
 
-EXACT, WITHIN_BOUND, WRONG = 0, 1, 2
+EXACT, WITHIN_BOUND, WRONG, UNDECIDABLE = 0, 1, 2, 3
+VERDICTS = ("exact", "within bound", "wrong", "undecidable")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of `compare`.
+    """The outcome of a comparison.
 
-    `verdicts` holds EXACT, WITHIN_BOUND or WRONG per element (int8, the arrays' shape). The worst
-    element is the one with the greatest `worst_ratio` of difference to bound (inf where nothing
-    may differ, or where one side is NaN or infinite); None when every element is exact.
+    `verdicts` holds EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE per element (int8, the arrays'
+    shape). The worst element is the one with the greatest `worst_ratio` of difference to bound
+    (inf where nothing may differ, or where one side is NaN or infinite); None when every element
+    is exact. `why` says why elements are undecidable, or the worst one is wrong; '' for neither.
     """
 
     verdicts: Any
     worst_index: tuple[int, ...] | None
     worst_ratio: float
     worst_text: str
+    why: str = ""
+
+    def count(self, verdict: int) -> int:
+        """How many elements have this verdict."""
+        return int(np.count_nonzero(self.verdicts == verdict))
+
+    def indices(self, verdict: int) -> list[tuple[int, ...]]:
+        """The elements that have this verdict."""
+        return [tuple(map(int, index)) for index in np.argwhere(self.verdicts == verdict)]
 
     @property
     def wrong(self) -> int:
         """How many elements are wrong."""
-        return int(np.count_nonzero(self.verdicts == WRONG))
+        return self.count(WRONG)
 
     @property
     def exact(self) -> int:
         """How many elements are exact."""
-        return int(np.count_nonzero(self.verdicts == EXACT))
+        return self.count(EXACT)
 
     @property
     def agrees(self) -> bool:
         """Whether no element is wrong."""
         return self.wrong == 0
 
+    @property
+    def verdict(self) -> str:
+        """The worst one: wrong, else undecidable, within bound, exact."""
+        order = (WRONG, UNDECIDABLE, WITHIN_BOUND)
+        return VERDICTS[next((v for v in order if self.count(v)), EXACT)]
+
     def __str__(self) -> str:
-        total = self.verdicts.size
-        within = total - self.exact - self.wrong
-        counts = f"{total} elements: {self.exact} exact, {within} within bound, {self.wrong} wrong"
-        return f"{counts}; worst {self.worst_text}" if self.worst_text else counts
+        within = self.count(WITHIN_BOUND)
+        counts = (
+            f"{self.verdicts.size} elements: {self.exact} exact, {within} within bound, "
+            f"{self.wrong} wrong"
+        )
+        if self.count(UNDECIDABLE):
+            counts += f", {self.count(UNDECIDABLE)} undecidable"
+        parts = [counts, f"worst {self.worst_text}" if self.worst_text else "", self.why]
+        return "; ".join(filter(None, parts))
 
 
 def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
@@ -60,12 +91,42 @@ def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
     _check(actual, expected)
     allowed = np.broadcast_to(np.asarray(bound, np.float64), expected.shape)
     difference = _difference(actual, expected)
-    within = (difference <= allowed) & np.isfinite(difference)
-    verdicts = np.where(difference == 0, EXACT, np.where(within, WITHIN_BOUND, WRONG))
-    with np.errstate(all="ignore"):
-        ratios = np.where(np.isfinite(difference), difference / allowed, np.inf)
-    ratios = np.where(difference == 0, 0.0, ratios)
-    return _report(actual, expected, allowed, verdicts.astype(np.int8), ratios)
+    return _report(actual, expected, allowed, difference)
+
+
+def judge_bounded(actual: Any, bounded: Bounded) -> Report:
+    """The Report on `actual`, which should be legal values of `bounded`. Exact is the reference
+    rounded once. Raises UserError when shapes or dtypes differ."""
+    actual = np.asarray(actual)
+    _check(actual, np.empty(bounded.value.shape, to_numpy(bounded.dtype)))
+    difference = _difference(actual, bounded.value)
+    nearest = _difference(actual, bounded.nearest)
+    difference = np.where(nearest == 0, 0.0, difference)
+    vague = bounded.doubtful | (bounded.condition_is_lost & np.isfinite(bounded.value))
+    report = _report(actual, bounded.nearest, bounded.error, difference, vague)
+    return Report(
+        report.verdicts,
+        report.worst_index,
+        report.worst_ratio,
+        report.worst_text,
+        _reason(report, bounded),
+    )
+
+
+def _reason(report: Report, bounded: Bounded) -> str:
+    if report.wrong:
+        index = report.worst_index
+        return f"condition number {bounded.condition[index]:.3g}"
+    cases = report.verdicts == UNDECIDABLE
+    doubtful, lost = cases & bounded.doubtful, cases & ~bounded.doubtful
+    reasons = []
+    if doubtful.any():
+        count = int(doubtful.sum())
+        reasons.append(f"a branch, a jump or an overflow hangs on rounding in {count}")
+    if lost.any():
+        worst = float(bounded.condition[lost].max())
+        reasons.append(f"{int(lost.sum())} cancel (condition number up to {worst:.3g})")
+    return ", ".join(reasons)
 
 
 def _check(actual: Any, expected: Any) -> None:
@@ -87,20 +148,30 @@ def _is_float(array: Any) -> bool:
 
 
 def _difference(actual: Any, expected: Any) -> Any:
-    """|actual - expected| as f64; inf where one is NaN or infinite and the other not the same."""
+    """|actual - expected|; inf where one is NaN or infinite and the other not the same."""
     if actual.dtype.kind in "iub":
         return np.abs(actual.astype(object) - expected.astype(object)).astype(np.float64)
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    a, e = actual.astype(np.longdouble), expected.astype(np.longdouble)
     with np.errstate(all="ignore"):
         difference = np.abs(a - e)
     same = (a == e) | (np.isnan(a) & np.isnan(e))
     return np.where(same, 0.0, np.where(np.isnan(difference), np.inf, difference))
 
 
-def _report(actual: Any, expected: Any, allowed: Any, verdicts: Any, ratios: Any) -> Report:
+def _report(
+    actual: Any, expected: Any, allowed: Any, difference: Any, vague: Any = np.False_
+) -> Report:
+    within = (difference <= allowed) & np.isfinite(difference)
+    passed = np.where(within, WITHIN_BOUND, WRONG)
+    passed = np.where(vague & (difference <= allowed), UNDECIDABLE, passed)
+    verdicts = np.where(difference == 0, EXACT, passed).astype(np.int8)
+    with np.errstate(all="ignore"):
+        ratios = np.where(np.isfinite(difference), difference / allowed, np.inf)
+    ratios = np.where(difference == 0, 0.0, np.where(verdicts == UNDECIDABLE, 1.0, ratios))
+    # A wrong element is the worst one, whatever others there are.
+    ranked = np.where(verdicts == WRONG, ratios, np.minimum(ratios, 1.0))
     if not ratios.size or not ratios.any():
         return Report(verdicts, None, 0.0, "")
-    index = tuple(int(i) for i in np.unravel_index(np.argmax(ratios), ratios.shape))
-    ratio = float(ratios[index])
+    index = tuple(int(i) for i in np.unravel_index(np.argmax(ranked), ratios.shape))
     text = f"at {index}: {actual[index]!s} for {expected[index]!s}, allowed {allowed[index]:.3g}"
-    return Report(verdicts, index, ratio, text)
+    return Report(verdicts, index, float(ratios[index]), text)

@@ -54,14 +54,14 @@ def evaluate(
     operations = reachable_operations(tensor.op for tensor in outputs)
     scans = [op for op in operations if isinstance(op, ScanOp)]
     by_row = {inner for op in scans for inner in op.body_operations()}
-    values = {var: _constant(value, var) for var, value in (scalars or {}).items()}
+    values = {var: constant(value, var) for var, value in (scalars or {}).items()}
     known: dict[Tensor, Array] = {}
     with np.errstate(all="ignore"):
-        _bind_feeds(operations, feeds, values, known)
+        bind_feeds(_given(operations), feeds, values, known)
         for op in operations:
             if op in by_row:
                 for tensor in op.outputs:  # computed with its scan, row by row
-                    shape = _shape_of(tensor, values, known)
+                    shape = shape_of(tensor, values)
                     known[tensor] = np.zeros(shape, to_numpy(tensor.dtype))
             elif isinstance(op, ComputeOp):
                 known.update(zip(op.outputs, _compute(op, values, known), strict=True))
@@ -72,19 +72,25 @@ def evaluate(
     return [known[tensor].copy() for tensor in outputs]
 
 
-def _constant(value: Any, like: Expr) -> Array:
+def constant(value: Any, like: Expr) -> Array:
+    """A number as an array of rank 0 of the dtype of `like`."""
     return np.asarray(make_scalar(value, like.dtype), to_numpy(like.dtype))
 
 
-def _bind_feeds(
-    operations: Sequence[Operation],
+def _given(operations: Sequence[Operation]) -> list[Tensor]:
+    states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
+    given = (op.outputs[0] for op in operations if isinstance(op, PlaceholderOp))
+    return [tensor for tensor in given if tensor not in states]
+
+
+def bind_feeds(
+    needed: Sequence[Tensor],
     feeds: Mapping[Tensor, Array],
     values: dict[Var, Array],
     known: dict[Tensor, Array],
 ) -> None:
-    states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
-    given = (op.outputs[0] for op in operations if isinstance(op, PlaceholderOp))
-    needed = [tensor for tensor in given if tensor not in states]
+    """Adds the `needed` tensors to `known`, and the sizes of their symbols to `values`. UserError
+    for feeds that are missing or do not fit."""
     for tensor in needed:
         if tensor not in feeds:
             raise UserError(f"no value is given for placeholder {tensor.name}")
@@ -94,7 +100,7 @@ def _bind_feeds(
             if symbol is not None:
                 values.setdefault(symbol, np.asarray(extent, np.int64))
     for tensor in needed:
-        shape = _shape_of(tensor, values, known)
+        shape = shape_of(tensor, values)
         if shape != known[tensor].shape:
             raise UserError(f"{tensor.name} has shape {shape}, {known[tensor].shape} given")
 
@@ -107,14 +113,13 @@ def _checked_feed(tensor: Tensor, feed: Array) -> Array:
     return feed
 
 
-def _integer(expr: Expr, values: Mapping[Var, Array], known: Mapping[Tensor, Array]) -> int:
-    return int(_Points(values, known, ()).value(expr))
+def _integer(expr: Expr, values: Mapping[Var, Array]) -> int:
+    return int(_Points(values, {}, ()).value(expr))
 
 
-def _shape_of(
-    tensor: Tensor, values: Mapping[Var, Array], known: Mapping[Tensor, Array]
-) -> tuple[int, ...]:
-    return tuple(max(0, _integer(dim, values, known)) for dim in tensor.shape)
+def shape_of(tensor: Tensor, values: Mapping[Var, Array]) -> tuple[int, ...]:
+    """The shape of `tensor` as numbers."""
+    return tuple(max(0, _integer(dim, values)) for dim in tensor.shape)
 
 
 def _compute(
@@ -124,11 +129,11 @@ def _compute(
     row: int | None = None,
 ) -> list[Array]:
     """The tensors of `op`; with `row`, only that one of their rows."""
-    shape = _shape_of(op.outputs[0], values, known)
+    shape = shape_of(op.outputs[0], values)
     shape = shape if row is None else (1, *shape[1:])
     if 0 in shape:
         return [np.empty(shape, to_numpy(tensor.dtype)) for tensor in op.outputs]
-    grid = dict(_grid(op.axis, shape))
+    grid = dict(grid_of(op.axis, shape))
     if row is not None:
         grid[op.axis[0].var] += row
     points = _Points({**values, **grid}, known, shape, op.name)
@@ -141,7 +146,7 @@ def _compute(
 def _run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]) -> None:
     """The statement of an extern operation means what the interpreter says."""
     for tensor in op.outputs:
-        known[tensor] = np.zeros(_shape_of(tensor, values, known), to_numpy(tensor.dtype))
+        known[tensor] = np.zeros(shape_of(tensor, values), to_numpy(tensor.dtype))
     frame = Frame()
     frame.values.update((var, make_scalar(value, var.dtype)) for var, value in values.items())
     for buffer, tensor in op.buffers.items():
@@ -149,7 +154,7 @@ def _run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, A
     run_to_end(frame, op.body)
 
 
-def _grid(axes: Sequence[IterVar], shape: tuple[int, ...]) -> Iterator[tuple[Var, Array]]:
+def grid_of(axes: Sequence[IterVar], shape: tuple[int, ...]) -> Iterator[tuple[Var, Array]]:
     """Each axis' values, shaped so that together they broadcast to all points."""
     for place, (axis, extent) in enumerate(zip(axes, shape, strict=True)):
         dims = [1] * len(shape)
@@ -163,7 +168,7 @@ def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
         np.array(np.broadcast_to(points.value(identity), points.shape))
         for identity in reducer.identities
     ]
-    for step in _steps(reduce.axes, points):
+    for step in reduction_steps(reduce.axes, points.values):
         here = _Points({**points.values, **step}, points.tensors, points.shape, points.name)
         chosen = np.broadcast_to(here.value(reduce.condition), points.shape)
         if not chosen.any():
@@ -179,11 +184,13 @@ def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
     return results
 
 
-def _steps(axes: Sequence[IterVar], points: _Points) -> Iterator[dict[Var, Array]]:
+def reduction_steps(
+    axes: Sequence[IterVar], values: Mapping[Var, Array]
+) -> Iterator[dict[Var, Array]]:
+    """The values of the axes at each point of a reduction, in order."""
     ranges = []
     for axis in axes:
-        begin = _integer(axis.minimum, points.values, points.tensors)
-        extent = _integer(axis.extent, points.values, points.tensors)
+        begin, extent = (_integer(bound, values) for bound in (axis.minimum, axis.extent))
         ranges.append(range(begin, begin + max(0, extent)))
     for position in itertools.product(*ranges):
         yield {a.var: np.asarray(v, np.int64) for a, v in zip(axes, position, strict=True)}
@@ -226,8 +233,8 @@ def _var(points: _Points, var: Var) -> Array:
     return points.values[var]
 
 
-def _immediate(_points: _Points, constant: ir.IntImm | ir.FloatImm) -> Array:
-    return _constant(constant.value, constant)
+def _immediate(_points: _Points, imm: ir.IntImm | ir.FloatImm) -> Array:
+    return constant(imm.value, imm)
 
 
 def _cast(points: _Points, cast: ir.Cast) -> Array:
@@ -269,7 +276,7 @@ def _call(points: _Points, expr: ir.Call) -> Array:
 def _pure_extern(points: _Points, expr: ir.PureExtern) -> Array:
     operands = [points.value(arg) for arg in expr.args]
     if not operands:
-        return _constant(call_pure(expr, (), ()), expr)
+        return constant(call_pure(expr, (), ()), expr)
     return arrays.each(
         lambda *scalars: call_pure(expr, [s.item() for s in scalars], ()),
         to_numpy(expr.dtype),
@@ -280,16 +287,23 @@ def _pure_extern(points: _Points, expr: ir.PureExtern) -> Array:
 def _read(points: _Points, read: TensorRead) -> Array:
     indices = tuple(points.value(index) for index in read.indices)
     tensor = points.tensors[read.tensor]
-    for dim, (index, extent) in enumerate(zip(indices, tensor.shape, strict=True)):
+    check_range(points.name, read, indices, tensor.shape)
+    value: Array = tensor[indices]
+    return value
+
+
+def check_range(
+    name: str, read: TensorRead, indices: Sequence[Array], shape: Sequence[int]
+) -> None:
+    """EvaluateError when compute `name` reads out of range."""
+    for dim, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         outside = (index < 0) | (index >= extent)
         if outside.any():
             raise EvaluateError(
-                f"{points.name} reads {read.tensor.name} at index {index[outside].flat[0]} "
+                f"{name} reads {read.tensor.name} at index {index[outside].flat[0]} "
                 f"of dimension {dim}, which has {extent} elements",
                 remedy="guard the read with if_then_else, or clip the index",
             )
-    value: Array = tensor[indices]
-    return value
 
 
 _EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Any]] = {

@@ -16,7 +16,7 @@ import numpy as np
 from refcomp.dtype import DType
 from refcomp.oracle.scalars import Scalar, make_float, make_scalar, round_exact, wrap
 
-_FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "floor": np.floor,
     "ceil": np.ceil,
@@ -67,7 +67,7 @@ _BIT_FUNCTIONS: dict[str, Callable[[Scalar, DType], Scalar]] = {
         np.dtype(f"uint{dtype.bits}").type(x).view(f"float{dtype.bits}")
     ),
 }
-KNOWN = frozenset({*_FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, *_BIT_FUNCTIONS, "fma"})
+KNOWN = frozenset({*FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, *_BIT_FUNCTIONS, "fma"})
 
 
 def _ones(dtype: DType) -> int:
@@ -85,7 +85,7 @@ def apply_intrinsic(name: str, operands: tuple[Scalar, ...], dtype: DType) -> Sc
     if name == "fma":
         return _fma(dtype, *map(float, operands))
     with np.errstate(all="ignore"):
-        return make_scalar(_FLOAT_FUNCTIONS[name](*map(np.float64, operands)), dtype)
+        return make_scalar(FLOAT_FUNCTIONS[name](*map(np.float64, operands)), dtype)
 
 
 def _fma(dtype: DType, a: float, b: float, c: float) -> Scalar:

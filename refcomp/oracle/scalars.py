@@ -21,7 +21,7 @@ Scalar = Any  # int, bool or a numpy float: see above.
 
 # Digits of the significand, the hidden one included, and the exponents of the least and the
 # greatest normal number, of each float type by (kind, bits).
-_FORMATS = {
+FORMATS = {
     ("float", 16): (11, -14, 15),
     ("bfloat", 16): (8, -126, 127),
     ("float", 32): (24, -126, 127),
@@ -43,7 +43,7 @@ def wrap(value: int, dtype: DType) -> int:
 
 def round_exact(value: Fraction, dtype: DType) -> Scalar:
     """The float of `dtype` nearest to `value`, ties to even; inf past the greatest; 0 is +0."""
-    digits, least, greatest = _FORMATS[dtype.kind, dtype.bits]
+    digits, least, greatest = FORMATS[dtype.kind, dtype.bits]
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     if abs(value) < Fraction(2) ** exponent:
         exponent -= 1

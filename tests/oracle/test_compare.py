@@ -4,8 +4,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import refcomp
 from refcomp.errors import UserError
-from refcomp.oracle.compare import EXACT, WITHIN_BOUND, WRONG, compare
+from refcomp.oracle.compare import (
+    EXACT,
+    UNDECIDABLE,
+    WITHIN_BOUND,
+    WRONG,
+    compare,
+    judge_bounded,
+)
+from refcomp.oracle.error_bounds import bound_errors
 
 
 def _f32(*values):
@@ -82,3 +91,71 @@ def test_shapes_must_match():
 def test_kinds_must_match():
     with pytest.raises(UserError, match="dtypes int32 and float32 cannot be compared"):
         compare(np.array([1], np.int32), _f32(1))
+
+
+# Against bounds that are proved.
+
+
+def _bounded(form, values, dtype="float32"):
+    data = np.asarray(values, dtype)
+    a = refcomp.placeholder(data.shape, dtype, "A")
+    c = refcomp.compute(data.shape[:1], lambda i: form(a, i), name="C")
+    return bound_errors([c], {a: data})[0]
+
+
+def test_a_verdict_per_element_of_a_computation():
+    bounded = _bounded(lambda a, i: a[i] / 3.0, [1, 1, 1])
+    third = np.float32(1 / 3)
+    report = judge_bounded(np.array([third, np.nextafter(third, 1), 0.3334], np.float32), bounded)
+    assert report.verdicts.tolist() == [EXACT, WRONG, WRONG]  # one rounding leaves no choice
+    assert (report.verdict, report.indices(WRONG)) == ("wrong", [(1,), (2,)])
+    assert report.worst_index == (2,) and report.worst_ratio > 1000
+    assert str(report).endswith("; condition number 1")
+
+
+def test_what_rounds_more_than_once_may_differ():
+    bounded = _bounded(lambda a, i: a[i] / 3.0 * 7.0, [1, 1])
+    value = np.float32(7 / 3)
+    report = judge_bounded(np.array([value, np.nextafter(value, 3)]), bounded)
+    assert report.verdicts.tolist() == [EXACT, WITHIN_BOUND]
+    assert (report.verdict, report.why) == ("within bound", "")
+
+
+def test_cancellation_is_undecidable_and_told_with_its_condition():
+    k = refcomp.reduce_axis((0, 3), "k")
+    bounded = _bounded(
+        lambda a, i: refcomp.sum(a[i, k] * a[i, k] * a[i, 0], axis=k), [[1e4, 1, 1], [1, -0.3, 2]]
+    )
+    assert judge_bounded(bounded.nearest, bounded).verdict == "exact"
+    bounded = _bounded(lambda a, i: a[i, 0] * 1.1 + a[i, 1] * 1.1 - 1.1e8, [[1e8, 1.0]])
+    report = judge_bounded(np.array([0], np.float32), bounded)
+    assert report.verdicts.tolist() == [UNDECIDABLE] and report.agrees
+    assert report.why == "1 cancel (condition number up to 6.31e+07)"
+    assert "0 wrong, 1 undecidable" in str(report)
+    assert judge_bounded(np.array([1e3], np.float32), bounded).verdict == "wrong"
+
+
+def test_a_branch_in_doubt_is_undecidable():
+    bounded = _bounded(lambda a, i: refcomp.select(a[i] * 3.0 > 0.3, 1.0, 5.0), [0.1, 1])
+    verdicts = (UNDECIDABLE, EXACT, WRONG)
+    for taken, verdict in zip((1, 5, 0.5), verdicts, strict=True):
+        report = judge_bounded(np.array([taken, 1], np.float32), bounded)
+        assert report.verdicts.tolist() == [verdict, EXACT]
+    report = judge_bounded(np.array([1, 1], np.float32), bounded)
+    assert report.why == "a branch, a jump or an overflow hangs on rounding in 1"
+
+
+def test_a_wrong_element_is_worse_than_what_is_undecidable():
+    bounded = _bounded(lambda a, i: 1.0 / (a[i] * 3.0 - 0.3), [0.1, 1])
+    assert bounded.doubtful[0]
+    report = judge_bounded(np.array([math.inf, 7], np.float32), bounded)
+    assert report.verdicts.tolist() == [UNDECIDABLE, WRONG] and report.worst_index == (1,)
+
+
+def test_integers_and_dtypes_of_a_computation():
+    bounded = _bounded(lambda a, i: a[i] * 3, [1, 2], "int32")
+    assert judge_bounded(np.array([3, 7], np.int32), bounded).verdicts.tolist() == [EXACT, WRONG]
+    with pytest.raises(UserError, match="dtypes float32 and int32 cannot be compared"):
+        judge_bounded(np.array([3, 7], np.float32), bounded)
+    with pytest.raises(UserError, match=r"shapes \(1,\) and \(2,\) cannot be compared"):
+        judge_bounded(np.array([3], np.int32), bounded)

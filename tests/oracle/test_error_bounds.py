@@ -1,0 +1,267 @@
+"""Bounds against legal evaluations: the oracle's own, numpy's, and special values."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.dtype import F32, F64, as_dtype, to_numpy
+from refcomp.errors import Unsupported, UserError
+from refcomp.oracle.error_bounds import Licence, bound_errors
+from refcomp.oracle.evaluate import EvaluateError, evaluate
+
+IN_ORDER = Licence(reassociate=False)
+
+
+def _vector(form, values, *, dtype="float32", licence=None):
+    """The Bounded of `form(A, i)`, and what `evaluate` makes of it."""
+    data = np.asarray(values, to_numpy(as_dtype(dtype)))
+    a = refcomp.placeholder(data.shape, dtype, "A")
+    c = refcomp.compute(data.shape[:1], lambda i: form(a, i), name="C")
+    (bounded,) = bound_errors([c], {a: data}, licence=licence or Licence())
+    return bounded, evaluate([c], {a: data})[0]
+
+
+def _errors(bounded, actual):
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(actual.astype(np.longdouble) - bounded.value)
+    same = (actual == bounded.value) | (np.isnan(actual) & np.isnan(bounded.value))
+    return np.where(same, 0, difference)
+
+
+def test_one_operation_is_off_by_what_it_rounds_off():
+    bounded, actual = _vector(lambda a, i: a[i] / 3.0, [1, 2, 3])
+    assert bounded.error[:2] == pytest.approx([2.0**-26 / 1.5, 2.0**-25 / 1.5], rel=1e-6)
+    assert bounded.error[2] == 0  # 3 / 3 is 1, which needs no rounding
+    assert (_errors(bounded, actual) <= bounded.error).all()
+
+
+def test_whole_numbers_are_exact_in_any_order():
+    bounded, actual = _vector(
+        lambda a, i: refcomp.sum(a[i, _K] * a[i, _K], axis=_K),
+        np.random.default_rng(3).integers(-9, 9, (5, 8)),
+    )
+    assert not bounded.error.any()
+    np.testing.assert_array_equal(actual, bounded.value)
+
+
+_K = refcomp.reduce_axis((0, 8), "k")
+
+
+def test_sums_in_any_order_and_in_the_order_of_the_axis():
+    values = np.full((1, 8), 0.1)
+    sums = {}
+    for licence in (Licence(), IN_ORDER):
+        bounded, actual = _vector(
+            lambda a, i: refcomp.sum(a[i, _K], axis=_K), values, licence=licence
+        )
+        assert _errors(bounded, actual)[0] <= bounded.error[0]
+        sums[licence.reassociate] = float(bounded.error[0])
+    # Seven additions of at most 0.8, half an ulp of which is 2^-25; in order, of 0.2, 0.3, ...
+    assert sums[True] == pytest.approx(7 * 2.0**-25, rel=1e-5)
+    assert sums[False] == pytest.approx((1 * 2 + 2 * 4 + 4 * 8) * 2.0**-28, rel=0.3)
+    assert sums[False] < sums[True]
+
+
+def test_a_wider_accumulator_is_bounded_with_a_licence_only():
+    values = [[1.0, 2.0**-11, 2.0**-11, 2.0**-11, 0, 0, 0, 0]]
+    form = lambda a, i: refcomp.sum(a[i, _K], axis=_K)  # noqa: E731
+    plain, _ = _vector(form, values, dtype="float16")
+    wide, _ = _vector(form, values, dtype="float16", licence=Licence(accumulate=F32))
+    assert plain.error[0] <= wide.error[0]
+    in_f32 = np.float16(np.sum(np.float32(values)))
+    assert _errors(wide, np.array([in_f32]))[0] <= wide.error[0]
+    narrow, _ = _vector(form, [[0.1] * 8], licence=Licence(accumulate=as_dtype("float16")))
+    tight, _ = _vector(form, [[0.1] * 8])
+    assert narrow.error[0] > 1000 * tight.error[0]
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extrema_do_not_round(name):
+    form = lambda a, i: getattr(refcomp, name)(a[i, _K], axis=_K)  # noqa: E731
+    bounded, actual = _vector(form, np.random.default_rng(5).standard_normal((4, 8)))
+    assert not bounded.error.any()
+    np.testing.assert_array_equal(actual, bounded.value)
+
+
+def test_products_in_any_order():
+    form = lambda a, i: refcomp.prod(a[i, _K], axis=_K)  # noqa: E731
+    bounded, actual = _vector(form, np.random.default_rng(5).uniform(0.5, 2, (9, 8)))
+    assert (_errors(bounded, actual) <= bounded.error).all()
+    assert (bounded.error <= 8 * 2.0**-24 * np.abs(bounded.value)).all()
+    lost, _ = _vector(form, [[1e30, 1e30, 1e-30, 1e-30, 1, 1, 1, 1]])
+    assert lost.error[0] == math.inf and lost.doubtful[0]  # 1e60 on the way in one order
+
+
+def test_conditions_and_cancellation():
+    bounded, _ = _vector(
+        lambda a, i: refcomp.sum(a[i, _K], axis=_K), [[1e8, 1, -1e8, 0, 0, 0, 0, 0]]
+    )
+    assert bounded.condition[0] == pytest.approx(2e8 + 1)
+    assert bounded.condition_is_lost[0] and not bounded.doubtful[0]
+    kept, _ = _vector(lambda a, i: a[i] + 1.0, [1.0])
+    assert kept.condition[0] == 1 and not kept.condition_is_lost[0]
+
+
+def test_a_branch_in_doubt_bounds_both_sides():
+    third = lambda a, i: a[i] * 3.0  # noqa: E731  0.1f * 3 is rounded to 0.3f, or not
+    form = lambda a, i: refcomp.select(third(a, i) > 0.3, a[i] + 100.0, a[i])  # noqa: E731
+    bounded, actual = _vector(form, [0.1, 0.5, 0.05])
+    assert bounded.doubtful.tolist() == [True, False, False]
+    assert bounded.error[0] >= 100 and bounded.error[1] < 1e-4
+    assert (_errors(bounded, actual) <= bounded.error).all()
+
+
+def test_a_lazy_branch_in_doubt_and_an_index_in_doubt_are_lost():
+    lazy = lambda a, i: refcomp.if_then_else(a[i] * 3.0 > 0.3, a[i], 0.0)  # noqa: E731
+    assert _vector(lazy, [0.1, 0.5])[0].error.tolist() == [math.inf, 0]
+    at = lambda a, i: a[(a[i] * 30.0).astype("int32") - 3]  # noqa: E731
+    bounded, _ = _vector(at, [0.1, 0.11])
+    assert bounded.error.tolist() == [math.inf, 0]
+
+
+def test_overflow_is_certain_or_in_doubt():
+    most = float(np.finfo(np.float32).max)
+    bounded, actual = _vector(lambda a, i: a[i] * 2.0, [most, 1.0])
+    assert bounded.value[0] == actual[0] == math.inf and bounded.error[0] == 0
+    edge, _ = _vector(lambda a, i: refcomp.exp(a[i]), [88.722839, 90, 80])
+    assert edge.doubtful.tolist() == [True, False, False]
+    sums, _ = _vector(
+        lambda a, i: refcomp.sum(a[i, _K], axis=_K),
+        [[most, most, -most, 0, 0, 0, 0, 0], [most, most, 0, 0, 0, 0, 0, 0]],
+    )
+    assert sums.doubtful.tolist() == [True, False]
+    assert sums.value[1] == math.inf
+
+
+def test_nan_and_infinity_are_what_they_are():
+    special = [math.nan, math.inf, -math.inf, 0.0]
+    for form in (
+        lambda a, i: a[i] + 1.0,
+        lambda a, i: refcomp.exp(a[i]),
+        lambda a, i: 1.0 / a[i],
+        lambda a, i: refcomp.maximum(a[i], 0.0),
+        lambda a, i: a[i] - a[i],
+        lambda a, i: refcomp.sqrt(a[i]) * 0.0,
+    ):
+        bounded, actual = _vector(form, special)
+        assert np.isfinite(bounded.error).all()
+        np.testing.assert_array_equal(np.isnan(actual), np.isnan(bounded.value))
+        assert (_errors(bounded, actual) <= bounded.error).all()
+
+
+def test_a_pole_within_the_error_is_lost():
+    bounded, _ = _vector(lambda a, i: 1.0 / (a[i] * 3.0 - 0.3), [0.1, 1.0])
+    assert bounded.error[0] == math.inf and bounded.doubtful.tolist() == [True, False]
+
+
+_FORMS = (
+    lambda a, i: refcomp.exp(a[i, 0]) * a[i, 1] + a[i, 2],
+    lambda a, i: refcomp.tanh(a[i, 0] - a[i, 1]) / (a[i, 2] * a[i, 2] + 0.5),
+    lambda a, i: refcomp.sqrt(refcomp.abs(a[i, 0])) - refcomp.sin(a[i, 1] * a[i, 2]),
+    lambda a, i: refcomp.maximum(a[i, 0] * a[i, 1], a[i, 2] + a[i, 3]),
+    lambda a, i: refcomp.select(a[i, 0] * a[i, 1] > a[i, 2], a[i, 0], a[i, 3]) * 1.7,
+    lambda a, i: refcomp.sigmoid(a[i, 0] + a[i, 1]).astype("float64").astype(str(a.dtype)),
+    lambda a, i: (a[i, 0] * 10.0).astype("int32").astype(str(a.dtype)) * 0.3,
+    lambda a, i: refcomp.floor(a[i, 0] * a[i, 1]) + refcomp.erf(a[i, 2]),
+    lambda a, i: refcomp.power(refcomp.abs(a[i, 0]) + 0.1, a[i, 1] * 1.1),
+    lambda a, i: refcomp.truncmod(a[i, 0] * 3.3, a[i, 1] * 1.1),
+    lambda a, i: refcomp.log(refcomp.abs(a[i, 0] * a[i, 1]) + 0.01) * refcomp.cos(a[i, 2]),
+)
+
+
+@given(
+    st.sampled_from(_FORMS),
+    st.sampled_from(("float16", "bfloat16", "float32", "float64")),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_oracles_own_evaluation_is_within_the_bound(form, dtype, seed):
+    values = np.random.default_rng(seed).standard_normal((64, 4)) * 3
+    bounded, actual = _vector(form, values, dtype=dtype)
+    assert (_errors(bounded, actual.astype(np.longdouble)) <= bounded.error).all()
+
+
+def test_a_computed_tensor_may_be_given():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.compute((4,), lambda i: refcomp.exp(a[i]), name="B")
+    c = refcomp.compute((4,), lambda i: b[i] * 3.0, name="C")
+    given = np.float32([1, 2, 4, 8])
+    (bounded,) = bound_errors([c], {b: given})
+    assert not bounded.error.any()
+    np.testing.assert_array_equal(bounded.value, given * 3)
+
+
+def test_an_argmax_of_equals_is_in_doubt():
+    def combine(x, y):
+        better = refcomp.any(x[1] > y[1], refcomp.all(x[1] == y[1], x[0] < y[0]))
+        return refcomp.select(better, x[0], y[0]), refcomp.select(better, x[1], y[1])
+
+    argmax = refcomp.comm_reducer(combine, lambda i, v: (refcomp.const(2**31 - 1, i), -1e30))
+    a = refcomp.placeholder((2, 8), name="A")
+    index, value = refcomp.compute(
+        (2,), lambda i: argmax((_K.var.astype("int32"), a[i, _K] * 3.0), axis=_K), name="C"
+    )
+    data = np.zeros((2, 8), np.float32)
+    data[0] = [0.1, np.nextafter(np.float32(0.1), 1), 0, 0, 0, 0, 0, 0]
+    data[1, 3] = 1
+    found, best = bound_errors([index, value], {a: data})
+    assert found.error.tolist() == [math.inf, 0] and found.value[1] == 3
+    assert best.error[0] < 1e-6
+
+
+def test_a_reducer_of_ones_own_is_bounded_in_order():
+    complex_product = refcomp.comm_reducer(
+        lambda x, y: (x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]),
+        lambda t, u: (1.0, 0.0),
+    )
+    a = refcomp.placeholder((3, 8, 2), name="A")
+    outputs = refcomp.compute(
+        (3,), lambda i: complex_product((a[i, _K, 0], a[i, _K, 1]), axis=_K), name="C"
+    )
+    data = np.random.default_rng(1).standard_normal((3, 8, 2)).astype(np.float32)
+    actual = evaluate(outputs, {a: data})
+    for bounded, values in zip(
+        bound_errors(outputs, {a: data}, licence=IN_ORDER), actual, strict=True
+    ):
+        assert (_errors(bounded, values) <= bounded.error).all()
+        assert np.isfinite(bounded.error).all()
+    assert bound_errors(outputs, {a: data})[0].doubtful.all()
+
+
+def test_empty_and_symbolic_shapes():
+    n = refcomp.var("n")
+    a = refcomp.placeholder((n,), name="A")
+    c = refcomp.compute((n,), lambda i: a[i] + 1.0, name="C")
+    for size in (0, 3):
+        (bounded,) = bound_errors([c], {a: np.ones(size, np.float32)})
+        assert bounded.value.shape == (size,)
+        assert bounded.nearest.dtype == np.float32
+
+
+def test_nearest_is_rounded_once():
+    bounded, _ = _vector(lambda a, i: a[i] * a[i], [1.1, 3], dtype="bfloat16")
+    one = float(ml_dtypes.bfloat16(1.1))
+    assert bounded.nearest.tolist() == [ml_dtypes.bfloat16(one * one), 9]
+
+
+def test_refusals():
+    a = refcomp.placeholder((refcomp.var("n"),), name="A")
+    c = refcomp.compute((4,), lambda i: a[i + 1], name="C")
+    with pytest.raises(UserError, match="no value is given for placeholder A"):
+        bound_errors([c], {})
+    with pytest.raises(EvaluateError, match="C reads A at index 4 of dimension 0"):
+        bound_errors([c], {a: np.ones(4, np.float32)})
+    call = lambda ins, outs: refcomp.call_packed("f", *ins, *outs)  # noqa: E731
+    d = refcomp.extern((4,), [a], call)
+    with pytest.raises(Unsupported, match="the errors of extern.* are not bounded"):
+        bound_errors([d], {a: np.ones(4, np.float32)})
+
+
+def test_f64_has_a_reference_of_its_own():
+    bounded, actual = _vector(lambda a, i: a[i] / 3.0, [1.0], dtype="float64")
+    assert bounded.error[0] == pytest.approx(2.0**-55, rel=2.0**-8)
+    assert _errors(bounded, actual)[0] > 0 and bounded.dtype == F64
