@@ -130,6 +130,13 @@ def test_assignments_that_are_not_compiled():
         c[0] = t
         return c
 
+    refused(writes, "the input a cannot be written", 3)
+    refused(retypes, "s holds i32 and is assigned f32", 5)
+    refused(unpacks, "only names and elements can be assigned", 3)
+    refused(escapes, "t has no value here", 5)
+
+
+def test_outputs_and_expressions_that_are_not_compiled():
     @script
     def nested(a):
         for i in range(8):
@@ -148,10 +155,6 @@ def test_assignments_that_are_not_compiled():
         print(a)
         return c
 
-    refused(writes, "the input a cannot be written", 3)
-    refused(retypes, "s holds i32 and is assigned f32", 5)
-    refused(unpacks, "only names and elements can be assigned", 3)
-    refused(escapes, "t has no value here", 5)
     refused(nested, "an output is made outside of all loops", 3)
     refused(rows, "c has 2 dimensions and is given 1", 3)
     refused(speaks, "an expression by itself does nothing", 3)

@@ -105,7 +105,7 @@ def _pairs(dtype):
     with np.errstate(all="ignore"):
         info = np.finfo(dtype)
         values = [*SPECIAL, info.max, info.tiny, info.smallest_subnormal, -info.tiny]
-        return (a.astype(dtype).ravel() for a in np.meshgrid(values, values))
+        return [a.astype(dtype).ravel() for a in np.meshgrid(values, values)]
 
 
 @pytest.mark.llvm
