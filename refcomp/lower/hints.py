@@ -15,7 +15,7 @@ from refcomp.ir.rewrite import substitute, walk
 from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
 from refcomp.lower.loops import origin_of
 from refcomp.schedule.infer_bounds import Region
-from refcomp.schedule.placement import place_text, position
+from refcomp.schedule.placement import loops_around, place_text, position
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Prefetched, Stage
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
@@ -69,11 +69,21 @@ def prefetches_at(
 ) -> Iterator[Stmt]:
     """A prefetch for each read that the stage asked to have prefetched in loop `axis`."""
     for wish in bounds.stage.prefetches:
-        if wish.axis is axis:
+        if wish.axis is axis and wish.tensor in buffers and not _is_made_inside(bounds, wish):
             for indices in _first_reads(bounds, wish):
                 region = regions.get(wish.tensor)
                 at = indices if region is None else _within(indices, region)
                 yield Prefetch(buffers[wish.tensor], at, origin_of(bounds, axis))
+
+
+def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
+    """Whether the tensor is computed in the loop itself, so that it is not there before."""
+    stage = bounds.stage
+    producer = next(s for s in stage.siblings if wish.tensor in s.op.outputs)
+    return any(
+        host is stage and position(stage, leaf) >= position(stage, wish.axis)
+        for host, leaf in loops_around(producer)
+    )
 
 
 def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, ...]]:
@@ -91,6 +101,8 @@ def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, 
         for node in walk(body):
             if isinstance(node, TensorRead) and node.tensor is wish.tensor and id(node) not in seen:
                 seen.add(id(node))
+                if any(isinstance(i, TensorRead) for index in node.indices for i in walk(index)):
+                    continue  # where it reads is only known when it does
                 values = (substitute(index, roots) for index in node.indices)
                 yield tuple(simplify(substitute(value, later)) for value in values)
 

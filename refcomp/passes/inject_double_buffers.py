@@ -179,6 +179,12 @@ class _Doubling:
         before = stmts[: stmts.index(fills[-1])]
         if any(self.buffer in _read_by(s) for s in before if s not in fills):
             _refuse(self.pragma, "it is read before it is filled", "fill it first")
+        both = {i.buffer for s in fills for i in walk(s) if isinstance(i, _WRITES)}
+        inside = {i.buffer for i in walk(self.loop.body) if isinstance(i, Allocate)}
+        inside -= {i.buffer for s in stmts for i in walk(s) if isinstance(i, Allocate)}
+        if len(both & inside) > 1:
+            names = " and ".join(sorted(buffer.name for buffer in both & inside))
+            _refuse(self.pragma, f"one statement fills {names}", "fill them one by one")
         written = {i.buffer for s in rest for i in walk(s) if isinstance(i, _WRITES)}
         used = {b for s in fills for b in _read_by(s)} & written
         if used:

@@ -131,7 +131,10 @@ class StageSchedule:
 
     def prefetch(self, tensor: Tensor, axis: IterVar, offset: int) -> None:
         """See `refcomp.schedule.primitives.hint.prefetch`."""
-        self.schedule.apply(self.stage, "prefetch", tensor, axis, offset)
+        if not isinstance(tensor, Tensor):
+            raise UserError(f"{tensor!r} is no tensor to prefetch", remedy="pass what is read")
+        maker = self.schedule.stage_of(tensor)
+        self.schedule.apply(self.stage, "prefetch", axis, maker, tensor.value_index, offset)
 
     def double_buffer(self) -> None:
         """See `refcomp.schedule.primitives.hint.double_buffer`."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from refcomp.errors import UserError
 from refcomp.schedule.stage import Stage
-from refcomp.te.tensor import THREAD, IterVar, Tensor
+from refcomp.te.tensor import THREAD, IterVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Step:
 def _to_text(arg: Any) -> str:
     if isinstance(arg, tuple):
         return f"[{', '.join(map(_to_text, arg))}]"
-    return arg.name if isinstance(arg, IterVar | Tensor) else str(arg)
+    return arg.name if isinstance(arg, IterVar) else str(arg)
 
 
 def to_name(value: Any) -> Any:

@@ -85,6 +85,11 @@ def test_two_buffers_of_one_loop_are_both_doubled():
             "for k in range(n) { pragma double_buffer 1 { alloc T: f32[1] { B[k, 0] = 1f32 } } }",
             "nothing fills it there",
         ),
+        (
+            "for k in range(n) { alloc U: f32[1] { pragma double_buffer 1 { alloc T: f32[1] {"
+            " for i in range(1) { U[i] = A[k, i] T[i] = A[k, i] } B[k, 0] = T[0] + U[0] } } } }",
+            "one statement fills T and U",
+        ),
     ],
 )
 def test_what_cannot_be_filled_ahead_is_refused(body, why):

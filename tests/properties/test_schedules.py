@@ -35,8 +35,12 @@ def _run(check, examples, shard):
     return histogram
 
 
+# Drawn by a property of its own (tensorize), or for GPUs.
+_NOT_HERE = {"set_store_predicate", "tensorize"}
+
+
 def _hold(histogram):
-    for primitive in set(PRIMITIVES) - {"bind"}:  # only a GPU has threads to bind to
+    for primitive in set(PRIMITIVES) - _NOT_HERE:
         assert histogram.share(primitive) >= 0.02, f"{primitive} is hardly ever drawn\n{histogram}"
     assert histogram.deep_share() >= 0.5, str(histogram)
 

@@ -2,7 +2,7 @@
 
 Drawn: up to ten steps of split (factor and nparts, dividing or not), tile, fuse, reorder,
 vectorize, unroll, parallel, compute_inline, compute_root, compute_at (any loop of any stage that
-may hold it), cache_read, cache_write and set_scope on any stage.
+may hold it), cache_read, cache_write and set_scope on any stage, rfactor of any reduction loop.
 
 Never drawn: illegal steps, schedules that `lower` would refuse (`closed` undoes attachments and
 scopes that do not fit), vectors of more than 16 lanes, unrolled loops of more than 16 iterations,
@@ -26,6 +26,7 @@ from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computes import Computation
+from tests.strategies.wishes import with_wishes
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16)
 _MOST_COPIES = 16
@@ -173,6 +174,19 @@ def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
     return _at(draw, stage.schedule[made[0]]) or True
 
 
+def _rfactor(draw: _Draw, stage: StageSchedule) -> bool:
+    own = stage.stage
+    axes = [axis for axis in _free(stage) if axis.kind == REDUCTION]
+    if not axes or own.guests or len(own.siblings) > _MOST_STAGES:
+        return False
+    axis = _pick(draw, axes)
+    if draw(st.booleans()):
+        axis = stage.split(axis, draw(st.sampled_from(FACTORS)))[draw(st.integers(0, 1))]
+    position = draw(st.integers(-len(own.op.axis) - 1, len(own.op.axis)))
+    made = stage.schedule.rfactor(own.op.outputs[0], axis, position)
+    return _at(draw, stage.schedule[made[0] if isinstance(made, list) else made]) or True
+
+
 # The weights keep every primitive above one step in fifty of what is accepted.
 _STEPS: tuple[tuple[int, Callable[[_Draw, StageSchedule], bool]], ...] = (
     (4, _split),
@@ -188,6 +202,7 @@ _STEPS: tuple[tuple[int, Callable[[_Draw, StageSchedule], bool]], ...] = (
     (1, _scope),
     (2, _cache_read),
     (2, _cache_write),
+    (3, _rfactor),
 )
 _WEIGHTED = tuple(step for weight, step in _STEPS for _ in range(weight))
 
@@ -204,7 +219,7 @@ def schedules(draw: _Draw, computation: Computation) -> Schedule:
         step(draw, schedule[stage.op])
         if len(schedule.steps) >= depth:
             break
-    return closed(schedule, computation)
+    return with_wishes(draw, closed(schedule, computation), computation.args)
 
 
 def closed(schedule: Schedule, computation: Computation) -> Schedule:

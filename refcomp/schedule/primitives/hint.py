@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.errors import Unsupported, UserError
 from refcomp.schedule.stage import Made, Prefetched, Stage
 from refcomp.te.operation import ComputeOp
-from refcomp.te.tensor import Tensor
 
 # The pragmas that a pass reads, and the values that they take.
 PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
@@ -31,17 +30,19 @@ def pragma(stage: Stage, made: Made, axis: Any, key: Any, value: Any = 1) -> Non
     stage.pragmas.append((loop, key, int(checked)))
 
 
-def prefetch(stage: Stage, made: Made, tensor: Any, axis: Any, offset: Any) -> None:
-    """In each iteration of loop `axis`, what the stage reads of `tensor` first, `offset` iterations
-    later, is asked for. A hint for the host's caches; GPUs go without."""
-    loop = stage.leaf(axis, "prefetch")
-    if not isinstance(tensor, Tensor) or tensor not in stage.op.inputs:
-        named = tensor.name if isinstance(tensor, Tensor) else repr(tensor)
+def prefetch(
+    stage: Stage, made: Made, axis: Any, maker: Stage, value_index: int, offset: Any
+) -> None:
+    """In each iteration of loop `axis`, what the stage reads first of output `value_index` of stage
+    `maker`, `offset` iterations later, is asked for. A hint for the host's caches; GPUs go
+    without."""
+    loop, tensor = stage.leaf(axis, "prefetch"), maker.op.outputs[value_index]
+    if tensor not in stage.op.inputs:
         read = ", ".join(t.name for t in stage.op.inputs)
         stage.refuse(
             "prefetch",
             loop.name,
-            f"the stage does not read {named}",
+            f"the stage does not read {tensor.name}",
             f"it reads {read or 'nothing'}",
         )
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
@@ -59,6 +60,14 @@ def double_buffer(stage: Stage, made: Made) -> None:
             where=f"stage {stage.name}",
             why=f"it is {what}: its memory is the caller's",
             remedy="make a copy with cache_read, compute it at a loop, and double-buffer the copy",
+        )
+    if len(stage.op.outputs) > 1:
+        names = ", ".join(tensor.name for tensor in stage.op.outputs)
+        raise Unsupported(
+            f"cannot double-buffer stage {stage.name}",
+            where=f"stage {stage.name}",
+            why=f"it computes {names} together, and one filling would have to serve them all",
+            remedy="double-buffer the stages that it reads",
         )
     stage.is_double_buffered = True
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.errors import UserError
+from refcomp.errors import Unsupported, UserError
 from refcomp.schedule.schedule import replay
 
 
@@ -151,3 +151,32 @@ def test_what_is_refused(case):
     assert caught.value.remedy
     assert "test_hint.py:" in caught.value.where
     assert s.steps == []
+
+
+def test_what_the_loop_itself_computes_is_not_there_to_be_asked_for():
+    a, t, b, s = two_stages()
+    i, j = b.op.axis
+    s[t].compute_at(s[b], j)
+    s[b].prefetch(t, i, 1)
+    assert "prefetch" not in lowered(s, a, b)
+    s[t].compute_inline()
+    assert "prefetch" not in lowered(s, a, b)
+
+
+def test_a_prefetch_of_a_copy_is_replayed():
+    a, _, b, s = two_stages()
+    copy = s.cache_read(a, "global", [b])
+    s[b].prefetch(copy, b.op.axis[0], 1)
+    assert "prefetch A.global[i + 1, 0]" in lowered(s, a, b)
+    with pytest.raises(UserError, match="3 is no tensor to prefetch"):
+        s[b].prefetch(3, b.op.axis[0], 1)
+
+
+def test_tensors_computed_together_are_not_double_buffered():
+    a = rc.placeholder((4, 8), name="A")
+    p, q = rc.compute((4, 8), lambda i, j: (a[i, j], a[i, j] * 2.0), name="P")
+    b = rc.compute((4, 8), lambda i, j: p[i, j] + q[i, j], name="B")
+    s = rc.create_schedule(b)
+    with pytest.raises(Unsupported, match="cannot double-buffer stage P") as caught:
+        s[p].double_buffer()
+    assert "together" in caught.value.why

@@ -1,0 +1,119 @@
+"""Wishes about loops and memory, added to a schedule that is legal: what it computes stays.
+
+Drawn: pragmas, prefetches, double buffers, strides, virtual threads, and which thread stores what
+all of a group compute. What is refused for this schedule is left out, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.errors import Unsupported, UserError
+from refcomp.ir.expr import IntImm
+from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
+from refcomp.passes.inject_double_buffers import inject_double_buffers
+from refcomp.passes.inject_virtual_threads import inject_virtual_threads
+from refcomp.schedule.schedule import Schedule, StageSchedule, replay
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import DATA_PARALLEL, IterVar
+
+_MOST_VIRTUAL = 4
+
+_Draw = Callable[[Any], Any]
+_Wish = Callable[[_Draw, StageSchedule], None]
+
+
+def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int = 3) -> Schedule:
+    """`schedule` with up to `most` further steps that `lower` and the first passes take."""
+    for _ in range(draw(st.integers(0, most))):
+        wish = draw(st.sampled_from(_WISHES))
+        trial = replay(schedule.outputs, schedule.steps)
+        computed = [
+            stage
+            for stage in trial.stages
+            if isinstance(stage.op, ComputeOp) and stage.attach != "inline" and stage.leaves
+        ]
+        own = computed[draw(st.integers(0, len(computed) - 1))]
+        try:
+            wish(draw, StageSchedule(trial, own))
+            func = inject_virtual_threads(refcomp.lower(trial, args, "case"))
+            inject_double_buffers(func)
+        except (UserError, Unsupported):
+            continue
+        schedule = trial
+    return schedule
+
+
+def _loop(draw: _Draw, stage: StageSchedule) -> IterVar:
+    loops = stage.leaf_iter_vars
+    return loops[draw(st.integers(0, len(loops) - 1))]
+
+
+def _pragma(draw: _Draw, stage: StageSchedule) -> None:
+    if draw(st.booleans()):
+        steps = draw(st.sampled_from([1, 4, 16, 64]))
+        stage.pragma(_loop(draw, stage), "auto_unroll_max_step", steps)
+    else:
+        stage.pragma(_loop(draw, stage), "unroll_explicit", draw(st.integers(0, 1)))
+
+
+def _prefetch(draw: _Draw, stage: StageSchedule) -> None:
+    if stage.op.inputs:
+        tensor = stage.op.inputs[draw(st.integers(0, len(stage.op.inputs) - 1))]
+        stage.prefetch(tensor, _loop(draw, stage), draw(st.integers(0, 3)))
+
+
+def _double_buffer(draw: _Draw, stage: StageSchedule) -> None:
+    attached = [
+        s
+        for s in stage.schedule.stages
+        if s.host is not None and s.host.axis not in s.host.stage.marks
+    ]
+    if attached:
+        chosen = attached[draw(st.integers(0, len(attached) - 1))]
+        StageSchedule(stage.schedule, chosen).double_buffer()
+
+
+def _storage_align(draw: _Draw, stage: StageSchedule) -> None:
+    fitting = [
+        s
+        for s in stage.schedule.stages
+        if not s.is_output and isinstance(s.op, ComputeOp) and len(s.op.axis) > 1
+    ]
+    if fitting:
+        chosen = fitting[draw(st.integers(0, len(fitting) - 1))]
+        axis = chosen.op.axis[draw(st.integers(0, len(chosen.op.axis) - 2))]
+        factor, offset = draw(st.sampled_from([(8, 1), (4, 3), (3, 2), (5, 0)]))
+        StageSchedule(stage.schedule, chosen).storage_align(axis, factor, offset)
+
+
+def _virtual_thread(draw: _Draw, stage: StageSchedule) -> None:
+    fitting = [
+        axis
+        for axis in stage.leaf_iter_vars
+        if axis.kind == DATA_PARALLEL
+        and axis not in stage.stage.marks
+        and isinstance(axis.extent, IntImm)
+        and 1 <= axis.extent.value <= _MOST_VIRTUAL
+    ]
+    if fitting:
+        axis = fitting[draw(st.integers(0, len(fitting) - 1))]
+        stage.bind(axis, refcomp.thread_axis("vthread"))
+
+
+def _storing_thread(draw: _Draw, stage: StageSchedule) -> None:
+    used = {mark for s in stage.schedule.stages for mark in s.marks.values()}
+    idle = [t for t in THREADS_IN_BLOCK_TAGS if t in used - set(stage.stage.marks.values())]
+    if idle:
+        axis = refcomp.thread_axis(idle[draw(st.integers(0, len(idle) - 1))])
+        stage.set_store_predicate(axis.var == 0)
+
+
+_WISHES: tuple[_Wish, ...] = (
+    *(_pragma, _prefetch, *[_double_buffer] * 6, _storage_align, _storage_align),
+    *(_virtual_thread, _virtual_thread, _storing_thread),
+)
