@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reductions: sums over axes, their schedules, several axes, conditions, and one's own reducers.
+"""Reductions: over one axis and several, in parts (rfactor), with conditions, by one's own reducer.
 
 Needs LLVM's tools. Exit code: 1 when a result is wrong.
 """
@@ -52,6 +52,23 @@ def several_axes() -> bool:
     return bool((result == (windows * y).sum(axis=(2, 3))).all())
 
 
+def factored() -> bool:
+    """One long sum has no output axis to vectorize: rfactor makes eight sums, then adds these."""
+    a = rc.placeholder((COLUMNS,), "int64", "A")
+    k = rc.reduce_axis((0, COLUMNS), "k")
+    b = rc.compute((1,), lambda i: rc.sum(a[k], axis=k), name="B")
+    s = rc.create_schedule(b)
+    _, inner = s[b].split(k, factor=8)
+    parts = s.rfactor(b, inner)
+    s[parts].reorder(*reversed(s[parts].leaf_iter_vars))
+    s[parts].vectorize(s[parts].leaf_iter_vars[-1])
+    func = rc.lower(s, [a, b], name="factored")
+    print("in eight parts:", rc.print_func(func), sep="\n")
+    x, result = np.arange(1003), np.zeros(1, np.int64)
+    rc.build(func)(x, result)
+    return bool(result[0] == x.sum())
+
+
 def reducers_of_ones_own() -> bool:
     """The product of the positive elements: a combiner, its identity, and a condition."""
     product = rc.comm_reducer(lambda x, y: x * y, lambda t: rc.const(1, t), name="product")
@@ -64,7 +81,9 @@ def reducers_of_ones_own() -> bool:
     return bool((result == np.where(x > 0, x, 1).prod(axis=1)).all())
 
 
+FUNCTIONS = (row_sums, several_axes, factored, reducers_of_ones_own)
+
 if __name__ == "__main__":
-    found = {f.__name__: f() for f in (row_sums, several_axes, reducers_of_ones_own)}
+    found = {f.__name__: f() for f in FUNCTIONS}
     print("right:", found)
     sys.exit(int(not all(found.values())))
