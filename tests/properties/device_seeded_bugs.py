@@ -1,0 +1,110 @@
+"""Deliberate bugs in what the compiler makes for GPUs; see `tests.properties.seeded_bugs`.
+
+All are found by the interpreter, which runs the kernels thread by thread: by a wrong result, by a
+race, by a read of what nothing wrote.
+"""
+
+from tests.properties.seeded_bugs import SeededBug
+
+_BARRIERS, _CONFLICTS = "refcomp.passes.insert_barriers", "refcomp.passes.thread_conflicts"
+_SPLIT = "refcomp.passes.split_host_device"
+_DOUBLE = "refcomp.passes.inject_double_buffers"
+_VIRTUAL = "refcomp.passes.inject_virtual_threads"
+
+DEVICE = (
+    # Barriers.
+    SeededBug(
+        *("barriers between statements dropped", _BARRIERS, "_Placing._separated"),
+        *("self._any_conflict(before, part.reach.entering, together)", "False"),
+    ),
+    SeededBug(
+        *("barriers around loops dropped", _BARRIERS, "_Placing._around_back_edge"),
+        *("parts = self._separated(parts, together, self._earlier(parts, entry))", "pass"),
+    ),
+    SeededBug(
+        *("what came before a statement forgotten after it", _BARRIERS, "_Placing._separated"),
+        *("(before if part.reach.is_open else ()) + part.reach.leaving", "part.reach.leaving"),
+    ),
+    SeededBug(
+        *("shared memory not watched", _BARRIERS, "_written_in"),
+        *('buffer.scope != "local"', 'buffer.scope == "global"'),
+    ),
+    SeededBug(
+        *("a read taken to meet no write", _CONFLICTS, "ThreadConflicts.between"),
+        *("(p.effect == q.effect and p.effect != WRITE)", "p.effect != q.effect"),
+    ),
+    SeededBug(
+        *("threads told apart in x alone", _CONFLICTS, "ThreadConflicts._may_meet"),
+        *("for thread in self._threads]", "for thread in self._threads[-1:]]"),
+    ),
+    SeededBug(
+        *("threads told apart by any equation", "refcomp.passes.index_equations", "forces_equal"),
+        *("return all(", "return any("),
+    ),
+    # Kernels and their launches.
+    SeededBug(
+        *("group and grid mixed up in the launch", _SPLIT, "_Splitting._launch"),
+        *("nest.grid, nest.block", "nest.block, nest.grid"),
+    ),
+    SeededBug(
+        *("kernel's parameters in another order than the launch's", _SPLIT, "_Splitting._launch"),
+        *(
+            '_kernel{len(self.kernels)}", arguments, loop',
+            '_kernel{len(self.kernels)}", tuple(sorted(arguments, key=lambda a: a.name)), loop',
+        ),
+    ),
+    SeededBug(
+        *("extent of the host's first loop for all threads", "refcomp.lower.loops"),
+        *("Loops._kernel", "bounds.extents[leaf]", "next(iter(bounds.extents.values()))"),
+    ),
+    SeededBug(
+        *("thread variables mixed up", "refcomp.schedule.infer_stages", "_variables"),
+        *("kernel.variables[stage.marks[leaf]]", "kernel.variables[kernel.tags[-1]]"),
+    ),
+    SeededBug(
+        *("guards of kernels dropped", "refcomp.lower.loops", "Loops.guarded"),
+        *("if not guards:", "if True:"),
+    ),
+    SeededBug(
+        *("first of several guards kept alone", "refcomp.lower.loops", "Loops.guarded"),
+        *("in guards[1:]", "in guards[2:]"),
+    ),
+    # What is in shared and local memory.
+    SeededBug(
+        *("idle threads take part", "refcomp.lower.nest", "_idle_thread_guards"),
+        *("in THREADS_IN_BLOCK_TAGS and tag not in used]", "in used]"),
+    ),
+    SeededBug(
+        *("idle threads of one axis take part", "refcomp.lower.nest", "_idle_thread_guards"),
+        *("for tag in idle]", "for tag in idle[1:]]"),
+    ),
+    SeededBug(
+        *("shared region of one thread", "refcomp.schedule.regions", "_Needs._loops"),
+        *("if self.scope == SHARED and self.kernel is not None:", "if False:"),
+    ),
+    SeededBug(
+        *("shared region one element short", "refcomp.schedule.regions", "_of_extent"),
+        *("simplify(low + extent - 1, facts)", "simplify(low + extent - 2, facts)"),
+    ),
+    SeededBug(
+        *("attached stage written at the wrong offset", "refcomp.schedule.infer_bounds"),
+        *("_add_origins", "simplify(origin + values[root], facts)", "values[root]"),
+    ),
+    # Double buffers and virtual threads.
+    SeededBug(
+        *("double buffer filled where it is in use", _DOUBLE, "_Doubling.apply"),
+        *("_slot(ahead, loop)", "_slot(loop.var, loop)"),
+    ),
+    SeededBug(
+        *("stale half of a double buffer used", _DOUBLE, "_Doubling.apply"),
+        *("FloorMod(now, ", "FloorMod(ahead, "),
+    ),
+    SeededBug(
+        *("double buffer never filled first", _DOUBLE, "_double"),
+        *("block([start, _double(ahead)])", "_double(ahead)"),
+    ),
+    SeededBug(
+        *("virtual threads mixed up", _VIRTUAL, "_Distribution._repeated"),
+        *("{self.loop.var: var}", "{self.loop.var: IntImm(0, var.dtype)}"),
+    ),
+)
