@@ -26,6 +26,9 @@ VARIABLE = "refcomp.callback"
 # What machine code returns: 0 when all went well, 1 without memory, the rest are numbers of ours.
 _FIRST_NUMBER, _NUMBERS = 2, 1 << 30
 
+# Of several errors raised at once in a parallel region one is told; nobody asks for the others.
+_MOST_KEPT = 1000
+
 _SLOT = 8
 _raised: dict[int, BaseException] = {}
 _serial, _lock = count(), Lock()
@@ -41,6 +44,8 @@ def _keep(error: BaseException) -> int:
     with _lock:
         number = _FIRST_NUMBER + next(_serial) % _NUMBERS
         _raised[number] = error
+        if len(_raised) > _MOST_KEPT:
+            del _raised[next(iter(_raised))]
     return number
 
 

@@ -105,6 +105,13 @@ def test_what_was_raised_is_not_kept(register):
     assert seen() is None
 
 
+def test_errors_that_nobody_asks_for_are_forgotten(monkeypatch):
+    monkeypatch.setattr(callback, "_MOST_KEPT", 3)
+    numbers = [callback._keep(ValueError(k)) for k in range(5)]
+    kept = [callback.take_raised(number) for number in numbers]
+    assert [k if k is None else k.args[0] for k in kept] == [None, None, 2, 3, 4]
+
+
 def test_in_parallel_regions(register):
     seen, lock = [], threading.Lock()
 
