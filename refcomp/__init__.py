@@ -2,7 +2,7 @@
 
 An architecture tour, in reading order; a computation passes through these rooms from top to bottom:
 
-1. te/         what to compute: `placeholder`, `compute`, reductions      te/operation.py
+1. te/         what to compute: `compute`, reductions, scans, externs     te/operation.py
 2. schedule/   how to compute it, as recorded primitives                  schedule/schedule.py
 3. lower/      both become one function of the loop IR                    lower/lower.py, nest.py
 4. ir/         the loop IR: nodes, text form, traversals, verifier        ir/expr.py, stmt.py
