@@ -27,10 +27,12 @@ def reads_of_extern(op: ExternOp) -> list[Expr]:
 def lower_extern(op: ExternOp, name: str, places: Mapping[Tensor, Buffer]) -> Stmt:
     """The statement of the operation, which is stage `name`; `places` are the tensors' buffers."""
     memory = {buffer: places[tensor] for buffer, tensor in op.buffers.items()}
-    return _with_origin(replace_buffers(op.body, memory), Origin(name, line=op.line))
+    return with_origin(replace_buffers(op.body, memory), Origin(name, line=op.line))
 
 
-def _with_origin(stmt: Stmt, origin: Origin) -> Stmt:
+def with_origin(stmt: Stmt, origin: Origin) -> Stmt:
+    """`stmt`, all parts of which come from `origin` unless they say from where."""
+
     def visit(recurse: Any, node: Any) -> Any:
         if isinstance(node, Expr):
             return node

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from refcomp.dtype import I64
 from refcomp.ir.expr import And, Expr, IntImm, Var
 from refcomp.ir.rewrite import variables_in
-from refcomp.ir.stmt import SERIAL, For, IfThenElse, Origin, Pragma, Stmt
+from refcomp.ir.stmt import LOOP_KINDS, SERIAL, For, IfThenElse, Origin, Pragma, Stmt
 from refcomp.schedule.kernels import Kernel
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Made, Stage
@@ -84,7 +84,8 @@ class Loops:
         return body
 
     def _loop(self, axis: IterVar, body: Stmt) -> Stmt:
-        kind = self.bounds.stage.marks.get(axis, SERIAL)
+        mark = self.bounds.stage.marks.get(axis)
+        kind = mark if mark in LOOP_KINDS else SERIAL
         extent = self.bounds.extents[axis]
         return For(axis.var, axis.minimum, extent, kind, body, self.origin(axis))
 

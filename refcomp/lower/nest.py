@@ -6,6 +6,7 @@ remaining output loops and then the update over all remaining loops:
 
     for i { for j.init { C[i, j] = 0 }  for k { for j { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }
 
+Where the stage is tensorized, the intrinsic's statements stand in the place of the inner loops.
 Of an attached stage only a region is in memory: its indices count from the region's origin. In a
 kernel, a stage that leaves threads of its group idle is computed by the first of them alone.
 """
@@ -14,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from refcomp.arith import simplify
 from refcomp.dtype import I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, IntImm, Var
-from refcomp.ir.rewrite import map_children, memoised, substitute, variables_in
+from refcomp.ir.rewrite import map_children, memoised, substitute, variables_in, with_changes
 from refcomp.ir.stmt import (
     THREADS_IN_BLOCK_TAGS,
     BufferStore,
@@ -32,9 +34,10 @@ from refcomp.ir.stmt import (
 )
 from refcomp.lower.extern import lower_extern
 from refcomp.lower.hints import allocated, prefetches_at
-from refcomp.lower.loops import Guard, Loops
+from refcomp.lower.loops import Guard, Loops, Slot
 from refcomp.lower.needed_guards import needed_guards
 from refcomp.lower.scan import ScanMemory, copy_inits
+from refcomp.lower.tensorize import Replacement, lower_intrin
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.kernels import LOCAL
 from refcomp.schedule.regions import StageBounds
@@ -86,6 +89,8 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     nest = _Nest(bounds, stage.op, loops, nests)
     guards = [*needed_guards(bounds, nests.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
+    if stage.tensorized is not None:
+        return _lower_tensorized(nest, first, guards)
     if isinstance(first, Reduce):
         return _lower_reduction(nest, first, guards)
     stores = _store_together(nest, [_value(nest, body) for body in bounds.bodies])
@@ -122,19 +127,38 @@ def _idle_thread_guards(bounds: StageBounds) -> list[Guard]:
     return [(None, EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64))) for tag in idle]
 
 
+def _lower_tensorized(nest: _Nest, body: Expr, guards: Sequence[Guard]) -> Stmt:
+    intrin = lower_intrin(nest.bounds, guards, nest.nests.buffers, partial(_element, nest))
+    if intrin.whole is None:
+        assert isinstance(body, Reduce)
+        return _lower_reduction(nest, body, intrin.guards, intrin)
+    return nest.loops.wrap(_outside(nest, intrin), intrin.whole, intrin.guards)
+
+
+def _outside(nest: _Nest, intrin: Replacement | None) -> list[Slot]:
+    """The loops that no intrinsic takes the place of."""
+    slots = nest.loops.slots()
+    if intrin is None:
+        return slots
+    return slots[: next(k for k, slot in enumerate(slots) if slot is intrin.axis)]
+
+
 # Reductions.
 
 
-def _lower_reduction(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) -> Stmt:
-    loops, slots = nest.loops, nest.loops.slots()
+def _lower_reduction(
+    nest: _Nest, reduce: Reduce, guards: Sequence[Guard], intrin: Replacement | None = None
+) -> Stmt:
+    loops, slots = nest.loops, _outside(nest, intrin)
     first = next(
         (k for k, s in enumerate(slots) if isinstance(s, IterVar) and s.kind == REDUCTION),
         len(slots),
     )
     outside, inside = slots[:first], slots[first:]
+    reset, update = (None, None) if intrin is None else (intrin.reset, intrin.update)
     init_axes = [
         slot
-        for slot in inside
+        for slot in (inside if reset is not None else loops.slots()[first:])
         if isinstance(slot, IterVar)
         and slot.kind != REDUCTION
         and slot not in nest.bounds.stage.threads
@@ -142,10 +166,11 @@ def _lower_reduction(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) -> St
     within = {slot.var for slot in init_axes}
     reduction_guards, output_guards = _partition(guards, _is_of_reduction)
     deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g[1])))
-    init = _initialisation(nest, reduce, init_axes, deeper)
+    init = _initialisation(nest, reset or _identities(nest, reduce), init_axes, deeper)
     if nest.loops.hosts.intersection(inside):  # no guard may stand around what is attached there
         init, deeper, shared = loops.guarded(shared, init), [*shared, *deeper], []
-    update = loops.wrap(inside, _update(nest, reduce), [*deeper, *reduction_guards])
+    update = update or _update(nest, reduce)
+    update = loops.wrap(inside, update, [*deeper, *reduction_guards])
     return loops.wrap(outside, block([init, update]), shared)
 
 
@@ -162,12 +187,15 @@ def _partition(
     return [g for g in guards if chosen(g)], [g for g in guards if not chosen(g)]
 
 
+def _identities(nest: _Nest, reduce: Reduce) -> Stmt:
+    return block([_store(nest, k, value) for k, value in enumerate(reduce.reducer.identities)])
+
+
 def _initialisation(
-    nest: _Nest, reduce: Reduce, axes: Sequence[IterVar], guards: Sequence[Guard]
+    nest: _Nest, reset: Stmt, axes: Sequence[IterVar], guards: Sequence[Guard]
 ) -> Stmt:
-    stores = [_store(nest, k, value) for k, value in enumerate(reduce.reducer.identities)]
     bare = Loops(nest.bounds, nest.nests.bounds, lambda _, body: body, frozenset())
-    loops = bare.wrap(axes, block(stores), guards)
+    loops = bare.wrap(axes, reset, guards)
     return _rebind(loops, {leaf.var: Var(f"{leaf.name}.init", I64) for leaf in axes})
 
 
@@ -176,8 +204,8 @@ def _rebind(loops: Stmt, fresh: Mapping[Var, Var]) -> Stmt:
 
     def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
         if isinstance(node, For):
-            extent, body = recurse(node.extent), recurse(node.body)
-            return For(fresh[node.var], node.minimum, extent, node.kind, body, node.origin)
+            node = map_children(node, recurse)
+            return with_changes(node, var=fresh.get(node.var, node.var))
         return fresh.get(node, node) if isinstance(node, Var) else map_children(node, recurse)
 
     result: Stmt = memoised(visit)(loops)

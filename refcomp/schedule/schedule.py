@@ -28,10 +28,12 @@ from refcomp.schedule.primitives.rfactor import rfactor
 from refcomp.schedule.primitives.set_scope import set_scope
 from refcomp.schedule.primitives.set_store_predicate import set_store_predicate
 from refcomp.schedule.primitives.split import split, tile
+from refcomp.schedule.primitives.tensorize import tensorize
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Made, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage, unique_name
 from refcomp.schedule.step import Step, resolve, to_name
+from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
 
@@ -39,7 +41,7 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(split, tile, fuse, reorder),
-        *(vectorize, unroll, parallel, bind),
+        *(vectorize, unroll, parallel, bind, tensorize),
         *(compute_inline, compute_root, compute_at, set_scope),
         *(cache_read, cache_write, rfactor),
         *(pragma, prefetch, double_buffer, storage_align, set_store_predicate),
@@ -107,6 +109,10 @@ class StageSchedule:
     def bind(self, axis: IterVar, thread: IterVar) -> None:
         """See `refcomp.schedule.primitives.bind`."""
         self.schedule.apply(self.stage, "bind", axis, thread)
+
+    def tensorize(self, axis: IterVar, intrin: TensorIntrin) -> None:
+        """See `refcomp.schedule.primitives.tensorize`."""
+        self.schedule.apply(self.stage, "tensorize", axis, intrin)
 
     def compute_inline(self) -> None:
         """See `refcomp.schedule.primitives.place`."""

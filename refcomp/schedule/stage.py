@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.schedule.relations import Relation
+from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
 
@@ -38,13 +39,23 @@ class Prefetched:
     offset: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensorized:
+    """The loops from `axis` inwards are done by `intrin`, as was said at `line`."""
+
+    axis: IterVar
+    intrin: TensorIntrin
+    line: str
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Stage:
     """How `op` is computed: `relations` lead from its own axes to the loops `leaves`, outermost
-    first. `marks` maps a loop to vectorized, unrolled, parallel or a thread tag, and `threads` a
-    bound loop to its thread axis. `attach` is `root` (a loop nest of its own), `inline` (its
-    expression replaces every read of it) or a Host. `scope` is where its memory lies, None: as the
-    place where it is computed suggests. `siblings` are all stages of the schedule, producers first.
+    first. `marks` maps a loop to vectorized, unrolled, parallel, tensorized or a thread tag, and
+    `threads` a bound loop to its thread axis. `attach` is `root` (a loop nest of its own), `inline`
+    (its expression replaces every read of it) or a Host. `scope` is where its memory lies, None: as
+    the place where it is computed suggests. `siblings` are all stages of the schedule, producers
+    first.
     `storing` chooses the thread of each tag that stores what all of them compute, 0 where it says
     nothing; `alignments` are (factor, offset) of the stride of a dimension.
     """
@@ -65,6 +76,7 @@ class Stage:
     is_double_buffered: bool = False
     alignments: dict[int, tuple[int, int]] = field(default_factory=dict)
     storing: dict[str, int] = field(default_factory=dict)
+    tensorized: Tensorized | None = None
 
     def __repr__(self) -> str:
         return f"stage {self.name}"
