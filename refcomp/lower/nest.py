@@ -28,16 +28,17 @@ from refcomp.ir.stmt import (
     BufferStore,
     For,
     IfThenElse,
-    LetStmt,
     Stmt,
     block,
 )
+from refcomp.lower.cross_thread import CrossThread, reduces_across_threads, refuse_tensorized
 from refcomp.lower.extern import lower_extern
 from refcomp.lower.hints import allocated, prefetches_at
 from refcomp.lower.loops import Guard, Loops, Slot
 from refcomp.lower.needed_guards import needed_guards
 from refcomp.lower.scan import ScanMemory, copy_inits
 from refcomp.lower.tensorize import Replacement, lower_intrin
+from refcomp.lower.together import store_together
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.kernels import LOCAL
 from refcomp.schedule.regions import StageBounds
@@ -93,7 +94,7 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return _lower_tensorized(nest, first, guards)
     if isinstance(first, Reduce):
         return _lower_reduction(nest, first, guards)
-    stores = _store_together(nest, [_value(nest, body) for body in bounds.bodies])
+    stores = store_together(_stores(nest, [_value(nest, body) for body in bounds.bodies]))
     return loops.wrap(loops.slots(), stores, guards)
 
 
@@ -149,6 +150,9 @@ def _outside(nest: _Nest, intrin: Replacement | None) -> list[Slot]:
 def _lower_reduction(
     nest: _Nest, reduce: Reduce, guards: Sequence[Guard], intrin: Replacement | None = None
 ) -> Stmt:
+    if reduces_across_threads(nest.bounds.stage):
+        refuse_tensorized(nest.bounds.stage)
+        return _lower_across_threads(nest, reduce, guards)
     loops, slots = nest.loops, _outside(nest, intrin)
     first = next(
         (k for k, s in enumerate(slots) if isinstance(s, IterVar) and s.kind == REDUCTION),
@@ -156,13 +160,7 @@ def _lower_reduction(
     )
     outside, inside = slots[:first], slots[first:]
     reset, update = (None, None) if intrin is None else (intrin.reset, intrin.update)
-    init_axes = [
-        slot
-        for slot in (inside if reset is not None else loops.slots()[first:])
-        if isinstance(slot, IterVar)
-        and slot.kind != REDUCTION
-        and slot not in nest.bounds.stage.threads
-    ]
+    init_axes = _output_loops(nest, inside if reset is not None else loops.slots()[first:])
     within = {slot.var for slot in init_axes}
     reduction_guards, output_guards = _partition(guards, _is_of_reduction)
     deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g[1])))
@@ -172,6 +170,26 @@ def _lower_reduction(
     update = update or _update(nest, reduce)
     update = loops.wrap(inside, update, [*deeper, *reduction_guards])
     return loops.wrap(outside, block([init, update]), shared)
+
+
+def _lower_across_threads(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) -> Stmt:
+    """No guard stands around what combines the results of threads: it has barriers."""
+    slots = nest.loops.slots()
+    kinds = [getattr(slot, "kind", "") for slot in slots]
+    outside, inside = slots[: kinds.index(REDUCTION)], slots[kinds.index(REDUCTION) :]
+    axes = _output_loops(nest, inside)
+    idle = _idle_thread_guards(nest.bounds)
+    indices = _output_indices(nest)
+    cross = CrossThread(nest.loops, reduce.reducer, axes, indices, idle)
+    sources = [_value(nest, source) for source in reduce.sources]
+    update = cross.update(sources, _value(nest, reduce.condition))
+    _, output_guards = _partition(guards, _is_of_reduction)
+    stmts = [
+        _initialisation(nest, cross.reset(), axes, []),
+        nest.loops.wrap(inside, update, guards),
+        cross.finish(partial(_stores, nest), output_guards),
+    ]
+    return nest.loops.wrap(outside, cross.allocated(block(stmts)), [])
 
 
 def _is_of_reduction(guard: Guard) -> bool:
@@ -187,8 +205,14 @@ def _partition(
     return [g for g in guards if chosen(g)], [g for g in guards if not chosen(g)]
 
 
+def _output_loops(nest: _Nest, slots: Sequence[Slot]) -> list[IterVar]:
+    """Those of `slots` that are loops over the output and leave a loop where they stand."""
+    loops = [slot for slot in slots if isinstance(slot, IterVar) and slot.kind != REDUCTION]
+    return [loop for loop in loops if loop not in nest.bounds.stage.threads]
+
+
 def _identities(nest: _Nest, reduce: Reduce) -> Stmt:
-    return block([_store(nest, k, value) for k, value in enumerate(reduce.reducer.identities)])
+    return block(_stores(nest, reduce.reducer.identities))
 
 
 def _initialisation(
@@ -215,7 +239,7 @@ def _rebind(loops: Stmt, fresh: Mapping[Var, Var]) -> Stmt:
 def _update(nest: _Nest, reduce: Reduce) -> Stmt:
     so_far = [_load(nest, tensor, _output_indices(nest)) for tensor in nest.op.outputs]
     combined = reduce.reducer.combine(so_far, [_value(nest, s) for s in reduce.sources])
-    stmt = _store_together(nest, combined)
+    stmt = store_together(_stores(nest, combined))
     condition = _value(nest, reduce.condition)
     if isinstance(condition, IntImm) and condition.value:
         return stmt
@@ -225,21 +249,13 @@ def _update(nest: _Nest, reduce: Reduce) -> Stmt:
 # Elements.
 
 
-def _store_together(nest: _Nest, values: Sequence[Expr]) -> Stmt:
-    """Stores to all outputs, several only after all values are known: they may read each other."""
-    if len(values) == 1:
-        return _store(nest, 0, values[0])
-    names = [Var(f"{tensor.name}.next", tensor.dtype) for tensor in nest.op.outputs]
-    stmt = block([_store(nest, k, name) for k, name in enumerate(names)])
-    for name, value in zip(reversed(names), reversed(values), strict=True):
-        stmt = LetStmt(name, value, stmt, nest.loops.origin())
-    return stmt
-
-
-def _store(nest: _Nest, output: int, value: Expr) -> Stmt:
-    tensor = nest.op.outputs[output]
-    at = _element(nest, tensor, _output_indices(nest))
-    return BufferStore(nest.nests.buffers[tensor], at, value, nest.loops.origin())
+def _stores(nest: _Nest, values: Sequence[Expr]) -> tuple[BufferStore, ...]:
+    """A store to each output."""
+    indices, origin = _output_indices(nest), nest.loops.origin()
+    return tuple(
+        BufferStore(nest.nests.buffers[tensor], _element(nest, tensor, indices), value, origin)
+        for tensor, value in zip(nest.op.outputs, values, strict=True)
+    )
 
 
 def _output_indices(nest: _Nest) -> tuple[Expr, ...]:

@@ -111,7 +111,8 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
     if stage is kernel.stage:
         return
     for leaf, thread in stage.threads.items():
-        if scope == SHARED and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
+        is_combined = leaf.kind == REDUCTION  # what threads have found together, each may keep
+        if (is_combined or scope == SHARED) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
             continue
         owner = "each group of threads" if scope == SHARED else "each thread"
         raise UserError(

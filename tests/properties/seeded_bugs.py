@@ -94,11 +94,8 @@ INTERPRETED = (
         kinds=("fold",),
     ),
     SeededBug(
-        *("tuple stored piece by piece", f"{_LOWER}.nest", "_store_together"),
-        *(
-            "if len(values) == 1:\n        return _store(nest, 0, values[0])",
-            "return block([_store(nest, k, value) for k, value in enumerate(values)])",
-        ),
+        *("tuple stored piece by piece", f"{_LOWER}.together", "store_together"),
+        *("if len(stores) == 1:\n        return stores[0]", "return block(stores)"),
     ),
     SeededBug(
         *("inlined at the consumer's index", f"{_LOWER}.inline", "inline_reads"),

@@ -7,7 +7,7 @@ from typing import Any
 from refcomp.arith import simplify
 from refcomp.errors import Unsupported
 from refcomp.ir.expr import IntImm
-from refcomp.ir.stmt import VTHREAD
+from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.relations import Split
 from refcomp.schedule.stage import Made, Stage
@@ -17,8 +17,9 @@ from refcomp.te.tensor import REDUCTION, THREAD, IterVar
 def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
     """Each iteration of the loop is run by a thread, or a group of threads, of its own.
 
-    `thread` comes from thread_axis. The loop is data-parallel; each stage uses a thread axis once,
-    but `vthread` as often as it likes.
+    `thread` comes from thread_axis. Threads of a group share out a reduction and combine what they
+    have found; any other loop is data-parallel. Each stage uses a thread axis once, but `vthread`
+    as often as it likes.
     """
     loop = stage.unmarked_leaf(axis, "bind", "split it, and bind the part that is not")
     if not (isinstance(thread, IterVar) and thread.kind == THREAD):
@@ -32,7 +33,7 @@ def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
     if thread.thread_tag.startswith(VTHREAD):
         _bind_virtual(stage, made, loop, thread)
         return
-    _refuse_reduction(stage, loop)
+    _check_reduction(stage, loop, thread)
     _check_once(stage, loop, thread)
     _check_extent(stage, loop, thread)
     stage.marks[loop], stage.threads[loop], stage.made[loop] = thread.thread_tag, thread, made
@@ -53,15 +54,30 @@ def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> N
     stage.marks[loop], stage.made[loop] = VTHREAD, made
 
 
-def _refuse_reduction(stage: Stage, loop: IterVar) -> None:
-    if loop.kind == REDUCTION:
+def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
+    """Threads of a group combine what they have found; how many they are must be known."""
+    if loop.kind != REDUCTION:
+        return
+    if thread.thread_tag in BLOCK_TAGS:
         raise Unsupported(
-            f"cannot bind axis {loop.name} of stage {stage.name}",
+            f"cannot bind axis {loop.name} of stage {stage.name} to {thread.thread_tag}",
             where=f"stage {stage.name}",
-            why="it is a reduction axis: its threads would have to combine what each has found, "
-            "and refcomp has no reduction across threads yet",
-            remedy="bind an output axis, and leave the reduction to each thread",
+            why="it is a reduction axis: its threads combine what each has found, and groups of "
+            "threads cannot wait for each other",
+            remedy="bind it to threadIdx; or rfactor it, and bind the output axis that comes of it",
         )
+    extent, minimum = simplify(loop.extent), simplify(loop.minimum)
+    if not isinstance(extent, IntImm) or extent.value < 1:
+        stage.refuse(
+            "bind",
+            loop.name,
+            f"it is a reduction axis of {extent} iterations, and its threads combine what each has "
+            "found: there must be a constant number of them, at least one",
+            "split it by a factor, and bind the inner loop",
+        )
+    if not isinstance(minimum, IntImm) or minimum.value:
+        why = f"it is a reduction axis that begins at {minimum}, and threads are counted from 0"
+        stage.refuse("bind", loop.name, why, "split it by a factor, and bind the inner loop")
 
 
 def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:
@@ -77,10 +93,14 @@ def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:
 
 def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
     """Refuses a loop that is not as long as the thread axis, where no compute_at can change it."""
-    fixed = stage.is_output or any(
-        isinstance(relation, Split)
-        and loop is (relation.outer if relation.factor is None else relation.inner)
-        for relation in stage.relations
+    fixed = (
+        stage.is_output
+        or loop.kind == REDUCTION
+        or any(
+            isinstance(relation, Split)
+            and loop is (relation.outer if relation.factor is None else relation.inner)
+            for relation in stage.relations
+        )
     )
     given, wanted = simplify(loop.extent), simplify(thread.extent)
     if not (fixed and isinstance(given, IntImm) and isinstance(wanted, IntImm) and wanted.value):

@@ -73,11 +73,27 @@ def test_a_tag_is_used_once_in_a_stage():
         stage.bind(inner, _threads())
 
 
-def test_a_reduction_axis_is_not_supported_yet():
+def test_a_reduction_axis_of_a_constant_number_of_threads_from_0():
     stage, _, k = _stage()
-    with pytest.raises(Unsupported, match=r"cannot bind axis k(.|\n)*no reduction across threads"):
-        stage.bind(k, _threads())
+    with pytest.raises(Unsupported, match=r"bind axis k(.|\n)*groups of threads cannot wait"):
+        stage.bind(k, refcomp.thread_axis("blockIdx.x"))
     assert not stage.stage.marks
+    with pytest.raises(UserError, match=r"iterations, and threadIdx.x has 64 threads"):
+        stage.bind(k, refcomp.thread_axis((0, 64), "threadIdx.x"))
+    stage.bind(k, _threads())
+    assert stage.stage.marks[k] == "threadIdx.x"
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, None), (0, 0), (2, 5)])
+def test_reduction_axes_that_no_threads_can_share_out(begin, end):
+    end = refcomp.var("m") if end is None else end
+    k = refcomp.reduce_axis((begin, end), "k")
+    a = refcomp.placeholder((4, end), name="A")
+    b = refcomp.compute((4,), lambda i: refcomp.sum(a[i, k], axis=k), name="B")
+    stage = refcomp.create_schedule(b)[b]
+    wanted = "there must be a constant number" if begin == 0 else "it is a .* that begins at 2"
+    with pytest.raises(UserError, match=wanted + r"(.|\n)*split it by a factor"):
+        stage.bind(k, _threads())
 
 
 def test_a_loop_of_another_length_than_the_thread_axis():

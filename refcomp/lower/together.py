@@ -1,0 +1,21 @@
+"""Several stores at once: of values that may read what the others write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refcomp.ir.expr import Var
+from refcomp.ir.rewrite import with_changes
+from refcomp.ir.stmt import BufferStore, LetStmt, Stmt, block
+
+
+def store_together(stores: Sequence[BufferStore]) -> Stmt:
+    """All of `stores`, several only after all values are known."""
+    if len(stores) == 1:
+        return stores[0]
+    names = [Var(f"{store.buffer.name}.next", store.value.dtype) for store in stores]
+    pairs = [*zip(stores, names, strict=True)]
+    stmt = block([with_changes(store, value=name) for store, name in pairs])
+    for store, name in reversed(pairs):
+        stmt = LetStmt(name, store.value, stmt, store.origin)
+    return stmt
