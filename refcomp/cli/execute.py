@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from refcomp.artifacts import ScalarParam, Signature, TensorParam
 from refcomp.build import build_functions
 from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
 from refcomp.cli.digest import digest, digest_to_text
-from refcomp.cli.levels import level_of
+from refcomp.cli.levels import check_whole, level_of
 from refcomp.cli.options import (
     fill_mode_option,
     inputs_option,
@@ -44,13 +45,15 @@ from refcomp.cli.streams import (
 from refcomp.cli.texts import text_to_funcs
 from refcomp.errors import UserError
 from refcomp.ir.expr import PureExtern
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.runtime.device import cpu
 from refcomp.runtime.function import ArrayCallable, Function
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_file import load_module
+from refcomp.runtime.ndarray import NDArray, array
 from refcomp.target import Target
 
 _BINARY = (b"PK", b"\x7fELF")
@@ -100,15 +103,29 @@ def command(
     filling = Filling(fill_mode, seed, dict(symbols))
     arguments = make_arguments(function.signature, given, filling)
     with progress(f"running {function.name}"):
-        function(*arguments.values())
+        after = _call(function, arguments)
     results = {
-        param.name: arguments[param.name]
+        param.name: after[param.name]
         for param in function.signature.params
         if isinstance(param, TensorParam) and param.is_output
     }
     _report(function, results, as_json)
     if outputs is not None:
         write_npz(outputs, results)
+
+
+def _call(function: Function, arguments: Arrays) -> Arrays:
+    """The arguments after a call; where the function runs on a device, they are copied there."""
+    device = function.device
+    if device.kind == cpu().kind:
+        function(*arguments.values())
+        return arguments
+    placed = {
+        name: array(value, device) if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
+    function(*placed.values())
+    return {n: v.asnumpy() if isinstance(v, NDArray) else v for n, v in placed.items()}
 
 
 def _report(function: Function, results: Arrays, as_json: bool) -> None:
@@ -132,21 +149,22 @@ def _load(file: str, target: Target | None, calls: bool) -> Module:
     funcs = text_to_funcs(text, file)
     if not calls:
         _refuse_calls(funcs, file)
-    levels = {level_of(func) for func in funcs}
-    if target is None or target.kind == "interp":
-        signatures = called_signatures(text, name_of(file), funcs)
-        callables: dict[str, ArrayCallable] = {
-            signature.name: partial(interpret, func)
-            for signature, func in zip(signatures, funcs, strict=True)
-        }
-        return Module.from_callables(callables, signatures, target="interp", sources={})
-    if levels != {"nested"}:
-        raise UserError(
-            f"{name_of(file)} is not at the level that compiling begins with",
-            why=f"the levels of its functions: {', '.join(sorted(levels))}",
-            remedy="chain `refcomp print --all-passes` and `refcomp assemble`",
-        )
-    return build_functions(funcs, target)
+    if target is not None and target.kind != "interp":
+        check_whole(funcs, name_of(file))
+        return build_functions(funcs, target)
+    called = _callables(funcs)
+    signatures = called_signatures(text, name_of(file), [func for func, _ in called])
+    callables = {s.name: run for s, (_, run) in zip(signatures, called, strict=True)}
+    return Module.from_callables(callables, signatures, target="interp", sources={})
+
+
+def _callables(funcs: Sequence[PrimFunc]) -> list[tuple[PrimFunc, ArrayCallable]]:
+    """The functions that can be called, by the interpreter: of programs those of the host."""
+    hosts = [func for func in funcs if level_of(func) == "launch"]
+    if not hosts:
+        return [(func, partial(interpret, func)) for func in funcs]
+    kernels = tuple(func for func in funcs if func not in hosts)
+    return [(host, partial(interpret_program, Program(host, kernels))) for host in hosts]
 
 
 def _refuse_calls(funcs: Sequence[PrimFunc], file: str) -> None:

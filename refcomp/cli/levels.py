@@ -5,12 +5,14 @@ The text is a user's: a rule that it breaks is a UserError here, with the guilty
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from refcomp.errors import UserError
 from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_stmt
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import BufferStore
+from refcomp.ir.stmt import BufferStore, LaunchKernel
 from refcomp.ir.verify import find_fault
 from refcomp.pipeline import PipelineStep, passes_for
 
@@ -20,6 +22,9 @@ def level_of(func: PrimFunc) -> str:
     if any(isinstance(node, BufferLoad | BufferStore) for node in walk(func)):
         check_level(func, "nested")
         return "nested"
+    if any(isinstance(node, LaunchKernel) for node in walk(func)):
+        check_level(func, "launch")
+        return "launch"
     for level in ("nested", "host"):
         if find_fault(func, level) is None:
             return level
@@ -38,9 +43,26 @@ def check_level(func: PrimFunc, level: str) -> None:
         )
 
 
+def check_whole(funcs: Sequence[PrimFunc], name: str) -> None:
+    """UserError when passes have been run on any of `funcs`, which the text `name` holds."""
+    levels = {level_of(func) for func in funcs}
+    if levels != {"nested"}:
+        raise UserError(
+            f"{name} is not at the level that compiling begins with",
+            why=f"the levels of its functions: {', '.join(sorted(levels))}",
+            remedy="give the text as `refcomp lower` prints it; for the target llvm, passed text "
+            "goes on by `refcomp print --all-passes` and `refcomp assemble`",
+        )
+
+
 def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
     """The steps that `func` has still to take for a kind of target, in order. UserError."""
     level = level_of(func)
+    if level == "launch":
+        raise UserError(
+            f"{func.name} launches kernels: no pass takes it any further",
+            remedy="`refcomp execute` runs it; start from what `refcomp lower` prints",
+        )
     steps = passes_for(kind)
     if level == "nested":
         return steps

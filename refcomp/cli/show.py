@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from refcomp import toolchain
-from refcomp.cli.levels import steps_left
+from refcomp.cli.levels import check_whole, steps_left
 from refcomp.cli.options import json_option, target_option
 from refcomp.cli.passes import run_verified
 from refcomp.cli.print import print_source
@@ -47,7 +47,8 @@ class Shown:
     "--stage",
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
-    "optimized-graph, too; for a device programs, opencl (default: all of them).",
+    "optimized-graph, too; for a device programs, and opencl, or llvm and asm "
+    "(default: all of them).",
 )
 @target_option()
 @json_option
@@ -83,6 +84,7 @@ def _stages(program: Program, target: Target) -> list[Shown]:
         stages.append(Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled)))
     stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
     if is_device_target(target):
+        check_whole(funcs, "the text")
         return [*stages, *_after_passes(funcs, target)[0], *_of_device(funcs, target)]
     if target.kind != "llvm":
         return stages

@@ -1,6 +1,7 @@
 """`refcomp execute` runs module files and loop-IR text, on given and on filled arrays."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from refcomp.cli.arrays import Filling
 from refcomp.cli.execute import make_arguments
 from refcomp.dtype import as_dtype
 from refcomp.errors import UserError
+from refcomp.runtime.device import device
+from refcomp.runtime.opencl import _Found
 
 Cli = Callable[..., Result]
 
@@ -52,6 +55,58 @@ def test_a_module_on_stdin_and_in_a_file(
 def test_text_can_be_compiled(cli: Cli, add_text: str, inputs: Path) -> None:
     result = cli("execute", "--target", "llvm", "-i", inputs, input=add_text)
     assert result.stdout == "C: f32[3]  min 10  max 12  first 10 11 12\n"
+
+
+GPU_SCRIPT = """
+import refcomp as rc
+
+def computation():
+    n = rc.var("n")
+    A, B = (rc.placeholder((n,), "float32", name) for name in "AB")
+    C = rc.compute((n,), lambda i: A[i] + B[i], "C")
+    s = rc.create_schedule(C)
+    for loop, tag in zip(s[C].split(C.op.axis[0], factor=2), ("blockIdx.x", "threadIdx.x")):
+        s[C].bind(loop, rc.thread_axis(tag))
+    return s, [A, B, C], "add"
+"""
+
+
+@pytest.fixture
+def gpu_script(tmp_path: Path) -> Path:
+    path = tmp_path / "gpu.py"
+    path.write_text(GPU_SCRIPT)
+    return path
+
+
+@pytest.mark.pocl
+def test_text_runs_on_a_device(cli: Cli, gpu_script: Path, inputs: Path, tmp_path: Path) -> None:
+    text, out = cli("lower", gpu_script).stdout, tmp_path / "out.npz"
+    result = cli("execute", "--target", "opencl", "-i", inputs, "-o", out, input=text)
+    assert result.stdout == "C: f32[3]  min 10  max 12  first 10 11 12\n", result.stderr
+    with np.load(out) as stored:
+        assert stored["C"].tolist() == [10, 11, 12]
+
+
+def test_a_device_that_is_not_there(cli: Cli, gpu_script: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(
+        device("opencl").driver, "_found", _Found((), "none", "buy one", os.getpid())
+    )
+    text = cli("lower", gpu_script).stdout
+    result = cli("execute", "--target", "opencl", input=text)
+    assert result.exit_code == 4
+    assert "there is no device opencl:0\n  why: none\n  what to do: buy one" in result.stderr
+
+
+def test_the_programs_that_show_tells_are_interpreted(
+    cli: Cli, gpu_script: Path, inputs: Path
+) -> None:
+    shown = cli("show", gpu_script, "--target", "opencl", "--stage", "programs").stdout
+    assert "launch add_kernel0" in shown
+    assert cli("check", input=shown).stdout == (
+        "add: legal at level launch\nadd_kernel0: legal at level flat\n"
+    )
+    result = cli("execute", "-i", inputs, input=shown)
+    assert result.stdout == "C: f32[3]  min 10  max 12  first 10 11 12\n", result.stderr
 
 
 @pytest.mark.llvm

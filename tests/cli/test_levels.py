@@ -5,7 +5,7 @@ import pytest
 from refcomp.cli.levels import check_level, level_of, steps_left
 from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.parser import parse_func
+from refcomp.ir.parser import parse_func, parse_funcs
 from refcomp.pipeline import passes_for
 
 
@@ -29,6 +29,17 @@ def test_each_level_is_found() -> None:
     assert level_of(NESTED) == "nested"
     assert level_of(flat("parallel")) == "flat"
     assert level_of(flat()) == "host"
+
+
+def test_a_program_stands_at_its_own_levels() -> None:
+    text = """
+    func f(A: f32[n] out) { launch f_kernel0 (A, n) grid (n, 1, 1) block (1, 1, 1) }
+    func f_kernel0(A: f32[n] out, n: i64) { for i in range(n) blockIdx.x { A@[i] = 1.0f32 } }
+    """
+    host, kernel = parse_funcs(text)
+    assert (level_of(host), level_of(kernel)) == ("launch", "flat")
+    with pytest.raises(UserError, match="f launches kernels: no pass takes it any further\n"):
+        steps_left(host, "opencl")
 
 
 def test_what_is_legal_at_no_level_is_refused_with_the_statement() -> None:

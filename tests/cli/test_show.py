@@ -42,6 +42,24 @@ def test_the_stages_of_a_device(cli: Cli) -> None:
     assert "__kernel" in texts["opencl"]
 
 
+@pytest.mark.parametrize("target", ["opencl", "rocm"])
+def test_a_device_is_shown_text_from_its_beginning(cli: Cli, target: str) -> None:
+    flat = cli("pass", "--all", "--target", target, input=_KERNEL).stdout
+    result = cli("show", "-", "--target", target, input=flat)
+    assert result.exit_code == 4
+    assert (
+        "levels of its functions: flat\n  what to do: give the text as `refcomp lo" in result.stderr
+    )
+
+
+def test_programs_have_no_machine_code_of_the_host(cli: Cli) -> None:
+    programs = cli("show", "-", "--target", "opencl", "--stage", "programs", input=_KERNEL).stdout
+    for command in (("show", "-"), ("print", "--all-passes"), ("pass", "--all")):
+        result = cli(*command, input=programs)
+        assert result.exit_code == 4
+        assert "rows launches kernels: no pass takes it any further" in result.stderr
+
+
 @pytest.mark.rocm
 def test_the_assembly_of_a_gpu(cli: Cli) -> None:
     options = ["--target", "rocm -mcpu=gfx90a", "--stage", "asm"]
