@@ -52,6 +52,7 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     LetStmt,
     ParallelRegion,
+    Pragma,
     Prefetch,
     Stmt,
     Store,
@@ -108,6 +109,9 @@ class _Clearing:
                 return self._clear_allocation(stmt)
             case For() | LetStmt() | ParallelRegion():
                 return self._clear_binding(stmt)
+            case Pragma():
+                body = self.clear(stmt.body)
+                return body if _is_empty(body) else with_changes(stmt, body=body)
         return stmt
 
     def _clear_block(self, stmt: Block) -> Stmt:

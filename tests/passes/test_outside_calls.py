@@ -20,6 +20,7 @@ from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 from refcomp.pipeline import passes_for, run_pass
 from refcomp.registry import register_func, remove_global_func
+from tests.passes.kept_meaning import assert_meaning_is_kept
 from tests.strategies.funcs import make_arguments, runnable_funcs
 
 HEAD = "func f(A: f32[n, 4], B: f32[n, 4] out, H: bf16[n] out, k: i64) "
@@ -134,7 +135,7 @@ def _memory_of(func):
     return ml_dtypes.bfloat16 if func.buffers[2].dtype.kind == "bfloat" else np.uint16
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(runnable_funcs("nested", rare=True))
 def test_random_functions_keep_their_meaning_through_all_passes(drawn):
     func, symbols = drawn
@@ -144,6 +145,22 @@ def test_random_functions_keep_their_meaning_through_all_passes(drawn):
         if after is not before:
             _assert_same(func, after, symbols, step.name)
         before = after
+
+
+@pytest.mark.parametrize("function", [remove_no_ops, simplify_expressions, unroll_loops])
+def test_each_pass_sees_into_all_statements(function):
+    @settings(max_examples=40, deadline=None)
+    @given(runnable_funcs("flat", rare=True))
+    def check(drawn):
+        assert_meaning_is_kept(function, *drawn, "flat")
+
+    check()
+
+
+def test_stores_within_a_pragma_go_with_what_they_fill():
+    text = "alloc T: f32[4] { pragma unroll_explicit 1i32 { T[0] = 1.0f32 } } B[0, 0] = 1.0f32"
+    cleared = after(remove_no_ops, text)
+    assert "T" not in cleared and "pragma" not in cleared
 
 
 @pytest.mark.llvm
