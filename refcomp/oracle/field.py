@@ -34,7 +34,15 @@ from refcomp.ir.expr import Broadcast, Call, Cast, Expr, FloorMod, IntImm, Let, 
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import map_children, memoised, with_fields
-from refcomp.ir.stmt import Allocate, AtomicUpdate, BufferStore, LetStmt, Prefetch, Store
+from refcomp.ir.stmt import (
+    Allocate,
+    AtomicUpdate,
+    BufferStore,
+    LetStmt,
+    ParallelRegion,
+    Prefetch,
+    Store,
+)
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.tensor import Tensor, TensorRead
@@ -154,6 +162,11 @@ class _Rewriting:
         if isinstance(node, _MEMORY):
             # Rebuilt, as the dtype of a load follows from its buffer's.
             return with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+        if isinstance(node, ParallelRegion):
+            captures = tuple(
+                self.buffer(c) if isinstance(c, Buffer) else self.var(c) for c in node.captures
+            )
+            return with_fields(map_children(node, recurse), captures=captures)
         if isinstance(node, Let | LetStmt):
             value, body = recurse(node.value), recurse(node.body)
             return with_fields(node, var=self.var(node.var), value=value, body=body)

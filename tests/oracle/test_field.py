@@ -13,10 +13,12 @@ from refcomp.ir.expr import Expr, FloatImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import ParallelRegion
 from refcomp.ir.verify import find_fault
 from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.field import P, field_dtype, tensors_to_field, to_field
 from refcomp.oracle.interpret import evaluate_expr, interpret
+from refcomp.pipeline import run_passes
 from tests.strategies.funcs import runnable_funcs
 
 X, Y = Var("x", F32), Var("y", F32)
@@ -133,6 +135,18 @@ def test_vectors_are_computed_lane_by_lane():
     a, b = np.arange(4), np.zeros(4, np.int64)
     interpret(to_field(parse_func(text)), [a, b])
     assert b.tolist() == [(x * pow(8, -1, P) + 3 - x) % P for x in range(4)]
+
+
+def test_parallel_regions_capture_what_takes_the_place_of_floats():
+    a, k = rc.placeholder((4,), name="A"), rc.placeholder((1,), name="x")
+    b = rc.compute((4,), lambda i: a[i] * k[0], name="B")
+    s = rc.create_schedule(b)
+    s[b].parallel(b.op.axis[0])
+    func = run_passes(rc.lower(s, [a, k, b]), "llvm")
+    assert any(isinstance(node, ParallelRegion) for node in walk(func))
+    found = np.zeros(4, np.int64)
+    interpret(to_field(func), [np.arange(4), np.array([5]), found])
+    assert found.tolist() == [0, 5, 10, 15]
 
 
 def test_schedules_and_tensor_expressions_agree():

@@ -1,0 +1,1 @@
+"""Wrong code, made on purpose, to see which comparisons notice it."""

@@ -1,0 +1,80 @@
+"""The mutation score: at least 95 % of the wrong code is noticed, and more than by tolerances."""
+
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.mutate.mutations import mutations_of
+from refcomp.mutate.score import OURS, POLICIES, _stages, _Trial, score
+from refcomp.mutate.subjects import Subject, subjects
+
+
+def test_wrong_code_is_noticed(request, record_property):
+    is_nightly = request.config.getoption("--nightly")
+    mutants = list(score(subjects(), 2_000 if is_nightly else 200, seed=3))
+    wrong = [mutant for mutant in mutants if not mutant.equivalent]
+    shares = {p: 100 * sum(p in m.noticed for m in wrong) / len(wrong) for p in POLICIES}
+    assert len(wrong) >= 180
+    assert shares[OURS] >= 95
+    assert all(shares[OURS] >= shares[policy] for policy in POLICIES)
+    assert all(OURS not in mutant.noticed for mutant in mutants if mutant.equivalent)
+    told = ", ".join(f"{share:.1f} % by {policy}" for policy, share in shares.items())
+    record_property(
+        "summary",
+        f"{len(mutants)} mutants, {len(wrong)} of them wrong code; noticed: {told}",
+    )
+
+
+def _trial(name, stage="lowering"):
+    (subject,) = [s for s in subjects() if s.name == name]
+    return _Trial(subject, stage, dict(_stages(subject))[stage])
+
+
+def _mutants(trial, kind):
+    return [trial.mutant(m) for m in mutations_of(trial.func) if m.kind == kind]
+
+
+def test_the_right_program_is_not_noticed():
+    for subject in subjects():
+        for name, func in _stages(subject):
+            trial = _Trial(subject, name, func)
+            assert trial._difference(func) == ""
+            assert not trial._noticed_by_tolerances(func)
+
+
+def test_a_lost_barrier_is_seen_by_ours_alone():
+    (mutant, *_) = _mutants(_trial("tiled transpose"), "barrier dropped")
+    assert mutant.noticed == {OURS}
+    assert "A.shared" in mutant.told
+    assert "lowering: barrier dropped: barrier  ->  block" in str(mutant)
+
+
+def test_sums_kept_in_f16_are_beyond_the_bound():
+    for mutant in _mutants(_trial("product"), "kept in f16"):
+        if "= 0.0f32" not in str(mutant):
+            assert OURS in mutant.noticed and "wrong" in mutant.told
+            assert "rtol 1e-02" not in mutant.noticed
+
+
+def test_a_rule_that_is_broken_counts_for_all():
+    noticed = [m.noticed for m in _mutants(_trial("product"), "bound too large")]
+    assert frozenset(POLICIES) in noticed
+
+
+def test_equivalent_mutants_are_told_apart():
+    (unneeded,) = [
+        m
+        for m in _mutants(_trial("argmax"), "bound too large")
+        if m.equivalent and "i.outer" in str(m)
+    ]
+    assert "whatever the data" in unneeded.equivalent and not unneeded.told
+
+
+def test_extents_must_be_constant():
+    n = refcomp.var("n")
+    a = refcomp.placeholder((n,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] + 1, name="B")
+    subject = Subject("open", "llvm", refcomp.create_schedule(b), (a, b))
+    with pytest.raises(UserError, match="open cannot be mutated") as caught:
+        list(score([subject], 1))
+    assert "argument A is no tensor of constant shape" in str(caught.value)
