@@ -225,7 +225,11 @@ class Schedule:
         several = isinstance(tensor, list | tuple)
         given: Any = tensor if several else [tensor]
         if not given:
-            raise UserError("cache_write is given no tensor", remedy="pass what is computed")
+            raise UserError(
+                "cache_write is given no tensor",
+                why="the stage to be divided is named by what it computes",
+                remedy="pass the tensor, or the list of all that one operation computes",
+            )
         stage = self.stage_of(given[0])
         if len(given) != len(stage.op.outputs) or any(
             one is not made for one, made in zip(given, stage.op.outputs, strict=True)

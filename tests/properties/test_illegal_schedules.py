@@ -1,0 +1,81 @@
+"""Whatever is asked of a schedule: it is refused with a message, or the result is numpy's."""
+
+import re
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.errors import CompilerBug, RefcompError, Unsupported, UserError
+from refcomp.passes.refuse_bound_loops import refuse_bound_loops
+from refcomp.pipeline import passes_for, run_pass
+from tests.properties.differential import check_interpreted, expected
+from tests.strategies.blind_calls import blind_call
+from tests.strategies.computes import Computation, computations
+
+_SHARDS = 2
+
+
+def check_refusal(error: RefcompError) -> None:
+    """A refusal is the user's, says where or why, and what to do."""
+    assert isinstance(error, UserError | Unsupported), repr(error)
+    assert not isinstance(error, CompilerBug)
+    assert error.where or error.why, str(error)
+    assert error.remedy, str(error)
+    assert "Traceback" not in str(error)
+    assert not re.search(r"object at 0x[0-9a-f]+", str(error)), str(error)
+
+
+def _build(computation: Computation, schedule: refcomp.Schedule) -> RefcompError | None:
+    """Runs every pass; what one of them refuses."""
+    try:
+        func = refcomp.lower(schedule, computation.args, "case")
+        kind = "opencl" if any(stage.threads for stage in schedule.stages) else "llvm"
+        for step in passes_for(kind):
+            if step.function is not refuse_bound_loops:
+                func = run_pass(step, func)
+    except (UserError, Unsupported) as error:
+        return error
+    return None
+
+
+def _run(shard: int, examples: int) -> dict[str, int]:
+    counts = {"refused": 0, "legal": 0, "wholes refused": 0, "wholes right": 0}
+
+    @seed(shard)
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(computations(), st.data())
+    def run(computation, data):
+        schedule = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
+        for _ in range(12):
+            error = blind_call(data.draw, schedule)
+            counts["legal" if error is None else "refused"] += 1
+            if error is not None:
+                check_refusal(error)
+        refusal = _build(computation, schedule)
+        if refusal is not None:
+            check_refusal(refusal)
+            counts["wholes refused"] += 1
+            return
+        counts["wholes right"] += 1
+        if any(stage.threads for stage in schedule.stages):
+            certificate = refcomp.certify(schedule, computation.args)
+            assert certificate.holds, str(certificate)
+        else:
+            check_interpreted(computation, schedule)
+        assert expected(computation)
+
+    run()
+    return counts
+
+
+def test_illegal_schedules_are_refused_and_others_are_right(record_property, request):
+    examples = 2000 if request.config.getoption("--nightly") else 60
+    total: dict[str, int] = {}
+    for shard in range(_SHARDS):
+        for name, count in _run(shard, examples).items():
+            total[name] = total.get(name, 0) + count
+    record_property("summary", f"blind calls of primitives: {total}")
+    assert total["refused"] >= 1000, total
+    assert total["legal"] >= 200, total
+    assert total["wholes right"] >= 20, total
