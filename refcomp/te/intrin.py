@@ -161,8 +161,8 @@ def _unique(views: Sequence[BufferView]) -> dict[Buffer, Buffer]:
 def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
     outputs = tuple(view.name for view in intrin.views[len(intrin.inputs) :])
     buffers = tuple(view.buffer for view in intrin.views)
-    given = {buffer: with_fields(buffer, scope="global") for buffer in buffers}  # as parameters
-    params = (*given.values(), *_scalars(intrin, statement))
+    given = {buffer: with_fields(buffer, scope="global") for buffer in buffers}
+    params: tuple[Buffer | Var, ...] = (*given.values(), *_scalars(intrin, statement))
     func = PrimFunc(intrin.name, params, replace_buffers(statement, given), outputs)
     fault = find_fault(func, "nested")
     if fault is not None:
