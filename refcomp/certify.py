@@ -29,7 +29,8 @@ from refcomp.dtype import DType, to_numpy
 from refcomp.errors import CompilerBug, RefcompError, Unsupported, UserError
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import variables_in
+from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.stmt import CALLS
 from refcomp.lower.lower import lower
 from refcomp.oracle.evaluate import EvaluateError, evaluate
 from refcomp.oracle.field import P, field_dtype, tensors_to_field, to_field
@@ -37,6 +38,7 @@ from refcomp.oracle.interpret import evaluate_expr, interpret
 from refcomp.oracle.watch import writes_to
 from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.schedule import Schedule, replay
+from refcomp.schedule.stage import Tensorized
 from refcomp.te.operation import ComputeOp, PlaceholderOp
 from refcomp.te.tensor import Tensor
 
@@ -139,6 +141,19 @@ def _check(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
             why="what an extern function or a scan does is not known as tensor expressions",
             remedy="certify the computes before and behind it",
         )
+    calling = [stage for stage in schedule.stages if _calls_functions(stage.tensorized)]
+    if calling:
+        raise Unsupported(
+            f"stage {calling[0].name} is tensorized by functions, and cannot be certified",
+            why="what a function outside of the loop IR does to field elements is not known",
+            remedy="certify it with an intrinsic that is written in loops",
+        )
+
+
+def _calls_functions(wish: Tensorized | None) -> bool:
+    intrin = None if wish is None else wish.intrin
+    parts = () if intrin is None else (intrin.body, intrin.reset, intrin.update)
+    return any(isinstance(item, CALLS) for part in parts if part for item in walk(part))
 
 
 def _size_sets(schedule: Schedule, args: Sequence[Tensor | Var]) -> Iterator[dict[Var, int]]:

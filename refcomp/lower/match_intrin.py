@@ -132,7 +132,7 @@ class _Match:
         points = prod(_length(found) for found in ranges.values())
         if points != prod(_constant(bounds.extents[leaf]) for leaf in self.inside):
             box = " x ".join(f"{_length(found)} {root.name}" for root, found in ranges.items())
-            raise _Differs(f"the loops inside leave out points of the block that they span, {box}")
+            raise _Differs(f"the loops inside are not seen to visit all points of a block, {box}")
         return ranges
 
     def _paired(

@@ -320,9 +320,10 @@ class _Placing:
             block = blocks.get(node.buffer) if isinstance(node, _ACCESSES) else None
             if block is None:
                 return node
-            return with_fields(
-                node, buffer=block.buffer, indices=block.at(node.indices, self.facts)
-            )
+            is_whole = isinstance(node, AddressOf) and not node.indices
+            at = () if is_whole and block.is_whole(self.facts) else None
+            indices = block.at(node.indices, self.facts) if at is None else at
+            return with_fields(node, buffer=block.buffer, indices=indices)
 
         moved: Stmt = memoised(visit)(stmt)
         return moved

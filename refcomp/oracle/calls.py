@@ -41,9 +41,10 @@ def _number(frame: Any, arg: Expr) -> bool | int | float:
     return int(value) if arg.dtype.is_int else float(value)
 
 
-def _array(frame: Any, at: AddressOf) -> Any:
+def _array(frame: Any, at: AddressOf, offset: int | None = None) -> Any:
     memory: Memory = frame.memory_of(at.buffer)
-    array = memory.lend(at.access != WRITE, at.access != READ, frame).view(to_numpy(at.element))
+    lent = memory.lend(at.access != WRITE, at.access != READ, frame, offset)
+    array = lent.view(to_numpy(at.element))
     array.flags.writeable = at.access != READ
     return array
 
@@ -58,8 +59,8 @@ def call_extern(frame: Any, call: st.CallExtern) -> tuple[()]:
 def _c_argument(frame: Any, arg: Expr) -> Any:
     if not isinstance(arg, AddressOf):
         return frame.evaluate(arg), arg.dtype
-    array = _array(frame, arg).reshape(-1)
-    return array[_offset(frame, arg) :] if arg.indices else array
+    offset = _offset(frame, arg) if arg.indices else None
+    return _array(frame, arg, offset).reshape(-1)[offset or 0 :]
 
 
 def _offset(frame: Any, at: AddressOf) -> int:

@@ -58,13 +58,14 @@ class Memory:
         self._check(index, UPDATES, thread)
         self._set(index, function(self._value(index, thread)))
 
-    def lend(self, is_read: bool, is_written: bool, thread: Thread) -> Any:
+    def lend(self, is_read: bool, is_written: bool, thread: Thread, at: int | None = None) -> Any:
         """All elements, for a function outside of the program that reads them, writes them, or
-        both; those that it reads must have been written."""
+        both; those that it reads must have been written. Of a function that is given the address
+        of element `at` only this is known: that it is one of them."""
         kind = UPDATES if is_read and is_written else WRITES if is_written else READS
         for index in range(self.size):
             self._check(index, kind, thread)
-            if is_read:
+            if is_read and at in (None, index):
                 self._value(index, thread)
         if self._written is not None and is_written:
             self._written[:] = [self._life] * self.size

@@ -106,7 +106,7 @@ def test_a_block_has_no_holes():
     x, xi = s[c].split(j, 8)
     s[c].reorder(k, yi, x, xi, y)  # the inner loop visits rows yi and yi + 8
     s[c].tensorize(y, block_product(2, 1, 1))
-    with pytest.raises(UserError, match="leave out points of the block that they span, 9 i x"):
+    with pytest.raises(UserError, match="not seen to visit all points of a block, 9 i x"):
         refcomp.lower(s, [a, b, c])
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.errors import Unsupported, UserError
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.verify import verify
@@ -100,6 +100,12 @@ def test_a_certificate_names_an_intrinsic_that_is_wrong():
     s = refcomp.create_schedule(c)
     s[c].tensorize(s[c].tile(*c.op.axis, 8, 4)[2], wrong)
     assert "tensorize" in refcomp.certify(s, [a, b, c, N, M]).guilty
+
+
+def test_a_function_outside_is_not_certified():
+    s, args = _copied(8, _copy())
+    with pytest.raises(Unsupported, match="stage B is tensorized by functions, and cannot be cert"):
+        refcomp.certify(s, args)
 
 
 # Other computations.

@@ -69,6 +69,15 @@ def test_c_functions_get_addresses():
     assert b.tolist() == [7, 2, 7]
 
 
+def test_of_a_part_the_first_element_must_be_written():
+    """How far the callee reads is not known: other parts may be written later."""
+    _, b = run("alloc T: f32[3] { T[1] = 5.0f32 extern i32 memcpy(write(B), read(T[1]), 4) }")
+    assert b[0] == 5
+    for part in ("T[2]", "T"):
+        with pytest.raises(InterpretError, match=r"element \d of T is read, never written"):
+            run(f"alloc T: f32[3] {{ T[1] = 5.0f32 extern i32 memcpy(write(B), read({part}), 4) }}")
+
+
 def test_c_functions_give_values():
     _, b = run("B[0] = extern f32 hypotf(3.0f32, f32(extern i32 abs(k)))", -4)
     assert b[0] == 5
