@@ -68,6 +68,7 @@ from refcomp.ir.stmt import (
     IfThenElse,
     LetStmt,
     Pragma,
+    Prefetch,
     Stmt,
     block,
 )
@@ -214,7 +215,7 @@ def _read_by(stmt: Stmt) -> set[Buffer]:
 def _at_slot(stmt: Stmt, buffer: Buffer, doubled: Buffer, slot: Expr) -> Stmt:
     def visit(recurse: Any, node: Any) -> Any:
         node = map_children(node, recurse)
-        is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate)
+        is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate | Prefetch)
         if is_access and node.buffer is buffer:
             return with_fields(node, buffer=doubled, indices=(slot, *node.indices))
         return node

@@ -107,7 +107,8 @@ def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
         node = map_children(node, recurse)
         if isinstance(node, Allocate):
             return with_changes(node, buffer=copies.get(node.buffer, node.buffer))
-        if isinstance(node, BufferLoad | BufferStore | AtomicUpdate) and node.buffer in copies:
+        is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate | Prefetch)
+        if is_access and node.buffer in copies:
             return with_fields(node, buffer=copies[node.buffer], indices=(var, *node.indices))
         return node
 
@@ -175,9 +176,9 @@ class _Distribution:
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case IfThenElse() if not self._is_own(stmt.condition):
                 return self._both_cases(stmt)
-            case Barrier() | Prefetch():
+            case Barrier():
                 return stmt
-            case BufferStore() if not self._is_own(stmt):
+            case BufferStore() | Prefetch() if not self._is_own(stmt):
                 return stmt
         return self._repeated(stmt)
 

@@ -6,6 +6,7 @@ import pytest
 from refcomp.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
+from refcomp.ir.verify import find_fault
 from refcomp.oracle.interpret import interpret
 from refcomp.passes import inject_double_buffers as module
 from refcomp.passes.inject_double_buffers import inject_double_buffers
@@ -97,3 +98,10 @@ def test_what_cannot_be_filled_ahead_is_refused(body, why):
         doubled(body)
     assert why in caught.value.why
     assert caught.value.remedy
+
+
+def test_a_prefetch_follows_its_buffer():
+    body = BODY.format(range="n").replace("B[k, j] = ", "prefetch T[j] B[k, j] = ")
+    func = inject_double_buffers(parse_func(HEAD + "{" + body + "}"))
+    assert find_fault(func, "nested") is None
+    assert "prefetch T[k % 2, j]" in print_func(func)

@@ -7,6 +7,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, BufferStore, For
+from refcomp.ir.verify import find_fault
 from refcomp.passes import inject_virtual_threads as module
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from tests.passes.docstring_examples import assert_docstring_holds
@@ -112,3 +113,16 @@ def test_pragmas_stay_around_what_is_put_in_order():
     )
     assert text.count("T[t] = A[t]") == 1
     assert text.index("pragma double_buffer") < text.index("unrolled")
+
+
+def test_a_prefetch_is_done_by_each_where_it_differs_between_them():
+    for hint, wanted in (
+        ("prefetch A[v + 1]", "for v in range(2) unrolled {\n      prefetch A[v + 1]"),
+        ("prefetch S[0]", "for v in range(2) unrolled {\n      prefetch S[v, 0]"),
+        ("prefetch A[7]", "}\n    prefetch A[7]"),
+    ):
+        body = f"alloc S: f32[1] local {{ S[0] = A[v] {hint} B[v] = S[0] }}"
+        func = parse_func(HEAD + "{ for v in range(2) vthread {" + body + "} }")
+        result = inject_virtual_threads(func)
+        assert find_fault(result, "nested") is None
+        assert wanted in print_func(result)

@@ -33,12 +33,13 @@ _FILE = '''#!/usr/bin/env python3
 {told}
 """
 
-from hypothesis import given, reproduce_failure
+from hypothesis import given, reproduce_failure, settings
 
 from tests.properties import targets
 
 
 @reproduce_failure({blob})
+@settings(deadline=None)
 @given(targets.cases_for("{target}"))
 def fails(case):
     targets.check_on("{target}", *case)

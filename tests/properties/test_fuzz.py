@@ -4,15 +4,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.properties import fuzz
 from tests.properties.seeded_bugs import INTERPRETED, switched_on
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_round_without_a_bug_finds_nothing():
-    ran, program = fuzz.fuzz_round("interp", number=5, examples=20)
-    assert ran >= 20
+@pytest.mark.parametrize(
+    ("target", "examples"),
+    [("interp", 20), ("kernels", 6), pytest.param("opencl", 6, marks=pytest.mark.pocl)],
+)
+def test_a_round_without_a_bug_finds_nothing(target, examples):
+    ran, program = fuzz.fuzz_round(target, number=5, examples=examples)
+    assert ran >= examples
     assert program == ""
 
 
