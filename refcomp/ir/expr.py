@@ -55,6 +55,10 @@ class Operators:
     negate: ClassVar[Callable[[Any], Expr]]
     invert: ClassVar[Callable[[Any], Expr]]
 
+    def equal(self, other: Any) -> Expr:
+        """self == other as a condition, in the classic API's words."""
+        return Operators.build_binary(EQ, self, other)
+
     def astype(self, dtype: Any) -> Expr:
         """This value converted to `dtype` (see Cast)."""
         return Operators.build_cast(dtype, self)

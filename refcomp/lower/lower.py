@@ -45,8 +45,14 @@ _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
 @deep_recursion()
-def lower(schedule: Schedule, args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
+def lower(
+    schedule: Schedule,
+    args: Sequence[Tensor | Var],
+    name: str = "main",
+    simple_mode: bool = False,
+) -> PrimFunc:
     """The function `name` that carries out `schedule` on `args`, tensors and scalar variables.
+    `simple_mode` is that of the classic API; the text of a function is the simple one either way.
 
     Symbolic extents are read off the tensors' shapes at the call, unless their variables are
     among `args`. Raises UserError when an argument is missing, foreign or given twice.

@@ -139,3 +139,11 @@ def test_a_deep_tree_is_made_without_recursion():
 @given(dtypes().flatmap(lambda dtype: exprs(dtype).map(lambda expr: (dtype, expr))))
 def test_random_expressions_have_the_dtype_that_was_asked_for(drawn: tuple[DType, Expr]):
     assert drawn[1].dtype == drawn[0]
+
+
+def test_equal_is_the_comparison():
+    i = Var("i", I64)
+    condition = i.equal(0)
+    assert isinstance(condition, ir.EQ)
+    assert condition.a is i
+    assert condition.b.value == 0

@@ -128,3 +128,11 @@ def test_a_tensor_may_have_the_name_of_a_symbol():
     verify(func, "nested")
     assert [buffer.name for buffer in func.buffers] == ["n.1", "n.2"]
     assert func.outputs == ("n.2",) and func.symbols == (n,)
+
+
+def test_the_simple_mode_of_the_classic_api_is_taken():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.compute((4,), lambda i: a[i], name="B")
+    s = refcomp.create_schedule(b)
+    simple = refcomp.print_func(refcomp.lower(s, [a, b], simple_mode=True))
+    assert simple == refcomp.print_func(refcomp.lower(s, [a, b]))
