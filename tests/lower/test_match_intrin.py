@@ -60,6 +60,40 @@ def test_differences(value, difference):
     assert difference in _mismatch(value)[-1]
 
 
+def test_a_function_of_another_name():
+    def by(function):
+        return lambda a, b, i, j, k: refcomp.sum(function(a[i, k]) * b[k, j], axis=k)
+
+    a, b, c, k = product(16, 16, 16, value=by(refcomp.exp))
+    _, _, z, _ = product(8, 8, 8, value=by(refcomp.tanh))
+    intrin = refcomp.decl_tensor_intrin(z, lambda i, o: (None, None, _touch(o[0])))
+    with pytest.raises(
+        UserError, match=r"exp\(A\[.*\]\) in the loops, tanh\(A\[i, k\]\) in the int"
+    ):
+        refcomp.lower(blocked(c, k, 8, 8, 8, intrin), [a, b, c])
+
+
+def test_a_reducer_of_the_same_identity():
+    most = refcomp.comm_reducer(refcomp.maximum, lambda dtype: refcomp.const(0, dtype), "most")
+    a, b, c, k = product(
+        *(16, 16, 16), "uint8", lambda a, b, i, j, k: most(a[i, k] * b[k, j], axis=k)
+    )
+    s = blocked(c, k, 8, 8, 8, block_product(8, 8, 8, "uint8"))
+    with pytest.raises(UserError, match="reduced by most in the loops, by sum in the intrinsic"):
+        refcomp.lower(s, [a, b, c])
+
+
+def test_what_moves_inside_is_left_over_nowhere():
+    """The intrinsic reads one row for all of its rows, the loops read another for each."""
+    a, b, c, k = product(16, 16, 16)
+    w, y = refcomp.placeholder((8,), name="w"), refcomp.placeholder((8, 8), name="y")
+    r = refcomp.reduce_axis((0, 8), "r")
+    z = refcomp.compute((8, 8), lambda i, j: refcomp.sum(w[r] * y[r, j], axis=r), name="z")
+    intrin = refcomp.decl_tensor_intrin(z, lambda i, o: (None, None, _touch(o[0])))
+    with pytest.raises(UserError, match=r"A\[.*\] in the loops, w\[r\] in the intrinsic"):
+        refcomp.lower(blocked(c, k, 8, 8, 8, intrin), [a, b, c])
+
+
 def test_another_dtype():
     a = refcomp.placeholder((16, 16), "float16", "A")
     _, b, _, k = product(16, 16, 16)

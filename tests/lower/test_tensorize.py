@@ -4,28 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Stmt
-from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret
+from tests.lower.tensorized import check, numbers, refusal
 from tests.strategies.tensor_intrins import block_product, blocked, gemv, product
 
 N, M, K = (refcomp.var(name) for name in ("n", "m", "l"))
-
-
-def _numbers(*shape, dtype=np.float32, seed=0):
-    return np.random.default_rng(seed).integers(-8, 9, shape).astype(dtype)
-
-
-def _check(func, inputs, scalars, expected, targets=("interp", "llvm")):
-    """Products of small whole numbers are exact, in any order."""
-    verify(func, "nested")
-    for target in targets:
-        result = np.full(expected.shape, 77, expected.dtype)
-        run = (lambda *args: interpret(func, args)) if target == "interp" else refcomp.build(func)
-        run(*inputs, result, *scalars)
-        assert (result == expected).all(), target
 
 
 def _symbolic(parts=("body", "reset", "update"), dtype="float32"):
@@ -45,8 +30,8 @@ def test_symbolic_outer_extents(parts):
     s, args = _symbolic(parts)
     func = refcomp.lower(s, args)
     for n, m, depth in ((2, 3, 3), (1, 1, 1), (2, 1, 0), (0, 2, 1)):
-        x, y = _numbers(n * 8, depth * 2), _numbers(depth * 2, m * 4, seed=1)
-        _check(func, (x, y), (n, m, depth), x @ y)
+        x, y = numbers(n * 8, depth * 2), numbers(depth * 2, m * 4, seed=1)
+        check(func, (x, y), (n, m, depth), x @ y)
 
 
 def test_without_a_reset_the_identity_is_stored():
@@ -67,8 +52,8 @@ def _whole(parts):
 @pytest.mark.parametrize("parts", [("body",), ("reset", "update"), ("update",)])
 def test_all_of_the_reduction_inside(parts):
     func = refcomp.lower(*_whole(parts))
-    x, y = _numbers(16, 6), _numbers(6, 12, seed=1)
-    _check(func, (x, y), (2, 3), x @ y)
+    x, y = numbers(16, 6), numbers(6, 12, seed=1)
+    check(func, (x, y), (2, 3), x @ y)
     stores = sum(type(node).__name__ == "BufferStore" for node in walk(func.body))
     assert stores == 2
 
@@ -102,12 +87,6 @@ def test_a_certificate_names_an_intrinsic_that_is_wrong():
     assert "tensorize" in refcomp.certify(s, [a, b, c, N, M]).guilty
 
 
-def test_a_function_outside_is_not_certified():
-    s, args = _copied(8, _copy())
-    with pytest.raises(Unsupported, match="stage B is tensorized by functions, and cannot be cert"):
-        refcomp.certify(s, args)
-
-
 # Other computations.
 
 
@@ -123,8 +102,8 @@ def test_rows_of_a_product_bygemv():
     s[c].parallel(c.op.axis[0])
     s[c].tensorize(inner, gemv())
     func = refcomp.lower(s, [a, b, c, M])
-    x, y = _numbers(5, 8), _numbers(12, 8, seed=1)
-    _check(func, (x, y), (3,), x @ y.T)
+    x, y = numbers(5, 8), numbers(12, 8, seed=1)
+    check(func, (x, y), (3,), x @ y.T)
     assert refcomp.certify(s, [a, b, c, M]).holds
 
 
@@ -145,8 +124,8 @@ def test_two_stages_and_a_copy_use_one_intrinsic():
     s[copy].compute_at(s[c], s[c].leaf_iter_vars[2])
     func = refcomp.lower(s, [a, b, d])
     assert "A.local[y, z]" in refcomp.print_func(func)
-    x, y = _numbers(16, 16), _numbers(16, 16, seed=1)
-    _check(func, (x, y), (), (x @ y) @ y)
+    x, y = numbers(16, 16), numbers(16, 16, seed=1)
+    check(func, (x, y), (), (x @ y) @ y)
     assert refcomp.certify(s, [a, b, d]).holds
 
 
@@ -159,8 +138,8 @@ def test_an_attached_stage_is_tensorized():
     s[c].compute_at(s[d], x)
     s[c].tensorize(c.op.axis[0], block_product(8, 8, 4))
     func = refcomp.lower(s, [a, b, d, N])
-    x, y = _numbers(16, 4), _numbers(4, 24, seed=1)
-    _check(func, (x, y), (3,), np.maximum(x @ y, 0))
+    x, y = numbers(16, 4), numbers(4, 24, seed=1)
+    check(func, (x, y), (3,), np.maximum(x @ y, 0))
 
 
 def test_threads_do_a_block_each():
@@ -169,8 +148,8 @@ def test_threads_do_a_block_each():
     y, x = s[c].leaf_iter_vars[:2]
     s[c].bind(y, refcomp.thread_axis("blockIdx.x"))
     s[c].bind(x, refcomp.thread_axis("threadIdx.x"))
-    u, v = _numbers(16, 16), _numbers(16, 16, seed=1)
-    _check(refcomp.lower(s, [a, b, c]), (u, v), (), u @ v, ("interp",))
+    u, v = numbers(16, 16), numbers(16, 16, seed=1)
+    check(refcomp.lower(s, [a, b, c]), (u, v), (), u @ v, ("interp",))
     assert refcomp.certify(s, [a, b, c]).holds
 
 
@@ -193,7 +172,7 @@ def test_several_outputs():
     s = refcomp.create_schedule(b)
     s[b].tensorize(s[b].split(b.op.axis[0], 4)[1], intrin)
     func = refcomp.lower(s, [a, b, c, N])
-    given = _numbers(12)
+    given = numbers(12)
     results = np.zeros(12, np.float32), np.zeros(12, np.float32)
     for run in (lambda *args: interpret(func, args), refcomp.build(func)):
         run(given, *results, 3)
@@ -201,133 +180,34 @@ def test_several_outputs():
         results[0][:], results[1][:] = 0, 0
 
 
-# Functions outside of the loop IR.
-
-
-def _copy(strides=None, **declared):
-    """Copies 4 x 8 numbers row by row, by memcpy."""
-    x = refcomp.placeholder((4, 8), name="x")
-    y = refcomp.compute((4, 8), lambda i, j: x[i, j], name="y")
-    views = {
-        t: refcomp.decl_buffer((4, 8), name=t.name, strides=s, **declared)
-        for t, s in zip((x, y), strides or (None, None), strict=True)
-    }
-
-    def body(ins, outs):
-        if strides is None:
-            source, target = ins[0].access_ptr("r"), outs[0].access_ptr("w")
-            return refcomp.call_extern("int32", "memcpy", target, source, refcomp.const(128, "i64"))
-        ib = refcomp.ir_builder.create()
-        with ib.for_range(0, 4, name="r") as r:
-            source, target = ins[0].access_ptr("r", r * 8), outs[0].access_ptr("w", r * 8)
-            ib.emit(
-                refcomp.call_extern("int32", "memcpy", target, source, refcomp.const(32, "i64"))
-            )
-        return ib.get()
-
-    return refcomp.decl_tensor_intrin(y, body, "copy", binds=views)
-
-
-def _copied(columns, intrin, copied=False):
-    a = refcomp.placeholder((N * 4, columns), name="A")
-    b = refcomp.compute((N * 4, columns), lambda i, j: a[i, j], name="B")
-    s = refcomp.create_schedule(b)
-    s[b].tensorize(s[b].tile(*b.op.axis, 4, 8)[2], intrin)
-    return s, [a, b, N]
-
-
-@pytest.mark.llvm
-def test_a_c_function_gets_the_block_s_address():
-    func = refcomp.lower(*_copied(8, _copy()))
-    assert (
-        "extern i32 memcpy(write(B[i.outer * 4, 0]), read(A[i.outer * 4, 0]), 128)"
-        in refcomp.print_func(func)
-    )
-    x = _numbers(12, 8)
-    _check(func, (x,), (3,), x)
-
-
-@pytest.mark.llvm
-def test_rows_lie_apart_by_a_stride():
-    strides = [[refcomp.var("s"), 1], [refcomp.var("t"), 1]]
-    func = refcomp.lower(*_copied(24, _copy(strides)))
-    x = _numbers(8, 24)
-    _check(func, (x,), (2,), x)
-
-
-def test_strides_and_offsets_get_values():
-    x = refcomp.placeholder((4, 8), name="x")
-    y = refcomp.compute((4, 8), lambda i, j: x[i, j], name="y")
-    view = refcomp.decl_buffer((4, 8), name="x", strides=[refcomp.var("s"), 1], offset_factor=8)
-
-    def body(ins, outs):
-        return refcomp.call_extern("int32", "f", ins[0], ins[0].strides[0], ins[0].elem_offset)
-
-    func = refcomp.lower(*_copied(24, refcomp.decl_tensor_intrin(y, body, binds={x: view})))
-    assert "extern i32 f(read(A[i.outer * 4, j.outer * 8]), 24, i.outer * 96 + j.outer * 8)" in str(
-        refcomp.print_func(func)
-    )
-
-
-@refcomp.register_func("tests.tensorize.double")
-def _double(x, y):
-    y[:] = x * 2
-
-
-def _doubled(has_copies):
-    x = refcomp.placeholder((4, 8), name="x")
-    y = refcomp.compute((4, 8), lambda i, j: x[i, j] * 2.0, name="y")
-    intrin = refcomp.decl_tensor_intrin(
-        y,
-        lambda i, o: refcomp.call_packed("tests.tensorize.double", i[0], _written(o[0])),
-        "double",
-    )
-    a = refcomp.placeholder((N * 4, 8), name="A")
-    b = refcomp.compute((N * 4, 8), lambda i, j: a[i, j] * 2.0, name="B")
-    s = refcomp.create_schedule(b)
-    if not has_copies:
-        s[b].tensorize(s[b].split(b.op.axis[0], 4)[1], intrin)
-        return s, [a, b, N]
-    made = s.cache_write(b, "global")
-    copy = s.cache_read(a, "global", [made])
-    outer, _ = s[b].split(b.op.axis[0], 4)
-    s[made].compute_at(s[b], outer)
-    s[copy].compute_at(s[b], outer)
-    s[made].tensorize(s[made].leaf_iter_vars[0], intrin)
-    return s, [a, b, N]
-
-
-def _written(view):
-    return view.access_ptr("w")
-
-
-@pytest.mark.llvm
-def test_a_registered_function_gets_copies_of_blocks():
-    x = _numbers(12, 8)
-    _check(refcomp.lower(*_doubled(True)), (x,), (3,), 2 * x)
-
-
 # Refusals.
-
-
-def _refusal(s, args):
-    with pytest.raises(UserError, match=r"cannot tensorize axis \S+ of stage") as refused:
-        refcomp.lower(s, args)
-    assert "tensorized at" in refused.value.where or "loops:" in refused.value.where
-    return f"{refused.value.why}; {refused.value.remedy}"
-
-
-def test_a_registered_function_gets_no_part():
-    message = _refusal(*_doubled(False))
-    assert "is a registered function, and x a part of A" in message
-    assert "copy the block first (cache_read, cache_write" in message
 
 
 def test_guards_inside():
     a, b, c, k = product(N, 16, 16)
-    message = _refusal(blocked(c, k, 8, 8, 8, block_product(8, 8, 8)), [a, b, c])
+    message = refusal(blocked(c, k, 8, 8, 8, block_product(8, 8, 8)), [a, b, c])
     assert "the loops inside run only where i.outer * 8 + i.inner < n" in message
     assert "split by factors that divide the extents" in message
+
+
+def test_a_constant_tail_is_guarded_inside():
+    a, b, c, k = product(20, 16, 16)
+    s = blocked(c, k, 8, 8, 8, block_product(8, 8, 8))
+    assert "i.outer * 8 + i.inner < 20" in refusal(s, [a, b, c])
+
+
+def test_a_region_that_begins_before_its_tensor():
+    a = refcomp.placeholder((N * 8,), name="A")
+    d = refcomp.compute((N * 8,), lambda i: a[i] * 2.0, name="D")
+    c = refcomp.compute((N * 8,), lambda i: refcomp.if_then_else(i >= 1, d[i - 1], 0.0), name="C")
+    x = refcomp.placeholder((8,), name="x")
+    y = refcomp.compute((8,), lambda i: x[i] * 2.0, name="y")
+    intrin = refcomp.decl_tensor_intrin(y, lambda i, o: o[0].vstore(0, i[0][0]))
+    s = refcomp.create_schedule(c)
+    outer, _ = s[c].split(c.op.axis[0], 8)
+    s[d].compute_at(s[c], outer)
+    s[d].tensorize(s[d].split(d.op.axis[0], 8)[1], intrin)
+    assert "the loops inside run only where" in refusal(s, [a, c, N])
 
 
 def test_guards_outside_are_kept():
@@ -339,13 +219,13 @@ def test_guards_outside_are_kept():
     s[c].tensorize(yi, block_product(8, 8, 8))
     func = refcomp.lower(s, [a, b, c, N])
     assert "if (i.outer.outer * 4 + i.outer.inner < n)" in refcomp.print_func(func)
-    x, z = _numbers(48, 8), _numbers(8, 8, seed=1)
-    _check(func, (x, z), (6,), x @ z, ("interp",))
+    x, z = numbers(48, 8), numbers(8, 8, seed=1)
+    check(func, (x, z), (6,), x @ z, ("interp",))
 
 
 def test_a_missing_update():
     a, b, c, k = product(16, 16, 16)
-    message = _refusal(blocked(c, k, 8, 8, 8, block_product(8, 8, 8, parts=("body",))), [a, b, c])
+    message = refusal(blocked(c, k, 8, 8, 8, block_product(8, 8, 8, parts=("body",))), [a, b, c])
     assert message == (
         "reduction axis k.outer stands outside, and tensor intrinsic gemm has no update; "
         "return (body, reset, update) from its function, or reorder: the reduction inside"
@@ -363,7 +243,7 @@ def test_what_is_done_to_the_loops_later(primitive, message):
     a, b, c, k = product(16, 16, 8)
     s = blocked(c, k, 8, 8, 4, block_product(8, 8, 4))
     primitive(s, c)
-    assert message in _refusal(s, [a, b, c])
+    assert message in refusal(s, [a, b, c])
 
 
 def test_what_is_computed_inside_later():
@@ -375,25 +255,7 @@ def test_what_is_computed_inside_later():
     _, inner = s[c].split(c.op.axis[0], 8)
     s[c].tensorize(inner, block_product(8, 8, 8))
     s[d].compute_at(s[c], inner)
-    assert "stage D is computed at axis i.inner since" in _refusal(s, [a, b, c, N])
-
-
-@pytest.mark.parametrize(
-    ("intrin", "message"),
-    [
-        (_copy(), "y is declared without gaps and its address taken, and neighbours lie 24 elem"),
-        (_copy([[8, 1], [24, 1]]), "x is declared with stride 8, and here it is 24"),
-        (_copy([[24, 1], [24, 1]], offset_factor=64), "x is declared with offset_factor 64, and"),
-        (_copy([[24, 1], [24, 1]], scope="shared"), "x is declared in shared memory, and A is glo"),
-        (_copy([[24, 1], [24, 1]], data_alignment=64), "data_alignment 64, and its block begins"),
-        (
-            _copy([[24, 1], [24, 1]], elem_offset=8),
-            "x is declared with elem_offset 8, and here it is i.outer * 96 + j.outer * 8",
-        ),
-    ],
-)
-def test_memory_is_as_declared(intrin, message):
-    assert message in _refusal(*_copied(24, intrin))
+    assert "stage D is computed at axis i.inner since" in refusal(s, [a, b, c, N])
 
 
 def test_what_is_touched_lies_inside():
@@ -408,9 +270,7 @@ def test_what_is_touched_lies_inside():
         if is_inside:
             refcomp.lower(s, [a, b])
         else:
-            assert "x of tensor intrinsic reaches is not read from end to end" in _refusal(
-                s, [a, b]
-            )
+            assert "x of tensor intrinsic reaches is not read from end to end" in refusal(s, [a, b])
 
 
 # Any blocks.
@@ -449,6 +309,6 @@ def test_random_splits_around_the_intrinsic(case):
         s[c].parallel(outer[0])
     first = s[c].leaf_iter_vars[len(outer)]
     s[c].tensorize(first, block_product(rows, columns, depth, dtype, parts))
-    x = _numbers(lengths[0], lengths[2], dtype=dtype)
-    y = _numbers(lengths[2], lengths[1], dtype=dtype, seed=1)
-    _check(refcomp.lower(s, [a, b, c]), (x, y), (), x @ y, ("interp",))
+    x = numbers(lengths[0], lengths[2], dtype=dtype)
+    y = numbers(lengths[2], lengths[1], dtype=dtype, seed=1)
+    check(refcomp.lower(s, [a, b, c]), (x, y), (), x @ y, ("interp",))
