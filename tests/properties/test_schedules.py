@@ -47,7 +47,7 @@ def _hold(histogram):
 
 @pytest.mark.parametrize("shard", range(4))
 def test_interpreter_agrees_with_numpy_after_every_pass(shard, record_property, request):
-    examples = 2000 if request.config.getoption("--nightly") else 120
+    examples = 2000 if request.config.getoption("--nightly") else 300
     histogram = _run(check_interpreted, examples, shard)
     record_property("summary", f"interpreted, shard {shard}: {histogram}")
     _hold(histogram)
@@ -56,7 +56,7 @@ def test_interpreter_agrees_with_numpy_after_every_pass(shard, record_property, 
 @pytest.mark.llvm
 @pytest.mark.parametrize("shard", range(4))
 def test_machine_code_agrees_with_numpy(shard, record_property, request):
-    examples = 2000 if request.config.getoption("--nightly") else 100
+    examples = 2000 if request.config.getoption("--nightly") else 200
     histogram = _run(check_compiled, examples, 100 + shard)
     record_property("summary", f"compiled, shard {shard}: {histogram}")
     _hold(histogram)
