@@ -168,7 +168,11 @@ class _Placing:
         stage = self.bounds.stage
         if not any(leaf is self.wish.axis for leaf in stage.leaves):
             self.refuse("it is a loop of this stage no more", "tensorize last")
-        check_block(stage, self.wish, True, self.bounds.extents)
+        try:
+            check_block(stage, self.wish, True, self.bounds.extents)
+        except UserError as error:
+            error.where = f"{error.where}, tensorized at {self.wish.line}"
+            raise
 
     def outside(self, guard: Guard) -> Guard:
         """The guard as one of the loops outside: it must hold for all points of a block or none."""
@@ -295,10 +299,10 @@ class _Placing:
     def _check_addresses(self, stmt: Stmt, blocks: Mapping[Buffer, _Block]) -> None:
         """A callee that is given an address finds the elements by the strides declared."""
         taken = {n.buffer for n in walk(stmt) if isinstance(n, AddressOf)}
-        for buffer in taken & set(blocks):
-            block, compact = blocks[buffer], _int(1)
-            if block.view.strides:
+        for buffer, block in blocks.items():
+            if block.view.strides or buffer not in taken:
                 continue
+            compact = _int(1)
             for size, actual in zip(
                 reversed(block.view.shape), reversed(block.own_strides()), strict=True
             ):

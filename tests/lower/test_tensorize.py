@@ -190,10 +190,14 @@ def test_guards_inside():
     assert "split by factors that divide the extents" in message
 
 
-def test_a_constant_tail_is_guarded_inside():
+@pytest.mark.parametrize("is_split_again", [False, True])
+def test_a_constant_tail_is_guarded_inside(is_split_again):
+    """Split again, there are blocks outside, too: that is no reason to let half a one pass."""
     a, b, c, k = product(20, 16, 16)
     s = blocked(c, k, 8, 8, 8, block_product(8, 8, 8))
-    assert "i.outer * 8 + i.inner < 20" in refusal(s, [a, b, c])
+    if is_split_again:
+        s[c].split(s[c].leaf_iter_vars[0], 2)
+    assert "i.inner < 20" in refusal(s, [a, b, c])
 
 
 def test_a_region_that_begins_before_its_tensor():
@@ -244,6 +248,18 @@ def test_what_is_done_to_the_loops_later(primitive, message):
     s = blocked(c, k, 8, 8, 4, block_product(8, 8, 4))
     primitive(s, c)
     assert message in refusal(s, [a, b, c])
+
+
+def test_a_loop_that_goes_to_another_stage_later():
+    a, b, c, k = product(16, 16, 16)
+    s = refcomp.create_schedule(c)
+    ko, ki = s[c].split(k, 8)
+    i, j = c.op.axis
+    s[c].reorder(j, ko, ki, i)
+    s[c].tensorize(ki, block_product(16, 1, 8))
+    s.rfactor(c, ko)
+    message = refusal(s, [a, b, c])
+    assert message == "it is a loop of this stage no more; tensorize last"
 
 
 def test_what_is_computed_inside_later():

@@ -132,7 +132,7 @@ def test_a_registered_function_gets_no_part():
 @pytest.mark.parametrize(
     ("intrin", "message"),
     [
-        (_copy(), "y is declared without gaps and its address taken, and neighbours lie 24 elem"),
+        (_copy(), "x is declared without gaps and its address taken, and neighbours lie 24 elem"),
         (_copy([[8, 1], [24, 1]]), "x is declared with stride 8, and here it is 24"),
         (_copy([[24, 1], [24, 1]], offset_factor=64), "x is declared with offset_factor 64, and"),
         (_copy([[24, 1], [24, 1]], scope="shared"), "x is declared in shared memory, and A is glo"),
