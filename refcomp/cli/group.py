@@ -37,6 +37,7 @@ COMMANDS = {
     "check": ("check", "Check loop-IR text: syntax, names, types, level."),
     "pass": ("passes", "Run passes over loop-IR text."),
     "certify": ("certify", "Compare a program's schedules with what they compute, exactly."),
+    "judge": ("judge", "Judge arrays that another backend computed."),
     "mutate": ("mutate", "See which comparisons notice wrong code."),
     "print": ("print", "Print loop-IR text as LLVM IR."),
     "assemble": ("assemble", "Make machine code of LLVM IR that `refcomp print` wrote."),

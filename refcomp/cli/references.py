@@ -1,0 +1,202 @@
+"""What a foreign backend's arrays are judged by: te, an ONNX model, or loop-IR text.
+
+Of te and of models every tensor has a name, and its elements a bound; whoever gives tensors in
+between tells apart who is wrong. Loop IR says each rounding, so that only the same values are
+right. Refuses (Unsupported) scalar arguments, and loop IR with functions that are not exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refcomp.artifacts import TensorParam
+from refcomp.cli.arrays import Arrays
+from refcomp.cli.programs import load_program
+from refcomp.codegen.signature import signature_of
+from refcomp.errors import Unsupported, UserError
+from refcomp.frontend.onnx import from_onnx
+from refcomp.graph.dims import Symbols, expr_to_dim
+from refcomp.graph.graph import Value
+from refcomp.graph.infer import node_to_te, value_to_placeholder
+from refcomp.ir.expr import Call
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.intrinsics import INTRINSICS
+from refcomp.ir.rewrite import walk
+from refcomp.oracle.compare import judge_bounded
+from refcomp.oracle.error_bounds import Bounded, Licence, bound_errors
+from refcomp.oracle.interpret import interpret
+from refcomp.te.operation import ComputeOp, Operation, reachable_operations
+from refcomp.te.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TensorReference:
+    """Tensors by the names that arrays have: `inputs`, `outputs`, and all that is computed in
+    producer order. `labels` says for each operation what a reader calls it."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: Mapping[str, Tensor]
+    constants: Mapping[Tensor, Any] = field(default_factory=dict)
+    labels: Mapping[Operation, str] = field(default_factory=dict)
+
+    @property
+    def params(self) -> list[TensorParam]:
+        """The inputs as arguments."""
+        return [_to_param(name, self.tensors[name]) for name in self.inputs]
+
+    @property
+    def results(self) -> list[TensorParam]:
+        """All that a backend may give, the outputs among it."""
+        return [
+            _to_param(name, tensor)
+            for name, tensor in self.tensors.items()
+            if name not in self.inputs
+        ]
+
+    def bounds(self, inputs: Arrays, names: Sequence[str], licence: Licence) -> dict[str, Bounded]:
+        """What the named tensors must be, computed from the inputs alone."""
+        found = bound_errors(
+            [self.tensors[name] for name in names], self._feeds(inputs), licence=licence
+        )
+        return dict(zip(names, found, strict=True))
+
+    def suspects(self, inputs: Arrays, results: Arrays, licence: Licence) -> list[str]:
+        """Labels of the operations one of which made the first result that does not follow from
+        the inputs and the other results; empty when each follows."""
+        feeds = self._feeds(inputs)
+        given = {self.tensors[name]: array for name, array in results.items()}
+        for name in (name for name in self.tensors if name in results):
+            tensor = self.tensors[name]
+            others = feeds | {t: array for t, array in given.items() if t is not tensor}
+            (bounded,) = bound_errors([tensor], others, licence=licence)
+            if not judge_bounded(results[name], bounded).agrees:
+                return self._labels(tensor, others)
+        return []
+
+    def _feeds(self, inputs: Arrays) -> dict[Tensor, Any]:
+        return {self.tensors[name]: inputs[name] for name in self.inputs} | dict(self.constants)
+
+    def _labels(self, tensor: Tensor, given: Mapping[Tensor, Any]) -> list[str]:
+        """What lies between `tensor` and what is given."""
+        needed = {tensor.op}
+        order = reachable_operations(needed)
+        for op in reversed(order):
+            if op in needed:
+                needed.update(t.op for t in op.inputs if t not in given)
+        return list(dict.fromkeys(self.labels[op] for op in order if op in needed))
+
+
+def _to_param(name: str, tensor: Tensor) -> TensorParam:
+    return TensorParam(name, tensor.dtype, tuple(map(expr_to_dim, tensor.shape)))
+
+
+@dataclass(frozen=True, slots=True)
+class LoopReference:
+    """A function of the loop IR, whose interpretation is the only right result."""
+
+    func: PrimFunc
+    params: list[TensorParam]
+    results: list[TensorParam]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return tuple(param.name for param in self.results)
+
+    def bounds(
+        self, inputs: Arrays, _names: Sequence[str], _licence: Licence
+    ) -> dict[str, Bounded]:
+        """What the outputs must be, to the bit."""
+        arrays = {name: array.copy() for name, array in inputs.items()}
+        interpret(self.func, [arrays[param.name] for param in self.func.params])
+        return {param.name: _exactly(arrays[param.name], param) for param in self.results}
+
+    def suspects(self, _inputs: Arrays, _results: Arrays, _licence: Licence) -> list[str]:
+        """The function; what of it is wrong, a schedule would tell (`refcomp certify`)."""
+        return [f"function {self.func.name}"]
+
+
+Reference = TensorReference | LoopReference
+
+
+def _exactly(array: Any, param: TensorParam) -> Bounded:
+    wide = array.astype(np.longdouble) if param.dtype.is_float else array
+    zeros = np.zeros(array.shape)
+    return Bounded(param.dtype, wide, zeros, zeros != 0, zeros + 1)
+
+
+def load_reference(given: str) -> Reference:
+    """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) says that arrays must be."""
+    if given.endswith(".onnx"):
+        return _of_model(given)
+    pieces = load_program(given).pieces
+    if len(pieces) != 1:
+        raise UserError(
+            f"{given} holds {len(pieces)} functions",
+            why="arrays are judged by one",
+            remedy="name a function that returns one",
+        )
+    (piece,) = pieces
+    if piece.schedule is None:
+        return _of_loops(piece.func)
+    return _of_tensors(piece.args)
+
+
+def _of_tensors(args: Sequence[Any]) -> TensorReference:
+    for arg in args:
+        if not isinstance(arg, Tensor):
+            raise Unsupported(
+                f"argument {arg.name} is no tensor",
+                why="only computations on tensors are judged",
+                remedy="make it a tensor of one element",
+            )
+    operations = reachable_operations(arg.op for arg in args)
+    tensors: dict[str, Tensor] = {}
+    for tensor in (tensor for op in operations for tensor in op.outputs):
+        tensors.setdefault(tensor.name, tensor)
+    tensors |= {arg.name: arg for arg in args}
+    inputs = [arg.name for arg in args if not isinstance(arg.op, ComputeOp)]
+    outputs = [arg.name for arg in args if isinstance(arg.op, ComputeOp)]
+    labels = {op: f"stage {op.name}, at {op.line}" for op in operations}
+    return TensorReference(tuple(inputs), tuple(outputs), tensors, labels=labels)
+
+
+def _of_model(path: str) -> TensorReference:
+    graph = from_onnx(path)
+    symbols = Symbols()
+    given = (*graph.inputs, *graph.constants)
+    made: dict[Value, Tensor] = {value: value_to_placeholder(value, symbols) for value in given}
+    labels: dict[Operation, str] = {}
+    for node in graph.nodes:
+        fresh = node_to_te(node, made)
+        for op in reachable_operations(tensor.op for tensor in fresh.values()):
+            labels.setdefault(op, f"node {node.name} ({node.operator})")
+        made |= fresh
+    constants = {made[value]: array for value, array in graph.constants.items()}
+    named = {value.name: tensor for value, tensor in made.items() if tensor not in constants}
+    return TensorReference(
+        tuple(value.name for value in graph.inputs),
+        tuple(value.name for value in graph.outputs),
+        named,
+        constants,
+        labels,
+    )
+
+
+def _of_loops(func: PrimFunc) -> LoopReference:
+    calls = {node.name for node in walk(func.body) if isinstance(node, Call)}
+    inexact = sorted(name for name in calls if name in INTRINSICS and INTRINSICS[name].ulp)
+    params = [param for param in signature_of(func).params if isinstance(param, TensorParam)]
+    if inexact or len(params) != len(func.params):
+        what = f"calls {', '.join(inexact)}" if inexact else "takes scalar arguments"
+        raise Unsupported(
+            f"{func.name} {what}",
+            why="loop IR is judged to the bit, on arrays alone",
+            remedy="give the tensor expressions that it was lowered from",
+        )
+    return LoopReference(func, params, [param for param in params if param.is_output])

@@ -1,0 +1,130 @@
+"""`refcomp judge` on arrays from a file and from a command, and on those of the walkthrough."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+Cli = Callable[..., Result]
+_BACKEND = """
+import sys
+import numpy as np
+given = np.load(sys.argv[1])
+assert set(given.files) == {"A", "B"}, given.files
+np.savez(sys.argv[2], C=given["A"] + given["B"] + np.float32(sys.argv[3]))
+"""
+_WALKTHROUGH = Path(__file__).parents[2] / "scripts" / "walkthroughs" / "judge_backends.py"
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Path:
+    path = tmp_path / "backend.py"
+    path.write_text(_BACKEND, encoding="utf-8")
+    return path
+
+
+def _saved(path: Path, **arrays: np.ndarray) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def _add(tmp_path: Path, wrong_by: float = 0) -> tuple[Path, Path]:
+    a, b = np.float32([1, 2, 3]), np.float32([0.1, 0.2, 0.3])
+    c = a + b
+    c[1] += np.float32(wrong_by)
+    return _saved(tmp_path / "in.npz", A=a, B=b), _saved(tmp_path / "out.npz", C=c)
+
+
+def test_arrays_from_files(cli: Cli, script: Path, tmp_path: Path) -> None:
+    given, results = _add(tmp_path)
+    result = cli("judge", script, "-i", given, "-r", results)
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["verdict"], report["suspects"]) == (0, "exact", [])
+    (entry,) = report["results"]
+    assert (entry["name"], entry["elements"], entry["exact"], entry["wrong"]) == ("C", 3, 3, 0)
+    assert entry["worst"] is None
+
+
+def test_a_wrong_element_fails_and_is_told(cli: Cli, script: Path, tmp_path: Path) -> None:
+    given, results = _add(tmp_path, wrong_by=1e-6)
+    result = cli("judge", script, "-i", given, "-r", results)
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["verdict"]) == (1, "wrong")
+    worst = report["results"][0]["worst"]
+    assert (worst["index"], worst["verdict"]) == ([1], "wrong")
+    assert worst["error_over_bound"] > 1 and worst["bound"] < 1e-6
+    assert any(suspect.startswith("stage C, at ") for suspect in report["suspects"])
+
+
+def test_a_command_is_run_on_filled_inputs(cli: Cli, script: Path, backend: Path) -> None:
+    call = ("--", sys.executable, backend, "{inputs}", "{results}")
+    good = cli("judge", script, "--symbol", "n=4", *call, "0")
+    assert json.loads(good.stdout)["verdict"] == "exact"
+    bad = cli("judge", script, "--symbol", "n=4", *call, "0.5")
+    assert (bad.exit_code, json.loads(bad.stdout)["verdict"]) == (1, "wrong")
+
+
+def test_loop_ir_text(cli: Cli, add_text: str, backend: Path, tmp_path: Path) -> None:
+    path = tmp_path / "add.txt"
+    path.write_text(add_text)
+    call = ("--", sys.executable, backend, "{inputs}", "{results}")
+    assert json.loads(cli("judge", path, *call, "0").stdout)["verdict"] == "exact"
+    report = json.loads(cli("judge", path, *call, "1e-6").stdout)
+    assert (report["verdict"], report["suspects"]) == ("wrong", ["function add"])
+
+
+def test_what_cannot_be_judged(cli: Cli, script: Path, tmp_path: Path) -> None:
+    given, results = _add(tmp_path)
+    both = cli("judge", script, "-r", results, "--", sys.executable)
+    neither = cli("judge", script)
+    for result in (both, neither):
+        assert result.exit_code == 4
+        assert "from --results or from a command, one of both" in result.stderr
+    other = _saved(tmp_path / "other.npz", D=np.float32([1]))
+    assert "there is no result 'C'" in cli("judge", script, "-r", other).stderr
+    absent = cli("judge", script, "--", "no-such-tool-here")
+    assert "there is no command 'no-such-tool-here'" in absent.stderr
+    short = _saved(tmp_path / "short.npz", C=np.float32([1]))
+    result = cli("judge", script, "-i", given, "-r", short)
+    assert "arrays of shapes (1,) and (3,) cannot be compared" in result.stderr
+
+
+def test_a_command_that_fails_is_told(cli: Cli, script: Path) -> None:
+    code = "import sys; sys.exit('out of luck')"
+    result = cli("judge", script, "--", sys.executable, "-c", code)
+    assert result.exit_code == 3
+    assert "ended with status 1" in result.stderr and "out of luck" in result.stderr
+
+
+def test_the_order_of_sums_may_be_fixed(cli: Cli, tmp_path: Path) -> None:
+    call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
+    free = json.loads(cli("judge", _WALKTHROUGH, "--", *call).stdout)
+    fixed = json.loads(cli("judge", _WALKTHROUGH, "--in-order", "--", *call).stdout)
+    bounds = [report["results"][0]["worst"]["bound"] for report in (free, fixed)]
+    assert bounds[1] < bounds[0]
+
+
+def test_numpy_is_within_the_bound(cli: Cli) -> None:
+    call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
+    report = json.loads(cli("judge", _WALKTHROUGH, "--", *call).stdout)
+    assert report["verdict"] == "within bound"
+    assert {entry["name"] for entry in report["results"]} == {"y", "z"}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no cc: apt-get install gcc")
+def test_a_broken_c_function_is_found_in_its_stage(cli: Cli, tmp_path: Path) -> None:
+    source, library = tmp_path / "product.c", tmp_path / "product.so"
+    text = _WALKTHROUGH.read_text(encoding="utf-8")
+    source.write_text(text.split('r"""')[1].split('"""')[0])
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    call = (sys.executable, _WALKTHROUGH, "c", library, "{inputs}", "{results}")
+    report = json.loads(cli("judge", _WALKTHROUGH, "--", *call).stdout)
+    assert report["verdict"] == "wrong"
+    (suspect,) = report["suspects"]
+    assert suspect.startswith("stage z, at ")
