@@ -9,6 +9,7 @@ ToolchainError when a tool or library is missing, fails or hangs.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from refcomp.artifacts import Binary, Source
 from refcomp.cache import Cache, default_cache
@@ -54,7 +55,8 @@ def compile_source(
         check_options(chain, tools, options, store)
         libraries = _libraries(chain, source, asked, options)
         holes = _tool_paths(chain, tools, asked, source) | options
-        return run_steps(chain, asked, source, holes, libraries, limit)
+        steps = tuple(step.for_version(tools.version) for step in asked.steps)
+        return run_steps(chain, replace(asked, steps=steps), source, holes, libraries, limit)
 
     parts = _key_parts(chain, source, options, asked)
     return Binary(recall(store, chain, parts, make), asked.format)
@@ -105,7 +107,7 @@ def _filled_options(chain: Description, given: Mapping[str, str]) -> dict[str, s
 def _key_parts(
     chain: Description, source: Source, options: dict[str, str], output: Output
 ) -> tuple[str, ...]:
-    steps = [step.arguments for step in output.steps]
+    steps = [(step.arguments, step.before) for step in output.steps]
     settings = [sorted(options.items()), steps, sorted(source.requires), source.entries]
     text = json.dumps(settings)
     return ("compile", source.text, output.format, text, host_part(chain, options))

@@ -6,7 +6,7 @@ exists, every hole of a step can be filled. Refuses with UserError, naming file 
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -91,13 +91,22 @@ class Step:
 
     Holes: `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the functions that must
     stay, with commas), a tool, an option, and as an argument of its own `{libraries}`. One that
-    `is_for_libraries` is left out where the text requires none.
+    `is_for_libraries` is left out where the text requires none. `before` has further arguments for
+    tools that are older than a major version.
     """
 
     key: str
     arguments: tuple[str, ...]
     suffix: str
     is_for_libraries: bool = False
+    before: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+    def for_version(self, version: Version) -> "Step":
+        """The step as tools of that version need it."""
+        further = [
+            argument for major, more in self.before if version[0] < major for argument in more
+        ]
+        return replace(self, arguments=(*self.arguments, *further))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +277,18 @@ def _read_option(key: str, table: Table) -> Option:
 
 def _read_step(key: str, table: Table) -> Step:
     for_libraries = table.flag("for_libraries", False)
-    step = Step(key, table.texts("arguments"), table.text("suffix"), for_libraries)
+    before = tuple((_read_major(table, k), more) for k, more in table.lists("before").items())
+    step = Step(key, table.texts("arguments"), table.text("suffix"), for_libraries, before)
     table.close()
     if not step.arguments:
         raise table.refuse("arguments", "must not be empty")
     return step
+
+
+def _read_major(table: Table, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise table.refuse(f"before.{text}", "must be a major version, a number")
+    return int(text)
 
 
 def _read_output(table: Table, steps: Mapping[str, Step]) -> Output:
@@ -305,5 +321,7 @@ def _check_holes(top: Table, description: Description) -> None:
 def _argument_lists(description: Description) -> Iterable[tuple[str, tuple[str, ...]]]:
     for step in description.steps.values():
         yield f"steps.{step.key}.arguments", step.arguments
+        for major, more in step.before:
+            yield f"steps.{step.key}.before.{major}", more
     for option in description.options.values():
         yield f"options.{option.key}.listing", option.listing

@@ -58,6 +58,13 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert small.options["level"].default == "2"
 
 
+def test_older_tools_get_further_arguments(tmp_path: Path) -> None:
+    further = 'suffix = "out"\nbefore.9 = ["-nine"]\nbefore.7 = ["-seven"]'
+    step = _read(tmp_path, SMALL.replace('suffix = "out"', further)).steps["go"]
+    for version, wanted in (((9, 0), ()), ((8, 9), ("-nine",)), ((6,), ("-nine", "-seven"))):
+        assert step.for_version(version).arguments == (*step.arguments, *wanted)
+
+
 def test_without_a_needed_tool_all_count(tmp_path: Path) -> None:
     content = SMALL.replace('names = ["x-{major}", "x"]', 'names = ["x"]\nneeded = false')
     assert [tool.key for tool in _read(tmp_path, content).needed_tools] == ["x", "y"]
@@ -80,6 +87,16 @@ def test_without_a_needed_tool_all_count(tmp_path: Path) -> None:
         ('default = "2"', 'default = "2"\nlisting = ["{z}"]', r"^options\.level\.listing has a h"),
         ('default = "get x"', 'debian = "get x"', r"^install\.default is missing"),
         ('suffix = "out"', "", r"^steps\.go\.suffix is missing"),
+        (
+            'suffix = "out"',
+            'suffix = "out"\nbefore.new = []',
+            r"^steps\.go\.before\.new must be a maj",
+        ),
+        (
+            'suffix = "out"',
+            'suffix = "out"\nbefore.9 = ["{q}"]',
+            r"^steps\.go\.before\.9 has a hole",
+        ),
         ("[install]", "[failures]\nline = 'x'\n[install]", r"^failures\.line must have one group"),
         ("X_HOME = [", "X_HOME = [1, ", r"^look\.variables\.X_HOME must be an array of strings"),
     ],
