@@ -17,7 +17,7 @@ from tests.strategies.gpu_schedules import gpu_cases
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 # Drawn by a property of its own (tensorize), or for hosts.
-_NOT_HERE = {"parallel", "rfactor", "tensorize"}
+_NOT_HERE = {"parallel", "tensorize"}
 
 
 def _lowered(case, schedule):

@@ -4,10 +4,11 @@ Drawn: the computations of `tests.strategies.computes` and transposes; tiles of 
 up to three dimensions of groups and of threads, dividing or not; copies of what is read, and stages
 in between, in shared memory (fetched by all threads, by some, or by one) or local memory, at any
 loop that may hold them; results accumulated in local memory; split reductions, vectors, unrolling;
-stages that are inlined, and stages with kernels of their own.
+stages that are inlined, and stages with kernels of their own; reductions that threads share out,
+factored (rfactor) or not.
 
 Never drawn: illegal schedules (`_settled` takes back what `lower` refuses), groups of more than 64
-threads, threads of symbolic number, stages left to the host, reductions across threads.
+threads, threads of symbolic number, stages left to the host.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,10 +154,10 @@ class _Maker:
         threads = self._tile(stage)
         if worker is not stage:
             self.s[worker.op].compute_at(self.s[stage.op], self._host_loop(stage, deep=True))
-            self._split_reduction(worker)
+        reader = self._split_reduction(worker, threads)
+        if worker is not stage:
             self._share(worker, threads)
-        else:
-            self._split_reduction(stage)
+        worker = reader
         self._attach_producers(stage, worker, threads)
         for tensor in worker.op.inputs:
             if self._chance(9, 10):
@@ -219,8 +221,12 @@ class _Maker:
         if pairs:
             self.s[stage.op].fuse(*self._one(pairs))
 
-    def _split_reduction(self, stage: Stage) -> None:
-        """A tile of the reduction at a time, around the loops of the outputs."""
+    def _split_reduction(self, stage: Stage, threads: dict[str, int]) -> Stage:
+        """Shared out among threads, or a tile of the reduction at a time, around the loops of the
+        outputs. The stage that reads what was read."""
+        reader = stage
+        if self._chance(2, 5):
+            reader = self._share_reduction(stage, threads)
         for axis in self._leaves(stage, REDUCTION):
             if self._chance(2, 3):
                 self.s[stage.op].split(axis, self._one([2, 2, 3, 4]))
@@ -229,6 +235,33 @@ class _Maker:
         if outer and data and self._chance(1, 2):
             rest = [a for a in stage.leaves if a.kind == REDUCTION and a not in outer]
             self.s[stage.op].reorder(*outer, *rest, *data)
+        return reader
+
+    def _share_reduction(self, stage: Stage, threads: dict[str, int]) -> Stage:
+        """Threads of an axis that is free, or of one of the kernel around, reduce together; perhaps
+        each its part of a factored reduction."""
+        tags = [tag for tag in THREADS_IN_BLOCK_TAGS if tag not in stage.marks.values()]
+        tags = tags if stage.host else [tag for tag in tags if tag not in threads]
+        axes = self._leaves(stage, REDUCTION)
+        if not tags or not axes:
+            return stage
+        tag = self._one(tags)
+        extent = threads.get(tag) or self._one([2, 3, 4, 5, 8])
+        if tag not in threads and prod(threads.values()) * extent > _MOST_THREADS:
+            return stage
+        loop, reader = self.s[stage.op].split(self._one(axes), extent)[1], stage
+        threads[tag] = extent
+        if self._chance(1, 2):
+            made = self.s.rfactor(stage.op.outputs[0], loop, self._one([0, 0, -1]))
+            reader = self.s.stage_of(made[0] if isinstance(made, list) else made)
+            (loop,) = stage.op.reduce_axis
+            if self._chance(4, 5):
+                self.s[reader.op].compute_at(self.s[stage.op], loop)
+        thread = refcomp.thread_axis(tag)
+        self.s[stage.op].bind(loop, thread)
+        if self._chance(1, 3):
+            self.s[stage.op].set_store_predicate(thread.var == 0)
+        return reader
 
     def _host_loop(self, stage: Stage, deep: bool = False) -> IterVar:
         """A loop to attach to: in a kernel's own stage, one that is bound or inside."""
@@ -249,7 +282,8 @@ class _Maker:
         if len(data) > 1 and all(y is own.leaf_iter_vars[k + 1] for k, y in enumerate(data[1:])):
             data = [own.fuse(*data)]
         loop = data[-1] if data else None
-        for tag in self.draw(st.permutations(list(threads))) if loop is not None else ():
+        free = [tag for tag in threads if tag not in stage.marks.values()]
+        for tag in self.draw(st.permutations(free)) if loop is not None else ():
             if self._chance(5, 6):
                 loop, inner = own.split(loop, threads[tag])
                 own.bind(inner, refcomp.thread_axis(tag))
@@ -321,7 +355,9 @@ class _Maker:
         return True
 
     def _send_to_root(self, stage: Stage) -> None:
-        assert stage.host is not None or stage.scope not in (None, "global"), stage.name
+        if stage.host is None and stage.scope in (None, "global"):  # shares of unknown size
+            self.s[stage.op].reorder(*sorted(stage.leaves, key=lambda a: a.kind == REDUCTION))
+            return
         own = self.s[stage.op]
         own.compute_root()
         own.set_scope("global")
@@ -335,5 +371,6 @@ _REFUSED = (
     r"^(?:stage (\S+) is computed inside loop .* reads it outside"
     r"|(?:local|shared) memory of unknown size: dimension \d+ of (?P<size>\S+) is"
     r"|stage (\S+) cannot lie in \S+ memory"
-    r"|stage (\S+) binds axis)"
+    r"|stage (\S+) binds axis"
+    r"|cannot reduce stage (\S+) across threads)"
 )
