@@ -93,30 +93,33 @@ def judge(
     is_wrong = worst == VERDICTS[WRONG]
     return {
         "verdict": worst,
-        "results": [_to_json(name, report, bounds[name]) for name, report in reports.items()],
+        "results": [
+            _to_json(name, report, bounds[name], results[name]) for name, report in reports.items()
+        ],
         "suspects": reference.suspects(inputs, results, licence) if is_wrong else [],
     }
 
 
-def _to_json(name: str, report: Report, bounded: Bounded) -> dict[str, Any]:
+def _to_json(name: str, report: Report, bounded: Bounded, found: Any) -> dict[str, Any]:
     return {
         "name": name,
         "verdict": report.verdict,
         "elements": int(report.verdicts.size),
         **{VERDICTS[v].replace(" ", "_"): report.count(v) for v in reversed(_ORDER)},
-        "worst": _worst(report, bounded),
+        "worst": _worst(report, bounded, found),
         "why": report.why,
         "summary": str(report),
     }
 
 
-def _worst(report: Report, bounded: Bounded) -> dict[str, Any] | None:
+def _worst(report: Report, bounded: Bounded, found: Any) -> dict[str, Any] | None:
     index = report.worst_index
     if index is None:
         return None
     return {
         "index": list(index),
         "verdict": VERDICTS[int(report.verdicts[index])],
+        "found": to_json(found[index].astype(np.float64)),
         "expected": to_json(bounded.nearest[index].astype(np.float64)),
         "bound": to_json(float(bounded.error[index])),
         "error_over_bound": to_json(report.worst_ratio),

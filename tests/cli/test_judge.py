@@ -58,6 +58,7 @@ def test_a_wrong_element_fails_and_is_told(cli: Cli, script: Path, tmp_path: Pat
     assert (result.exit_code, report["verdict"]) == (1, "wrong")
     worst = report["results"][0]["worst"]
     assert (worst["index"], worst["verdict"]) == ([1], "wrong")
+    assert 0 < worst["found"] - worst["expected"] < 2e-6
     assert worst["error_over_bound"] > 1 and worst["bound"] < 1e-6
     assert any(suspect.startswith("stage C, at ") for suspect in report["suspects"])
 
