@@ -9,6 +9,7 @@ from refcomp import toolchain
 from refcomp.artifacts import Source
 from refcomp.c_functions import find_c_function, library_paths
 from refcomp.codegen.llvm import print_llvm
+from refcomp.codegen.llvm_imports import functions_in
 from refcomp.codegen.signature import signature_of
 from refcomp.compile_kernels import compile_programs, is_device_target
 from refcomp.devices import device_for
@@ -123,11 +124,25 @@ def _check_given(func: Any) -> None:
 def _c_libraries(funcs: Sequence[PrimFunc], target: Target) -> tuple[str, ...]:
     """The user's shared objects, when all C functions that `funcs` call are found."""
     libraries = library_paths(target.option("libs", ""))
+    imported = _imported_functions(funcs, target)
     for func in funcs:
         for node in walk(func.body):
-            if isinstance(node, CallExtern | PureExtern):
+            if isinstance(node, CallExtern | PureExtern) and node.name not in imported:
                 find_c_function(node.name, libraries)
     return libraries
+
+
+def _imported_functions(funcs: Sequence[PrimFunc], target: Target) -> set[str]:
+    """The functions that LLVM IR of the user's own defines, which only hosts can take in."""
+    names = {name for func in funcs for text in func.imports for name in functions_in(text)}
+    if names and target.kind != "llvm":
+        raise UserError(
+            f"the target {target} cannot take in LLVM IR",
+            where=f"it defines {', '.join(sorted(names))}",
+            why="import_llvm is for code that LLVM compiles for this host",
+            remedy='build for the target "llvm"',
+        )
+    return names
 
 
 def _interpreted(func: PrimFunc, libraries: Sequence[str]) -> ArrayCallable:

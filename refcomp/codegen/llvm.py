@@ -8,14 +8,16 @@ have the ABI of host code: `i32 name(pointers and scalars, i64 for each symbol, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from refcomp.artifacts import Source
 from refcomp.codegen.accumulator import BODY, join_chunks
 from refcomp.codegen.line_map import LineMap
-from refcomp.codegen.llvm_calls import CALL_STATEMENTS, EXTERN_EXPRESSIONS
+from refcomp.codegen.llvm_calls import CALL_STATEMENTS, EXTERN_EXPRESSIONS, OWN_CALLS
 from refcomp.codegen.llvm_expressions import EXPRESSIONS
 from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule
+from refcomp.codegen.llvm_imports import check_names, import_chunks, refuse_name
 from refcomp.codegen.llvm_maths import CALLS
 from refcomp.codegen.llvm_memory import READS
 from refcomp.codegen.llvm_statements import HOST_STATEMENTS
@@ -28,6 +30,7 @@ from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.python_limits import deep_recursion
 
+_DECLARED = re.compile(r"^declare [^@]*@([-\w.$]+)\(", re.MULTILINE)
 _EXPRESSIONS = EXPRESSIONS | READS | CALLS | EXTERN_EXPRESSIONS
 _STATEMENTS = {**HOST_STATEMENTS, **CALL_STATEMENTS}
 
@@ -41,6 +44,8 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
     module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
     for func in funcs:
         reserve_symbol(module, func)
+    texts = tuple(dict.fromkeys(text for func in funcs for text in func.imports))
+    _take_imported(module, texts)
     for func in funcs:
         _print_function(module, func)
     say, declarations = module.say, module.declarations.text
@@ -51,6 +56,7 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
             *module.functions,
             (declarations + gap, ""),
             (say.attributes(), ""),
+            *import_chunks(texts, _declared(module), triple, layout),
         ]
     )
     return Source(text, "llvm", LineMap(funcs, came_from), frozenset(module.requires))
@@ -65,6 +71,24 @@ def reserve_symbol(module: LlvmModule, func: PrimFunc) -> str:
             remedy="give each function that is built together a name of its own",
         )
     return symbol
+
+
+def _take_imported(module: LlvmModule, texts: Sequence[str]) -> None:
+    """Makes the functions that the user's own LLVM IR defines known to calls."""
+    for name, function in check_names(texts, OWN_CALLS).items():
+        if module.take_symbol(name) != name:
+            refuse_name(name, "a function of this module has that name")
+        if machine_symbol(name) == f"{name}_":
+            refuse_name(name, "it is a function of the C library, which compilers know by name")
+        module.imported[name] = function
+
+
+def _declared(module: LlvmModule) -> set[str]:
+    """What the printed functions declare; UserError where the user's own text defines it."""
+    declared = set(_DECLARED.findall(module.declarations.text))
+    for name in sorted(declared & module.imported.keys()):
+        refuse_name(name, "compiled code calls the function of that name in a library")
+    return declared
 
 
 def _print_function(module: LlvmModule, func: PrimFunc) -> None:

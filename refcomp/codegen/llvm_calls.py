@@ -13,6 +13,7 @@ from typing import Any
 
 from refcomp.artifacts import SLOT_DTYPES, BufferArgument, PackedCall
 from refcomp.codegen.llvm_function import LlvmFunction, StatementPrinters
+from refcomp.codegen.llvm_imports import fitting_result
 from refcomp.dtype import I64, DType
 from refcomp.errors import UserError
 from refcomp.ir import expr as ir
@@ -21,7 +22,7 @@ from refcomp.ir.buffer import AddressOf
 from refcomp.ir.expr import Expr
 
 # Declared by the module template with types of its own.
-_OWN = ("aligned_alloc", "free", "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+OWN_CALLS = ("aligned_alloc", "free", "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 
 def _call_packed(out: LlvmFunction, call: st.CallPacked) -> None:
@@ -87,14 +88,22 @@ def _address(out: LlvmFunction, at: AddressOf) -> str:
 def _call_extern(out: LlvmFunction, call: st.CallExtern) -> None:
     types, arguments = _arguments(out, call.args)
     result = _c_type(out, "c_result", call.result)
-    _declare(out, call.name, lambda: out.say.declare_extern(result, call.name, types))
+    imported = out.module.imported.get(call.name)
+    if imported is not None:
+        result = fitting_result(imported, result, types, is_dropped=True)
+    else:
+        _declare(out, call.name, lambda: out.say.declare_extern(result, call.name, types))
     out.emit(out.say.call_for_effect(result, call.name, arguments))
 
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
     types, arguments = _arguments(out, call.args)
     result, type_ = out.fresh(), _c_type(out, "c_result", call.dtype)
-    _declare(out, call.name, lambda: out.say.declare_pure(type_, call.name, types))
+    imported = out.module.imported.get(call.name)
+    if imported is not None:
+        fitting_result(imported, type_, types, is_dropped=False)
+    else:
+        _declare(out, call.name, lambda: out.say.declare_pure(type_, call.name, types))
     out.emit(out.say.call(result, type_, call.name, arguments))
     return result
 
@@ -115,11 +124,11 @@ def _c_type(out: LlvmFunction, table: str, dtype: DType) -> str:
 
 
 def _declare(out: LlvmFunction, name: str, write: Callable[[], str]) -> None:
-    if name in _OWN or out.module.has_symbol(name):
+    if name in OWN_CALLS or out.module.has_symbol(name):
         raise UserError(
             f"the C function {name} cannot be called",
             why="a function of this module has that name"
-            if name not in _OWN
+            if name not in OWN_CALLS
             else "compiled code calls it for its own ends",
             remedy="call it by another name, from a C function of your own",
         )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from refcomp.codegen.accumulator import Chunk, Chunks, Declarations
+from refcomp.codegen.llvm_imports import ImportedFunction
 from refcomp.codegen.spelling import Spelling
 from refcomp.dtype import DType
 from refcomp.errors import CompilerBug
@@ -36,6 +37,7 @@ class LlvmModule:
         self.requires: set[str] = set()
         self.functions: list[Chunk] = []
         self.descriptions: dict[str, str] = {}  # of calls of registered functions
+        self.imported: dict[str, ImportedFunction] = {}
         self._symbols: set[str] = set()
         self.vector_bits = vector_bits
         self.wavefront_size = 1  # how many threads of a GPU go in step

@@ -2,7 +2,7 @@
 
 Grammar::
 
-    func = PrimFunc(str name, param* params, stmt body, str* outputs)
+    func = PrimFunc(str name, param* params, stmt body, str* outputs, str* imports)
     param = Var | Buffer
 """
 
@@ -23,7 +23,7 @@ class PrimFunc(Node):
 
     Variables in the shapes of buffer parameters that are no parameters themselves (the symbols)
     are read off the arguments' shapes; each is >= 0. `outputs` names the buffers that are
-    written.
+    written. `imports` are texts of LLVM IR that define C functions which the body calls.
     """
 
     binds = ("params", "symbols")
@@ -32,6 +32,7 @@ class PrimFunc(Node):
     params: tuple[Var | Buffer, ...]
     body: Stmt
     outputs: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -53,7 +54,7 @@ class PrimFunc(Node):
         """This function with another body; itself when the body is the same object."""
         if body is self.body:
             return self
-        return PrimFunc(self.name, self.params, body, self.outputs)
+        return PrimFunc(self.name, self.params, body, self.outputs, self.imports)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ file, line and column. Levels are not checked here, but by `refcomp.ir.verify`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -150,9 +151,21 @@ class _Parser:
         self.exprs.declares_symbols = True
         params, outputs = self._params()
         self.exprs.declares_symbols = False
-        self.exprs.check(begin, PrimFunc(name.text, params, Block(()), outputs))
+        imports = self._imports()
+        self.exprs.check(begin, PrimFunc(name.text, params, Block(()), outputs, imports))
         body = self._braces(_Open(lambda body: body, mark))
-        return PrimFunc(name.text, params, body, outputs)
+        return PrimFunc(name.text, params, body, outputs, imports)
+
+    def _imports(self) -> tuple[str, ...]:
+        """Texts in quotes, each behind the word `import`."""
+        texts: list[str] = []
+        while self.stream.take_if("import"):
+            token = self.stream.take()
+            try:
+                texts.append(str(json.loads(token.text if token.kind == "text" else "")))
+            except ValueError:
+                self.stream.fail(token, f"expected a text in quotes, found {token}")
+        return tuple(texts)
 
     def _declare_scalars(self) -> None:
         """Binds the scalar parameters, which the shapes of buffers before them may name."""

@@ -8,6 +8,7 @@ prints readably without that promise. Nothing recurses, so that any depth prints
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -185,7 +186,8 @@ class _Writer:
         for k, param in enumerate(func.params):
             parts += [", "] if k else []
             parts += [partial(self._param, param, param.name in func.outputs)]
-        return [*parts, ") ", *self._scope(0, func, func.body)]
+        imports = [f"import {json.dumps(text)} " for text in func.imports]
+        return [*parts, ") ", *imports, *self._scope(0, func, func.body)]
 
     def _param(self, param: Var | Buffer, is_output: bool) -> list[_Part]:
         if isinstance(param, Var):

@@ -13,11 +13,12 @@ from typing import Literal, NoReturn
 
 from refcomp.errors import UserError
 
-TokenKind = Literal["name", "number", "symbol", "end"]
+TokenKind = Literal["name", "number", "text", "symbol", "end"]
 
 _TOKEN = re.compile(
     r"(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"
     r"|(?P<number>(?:[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|[0-9]+)[A-Za-z0-9_]*)"
+    r'|(?P<text>"(?:[^"\\\n]|\\.)*")'
     r"|(?P<symbol><<|>>|<=|>=|==|!=|//|[-+*/%&|^<>()\[\]{},:=@])"
     r"|(?P<space>[ \t\r\n]+|#[^\n]*)"
 )
@@ -52,7 +53,7 @@ class TokenStream:
                 stray = Token("symbol", self._text[place], place)
                 self.fail(stray, f"the character {stray.text!r} begins nothing that is known here")
             kind = match.lastgroup
-            if kind in ("name", "number", "symbol"):
+            if kind in ("name", "number", "text", "symbol"):
                 tokens.append(Token(kind, match[0], place))  # type: ignore[arg-type]
             place = match.end()
         return [*tokens, Token("end", "", len(self._text))]

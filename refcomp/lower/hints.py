@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NoReturn
 
@@ -29,6 +29,12 @@ def allocated(stage: Stage, buffer: Buffer, body: Stmt) -> Stmt:
     return (
         Pragma(_DOUBLE_BUFFER, IntImm(1, I64), allocate) if stage.is_double_buffered else allocate
     )
+
+
+def imported_texts(stages: Sequence[Stage]) -> tuple[str, ...]:
+    """The LLVM IR that the stages bring, each text once."""
+    values = (value for stage in stages for _, _, value in stage.pragmas)
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:

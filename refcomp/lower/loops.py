@@ -79,7 +79,7 @@ class Loops:
         if slot not in self.bounds.stage.threads:
             body = self._loop(slot, body)
         for axis, key, value in self.bounds.stage.pragmas:
-            if axis is slot:
+            if axis is slot and isinstance(value, int):  # texts belong to the function
                 body = Pragma(key, IntImm(value, I64), body, self.origin(slot))
         return body
 

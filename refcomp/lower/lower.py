@@ -25,7 +25,7 @@ from refcomp.ir.names import checked_name
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk, with_fields
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.extern import reads_of_extern
-from refcomp.lower.hints import aligned_shape, allocated
+from refcomp.lower.hints import aligned_shape, allocated, imported_texts
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import Nests, lower_stage
 from refcomp.lower.scan import place_scans, reads_of_scan
@@ -64,7 +64,8 @@ def lower(
     computed = {tensor for stage in stages for tensor in stage.op.outputs}
     outputs = tuple(buffer.name for tensor, buffer in buffers.items() if tensor in computed)
     params = tuple(buffers[arg] if isinstance(arg, Tensor) else arg for arg in args)
-    func = _with_unique_names(PrimFunc(checked_name(name, "a function"), params, body, outputs))
+    called = checked_name(name, "a function")
+    func = _with_unique_names(PrimFunc(called, params, body, outputs, imported_texts(stages)))
     _check_variables(func)
     return func
 

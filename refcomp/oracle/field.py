@@ -61,7 +61,7 @@ def to_field(func: PrimFunc) -> PrimFunc:
     params = tuple(
         rewriting.buffer(p) if isinstance(p, Buffer) else rewriting.var(p) for p in func.params
     )
-    return PrimFunc(func.name, params, rewriting.visit(func.body), func.outputs)
+    return PrimFunc(func.name, params, rewriting.visit(func.body), func.outputs, func.imports)
 
 
 def tensors_to_field(outputs: Sequence[Tensor]) -> tuple[list[Tensor], dict[Tensor, Tensor]]:

@@ -131,7 +131,7 @@ class StageSchedule:
         """See `refcomp.schedule.primitives.set_scope`."""
         self.schedule.apply(self.stage, "set_scope", scope)
 
-    def pragma(self, axis: IterVar, key: str, value: int = 1) -> None:
+    def pragma(self, axis: IterVar, key: str, value: int | str = 1) -> None:
         """See `refcomp.schedule.primitives.hint.pragma`."""
         self.schedule.apply(self.stage, "pragma", axis, key, value)
 

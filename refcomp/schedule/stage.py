@@ -71,7 +71,7 @@ class Stage:
     attach: Literal["root", "inline"] | Host = "root"
     scope: str | None = None
     siblings: list[Stage] = field(default_factory=list)
-    pragmas: list[tuple[IterVar, str, int]] = field(default_factory=list)
+    pragmas: list[tuple[IterVar, str, int | str]] = field(default_factory=list)
     prefetches: list[Prefetched] = field(default_factory=list)
     is_double_buffered: bool = False
     alignments: dict[int, tuple[int, int]] = field(default_factory=dict)

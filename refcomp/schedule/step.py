@@ -54,6 +54,8 @@ class Step:
 def _to_text(arg: Any) -> str:
     if isinstance(arg, tuple):
         return f"[{', '.join(map(_to_text, arg))}]"
+    if isinstance(arg, str) and "\n" in arg:
+        return f"<a text of {len(arg.splitlines())} lines>"
     return arg.name if isinstance(arg, IterVar) else str(arg)
 
 

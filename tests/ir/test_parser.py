@@ -200,6 +200,13 @@ def test_random_functions_print_and_read_back(drawn):
     assert print_func(back) == text
 
 
+@pytest.mark.parametrize("given", ["7", '"a', '"\\q"', "x"])
+def test_what_is_imported_must_be_a_text(given):
+    with pytest.raises(UserError, match=r"in.txt:1:1[78]: (expected a text in quotes|the char)"):
+        parse_func(f"func f() import {given} {{ }}", "in.txt")
+    assert parse_func('func f() import "a\\n\\"b" { }').imports == ('a\n"b',)
+
+
 @given(runnable_funcs("flat"), st.data())
 def test_damaged_text_is_read_or_refused_with_its_place(drawn, data: st.DataObject):
     text = print_func(drawn[0])

@@ -61,3 +61,8 @@ def test_a_step_of_another_computation():
         resolve(step, s.stages)
     with pytest.raises(UserError, match="names q, which is not there"):
         resolve(Step("B", "split", (AxisName("q"),), (), "here:1"), s.stages)
+
+
+def test_long_texts_are_told_by_their_length():
+    step = Step("C", "pragma", (AxisName("i"), "import_llvm", "a\nb\n"), (), "")
+    assert str(step) == "s[C].pragma(i, import_llvm, <a text of 2 lines>)"

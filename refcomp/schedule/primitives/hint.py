@@ -12,22 +12,38 @@ from refcomp.schedule.stage import Made, Prefetched, Stage
 from refcomp.te.operation import ComputeOp
 
 # The pragmas that a pass reads, and the values that they take.
+IMPORT_LLVM = "import_llvm"
 PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
 
 
 def pragma(stage: Stage, made: Made, axis: Any, key: Any, value: Any = 1) -> None:
     """Around the loop, `key` is `value`: `auto_unroll_max_step` N (loops of up to N stores in all
-    are unrolled) or `unroll_explicit` 0 (unrolled loops stay loops, for the compiler behind)."""
+    are unrolled), `unroll_explicit` 0 (unrolled loops stay loops, for the compiler behind), or
+    `import_llvm` TEXT: LLVM IR that defines C functions for the whole module, on hosts only."""
     loop = stage.leaf(axis, "pragma")
+    if key == IMPORT_LLVM:
+        stage.pragmas.append((loop, key, _llvm_text(stage, loop.name, value)))
+        return
     if key not in PRAGMAS:
-        stage.refuse(
-            "pragma", loop.name, f"nothing reads {key!r}", f"use one of {', '.join(PRAGMAS)}"
-        )
+        known = ", ".join((*PRAGMAS, IMPORT_LLVM))
+        stage.refuse("pragma", loop.name, f"nothing reads {key!r}", f"use one of {known}")
     checked = value if isinstance(value, int) else None
     if checked is None or int(checked) not in PRAGMAS[key]:
         most = PRAGMAS[key].stop - 1
         stage.refuse("pragma", loop.name, f"{key} is {value!r}", f"use a number from 0 to {most}")
     stage.pragmas.append((loop, key, int(checked)))
+
+
+def _llvm_text(stage: Stage, loop: str, value: Any) -> str:
+    if isinstance(value, str) and "define" in value:
+        return value
+    shown = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:80]} ..."
+    stage.refuse(
+        "pragma",
+        loop,
+        f"{IMPORT_LLVM} is {shown}, which defines no function",
+        "pass the text of LLVM IR itself, as clang -S -emit-llvm writes it: open(path).read()",
+    )
 
 
 def prefetch(

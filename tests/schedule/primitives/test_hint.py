@@ -123,6 +123,10 @@ CASES = {
         lambda s, a, t, b: s[b].pragma(b.op.axis[0], "unroll_explicit", 2),
         "unroll_explicit is 2",
     ),
+    "import": (
+        lambda s, a, t, b: s[b].pragma(b.op.axis[0], "import_llvm", "micro.ll"),
+        "import_llvm is 'micro.ll', which defines no function",
+    ),
     "axis": (lambda s, a, t, b: s[b].pragma(t.op.axis[0], "unroll_explicit", 0), "no axis of thi"),
     "tensor": (lambda s, a, t, b: s[t].prefetch(b, t.op.axis[0], 1), "does not read B"),
     "offset": (lambda s, a, t, b: s[b].prefetch(a, b.op.axis[0], -1), "the offset is -1"),
