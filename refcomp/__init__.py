@@ -44,7 +44,9 @@ _SOURCES = {
     "refcomp.te.scan": "scan",
     "refcomp.te.tag": "tag_scope",
     "refcomp.te.intrin": "decl_tensor_intrin",
-    "refcomp.te.calls": "call_extern call_packed call_pure_extern call_pure_intrin",
+    "refcomp.te.calls": (
+        "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin"
+    ),
     "refcomp.te.tensor": "thread_axis",
     "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
     "refcomp.te.maths": (

@@ -127,7 +127,9 @@ def _c_libraries(funcs: Sequence[PrimFunc], target: Target) -> tuple[str, ...]:
     imported = _imported_functions(funcs, target)
     for func in funcs:
         for node in walk(func.body):
-            if isinstance(node, CallExtern | PureExtern) and node.name not in imported:
+            if not isinstance(node, CallExtern | PureExtern) or node.name in imported:
+                continue
+            if target.kind != "llvm" or not node.name.startswith("llvm."):
                 find_c_function(node.name, libraries)
     return libraries
 

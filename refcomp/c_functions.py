@@ -44,6 +44,12 @@ def _open(path: str) -> ctypes.CDLL:
 def find_c_function(name: str, libraries: Sequence[str] = ()) -> Any:
     """The function `name` of the first of `libraries`, libm and libc that has it, as a ctypes
     object of its own."""
+    if name.startswith("llvm."):
+        raise UserError(
+            f"{name} is an intrinsic of LLVM, and nothing else knows it",
+            why="only what LLVM compiles for this host can use it",
+            remedy='build for the target "llvm", or use a function of refcomp, such as popcount',
+        )
     of_user, standard = _first_with(name, libraries), _first_with(name, _ALWAYS)
     if of_user is not None and standard is not None and _address(of_user) != _address(standard):
         raise UserError(

@@ -97,6 +97,8 @@ def _call_extern(out: LlvmFunction, call: st.CallExtern) -> None:
 
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
+    if call.is_llvm_intrinsic:
+        return _llvm_intrinsic(out, call)
     types, arguments = _arguments(out, call.args)
     result, type_ = out.fresh(), _c_type(out, "c_result", call.dtype)
     imported = out.module.imported.get(call.name)
@@ -104,6 +106,19 @@ def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
         fitting_result(imported, type_, types, is_dropped=False)
     else:
         _declare(out, call.name, lambda: out.say.declare_pure(type_, call.name, types))
+    out.emit(out.say.call(result, type_, call.name, arguments))
+    return result
+
+
+def _llvm_intrinsic(out: LlvmFunction, call: ir.PureExtern) -> str:
+    """LLVM's own types and no C ones; constants stand in the call, as some intrinsics ask for."""
+    type_, types = out.module.type_of(call.dtype), [out.module.type_of(a.dtype) for a in call.args]
+    operands = [out.value(arg) for arg in call.args]
+    result, declare = out.fresh(), out.say.declare_intrinsic
+    out.module.declarations.add(call.name, lambda: declare(type_, call.name, types))
+    out.module.bring("maths")  # what the processor lacks becomes a call
+    pairs = zip(types, operands, strict=True)
+    arguments = [out.say.argument(one, operand) for one, operand in pairs]
     out.emit(out.say.call(result, type_, call.name, arguments))
     return result
 

@@ -513,7 +513,8 @@ class Call(Expr):
 
 @node
 class PureExtern(Expr):
-    """What the C function `name` of the host gives for scalar `args`, by C's calling convention.
+    """What the C function `name` of the host gives for scalar `args`, by C's calling convention;
+    or an intrinsic of LLVM, whose name begins with `llvm.`.
 
     Its value depends on its arguments alone, it has no effect, and it may be left out or repeated.
     """
@@ -521,6 +522,11 @@ class PureExtern(Expr):
     name: str
     args: tuple[Expr, ...]
     dtype: DType
+
+    @property
+    def is_llvm_intrinsic(self) -> bool:
+        """Whether it is LLVM itself that knows the function."""
+        return self.name.startswith("llvm.")
 
 
 def _wrap(value: int, dtype: DType) -> int:

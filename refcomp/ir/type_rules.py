@@ -320,7 +320,8 @@ def _pure_extern(item: nodes.PureExtern) -> str | None:
     for arg in item.args:
         if isinstance(arg, AddressOf):
             return f"{item.name} is given the address of {arg.buffer.name}, but called as pure"
-    return _c_function(item.name, item.dtype) or _arguments(item.name, item.args, _PASSED_IN_C)
+    name = item.name.replace(".", "_") if item.is_llvm_intrinsic else item.name
+    return _c_function(name, item.dtype) or _arguments(item.name, item.args, _PASSED_IN_C)
 
 
 def _c_function(name: str, result: DType) -> str | None:

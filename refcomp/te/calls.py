@@ -1,14 +1,14 @@
-"""call_packed, call_extern, call_pure_extern and call_pure_intrin: functions called by name."""
+"""call_packed, call_extern, call_pure_extern, call_pure_intrin, call_llvm_intrin: calls by name."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from refcomp.dtype import F32, as_dtype
+from refcomp.dtype import F32, DType, as_dtype
 from refcomp.errors import UserError
 from refcomp.ir.buffer import AddressOf
 from refcomp.ir.expr import Call, Expr, PureExtern
-from refcomp.ir.intrinsics import find_intrinsic
+from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.names import checked_callee
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr, cast
@@ -17,6 +17,21 @@ from refcomp.ir.type_rules import type_fault
 from refcomp.ir.view import BufferView
 from refcomp.te.tensor import Tensor
 
+# Intrinsics of LLVM that refcomp has under names of its own.
+_SAME = {
+    f"llvm.{name}": name
+    for name in ("sqrt", "floor", "ceil", "trunc", "fma", "copysign", "exp", "exp2", "log", "log2")
+} | {
+    "llvm.fabs": "abs",
+    "llvm.ctpop": "popcount",
+    "llvm.log10": "log10",
+    "llvm.pow": "pow",
+    "llvm.rint": "round",
+    "llvm.nearbyint": "round",
+    "llvm.roundeven": "round",
+    "llvm.sin": "sin",
+    "llvm.cos": "cos",
+}
 _N = TypeVar("_N", bound=Node)
 
 
@@ -55,6 +70,34 @@ def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     operand = operands[0].dtype if operands else F32
     intrinsic = find_intrinsic(name, operand, len(operands))
     return _checked(Call(name, tuple(operands), intrinsic.result_dtype(operand)))
+
+
+def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
+    """The value, of `dtype`, of LLVM's intrinsic `name` (`llvm.fshl.i32`) for numbers.
+
+    The value may depend on the arguments alone. Python's own numbers become `dtype`; others go as
+    they are. Where refcomp has the function, it is that one, on every target; others are for hosts
+    that LLVM compiles for.
+    """
+    target, operands = as_dtype(dtype), [_number(as_dtype(dtype), a, name) for a in args]
+    if not str(name).startswith("llvm."):
+        raise UserError(
+            f"{name!r} is no intrinsic of LLVM",
+            why='their names begin with "llvm."',
+            remedy="call C functions with call_pure_extern, refcomp's own with call_pure_intrin",
+        )
+    own = _SAME.get(".".join(str(name).split(".")[:-1]))
+    if own in INTRINSICS and operands and all(o.dtype == target for o in operands):
+        is_named = str(name).endswith(f".{target.kind[0].replace('u', 'i')}{target.bits}")
+        if is_named and len(operands) == INTRINSICS[own].arity and target.kind != "bfloat":
+            return call_pure_intrin(target, own, *operands)
+    return _checked(PureExtern(checked_callee(name), tuple(operands), target))
+
+
+def _number(dtype: DType, given: Any, name: str) -> Expr:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return cast(dtype, as_expr(given))
+    return _argument(given, name)
 
 
 def _argument(given: Any, name: str) -> Expr:

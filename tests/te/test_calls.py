@@ -3,7 +3,9 @@ import pytest
 
 import refcomp
 from refcomp.errors import UserError
+from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import CallExtern, CallPacked
+from refcomp.ir.structure import structurally_equal
 
 A = refcomp.decl_buffer((4,), name="A")
 
@@ -63,3 +65,54 @@ def test_a_c_function_in_a_compute():
         results.append(np.zeros(8))
         refcomp.build(s, [x, y], target=target)(given, results[-1])
     assert np.allclose(results, np.arange(8) + 1)
+
+
+def rotated(name="llvm.fshl.i32", *more):
+    a = refcomp.placeholder((8,), "int32", name="A")
+    b = refcomp.compute(
+        (8,), lambda i: refcomp.call_llvm_intrin("int32", name, a[i], a[i], 5, *more), name="B"
+    )
+    return refcomp.create_schedule(b), [a, b]
+
+
+@pytest.mark.llvm
+def test_an_intrinsic_of_llvm_is_called_on_the_host():
+    x, y = (np.arange(8) * 0x1234567).astype(np.int32), np.zeros(8, np.int32)
+    module = refcomp.build(*rotated())
+    module(x, y)
+    wide = x.view(np.uint32).astype(np.uint64)
+    expected = ((wide << np.uint64(5)) | (wide >> np.uint64(27))).astype(np.uint32)
+    np.testing.assert_array_equal(y.view(np.uint32), expected)
+    assert "declare i32 @llvm.fshl.i32(i32, i32, i32)" in module.get_source("llvm")
+
+
+@pytest.mark.parametrize("target", ["interp", "opencl"])
+def test_other_targets_do_not_know_it(target):
+    with pytest.raises(UserError, match=r"llvm.fshl.i32 is an intrinsic of LLVM(.|\n)*\"llvm\""):
+        refcomp.build(*rotated(), target)
+
+
+def test_intrinsics_that_refcomp_has_are_its_own_on_every_target():
+    def text(dtype, name, *args):
+        return str(refcomp.call_llvm_intrin(dtype, name, *args))
+
+    x, n = refcomp.var("x", "float32"), refcomp.var("n", "uint32")
+    assert text("uint32", "llvm.ctpop.i32", n) == "popcount(n)"
+    assert text("float32", "llvm.fma.f32", x, 2, x) == "fma(x, 2.0f32, x)"
+    assert text("float32", "llvm.roundeven.f32", x) == "round(x)"
+    assert text("float32", "llvm.sqrt.f64", x) == "extern f32 llvm.sqrt.f64(x)"
+    assert text("float32", "llvm.round.f32", x) == "extern f32 llvm.round.f32(x)"
+
+
+def test_the_text_of_an_intrinsic_is_read_back():
+    s, args = rotated()
+    func = refcomp.lower(s, args)
+    assert "extern i32 llvm.fshl.i32(A[i], A[i], 5i32)" in refcomp.print_func(func)
+    assert structurally_equal(parse_func(refcomp.print_func(func)), func)
+
+
+def test_names_without_llvm_are_refused():
+    with pytest.raises(UserError, match=r"'ctpop' is no intrinsic of LLVM(.|\n)*call_pure_intrin"):
+        refcomp.call_llvm_intrin("int32", "ctpop", refcomp.var("n"))
+    with pytest.raises(UserError, match="address of A"):
+        refcomp.call_llvm_intrin("int32", "llvm.x.i32", A)
