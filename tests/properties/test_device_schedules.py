@@ -18,6 +18,7 @@ from tests.properties.device_differential import check_opencl_together
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 SHARDS = 4
+ROUNDS = 10  # of drawing, at most; most shards take three
 LEAST = 500  # schedules in all shards together
 
 
@@ -35,18 +36,25 @@ class Drawn:
 def drawn(request):
     """The schedules of a shard: the same for each device. None can be shrunk: they run together."""
     count = 1000 if request.config.getoption("--nightly") else LEAST // SHARDS + 1
-    found, many, relaxed = [], count * 3 // 2, [*HealthCheck]
+    hard, easy, half = [], [], (count + 1) // 2
+    for number in range(ROUNDS):
+        if min(len(hard), len(easy)) < half:
+            _draw(ROUNDS * (20 + request.param) + number, half, hard, easy)
+    return [*hard[:half], *easy[:half]]
 
-    @seed(200 + request.param)
-    @settings(max_examples=many, phases=[Phase.generate], suppress_health_check=relaxed)
+
+def _draw(number, count, hard, easy):
+    """Adds cases to those with a barrier, `hard`, and to the others."""
+
+    @seed(number)
+    @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
     @given(gpu_cases())
     def draw(case):
-        func = replace(case.func, name=f"case{len(found)}")
-        found.append(Drawn(case, func, case.has_shared and _has_barrier(func, case)))
+        func = replace(case.func, name=f"case{len(hard) + len(easy)}")
+        has_barrier = case.has_shared and _has_barrier(func, case)
+        (hard if has_barrier else easy).append(Drawn(case, func, has_barrier))
 
     draw()
-    hard, easy = ([d for d in found if d.has_barrier is wanted] for wanted in (True, False))
-    return [*hard, *easy[: count // 2]]
 
 
 def _has_barrier(func, case):
