@@ -10,6 +10,8 @@ _BARRIERS, _CONFLICTS = "refcomp.passes.insert_barriers", "refcomp.passes.thread
 _SPLIT = "refcomp.passes.split_host_device"
 _DOUBLE = "refcomp.passes.inject_double_buffers"
 _VIRTUAL = "refcomp.passes.inject_virtual_threads"
+_CROSS = "refcomp.lower.cross_thread"
+_REDUCTIONS = ("fold", "fold two axes", "matmul", "argmax")
 
 DEVICE = (
     # Barriers.
@@ -89,6 +91,32 @@ DEVICE = (
     SeededBug(
         *("attached stage written at the wrong offset", "refcomp.schedule.infer_bounds"),
         *("_add_origins", "simplify(origin + values[root], facts)", "values[root]"),
+    ),
+    # Reductions across threads.
+    SeededBug(
+        *("odd thread left out of the tree", _CROSS, "CrossThread._tree"),
+        *("(count + 1) // 2", "count // 2"),
+        kinds=_REDUCTIONS,
+    ),
+    SeededBug(
+        *("rows of threads reduced together", _CROSS, "CrossThread._tree"),
+        *("own = (*self._row, ", "own = (*(IntImm(0, I64) for _ in self._row), "),
+        kinds=_REDUCTIONS,
+    ),
+    SeededBug(
+        *("each thread stores what one has", _CROSS, "CrossThread._storing"),
+        *("if self._is_local:", "if True:"),
+        kinds=_REDUCTIONS,
+    ),
+    SeededBug(
+        *("idle threads take part in the tree", _CROSS, "CrossThread._tree"),
+        *("[is_in, *self.idle]", "[is_in]"),
+        kinds=_REDUCTIONS,
+    ),
+    SeededBug(
+        *("share of a thread never begun", "refcomp.lower.nest", "_lower_across_threads"),
+        *("_initialisation(nest, cross.reset(), axes, []),", "block([]),"),
+        kinds=_REDUCTIONS,
     ),
     # Double buffers and virtual threads.
     SeededBug(
