@@ -27,9 +27,9 @@ _Draw = Callable[[Any], Any]
 _Wish = Callable[[_Draw, StageSchedule], None]
 
 
-def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int = 3) -> Schedule:
+def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int = 4) -> Schedule:
     """`schedule` with up to `most` further steps that `lower` and the first passes take."""
-    for _ in range(draw(st.integers(0, most))):
+    for _ in range(draw(st.sampled_from([0, *range(1, most + 1), most]))):
         wish = draw(st.sampled_from(_WISHES))
         trial = replay(schedule.outputs, schedule.steps)
         computed = [
@@ -114,6 +114,7 @@ def _storing_thread(draw: _Draw, stage: StageSchedule) -> None:
 
 
 _WISHES: tuple[_Wish, ...] = (
-    *(_pragma, _prefetch, *[_double_buffer] * 6, _storage_align, _storage_align),
-    *(_virtual_thread, _virtual_thread, _storing_thread),
+    *(_pragma, *[_prefetch] * 4, *[_double_buffer] * 6, *[_storage_align] * 5),
+    *([_virtual_thread] * 5),
+    _storing_thread,
 )
