@@ -96,8 +96,9 @@ def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, 
     """The indices of each read, when the loops inside begin, `offset` iterations later."""
     stage = bounds.stage
     inside = stage.leaves[position(stage, wish.axis) + 1 :]
+    running = stage.threads if _is_in_kernel(bounds, wish.axis) else {}
     first: dict[Var, Expr] = {
-        bounds.variables[leaf]: leaf.minimum for leaf in inside if leaf not in stage.threads
+        bounds.variables[leaf]: leaf.minimum for leaf in inside if leaf not in running
     }
     here = bounds.variables[wish.axis]
     later = {**first, here: here + wish.offset}
@@ -111,6 +112,14 @@ def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, 
                     continue  # where it reads is only known when it does
                 values = (substitute(index, roots) for index in node.indices)
                 yield tuple(simplify(substitute(value, later)) for value in values)
+
+
+def _is_in_kernel(bounds: StageBounds, axis: IterVar) -> bool:
+    """Whether threads run already where a loop stands, even those of bound loops inside it."""
+    stage, kernel = bounds.stage, bounds.place.kernel
+    if kernel is None or kernel.stage is not stage:
+        return True
+    return position(stage, axis) >= kernel.start
 
 
 def _within(indices: tuple[Expr, ...], region: Region) -> tuple[Expr, ...]:

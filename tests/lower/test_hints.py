@@ -141,3 +141,14 @@ def test_groups_move_together():
     assert "alloc T: f32[8, 8]" in rc.print_func(rc.lower(s, [a, b]))
     with pytest.raises(UserError, match="a group without stages"):
         s.create_group(outputs=t, inputs=u)
+
+
+def test_a_prefetch_around_a_kernel_asks_for_what_its_first_thread_reads():
+    a = rc.placeholder((8, 16), name="A")
+    b = rc.compute((8, 16), lambda i, j: a[i, j] + 1.0, name="B")
+    s = rc.create_schedule(b)
+    i, j = b.op.axis
+    s[b].bind(j, rc.thread_axis("threadIdx.x"))
+    s[b].prefetch(a, i, 2)
+    text = rc.print_func(rc.lower(s, [a, b]))
+    assert "for i in range(8) {\n    prefetch A[i + 2, 0]" in text
