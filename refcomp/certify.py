@@ -29,6 +29,7 @@ from refcomp.dtype import DType, to_numpy
 from refcomp.errors import CompilerBug, RefcompError, Unsupported, UserError
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import CALLS
 from refcomp.lower.lower import lower
@@ -117,7 +118,7 @@ def certify(
     """The Certificate of `schedule` on `args` and of the passes for targets of `kind`; without one,
     of `llvm`, or of `opencl` where loops are bound to threads."""
     _check(schedule, args)
-    kind = kind or ("opencl" if any(stage.threads for stage in schedule.stages) else "llvm")
+    kind = kind or ("opencl" if any(kernels_in(lower(schedule, args).body)) else "llvm")
     compared: list[str] = []
     for sizes in _size_sets(schedule, args):
         trial = _Trial(schedule, tuple(args), name, sizes, seed, kind)
