@@ -150,6 +150,10 @@ class CrossThread:
         return prod(self._extent(tag) for tag in self.sharing)
 
     def _extent(self, tag: str) -> int:
+        if tag not in self.kernel.bound:
+            named = simplify(self.kernel.env[tag].extent)
+            assert isinstance(named, IntImm)
+            return named.value
         stage, leaf = self.kernel.bound[tag][0]
         extent = self.loops.all_bounds[stage].extents[leaf]
         if not isinstance(extent, IntImm):

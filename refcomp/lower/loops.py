@@ -91,10 +91,13 @@ class Loops:
 
     def _kernel(self, kernel: Kernel, body: Stmt) -> Stmt:
         for tag in reversed(kernel.tags):
-            stage, leaf = kernel.bound[tag][0]
-            bounds = self.all_bounds[stage]
-            var, extent = kernel.variables[tag], bounds.extents[leaf]
-            body = For(var, IntImm(0, I64), extent, tag, body, origin_of(bounds, leaf))
+            var, loops = kernel.variables[tag], kernel.bound.get(tag, ())
+            extent, origin = kernel.env[tag].extent if not loops else None, self.origin()
+            for stage, leaf in loops[:1]:
+                bounds = self.all_bounds[stage]
+                extent, origin = bounds.extents[leaf], origin_of(bounds, leaf)
+            assert extent is not None
+            body = For(var, IntImm(0, I64), extent, tag, body, origin)
         return body
 
     def guarded(self, guards: Sequence[Guard], body: Stmt) -> Stmt:

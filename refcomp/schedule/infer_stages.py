@@ -128,8 +128,10 @@ def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: F
     for tag, loops in kernel.bound.items():
         first_stage, first = loops[0]
         extent = bounds[first_stage].extents[first]
+        if tag in kernel.env:
+            _check_wanted(first_stage, first, extent, kernel.env[tag], facts)
         for stage, leaf in loops:
-            mine, wanted = bounds[stage].extents[leaf], stage.threads[leaf].extent
+            mine = bounds[stage].extents[leaf]
             if not _is_equal(mine, extent, facts):
                 _refuse_extent(
                     stage,
@@ -138,9 +140,15 @@ def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: F
                     f"axis {first.name} of stage {first_stage.name} has {extent}",
                     tag,
                 )
-            is_open = isinstance(wanted, IntImm) and wanted.value == 0
-            if not is_open and not _is_equal(mine, wanted, facts):
-                _refuse_extent(stage, leaf, mine, f"the thread axis has {wanted}", tag)
+            _check_wanted(stage, leaf, mine, stage.threads[leaf], facts)
+
+
+def _check_wanted(stage: Stage, leaf: IterVar, mine: Expr, axis: IterVar, facts: Facts) -> None:
+    """The loop is as long as the thread axis, where that has an extent."""
+    wanted = simplify(axis.extent)
+    is_open = isinstance(wanted, IntImm) and wanted.value == 0
+    if not is_open and not _is_equal(mine, wanted, facts):
+        _refuse_extent(stage, leaf, mine, f"the thread axis has {wanted}", axis.thread_tag)
 
 
 def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:

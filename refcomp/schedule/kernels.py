@@ -2,8 +2,9 @@
 
 A kernel begins at the first bound loop of a stage that is not computed inside another kernel; at
 the outermost reduction loop, if that stands before it, as a launch for each step would gain
-nothing. The loops outside are the host's. All stages attached inside belong to the kernel, and
-their loops bound to one tag are one loop, whose variable they share.
+nothing; outside all loops, where env_threads names the stage's threads. The loops outside are the
+host's. All stages attached inside belong to the kernel, and their loops bound to one tag are one
+loop, whose variable they share.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from refcomp.arith import simplify
 from refcomp.dtype import I64
 from refcomp.errors import UserError
-from refcomp.ir.expr import Var
-from refcomp.ir.stmt import THREAD_TAGS, THREADS_IN_BLOCK_TAGS
+from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS, THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.placement import loops_around, place_text, position
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import REDUCTION, IterVar
@@ -26,15 +28,20 @@ _ORDER = tuple(reversed(THREAD_TAGS[:3])) + tuple(reversed(THREAD_TAGS[3:]))
 @dataclass(slots=True, eq=False)
 class Kernel:
     """The kernel that begins at loop number `start` of `stage`; `bound` are its bound loops by tag,
-    each with the stage it belongs to, `variables` the variable that they share."""
+    each with the stage it belongs to, `variables` the variable that they share, `env` the thread
+    axes that env_threads names."""
 
     stage: Stage
     start: int
     bound: dict[str, list[tuple[Stage, IterVar]]] = field(default_factory=dict)
     variables: dict[str, Var] = field(default_factory=dict)
+    env: dict[str, IterVar] = field(default_factory=dict)
 
     def add(self, stage: Stage) -> None:
-        """Takes in the bound loops of a stage of this kernel."""
+        """Takes in the bound loops of a stage of this kernel, and the threads it names itself."""
+        for axis in stage.env:
+            self.env[axis.thread_tag] = axis
+            self.variables.setdefault(axis.thread_tag, Var(axis.thread_tag, I64))
         for leaf in stage.leaves:
             if leaf in stage.threads:
                 tag = stage.marks[leaf]
@@ -44,7 +51,7 @@ class Kernel:
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags in use, in the order of the loops of a kernel."""
-        return tuple(tag for tag in _ORDER if tag in self.bound)
+        return tuple(tag for tag in _ORDER if tag in self.bound or tag in self.env)
 
 
 def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
@@ -52,12 +59,50 @@ def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
     kernels: dict[Stage, Kernel] = {}
     for stage in reversed(stages):  # hosts before their guests
         kernel = _kernel_around(stage, kernels)
-        if kernel is None and stage.threads:
-            kernel = Kernel(stage, _start(stage))
+        if kernel is not None and stage.env:
+            _refuse_inner(stage, kernel)
+        if kernel is None and (stage.threads or stage.env):
+            kernel = Kernel(stage, 0 if stage.env else _start(stage))
         if kernel is not None:
             kernels[stage] = kernel
             kernel.add(stage)
+    for kernel in dict.fromkeys(kernels.values()):
+        _check_env(kernel)
     return kernels
+
+
+def _refuse_inner(stage: Stage, kernel: Kernel) -> None:
+    raise UserError(
+        f"env_threads of stage {stage.name} cannot begin a kernel",
+        where=place_text(stage),
+        why=f"the stage is computed in the kernel that begins at stage {kernel.stage.name}",
+        remedy=f"name the threads for stage {kernel.stage.name}",
+    )
+
+
+def _check_env(kernel: Kernel) -> None:
+    """Refuses threads without an extent, and groups that would do the same work."""
+    for tag, axis in kernel.env.items():
+        owners = [stage for stage, _ in kernel.bound.get(tag, ())]
+        if tag in BLOCK_TAGS and kernel.stage not in owners:
+            why = "all groups would do the same work, and could not wait for each other"
+            remedy = f"bind a loop of stage {kernel.stage.name} to it, or leave it out"
+        elif not owners and _is_open(axis):
+            why = "it has no extent, and no loop in the kernel is bound to it"
+            remedy = f'give it one: thread_axis((0, 64), "{tag}")'
+        else:
+            continue
+        raise UserError(
+            f"env_threads of stage {kernel.stage.name} cannot take {tag}",
+            where=f"stage {kernel.stage.name}",
+            why=why,
+            remedy=remedy,
+        )
+
+
+def _is_open(axis: IterVar) -> bool:
+    extent = simplify(axis.extent)
+    return isinstance(extent, IntImm) and extent.value == 0
 
 
 def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | None:

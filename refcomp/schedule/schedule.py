@@ -19,6 +19,7 @@ from refcomp.schedule.primitives.bind import bind
 from refcomp.schedule.primitives.cache_read import cache_read
 from refcomp.schedule.primitives.cache_write import cache_write
 from refcomp.schedule.primitives.compute_at import compute_at
+from refcomp.schedule.primitives.env_threads import env_threads
 from refcomp.schedule.primitives.fuse import fuse
 from refcomp.schedule.primitives.hint import double_buffer, pragma, prefetch, storage_align
 from refcomp.schedule.primitives.mark import parallel, unroll, vectorize
@@ -44,7 +45,8 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
         *(vectorize, unroll, parallel, bind, tensorize),
         *(compute_inline, compute_root, compute_at, set_scope),
         *(cache_read, cache_write, rfactor),
-        *(pragma, prefetch, double_buffer, storage_align, set_store_predicate),
+        *(pragma, prefetch, double_buffer, storage_align),
+        *(set_store_predicate, env_threads),
     )
 }
 
@@ -149,6 +151,10 @@ class StageSchedule:
     def set_store_predicate(self, predicate: Any) -> None:
         """See `refcomp.schedule.primitives.set_store_predicate`."""
         self.schedule.apply(self.stage, "set_store_predicate", predicate)
+
+    def env_threads(self, threads: Sequence[IterVar]) -> None:
+        """See `refcomp.schedule.primitives.env_threads`."""
+        self.schedule.apply(self.stage, "env_threads", threads)
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """See `refcomp.schedule.primitives.hint.storage_align`."""

@@ -57,7 +57,8 @@ class Stage:
     the place where it is computed suggests. `siblings` are all stages of the schedule, producers
     first.
     `storing` chooses the thread of each tag that stores what all of them compute, 0 where it says
-    nothing; `alignments` are (factor, offset) of the stride of a dimension.
+    nothing; where `env` names thread axes, the stage's kernel begins outside its loops;
+    `alignments` are (factor, offset) of the stride of a dimension.
     """
 
     op: Operation
@@ -77,6 +78,7 @@ class Stage:
     alignments: dict[int, tuple[int, int]] = field(default_factory=dict)
     storing: dict[str, int] = field(default_factory=dict)
     tensorized: Tensorized | None = None
+    env: list[IterVar] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"stage {self.name}"

@@ -78,10 +78,14 @@ def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[Any]]:
             owner = _found(known, arg.name, step)
             args.append(owner)
         elif isinstance(arg, tuple):
-            args.append([_found(known, one.name, step) for one in arg])
+            args.append([_element(known, one, step) for one in arg])
         else:
             args.append(_found(owner.axes(), arg.name, step) if isinstance(arg, AxisName) else arg)
     return own, args
+
+
+def _element(known: dict[str, Stage], one: Any, step: Step) -> Any:
+    return _found(known, one.name, step) if isinstance(one, StageName) else one
 
 
 def _found(known: dict[str, Any], name: str, step: Step) -> Any:

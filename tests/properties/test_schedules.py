@@ -36,7 +36,7 @@ def _run(check, examples, shard):
 
 
 # Drawn by a property of its own (tensorize), or for GPUs.
-_NOT_HERE = {"set_store_predicate", "tensorize"}
+_NOT_HERE = {"set_store_predicate", "tensorize", "env_threads"}
 
 
 def _hold(histogram):

@@ -112,6 +112,7 @@ _CALLS = tuple(
         ("double_buffer", ""),
         ("storage_align", "axis number number"),
         ("set_store_predicate", "predicate"),
+        ("env_threads", "thread"),
         ("tensorize", "axis number"),
     )
 )

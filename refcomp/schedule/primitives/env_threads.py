@@ -1,0 +1,60 @@
+"""env_threads: a stage's kernel begins outside all of its loops, for these threads."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from refcomp.arith import simplify
+from refcomp.errors import Unsupported, UserError
+from refcomp.ir.expr import IntImm
+from refcomp.ir.stmt import THREAD_TAGS
+from refcomp.schedule.stage import Made, Stage
+from refcomp.te.operation import ComputeOp
+from refcomp.te.scan import ScanOp
+from refcomp.te.tensor import THREAD, IterVar
+
+
+def env_threads(stage: Stage, made: Made, threads: Any) -> None:
+    """One launch runs the whole stage: loops that stand outside the bound ones are each thread's.
+
+    `threads` come from thread_axis. Each has an extent, or is bound by a loop inside; one of
+    blockIdx by a loop of the stage itself, as groups would do the same work otherwise.
+    """
+    axes = list(threads) if isinstance(threads, list | tuple) else [threads]
+    if isinstance(stage.op, ScanOp):
+        raise Unsupported(
+            f"cannot begin a kernel around the scan {stage.name}",
+            where=f"stage {stage.name}",
+            why="a row needs all of those before, which other groups of threads may compute: "
+            "each row is a launch of its own",
+            remedy="bind the axes of the stages that compute a row",
+        )
+    if not isinstance(stage.op, ComputeOp):
+        _refuse(stage, f"it is {stage.op.what}, which has no loops to bind")
+    if stage.env:
+        _refuse(stage, "its threads are named already", "name all of them in one call")
+    if not axes:
+        _refuse(stage, "no thread axis is given")
+    for axis in axes:
+        _check_axis(stage, axis)
+    tags = [axis.thread_tag for axis in axes]
+    if len(set(tags)) < len(tags):
+        _refuse(stage, f"{', '.join(tags)} are not different thread axes")
+    stage.env.extend(axes)
+
+
+def _check_axis(stage: Stage, axis: Any) -> None:
+    if not (isinstance(axis, IterVar) and axis.kind == THREAD and axis.thread_tag in THREAD_TAGS):
+        named = axis.name if isinstance(axis, IterVar) else repr(axis)
+        _refuse(stage, f"{named} is no axis of real threads")
+    if not isinstance(simplify(axis.extent), IntImm):
+        _refuse(stage, f"the extent of {axis.thread_tag} is {axis.extent}, which is no constant")
+
+
+def _refuse(stage: Stage, why: str, remedy: str | None = None) -> NoReturn:
+    raise UserError(
+        f"cannot begin the kernel of stage {stage.name} outside its loops",
+        where=f"stage {stage.name}",
+        why=why,
+        remedy=remedy or 'pass thread axes: env_threads([thread_axis((0, 64), "threadIdx.x")])',
+    )
