@@ -155,6 +155,12 @@ def _depends(node: Node, var: Var, own: Any) -> bool:
     return var in variables_in(node) or not own.isdisjoint(buffers_in(node))
 
 
+def _overwrites_operand(let: LetStmt) -> bool:
+    """Whether the body writes memory that the value was read from, as tuple reductions do."""
+    written = {n.buffer for n in walk(let.body) if isinstance(n, BufferStore | AtomicUpdate)}
+    return not written.isdisjoint(buffers_in(let.value))
+
+
 @dataclass(frozen=True, slots=True)
 class _Distribution:
     """Distributes one vthread loop; `own` are its buffers, with a copy for each iteration."""
@@ -168,6 +174,8 @@ class _Distribution:
                 return with_changes(stmt, stmts=tuple(map(self.distribute, stmt.stmts)))
             case Allocate() | Pragma():
                 return with_fields(stmt, body=self.distribute(stmt.body))
+            case LetStmt() if self._is_own(stmt.value) and _overwrites_operand(stmt):
+                return self._repeated(stmt)  # put in its place, the value would be another
             case LetStmt() if self._is_own(stmt.value):
                 return self.distribute(substitute(stmt.body, {stmt.var: stmt.value}))
             case LetStmt():

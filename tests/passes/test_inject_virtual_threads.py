@@ -1,5 +1,6 @@
 """Virtual threads: statement by statement, with buffers of their own."""
 
+import numpy as np
 import pytest
 
 from refcomp.errors import UserError
@@ -8,6 +9,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, BufferStore, For
 from refcomp.ir.verify import find_fault
+from refcomp.oracle.interpret import interpret
 from refcomp.passes import inject_virtual_threads as module
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from tests.passes.docstring_examples import assert_docstring_holds
@@ -126,3 +128,18 @@ def test_a_prefetch_is_done_by_each_where_it_differs_between_them():
         result = inject_virtual_threads(func)
         assert find_fault(result, "nested") is None
         assert wanted in print_func(result)
+
+
+def test_values_read_before_they_are_overwritten_stay_so():
+    text = """
+    func f(A: i32[2] out, B: i32[2] out) {
+      for v in range(2) vthread {
+        A[v] = 1i32
+        B[v] = 2i32
+        let a: i32 = A[v] - B[v] { let b: i32 = A[v] + B[v] { A[v] = a  B[v] = b } }
+      }
+    }
+    """
+    arrays = [np.zeros(2, np.int32) for _ in range(2)]
+    interpret(inject_virtual_threads(parse_func(text)), arrays)
+    assert [array.tolist() for array in arrays] == [[-1, -1], [3, 3]]
