@@ -108,6 +108,8 @@ class _Maker:
         self._settle()
         for stage in self._computed():
             self._mark(stage)
+        for stage in self._roots():
+            self._begin_outside(stage)
         self._settle()
         return with_wishes(self.draw, self.s, self.computation.args)
 
@@ -322,6 +324,12 @@ class _Maker:
             if self._chance(1, 4):
                 vector = axis.kind == DATA_PARALLEL and self._chance(1, 2)
                 getattr(self.s[stage.op], "vectorize" if vector else "unroll")(axis)
+
+    def _begin_outside(self, stage: Stage) -> None:
+        """One launch may run the loops outside the bound ones, too."""
+        if stage.threads and self._chance(1, 4):
+            tags = [thread.thread_tag for thread in stage.threads.values()]
+            self.s[stage.op].env_threads([refcomp.thread_axis(tag) for tag in tags])
 
     # What lower refuses is taken back.
 
