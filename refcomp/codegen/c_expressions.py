@@ -312,10 +312,11 @@ def _let(out: CFunction, let: ir.Let) -> Operand:
     return out.value(let.body)
 
 
-def define(out: CFunction, var: Var, value: Expr) -> None:
-    """Prints the definition of a variable."""
+def define(out: CFunction, var: Var, value: Expr, is_kept: bool = False) -> None:
+    """Prints the definition of a variable, which is kept in memory if `is_kept`."""
     text = out.value(value).text
-    out.emit(out.say.define(out.module.type_of(var.dtype), out.name(var), text))
+    macro = out.say.define_kept if is_kept else out.say.define
+    out.emit(macro(out.module.type_of(var.dtype), out.name(var), text))
 
 
 EXPRESSIONS: dict[type[Any], Callable[[CFunction, Any], Operand]] = {

@@ -18,6 +18,7 @@ from refcomp.codegen.c_memory import element, print_store
 from refcomp.errors import CompilerBug
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
+from refcomp.ir.rewrite import walk
 
 _WIDEST_VECTOR = 16  # bytes of what vector loads of shared memory are best aligned to
 
@@ -27,10 +28,14 @@ def print_stmt(out: CFunction, stmt: st.Stmt) -> None:
     # A chain of lets may be longer than Python's stack is deep.
     while isinstance(stmt, st.LetStmt):
         out.source = stmt
-        define(out, stmt.var, stmt.value)
+        define(out, stmt.var, stmt.value, _is_truth_across_barrier(stmt))
         stmt = stmt.body
     out.source = stmt
     _STATEMENTS[type(stmt)](out, stmt)
+
+
+def _is_truth_across_barrier(let: st.LetStmt) -> bool:
+    return let.var.dtype.is_bool and any(isinstance(item, st.Barrier) for item in walk(let.body))
 
 
 def _block(out: CFunction, block: st.Block) -> None:

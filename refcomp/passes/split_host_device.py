@@ -85,6 +85,7 @@ from refcomp.ir.stmt import (
     IfThenElse,
     LaunchKernel,
     LetStmt,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -108,6 +109,8 @@ class _Splitting:
         """`stmt`, inside the loops `around`, with a launch for each kernel."""
         if isinstance(stmt, For) and is_bound(stmt):
             return self._launch(stmt)
+        if isinstance(stmt, Prefetch):  # a hint: the host reads nothing there
+            return Block((), stmt.origin)
         if isinstance(stmt, For):
             around = (*around, stmt)
             stmt = stmt if stmt.kind == SERIAL else with_fields(stmt, kind=SERIAL)

@@ -7,7 +7,7 @@ import refcomp
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func, parse_program
-from refcomp.ir.printer import print_expr, print_program
+from refcomp.ir.printer import print_expr, print_func, print_program
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import For, LaunchKernel, Origin
 from refcomp.ir.verify import verify
@@ -266,3 +266,13 @@ def test_a_function_without_statements_has_no_kernels():
     program = _split("func f(A: i64[n] out) { }")
     assert program.kernels == () and not [n for n in walk(program.host.body) if isinstance(n, For)]
     assert map_children(program.host.body, lambda child: child) is program.host.body
+
+
+def test_the_host_asks_for_nothing_between_kernels():
+    func = parse_func(
+        "func f(A: f32[4], B: f32[4] out) { for k in range(2) { prefetch A[k]"
+        " for t in range(4) threadIdx.x { B@[t] = A@[t] } } }"
+    )
+    program = split_host_device(func)
+    assert "prefetch" not in print_func(program.host)
+    assert "launch" in print_func(program.host)

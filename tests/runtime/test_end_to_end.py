@@ -177,3 +177,18 @@ def test_code_for_a_gpu_that_is_not_there() -> None:
     if not refcomp.rocm(0).exist:
         with pytest.raises(UserError, match="there is no device rocm:0"):
             refcomp.empty(3, "f32", refcomp.rocm(0))
+
+
+@pytest.mark.pocl
+def test_a_condition_that_lives_across_barriers_is_each_threads_own():
+    """PoCL 3.1 took the last thread's for that of all, and left out the whole last group."""
+    text = (Path(__file__).parent / "tail_of_a_group.txt").read_text(encoding="utf-8")
+    func = refcomp.parse_func(text)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 4, (17, 3)).astype(np.int32) for _ in "ab")
+    expected = np.zeros((2, 17), np.int32)
+    refcomp.build(func, target="interp")(a, b, *expected)
+    there = [refcomp.nd.array(x, refcomp.opencl()) for x in (a, b, *np.zeros((2, 17), np.int32))]
+    refcomp.build(func, target="opencl")(*there)
+    assert (there[2].asnumpy() == expected[0]).all()
+    assert (there[3].asnumpy() == expected[1]).all()
