@@ -52,7 +52,7 @@ def test_all_steps_pass_and_pytest_has_the_last_word(checkout: Path) -> None:
     done = run(checkout / "scripts" / "test", "-k", "lower")
     assert (done.returncode, done.stderr) == (0, "")
     assert outcomes(done.stdout) == dict.fromkeys(STEPS, "passed")
-    assert done.stdout.splitlines()[-1] == "CI= -n 2 -k lower"
+    assert done.stdout.splitlines()[-1] == "CI= -n 2 --dist worksteal -k lower"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_failing_step_fails_the_run_and_stops_no_other(
     assert {
         step for step, outcome in outcomes(done.stdout).items() if outcome == "FAILED"
     } == failing
-    assert done.stdout.splitlines()[-1] == "CI= -n 2"
+    assert done.stdout.splitlines()[-1] == "CI= -n 2 --dist worksteal"
 
 
 def test_failing_tests_fail_the_run(checkout: Path) -> None:
@@ -91,7 +91,7 @@ def test_without_pytest_the_run_says_why(checkout: Path) -> None:
 def test_ci_runs_the_same_as_ci(checkout: Path) -> None:
     done = run(checkout / ".ci" / "run")
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == "CI=true -n 2"
+    assert done.stdout.splitlines()[-1] == "CI=true -n 2 --dist worksteal"
 
 
 def test_setup_refuses_unknown_arguments() -> None:
