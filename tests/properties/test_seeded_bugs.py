@@ -17,7 +17,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("bug", INTERPRETED, ids=lambda bug: bug.name)
 def test_the_interpreter_finds(bug):
     with switched_on(bug):
-        assert is_found(check_interpreted, 300, cases(bug.kinds, bug.dtypes)), (
+        assert is_found(check_interpreted, 1500, cases(bug.kinds, bug.dtypes)), (
             f"{bug.name} goes unseen"
         )
 
