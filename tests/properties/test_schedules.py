@@ -41,7 +41,8 @@ _NOT_HERE = {"set_store_predicate", "tensorize", "env_threads"}
 
 def _hold(histogram):
     for primitive in set(PRIMITIVES) - _NOT_HERE:
-        assert histogram.share(primitive) >= 0.02, f"{primitive} is hardly ever drawn\n{histogram}"
+        # A shard is a small sample: half of what all of them together are held to.
+        assert histogram.share(primitive) >= 0.01, f"{primitive} is hardly ever drawn\n{histogram}"
     assert histogram.deep_share() >= 0.5, str(histogram)
 
 

@@ -115,7 +115,7 @@ def _storing_thread(draw: _Draw, stage: StageSchedule) -> None:
 
 _WISHES: tuple[_Wish, ...] = (
     *([_pragma] * 3),
-    *([_prefetch] * 4),
+    *([_prefetch] * 9),
     *([_double_buffer] * 9),
     *([_storage_align] * 10),
     *([_virtual_thread] * 6),
