@@ -114,10 +114,7 @@ def _storing_thread(draw: _Draw, stage: StageSchedule) -> None:
 
 
 _WISHES: tuple[_Wish, ...] = (
-    *([_pragma] * 3),
-    *([_prefetch] * 9),
-    *([_double_buffer] * 9),
-    *([_storage_align] * 10),
-    *([_virtual_thread] * 6),
+    *(_pragma, *[_prefetch] * 4, *[_double_buffer] * 6, *[_storage_align] * 5),
+    *([_virtual_thread] * 5),
     _storing_thread,
 )
