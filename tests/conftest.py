@@ -6,6 +6,7 @@
 - `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards;
   so is `POCL_CACHE_DIR`, where PoCL keeps what it compiles.
 - Hypothesis draws the same examples in each run; `--nightly` draws many more, and new ones.
+- A test that never ends is stopped after `timeout` of setup.cfg and fails; `--nightly` waits.
 - `record_property("summary", TEXT)` in a test prints TEXT at the end, from a worker too.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 ROOT = Path(__file__).resolve().parent
 WORKER_LIMITS = {
@@ -40,7 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("nightly" if config.getoption("--nightly") else "ci")
+    if config.getoption("--nightly"):
+        settings.load_profile("nightly")
+        config.option.timeout = 0
+    else:
+        settings.load_profile("ci")
+        _draw_by_the_seed_alone()
     if _is_worker(config):
         return
     cache = tempfile.mkdtemp(prefix="refcomp-tests-")
@@ -49,6 +56,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
     if config.getoption("numprocesses", None):
         os.environ.update(WORKER_LIMITS)
+
+
+def _draw_by_the_seed_alone() -> None:
+    """Hypothesis also draws numbers and texts that stand in the modules imported so far: what a
+    seed draws would change with each edit of any file, and with the tests that ran before."""
+    known = providers._local_constants  # there is no public switch; a test shows that it works
+    providers._get_local_constants = lambda: known
 
 
 def _is_worker(config: pytest.Config) -> bool:

@@ -31,8 +31,9 @@ def test_cache(number, record_property):
     assert pathlib.Path(os.environ["REFCOMP_CACHE_DIR"]).is_dir()
 """
 DRAWS = """
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 
+@settings(max_examples=5 * settings().max_examples)
 @given(strategies.integers())
 def test_draw(number):
     print("drew", number)
@@ -129,3 +130,22 @@ def test_golden_text_is_compared_and_updated(tree: Path) -> None:
     assert run(tree, text, "--update-golden")[0] == 0
     assert (tree / "tests" / "golden" / "sum.txt").read_text(encoding="utf-8") == "a\n"
     assert run(tree, text)[0] == 0
+
+
+def test_draws_do_not_depend_on_what_is_imported(tree: Path) -> None:
+    numbers = ", ".join(str(1000 * number + 123) for number in range(200))
+    (tree / "numbers_of_mine.py").write_text(f"NUMBERS = ({numbers})\n", encoding="utf-8")
+    plain, other = (
+        run(tree, f"import {name}\n{DRAWS}", "-s")[1] for name in ("os", "numbers_of_mine")
+    )
+    drawn = [line for line in plain if "drew" in line]
+    assert len(drawn) > 10
+    assert drawn == [line for line in other if "drew" in line]
+
+
+def test_what_never_ends_fails_and_the_others_pass(tree: Path) -> None:
+    text = "def test_endless():\n    while True: pass\n\ndef test_next(): ...\n"
+    code, lines = run(tree, text, "-n", "2", "-o", "timeout=2")
+    assert code == 1
+    assert "1 failed, 1 passed" in lines[-1]
+    assert any("crashed while running" in line and "test_endless" in line for line in lines)
