@@ -17,8 +17,8 @@ from refcomp import hip_api
 from refcomp.artifacts import Binary
 from refcomp.dtype import DType
 from refcomp.errors import CompilerBug, ToolchainError
+from refcomp.msgpack import read_msgpack
 from refcomp.toolchain.description import load_description
-from refcomp.toolchain.msgpack import read_msgpack
 from refcomp.toolchain.places import file_path
 
 _MAGIC = b"\x7fELF\x02\x01"

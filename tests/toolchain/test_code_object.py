@@ -19,7 +19,7 @@ from refcomp.toolchain.code_object import (
 )
 from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, compile_kernels, signatures, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
-from tests.toolchain.test_msgpack import pack
+from tests.test_msgpack import pack
 
 
 @dataclass(frozen=True)

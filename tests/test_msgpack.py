@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.toolchain.msgpack import read_msgpack
+from refcomp.msgpack import read_msgpack
 
 
 def pack(value):
