@@ -43,6 +43,7 @@ from refcomp.ir.stmt import (
     For,
     LetStmt,
     ParallelRegion,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -123,7 +124,7 @@ def _captures(body: Stmt, bound: set[Node]) -> tuple[Var | Buffer, ...]:
         inside.update(bound_by(node) if isinstance(node, For | LetStmt | Let | Allocate) else ())
         if isinstance(node, Var):
             used[node] = None
-        if isinstance(node, Load | Store | AddressOf):
+        if isinstance(node, Load | Store | AddressOf | Prefetch):
             used[node.buffer] = None
         parts = list[Node](children(node))
         if isinstance(node, Allocate | AddressOf):  # a callee is told the shape

@@ -178,7 +178,7 @@ def _captures(loop: For) -> tuple[Var | Buffer, ...]:
         bound.update(bound_by(node) if type(node).binds else ())
         if isinstance(node, Var):
             variables[node] = None
-        if isinstance(node, Load | Store | AtomicUpdate):
+        if isinstance(node, Load | Store | AtomicUpdate | Prefetch):
             buffers[node.buffer] = None
         if isinstance(node, Allocate):
             variables.update((var, None) for dim in node.buffer.shape for var in variables_in(dim))

@@ -115,6 +115,14 @@ def test_the_shape_of_an_inner_allocation_is_captured():
     assert a.tolist() == [0, 1, 2, 3]
 
 
+def test_what_is_only_asked_for_is_captured():
+    func = _outlined(
+        "func f(A: f32[9], B: f32[9] out) {"
+        " for i in range(9) parallel { prefetch A[i] B@[i] = 0.0f32 } }"
+    )
+    assert "A" in {item.name for item in _regions(func)[0].captures}
+
+
 def test_what_is_not_parallel_stays():
     func = parse_func("func f(A: i64[n] out) { for i in range(n) { A@[i] = i } }")
     assert outline_parallel(func) is func

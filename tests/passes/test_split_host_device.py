@@ -276,3 +276,11 @@ def test_the_host_asks_for_nothing_between_kernels():
     program = split_host_device(func)
     assert "prefetch" not in print_func(program.host)
     assert "launch" in print_func(program.host)
+
+
+def test_a_kernel_takes_what_it_only_asks_for():
+    program = _split(
+        "func f(A: f32[n], B: f32[4] out) { for t in range(4) threadIdx.x {"
+        " prefetch A[t] B[t] = 0.0f32 } }"
+    )
+    assert [arg.name for arg in _launches(program)[0].arguments] == ["A", "B", "n"]
