@@ -11,7 +11,8 @@ expression stands in `refcomp.oracle.approximate`.
 Sums of n terms t in any order make n - 1 local errors, each at most half an ulp of a partial sum.
 A partial sum, of whatever terms, is no greater than the positive or the negative terms together:
 Note [Sums in any order]. In the order of the axes each local error is that of its own partial sum
-(Higham, section 3.3). Products in any order: (1 + u)^(n - 1) (section 3.1). Minima and maxima do
+(Higham, section 3.3), and the least and the greatest legal sum are followed step by step: Note
+[Sums in order]. Products in any order: (1 + u)^(n - 1) (section 3.1). Minima and maxima do
 not round. Reducers of the user's own are bounded in the order of their axes; where the order is
 free and they are not made of these, nothing is known of the result.
 Refuses scans and extern operations (Unsupported), and reads out of range (EvaluateError).
@@ -368,3 +369,14 @@ _EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Approx]] = {
 # of the n - 1 additions rounds off at most half an ulp of max(P, N) + (n - 1) u A, and all of them
 # at most (n - 1) u A. Whole multiples of some power of two whose A has few enough digits are added
 # exactly. Errors of the terms themselves are added, and counted in P and N.
+
+
+# Note [Sums in order]
+# ~~~~~~~~~~~~~~~~~~~~
+# Rounding to nearest keeps the order of numbers, and so does adding. If all legal values of a
+# partial sum lie in [l, h], and those of the next term, rounded or contracted, in [t - e, t + e],
+# then those of the next partial sum lie between l + (t - e) and h + (t + e), both rounded. The ends
+# are thus computed as the program computes the sum, with the same roundings; only what is free, a
+# contraction, drives them apart. So the bound is about the error that was made, where half an ulp
+# for each addition is what could have been made at worst: for n terms about sqrt(n) times as much.
+# That running bound still holds, and the lesser of both is taken.

@@ -1,7 +1,7 @@
 """Sums and products of many terms, in any order or in that in which they come, with their errors.
 
 Terms come one step at a time, each an Approx for some or all of the elements of a result: see
-Note [Sums in any order] of `refcomp.oracle.error_bounds`.
+Note [Sums in any order] and Note [Sums in order] of `refcomp.oracle.error_bounds`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.dtype import DType
-from refcomp.oracle.approximate import WIDE, Approx, half_ulp, overflow_limit
+from refcomp.oracle.approximate import WIDE, Approx, half_ulp, overflow_limit, to_dtype
 from refcomp.oracle.scalars import FORMATS
 
 _UNIT = float(np.finfo(WIDE).eps)
@@ -27,6 +27,7 @@ class Sums:
         self._value = np.zeros(shape, WIDE)
         self._carried = np.zeros(shape)  # the errors of the terms
         self._rounding = np.zeros(shape)  # of the additions in order
+        self._ends = _Ends(shape, dtype) if not any_order and accumulate is None else None
         self._positive, self._negative = np.zeros(shape, WIDE), np.zeros(shape, WIDE)
         self._count = np.zeros(shape, np.int64)
         self._doubtful = np.zeros(shape, np.bool_)
@@ -49,6 +50,8 @@ class Sums:
             size = np.abs(self._value[part]) + self._carried[part] + self._rounding[part]
             rounds = counts & (self._count[part] > 1)
             self._rounding[part] += np.where(rounds, half_ulp(size, self._dtype), 0.0)
+        if self._ends is not None:
+            self._ends.add(term, part)
 
     def result(self) -> Approx:
         """The sums; 0 of no terms."""
@@ -58,7 +61,10 @@ class Sums:
             error = np.maximum(error, self._in_another(self._accumulate))
         digits, _, _ = FORMATS[dtype.kind, dtype.bits]
         fits = (self._carried == 0) & (total <= self._grain * 2.0**digits)
-        error = np.where(fits, 0.0, error + self._count * _UNIT * total) + self._carried
+        reference = self._count * _UNIT * total
+        error = np.where(fits, 0.0, error + reference) + self._carried
+        if self._ends is not None:
+            error = np.fmin(error, self._ends.reach(self._value) + reference)
         return self._with_overflow(np.where(np.isnan(error), np.inf, error), total)
 
     def _in_any_order(self, dtype: DType) -> Any:
@@ -88,6 +94,53 @@ class Sums:
         value = np.where(beyond, np.copysign(WIDE(np.inf), value), value)
         error = np.where(beyond, 0.0, np.where(perhaps, np.inf, error))
         return Approx(value, error, self._doubtful | perhaps, self._magnitude)
+
+
+class _Ends:
+    """The least and the greatest that the sums in order can be: Note [Sums in order]."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType) -> None:
+        self._dtype = dtype
+        self._low, self._high = np.zeros(shape, WIDE), np.zeros(shape, WIDE)
+
+    def add(self, term: Approx, part: Any) -> None:
+        """One more addition of each of the elements at `part`."""
+        error = np.asarray(term.error, WIDE)
+        if self._dtype.bits == 64:  # whose products may have more digits than the reference
+            error = error + np.abs(term.value) * _UNIT
+        self._low[part] = _least_sum(self._low[part], term.value, error, self._dtype)
+        self._high[part] = -_least_sum(-self._high[part], -term.value, error, self._dtype)
+
+    def reach(self, value: Any) -> Any:
+        """How far from `value` they reach; NaN where nothing is known."""
+        return np.maximum(self._high - value, value - self._low)
+
+
+def _least_sum(total: Any, term: Any, error: Any, dtype: DType) -> Any:
+    """total + term - error, rounded to `dtype`; ways that would round twice round down first, and
+    so the result is no greater than that of rounding once."""
+    low = _at_most(*_two_sum(total, _at_most(*_two_sum(term, -error))))
+    if dtype.bits < 32:  # numpy's ways to these lead through f64, or f32
+        low = _narrowed(low, np.float32 if dtype.kind == "bfloat" else np.float64)
+    return to_dtype(low, dtype).astype(WIDE)
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """The sum rounded, and what that left out (Knuth's; Higham, section 4.3)."""
+    total = a + b
+    shadow = total - a
+    return total, (a - (total - shadow)) + (b - shadow)
+
+
+def _at_most(total: Any, rest: Any) -> Any:
+    """No more than total + rest, and as much where there is no rest."""
+    return np.where(rest < 0, np.nextafter(total, WIDE(-np.inf)), total)
+
+
+def _narrowed(value: Any, narrow: Any) -> Any:
+    """`value` rounded down."""
+    near = value.astype(narrow)
+    return np.where(near > value, np.nextafter(near, narrow(-np.inf)), near)
 
 
 def _grain(value: Any) -> Any:

@@ -1,13 +1,16 @@
 """Sums and products term by term; their bounds against whole evaluations: test_error_bounds.py,
 and tests/properties/test_legal_evaluations.py."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from refcomp.dtype import F32, DType
-from refcomp.oracle.approximate import WIDE, Approx
+from refcomp.dtype import F32, F64, DType, to_numpy
+from refcomp.ir.expr import Mul
+from refcomp.oracle.approximate import WIDE, Approx, binary
+from refcomp.oracle.intrinsics import apply_intrinsic
 from refcomp.oracle.sums import Products, Sums
 
 
@@ -18,9 +21,10 @@ def _term(value, error=0.0):
 
 def _sum(*terms, any_order=True, dtype=F32):
     sums = Sums((1,), dtype, any_order, None)
-    for term in terms:
-        sums.add(term, ...)
-    return sums.result()
+    with np.errstate(all="ignore"):  # as bound_errors does
+        for term in terms:
+            sums.add(term, ...)
+        return sums.result()
 
 
 def test_no_terms_one_term_and_zeros():
@@ -52,6 +56,71 @@ def test_f16_of_more_terms_than_digits():
     half = DType("float", 16)
     found = _sum(*[_term(0.5)] * 1 + [_term(0.3)] * 5000, dtype=half)
     assert math.isfinite(found.error[0])
+
+
+_HALF, _BFLOAT = DType("float", 16), DType("bfloat", 16)
+
+
+def _ordered(x, y, dtype, plain=False):
+    """The sum of products in order; `plain`: by half an ulp for each addition alone."""
+    sums = Sums((1,), dtype, False, None)
+    if plain:
+        sums._ends = None
+    for a, b in zip(x, y, strict=True):
+        factors = [Approx(_wide(f), np.float64(0), np.False_, np.abs(_wide(f))) for f in (a, b)]
+        sums.add(binary(Mul, *factors, dtype), ...)
+    found = sums.result()
+    return found.value[0], found.error[0] * (1 + 2.0**-30)
+
+
+def _wide(value):
+    return np.array([value]).astype(WIDE)
+
+
+def _contracted_in_order(x, y, dtype, choices):
+    total = to_numpy(dtype).type(0)
+    for a, b, fused in zip(x, y, choices, strict=True):
+        total = apply_intrinsic("fma", (a, b, total), dtype) if fused else total + a * b
+    return total
+
+
+@pytest.mark.parametrize("dtype", [_HALF, _BFLOAT, F32, F64], ids=str)
+def test_every_contraction_in_order_is_within_the_bound_and_that_within_the_plain_one(dtype):
+    rng, shares = np.random.default_rng(3), []
+    for _ in range(60):
+        x, y = (rng.standard_normal(5) * 2.0 ** rng.integers(-4, 5, 5) for _ in "xy")
+        x[3] = -x[2] if rng.random() < 0.3 else x[3]
+        x, y = (numbers.astype(to_numpy(dtype)) for numbers in (x, y))
+        value, error = _ordered(x, y, dtype)
+        results = [
+            abs(WIDE(_contracted_in_order(x, y, dtype, choices)) - value)
+            for choices in itertools.product((False, True), repeat=5)
+        ]
+        assert max(results) <= error <= _ordered(x, y, dtype, plain=True)[1]
+        shares.append(float(max(results) / error))
+    assert np.median(shares) >= 0.7
+
+
+def test_ties_are_rounded_as_the_sum_rounds_them():
+    """Of exact terms there is one sum in order: the bound is its error, ties to even and all."""
+    for dtype, one_more in (
+        (F32, 2.0**-24),
+        (_HALF, 2.0**-11),
+        (_BFLOAT, 2.0**-8),
+        (F64, 2.0**-53),
+    ):
+        sums = Sums((1,), dtype, False, None)
+        for value in (1.0, one_more, 2 * one_more):
+            sums.add(_term(value), ...)
+        allowed = 2 if dtype == F64 else 1  # whose terms may be products of more digits
+        assert one_more <= sums.result().error[0] <= allowed * one_more * (1 + 2.0**-8)
+
+
+def test_what_leaves_the_range_on_the_way_is_not_known_better():
+    found = _sum(_term(3e38), _term(3e38), _term(-3e38), any_order=False)
+    assert found.doubtful[0] and math.isinf(found.error[0])
+    assert math.isinf(_sum(_term(1, math.inf), _term(2), any_order=False).error[0])
+    assert _sum(_term(math.nan), _term(2), any_order=False).error[0] == 0
 
 
 def test_products_of_ones_and_of_one_number():
