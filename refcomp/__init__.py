@@ -60,7 +60,7 @@ _SOURCES = {
     "refcomp.certify": "Certificate certify",
     "refcomp.build": "build build_functions lower",
     "refcomp.runtime.device": "cpu device",
-    "refcomp.devices": "context opencl rocm",
+    "refcomp.devices": "context opencl rocm rocm_emulator",
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",
     "refcomp.frontend.onnx": "from_onnx",

@@ -4,14 +4,18 @@
 OpenCL device. A device need not exist: `.exist` tells. Refuses names that are neither.
 """
 
+from functools import cache
+
 from refcomp.errors import UserError
 from refcomp.runtime.device import Device, cpu, device, device_kinds
+from refcomp.runtime.hip import HipDriver
+from refcomp.runtime.hip_library import emulated_hip
 from refcomp.target import Target, as_target, target_kinds
 
 # Targets whose code runs on a device of another name; every other target names its own.
 _DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
 
-__all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm"]
+__all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emulator"]
 
 
 def context(name: str | Target, index: int = 0) -> Device:
@@ -46,5 +50,17 @@ def opencl(index: int = 0) -> Device:
 
 
 def rocm(index: int = 0) -> Device:
-    """An AMD GPU."""
+    """An AMD GPU; an emulated one only where $REFCOMP_ROCM asks for it: `emulator:gfx942`."""
     return device("rocm", index)
+
+
+def rocm_emulator(arch: str = "gfx942") -> Device:
+    """An emulated AMD GPU, a kind of device of its own. UserError for one that is not emulated."""
+    driver = _emulator_driver(arch)
+    driver.count()  # which tells whether there is such an emulator
+    return Device(f"rocm_emulator_{arch}", 0, driver)
+
+
+@cache
+def _emulator_driver(arch: str) -> HipDriver:
+    return HipDriver(lambda: emulated_hip(arch))

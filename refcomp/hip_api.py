@@ -1,73 +1,113 @@
 """The functions of AMD's HIP runtime that are in use: names, arguments, numbers; data only.
 
-Read off the headers of HIP 5.2 and 7: the numbers below are the same in all versions from 5 on,
-and what differs stands by version. Whoever calls the library and whoever imitates it read them
-here. Every function returns an error number, 0 where all went well.
+This is the only list of them. Whoever calls the library and whoever offers the same functions
+without a GPU read it by way of `refcomp.hip_interface`. Every function returns an error number, 0
+where all went well, but those of TEXTS. The numbers are in `refcomp.hip_numbers`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-# `out_...`: the address of what is written.
-Argument = Literal["i32", "u32", "size", "address", "out_i32", "out_f32", "out_address", "bytes"]
+from refcomp.hip_numbers import NUMBERS, VERSIONS
 
+# The kinds of arguments: i32, u32, size (unsigned, 64 bits), address (of memory on device or
+# host), handle (what the library made: a stream, an event, a module, a function), text, extra (an
+# array of addresses), and out_...: the address of what is written.
 LIBRARY = "libamdhip64.so"
-LEAST_MAJOR = 4  # of the library's file name, libamdhip64.so.4; there is no greatest
+LEAST_MAJOR = 5  # of the library's file name, libamdhip64.so.5; there is no greatest
 
-FUNCTIONS: dict[str, tuple[Argument, ...]] = {
-    "hipGetDeviceCount": ("out_i32",),
-    "hipSetDevice": ("i32",),
-    "hipDeviceGetName": ("bytes", "i32", "i32"),
-    "hipDeviceGetAttribute": ("out_i32", "i32", "i32"),
-    "hipDeviceSynchronize": (),
-    "hipMalloc": ("out_address", "size"),
-    "hipFree": ("address",),
-    "hipMemcpy": ("address", "address", "size", "i32"),
-    "hipModuleLoadData": ("out_address", "bytes"),
-    "hipModuleUnload": ("address",),
-    "hipModuleGetFunction": ("out_address", "address", "bytes"),
-    # function, groups in x y z, threads of a group in x y z, bytes of shared memory, stream,
-    # arguments one by one (unused), arguments in a buffer
-    "hipModuleLaunchKernel": ("address", *("u32",) * 7, "address", "address", "address"),
-    "hipEventCreate": ("out_address",),
-    "hipEventDestroy": ("address",),
-    "hipEventRecord": ("address", "address"),
-    "hipEventSynchronize": ("address",),
-    "hipEventElapsedTime": ("out_f32", "address", "address"),
+# Arguments in order, each by its kind and its name, as the library's header declares them.
+FUNCTIONS: dict[str, str] = {
+    # What there is. All calls below go to the device that the thread has set.
+    "hipRuntimeGetVersion": "out_i32 version",
+    "hipDriverGetVersion": "out_i32 version",
+    "hipGetDeviceCount": "out_i32 count",
+    "hipSetDevice": "i32 device",
+    "hipDeviceGetName": "out_text name, i32 bytes, i32 device",
+    "hipDeviceGetAttribute": "out_i32 value, i32 attribute, i32 device",
+    "hipDeviceSynchronize": "",
+    # Memory: of the device, and of the host where the device reaches it (pinned).
+    "hipMemGetInfo": "out_size free, out_size total",
+    "hipMalloc": "out_address memory, size bytes",
+    "hipFree": "address memory",
+    "hipHostMalloc": "out_address memory, size bytes, u32 flags",
+    "hipHostFree": "address memory",
+    "hipMemcpy": "address target, address source, size bytes, i32 kind",
+    "hipMemcpyAsync": "address target, address source, size bytes, i32 kind, handle stream",
+    "hipMemcpyPeer": (
+        "address target, i32 target_device, address source, i32 source_device, size bytes"
+    ),
+    "hipMemset": "address target, i32 value, size bytes",
+    "hipMemsetAsync": "address target, i32 value, size bytes, handle stream",
+    # Streams; no stream is the default one.
+    "hipStreamCreate": "out_handle stream",
+    "hipStreamDestroy": "handle stream",
+    "hipStreamSynchronize": "handle stream",
+    "hipStreamWaitEvent": "handle stream, handle event, u32 flags",
+    # Events.
+    "hipEventCreate": "out_handle event",
+    "hipEventDestroy": "handle event",
+    "hipEventRecord": "handle event, handle stream",
+    "hipEventSynchronize": "handle event",
+    "hipEventElapsedTime": "out_f32 milliseconds, handle start, handle stop",
+    # Code.
+    "hipModuleLoadData": "out_handle module, address image",
+    "hipModuleUnload": "handle module",
+    "hipModuleGetFunction": "out_handle function, handle module, text name",
+    "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor": (
+        "out_i32 groups, handle function, i32 threads, size shared_bytes"
+    ),
+    # `params` are the arguments one by one, which is not used; `extra` has them in one buffer.
+    "hipModuleLaunchKernel": (
+        "handle function, u32 grid_x, u32 grid_y, u32 grid_z, "
+        "u32 block_x, u32 block_y, u32 block_z, u32 shared_bytes, handle stream, "
+        "extra params, extra extra"
+    ),
 }
-# The only one that returns something else: a text.
-ERROR_TEXT = "hipGetErrorString"
-
-OUT_OF_MEMORY, NOT_INITIALIZED, INSUFFICIENT_DRIVER = 2, 3, 35
-NO_DEVICE, INVALID_DEVICE = 100, 101
-INVALID_IMAGE, NO_BINARY_FOR_GPU = 200, 209
-
-MEMCPY_HOST_TO_DEVICE, MEMCPY_DEVICE_TO_HOST = 1, 2
-
-MAX_BLOCK_DIMS = (26, 27, 28)  # attributes: threads of a group in x, y and z
-MAX_THREADS_PER_BLOCK = 56
-MAX_SHARED_MEMORY_PER_BLOCK = 74
+# These return a text.
+TEXTS: dict[str, str] = {"hipGetErrorName": "i32 error", "hipGetErrorString": "i32 error"}
 
 # What precedes each value of the last argument of hipModuleLaunchKernel.
 LAUNCH_BUFFER_POINTER, LAUNCH_BUFFER_SIZE, LAUNCH_END = 1, 2, 3
 
+# HIP numbers its versions major * 10,000,000 + minor * 100,000 + patch.
+MAJOR_UNIT = 10_000_000
+
+
+def number(name: str, major: int | None = None) -> int:
+    """What `name` of the header is in HIP `major`, by default and beyond in the newest known.
+
+    KeyError for a name that it does not have.
+    """
+    values = [
+        value
+        for version, value in zip(VERSIONS, NUMBERS[name], strict=True)
+        if value is not None and (major is None or version // MAJOR_UNIT <= major)
+    ]
+    if not values:
+        raise KeyError(f"{name} in HIP {major}")
+    return values[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class PropertiesCall:
-    """A function (address of the answer, device) and where in its answer the GPU's name stands."""
+    """A function (address of the answer, device) and where in its answer the GPU's name stands.
+
+    The one answer that is read though its layout differs by version: no other function tells the
+    name of the instruction set. `size` is more than any version writes.
+    """
 
     function: str
-    size: int
     arch_offset: int
-    arch_size: int = 256
+    arch_bytes: int = 256
+    size: int = 4096
 
 
 # The first one that the library has: from HIP 6 on there are two layouts of the answer.
 PROPERTIES = (
-    PropertiesCall("hipGetDevicePropertiesR0600", 1472, 1160),
-    PropertiesCall("hipGetDeviceProperties", 792, 396),
+    PropertiesCall("hipGetDevicePropertiesR0600", number("hipDeviceProp_t.gcnArchName", 6)),
+    PropertiesCall("hipGetDeviceProperties", number("hipDeviceProp_t.gcnArchName", 5)),
 )
 
 

@@ -1,11 +1,15 @@
 """Which device a name means."""
 
+import numpy as np
 import pytest
 
 import refcomp
+from refcomp import devices
 from refcomp.devices import context, cpu, device_for, opencl, rocm
 from refcomp.errors import UserError
+from refcomp.runtime import hip_library
 from refcomp.target import as_target
+from tests.runtime.recording_hip import RecordingHip
 
 
 @pytest.mark.parametrize("name", ["llvm", "interp", "cpu", "llvm -mcpu=znver4"])
@@ -36,3 +40,25 @@ def test_names_that_mean_no_device(name: str) -> None:
 def test_indices_are_checked() -> None:
     with pytest.raises(UserError, match="-1 is no index of a device"):
         context("opencl", -1)
+
+
+def test_an_emulated_gpu_is_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {}
+
+    def make(arch: str) -> RecordingHip:
+        if arch not in ("gfx942", "gfx90a"):
+            raise UserError(f"{arch} is not emulated")
+        made[arch] = RecordingHip(arch=arch.encode())
+        return made[arch]
+
+    devices._emulator_driver.cache_clear()
+    monkeypatch.setattr(hip_library, "_emulators", [make])
+    gpu, other = refcomp.rocm_emulator("gfx942"), refcomp.rocm_emulator("gfx90a")
+    assert str(gpu) == "rocm_emulator_gfx942:0" and gpu.name == "AMD Instinct (gfx942)"
+    assert gpu.exist and gpu == refcomp.rocm_emulator() and gpu not in (other, rocm())
+    assert gpu.driver is refcomp.rocm_emulator("gfx942").driver is not rocm().driver
+    with pytest.raises(UserError, match="gfx1 is not emulated"):
+        refcomp.rocm_emulator("gfx1")
+    np.testing.assert_array_equal(refcomp.array([1, 2], gpu).asnumpy(), [1, 2])
+    assert "hipMalloc" in made["gfx942"].calls and "hipMalloc" not in made["gfx90a"].calls
+    devices._emulator_driver.cache_clear()

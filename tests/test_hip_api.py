@@ -1,4 +1,4 @@
-"""The numbers are those of the headers, where the headers are there."""
+"""The functions are those of AMD's header, argument by argument."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,61 @@ from pathlib import Path
 import pytest
 
 from refcomp import hip_api
+from refcomp.hip_interface import function_names, parameters
+from refcomp.hip_numbers import NUMBERS, VERSIONS
 
 HEADER = Path("/usr/include/hip/hip_runtime_api.h")
+# What the header calls the type of an argument of each kind.
+C_TYPES = {
+    "i32": "int|hipDevice_t|hipMemcpyKind|hipDeviceAttribute_t|hipError_t",
+    "u32": "unsigned int",
+    "size": "size_t",
+    "address": r"(const )?void\*",
+    "handle": "hipStream_t|hipEvent_t|hipModule_t|hipFunction_t",
+    "text": r"const char\*",
+    "extra": r"void\*\*",
+    "out_i32": r"int\*",
+    "out_f32": r"float\*",
+    "out_size": r"size_t\*",
+    "out_address": r"void\*\*",
+    "out_handle": r"(hipStream_t|hipEvent_t|hipModule_t|hipFunction_t)\*",
+    "out_text": r"char\*|hipDeviceProp_t\*",
+}
+
+
+def header() -> str:
+    if not HEADER.exists():
+        pytest.skip(f"no {HEADER}: apt-get install libamdhip64-dev")
+    return HEADER.read_text(errors="replace")
+
+
+def declared(text: str, name: str) -> tuple[str, list[str]]:
+    """The type of the result and of the arguments of `name`."""
+    match = re.search(rf"(hipError_t|const char\*)\s+{name}\(([^;]*?)\)\s*;", text, re.DOTALL)
+    assert match is not None, name
+    plain = re.sub(r"\s*=\s*\w+|__dparm\(\w*\)", "", " ".join(match[2].split()))
+    arguments = [part.strip() for part in plain.split(",") if part.strip() not in ("", "void")]
+    # Without the argument's name, with the star at the type.
+    types = [re.sub(r"\s*\b\w+$", "", a) if " " in a else a for a in arguments]
+    return match[1], [re.sub(r"\s*\*", "*", kind) for kind in types]
+
+
+@pytest.mark.parametrize("name", function_names())
+def test_functions_are_declared_like_this_in_the_header(name):
+    if name.endswith("R0600"):
+        name = "hipGetDeviceProperties"  # of which newer headers make the other
+    result, types = declared(header(), name)
+    assert result == ("const char*" if name in hip_api.TEXTS else "hipError_t")
+    kinds = [kind for kind, _ in parameters(name)]
+    assert len(types) == len(kinds)
+    for kind, c_type in zip(kinds, types, strict=True):
+        assert re.fullmatch(C_TYPES[kind], c_type), (name, kind, c_type)
+
+
+@pytest.mark.parametrize("name", ["BUFFER_POINTER", "BUFFER_SIZE", "END"])
+def test_numbers_of_launch_parameters(name):
+    number = getattr(hip_api, f"LAUNCH_{name}")
+    assert re.search(rf"HIP_LAUNCH_PARAM_{name} \(\(void\*\)0x0{number}\)", header())
 
 
 def test_code_object_versions():
@@ -16,47 +69,18 @@ def test_code_object_versions():
 
 
 def test_the_newest_layout_of_the_properties_comes_first():
-    assert [call.function for call in hip_api.PROPERTIES] == [
-        "hipGetDevicePropertiesR0600",
-        "hipGetDeviceProperties",
+    assert [(call.function, call.arch_offset) for call in hip_api.PROPERTIES] == [
+        ("hipGetDevicePropertiesR0600", 1160),
+        ("hipGetDeviceProperties", 396),
     ]
-    assert all(call.arch_offset + call.arch_size <= call.size for call in hip_api.PROPERTIES)
+    assert all(call.arch_offset + call.arch_bytes <= call.size for call in hip_api.PROPERTIES)
 
 
-@pytest.mark.parametrize("name", [*hip_api.FUNCTIONS, hip_api.ERROR_TEXT])
-def test_functions_take_as_many_arguments_as_the_header_says(name):
-    if not HEADER.exists():
-        return  # the numbers were read off it once; without it there is nothing to compare
-    text = HEADER.read_text(errors="replace")
-    match = re.search(rf"(?:hipError_t|const char\*)\s+{name}\(([^)]*)\)\s*;", text)
-    assert match is not None
-    arguments = [part for part in match[1].split(",") if part.strip() not in ("", "void")]
-    given = ("i32",) if name == hip_api.ERROR_TEXT else hip_api.FUNCTIONS[name]
-    assert len(arguments) == len(given)
-
-
-def test_numbers_of_attributes_and_errors():
-    if not HEADER.exists():
-        return
-    text = HEADER.read_text(errors="replace")
-    body = text.split("typedef enum hipDeviceAttribute_t {")[1].split("CompatibleEnd")[0]
-    names = re.findall(r"^\s*hipDeviceAttribute(\w+)\b[^,\n]*,", body, re.MULTILINE)[1:]
-    assert [names.index(f"MaxBlockDim{axis}") for axis in "XYZ"] == [*hip_api.MAX_BLOCK_DIMS]
-    assert names.index("MaxThreadsPerBlock") == hip_api.MAX_THREADS_PER_BLOCK
-    assert names.index("MaxSharedMemoryPerBlock") == hip_api.MAX_SHARED_MEMORY_PER_BLOCK
-    for name, number in (
-        ("hipErrorOutOfMemory", hip_api.OUT_OF_MEMORY),
-        ("hipErrorNotInitialized", hip_api.NOT_INITIALIZED),
-        ("hipErrorInsufficientDriver", hip_api.INSUFFICIENT_DRIVER),
-        ("hipErrorNoDevice", hip_api.NO_DEVICE),
-        ("hipErrorInvalidDevice", hip_api.INVALID_DEVICE),
-        ("hipErrorInvalidImage", hip_api.INVALID_IMAGE),
-        ("hipErrorNoBinaryForGpu", hip_api.NO_BINARY_FOR_GPU),
-    ):
-        assert re.search(rf"\b{name}\s*=\s*{number},", text), name
-    for name, number in (
-        ("BUFFER_POINTER", hip_api.LAUNCH_BUFFER_POINTER),
-        ("BUFFER_SIZE", hip_api.LAUNCH_BUFFER_SIZE),
-        ("END", hip_api.LAUNCH_END),
-    ):
-        assert re.search(rf"HIP_LAUNCH_PARAM_{name} \(\(void\*\)0x0{number}\)", text), name
+def test_numbers_by_version():
+    name = "hipDeviceProp_t.gcnArchName"
+    found = {major: hip_api.number(name, major) for major in (5, 6, 7, 9, None)}
+    assert found == {5: 396, 6: 1160, 7: 1160, 9: 1160, None: 1160}
+    with pytest.raises(KeyError, match="hipErrorTbd in HIP 5"):
+        hip_api.number("hipErrorTbd", 5)
+    assert [version // hip_api.MAJOR_UNIT for version in VERSIONS] == [5, 6, 7]
+    assert all(len(values) == len(VERSIONS) for values in NUMBERS.values())

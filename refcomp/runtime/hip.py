@@ -47,7 +47,7 @@ class _Allocation:
 
     def __init__(self, library: HipLibrary, address: int) -> None:
         # At the process's end the driver takes back what is left, and calls are not safe any more.
-        finalize(self, library.status, "hipFree", ctypes.c_void_p(address)).atexit = False
+        finalize(self, library.status, "hipFree", address).atexit = False
 
 
 class HipDriver:
@@ -87,11 +87,11 @@ class HipDriver:
 
     def limits(self, index: int) -> DeviceLimits:
         """What a kernel may ask of the device."""
-        x, y, z = (self._attribute(index, number) for number in hip_api.MAX_BLOCK_DIMS)
+        x, y, z = (self._attribute(index, f"MaxBlockDim{axis}") for axis in "XYZ")
         return DeviceLimits(
             threads_per_axis=(x, y, z),
-            threads=self._attribute(index, hip_api.MAX_THREADS_PER_BLOCK),
-            shared_bytes=self._attribute(index, hip_api.MAX_SHARED_MEMORY_PER_BLOCK),
+            threads=self._attribute(index, "MaxThreadsPerBlock"),
+            shared_bytes=self._attribute(index, "MaxSharedMemoryPerBlock"),
             features=_FEATURES,
         )
 
@@ -105,12 +105,12 @@ class HipDriver:
         return Memory(address.value or 0, _Allocation(library, address.value or 0))
 
     def upload(self, index: int, source: HostArray, target: Memory) -> None:
-        kind = hip_api.MEMCPY_HOST_TO_DEVICE
-        self._copy(index, target.address, address_of(source), source.nbytes, kind)
+        ends = target.address, address_of(source)
+        self._copy(index, *ends, source.nbytes, "hipMemcpyHostToDevice")
 
     def download(self, index: int, source: Memory, target: HostArray) -> None:
-        kind = hip_api.MEMCPY_DEVICE_TO_HOST
-        self._copy(index, address_of(target), source.address, target.nbytes, kind)
+        ends = address_of(target), source.address
+        self._copy(index, *ends, target.nbytes, "hipMemcpyDeviceToHost")
 
     def load(
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
@@ -138,16 +138,16 @@ class HipDriver:
                 library.status("hipEventDestroy", event)
         return milliseconds.value / 1e3
 
-    def _attribute(self, index: int, number: int) -> int:
-        value = ctypes.c_int32()
-        self._use(index).call("hipDeviceGetAttribute", ctypes.byref(value), number, index)
+    def _attribute(self, index: int, name: str) -> int:
+        library, value = self._use(index), ctypes.c_int32()
+        number = library.number(f"hipDeviceAttribute{name}")
+        library.call("hipDeviceGetAttribute", ctypes.byref(value), number, index)
         return value.value
 
-    def _copy(self, index: int, target: int, source: int, size: int, kind: int) -> None:
+    def _copy(self, index: int, target: int, source: int, size: int, kind: str) -> None:
         library = self._use(index)
         if size:
-            ends = ctypes.c_void_p(target), ctypes.c_void_p(source)
-            library.call("hipMemcpy", *ends, size, kind)
+            library.call("hipMemcpy", target, source, size, library.number(kind))
 
     def _look(self) -> _Found:
         if self._found is None:
@@ -178,7 +178,7 @@ def _find_devices(library: HipLibrary | None) -> _Found:
     count: Any = ctypes.c_int32()
     number = library.status("hipGetDeviceCount", ctypes.byref(count))
     if number:
-        why = f"hipGetDeviceCount of {library.path} says: {library.text(number)} ({number})"
+        why = f"hipGetDeviceCount of {library.path} says: {library.text(number)}"
         return _Found(library, 0, why, GPU_REMEDY, os.getpid())
     why = f"hipGetDeviceCount of {library.path} counts none"
     return _Found(library, count.value, why, GPU_REMEDY, os.getpid())

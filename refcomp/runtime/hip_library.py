@@ -1,7 +1,8 @@
-"""AMD's HIP runtime library: found, typed as `refcomp.hip_api` says, and its errors told.
+"""AMD's HIP runtime library: found, typed by `refcomp.hip_interface`, and its errors told.
 
 Nothing is loaded at import. The library is sought below $ROCM_PATH, then by the names that the
-dynamic loader knows, newest first, then in /opt/rocm. Refuses what fails in the library's own
+dynamic loader knows, newest first, then in /opt/rocm. $REFCOMP_ROCM, and nothing else, puts an
+emulated GPU in its place. Refuses what fails in the library's own
 words: UserError where a device or a driver is missing, MemoryError for lack of memory, else
 ToolchainError.
 """
@@ -10,34 +11,31 @@ import ctypes
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from refcomp import hip_api
 from refcomp.errors import ToolchainError, UserError
+from refcomp.hip_interface import HipFunctions, of_library, offered_by, parameters
 
-_C_TYPES: dict[hip_api.Argument, Any] = {
-    "i32": ctypes.c_int32,
-    "u32": ctypes.c_uint32,
-    "size": ctypes.c_size_t,
-    "address": ctypes.c_void_p,
-    "out_i32": ctypes.POINTER(ctypes.c_int32),
-    "out_f32": ctypes.POINTER(ctypes.c_float),
-    "out_address": ctypes.POINTER(ctypes.c_void_p),
-    "bytes": ctypes.c_char_p,
-}
-_MISSING = (
-    hip_api.NOT_INITIALIZED,
-    hip_api.INSUFFICIENT_DRIVER,
-    hip_api.NO_DEVICE,
-    hip_api.INVALID_DEVICE,
+_MISSING = tuple(
+    hip_api.number(f"hipError{name}")
+    for name in ("NotInitialized", "InsufficientDriver", "NoDevice", "InvalidDevice")
 )
+_FOREIGN = tuple(hip_api.number(f"hipError{name}") for name in ("NoBinaryForGpu", "InvalidImage"))
+_OUT_OF_MEMORY = hip_api.number("hipErrorOutOfMemory")
+# Arguments that a message tells: what goes in.
+_TOLD = ("i32", "u32", "size", "address", "handle", "text")
 # How many major versions after the first are sought by name.
 _MAJORS_AHEAD = 40
 _NUMBER = re.compile(r"\d+")
 _GIVEN = "ROCM_PATH"
 _USUAL = "/opt/rocm"
+# Whose value is emulator:ARCH, or empty for a real GPU.
+CHOICE = "REFCOMP_ROCM"
+_EMULATOR = re.compile(r"emulator:(\w+)")
 
 INSTALL = "install ROCm, or on Debian: apt-get install libamdhip64-5"
 GPU_REMEDY = (
@@ -47,47 +45,105 @@ GPU_REMEDY = (
 
 
 class HipLibrary:
-    """The library's functions; `loaded` has them as attributes, each taking C values."""
+    """A driver's functions, and what their error numbers mean; `path` names it in messages."""
 
-    def __init__(self, loaded: Any, path: str) -> None:
-        self._loaded, self.path = loaded, path
+    def __init__(self, functions: HipFunctions, path: str) -> None:
+        self._functions, self.path = functions, path
 
     def status(self, function: str, *args: Any) -> int:
-        """The error number that a function of `hip_api.FUNCTIONS` returns."""
-        return int(getattr(self._loaded, function)(*args))
+        """The error number that a function of `hip_api.FUNCTIONS` returns.
+
+        What an offering object raised in it is raised again.
+        """
+        called = getattr(self._functions, function)
+        assert len(args) == len(parameters(function)), f"{function}: wrong number of arguments"
+        number = int(called(*args))
+        if number:
+            self._functions.raise_what_was_raised()
+        return number
 
     def call(self, function: str, *args: Any) -> None:
         """Calls it; raises what its error number means."""
         number = self.status(function, *args)
         if number:
-            raise self.failure(function, number)
+            raise self.failure(function, args, number)
 
     def has(self, function: str) -> bool:
         """Whether this version of the library has the function."""
-        return hasattr(self._loaded, function)
+        return hasattr(self._functions, function)
 
-    def failure(self, function: str, number: int) -> Exception:
-        """What to raise when `function` returned `number`, which is not 0."""
-        told = f"{function} says: {self.text(number)} ({number})"
-        if number == hip_api.OUT_OF_MEMORY:
+    def number(self, name: str) -> int:
+        """What `name` of the header is in this version of the library."""
+        return hip_api.number(name, self.major)
+
+    @cached_property
+    def major(self) -> int:
+        """The number before the first point of the library's version."""
+        version = ctypes.c_int32()
+        self.call("hipRuntimeGetVersion", ctypes.byref(version))
+        return version.value // hip_api.MAJOR_UNIT
+
+    def failure(self, function: str, args: Sequence[Any], number: int) -> Exception:
+        """What to raise when `function`, called with `args`, returned `number`, which is not 0."""
+        told = f"{told_call(function, args)} says: {self.text(number)}"
+        if number == _OUT_OF_MEMORY:
             return MemoryError(f"the AMD GPU has no room. {told}. Free arrays on it")
         if number in _MISSING:
             return UserError("the AMD GPU cannot be used", why=told, remedy=GPU_REMEDY)
-        if number in (hip_api.NO_BINARY_FOR_GPU, hip_api.INVALID_IMAGE):
+        if number in _FOREIGN:
             remedy = "compile for this GPU: rocm -mcpu=... with the name that rocminfo tells"
             return ToolchainError("the code is for another GPU", why=told, remedy=remedy)
         return ToolchainError("the HIP runtime failed", why=told, remedy="see dmesg for the cause")
 
     def text(self, number: int) -> str:
-        """The library's own words for an error number."""
-        return (getattr(self._loaded, hip_api.ERROR_TEXT)(number) or b"").decode(errors="replace")
+        """The library's own name and words for an error number, and the number."""
+        told = [getattr(self._functions, text)(number) or b"" for text in hip_api.TEXTS]
+        words = dict.fromkeys(text.decode(errors="replace") for text in told if text)
+        return f"{', '.join(words)} ({number})"
+
+
+def told_call(function: str, args: Sequence[Any]) -> str:
+    """A call as a reader would write it, with what is passed in: `hipSetDevice(device=1)`."""
+    given = zip(parameters(function), args, strict=True)
+    told = [f"{name}={_tell(kind, value)}" for (kind, name), value in given if kind in _TOLD]
+    return f"{function}({', '.join(told)})"
+
+
+def _tell(kind: str, value: Any) -> str:
+    if kind not in ("address", "handle"):
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    number = getattr(value, "value", value)
+    return hex(number or 0) if isinstance(number, int | None) else "host memory"
+
+
+# Makes an object with the functions of `refcomp.hip_interface` for the name of a GPU; UserError for
+# one that it does not know.
+MakeEmulator = Callable[[str], object]
+_emulators: list[MakeEmulator] = []
+
+
+def register_emulator(make: MakeEmulator) -> None:
+    """Whoever asks for an emulated GPU gets what `make` makes from now on."""
+    _emulators[:] = [make]
+
+
+def emulated_hip(arch: str) -> HipLibrary:
+    """A driver for an emulated GPU. UserError when there is no emulator for `arch`."""
+    if not _emulators:
+        raise UserError(f"there is no emulator of {arch}", remedy="register one, or use a real GPU")
+    return HipLibrary(offered_by(_emulators[0](arch)), f"the emulator of {arch}")
 
 
 def load_hip() -> HipLibrary | None:
-    """The newest library that can be loaded, or None."""
+    """What $REFCOMP_ROCM asks for, by default the newest library that can be loaded, or None."""
+    if choice := os.environ.get(CHOICE):
+        match = _EMULATOR.fullmatch(choice)
+        if match is None:
+            raise UserError(f"{CHOICE}={choice} is not known", remedy="use emulator:gfx942")
+        return emulated_hip(match[1])
     for name in _candidates():
         with suppress(OSError):
-            return HipLibrary(_typed(ctypes.CDLL(name, mode=os.RTLD_LOCAL | os.RTLD_NOW)), name)
+            return HipLibrary(of_library(ctypes.CDLL(name, os.RTLD_LOCAL | os.RTLD_NOW)), name)
     return None
 
 
@@ -116,19 +172,3 @@ def _files_below(root: str) -> list[str]:
 
 def _numbers(path: str) -> list[int]:
     return [int(number) for number in _NUMBER.findall(os.path.basename(path))]
-
-
-def _typed(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    for name, arguments in hip_api.FUNCTIONS.items():
-        _declare(loaded, name, [_C_TYPES[argument] for argument in arguments])
-    for properties in hip_api.PROPERTIES:
-        _declare(loaded, properties.function, [ctypes.c_char_p, ctypes.c_int32])
-    text = getattr(loaded, hip_api.ERROR_TEXT)
-    text.argtypes, text.restype = [ctypes.c_int32], ctypes.c_char_p
-    return loaded
-
-
-def _declare(loaded: ctypes.CDLL, name: str, types: list[Any]) -> None:
-    function: Callable[..., int] | None = getattr(loaded, name, None)
-    if function is not None:
-        function.argtypes, function.restype = types, ctypes.c_int32  # type: ignore[attr-defined]

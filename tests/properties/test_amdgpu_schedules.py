@@ -18,8 +18,6 @@ from refcomp.dtype import DType
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.pipeline import run_device_passes
 from refcomp.runtime.device import Device
-from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import HipLibrary
 from refcomp.runtime.launch import kernel_signature
 from refcomp.runtime.ndarray import array
 from refcomp.runtime.program import DeviceCode, ProgramFunction
@@ -27,7 +25,7 @@ from refcomp.target import as_target, limits_of
 from refcomp.toolchain.code_object import argument_places
 from tests.codegen.amdgpu_kernels import HostSimulation, signatures
 from tests.properties.differential import agree, expected
-from tests.runtime.fake_hip import FakeHip
+from tests.runtime.recording_hip import RecordingHip, driver_of
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 COUNT = 36
@@ -79,15 +77,15 @@ def _run(one: Drawn, device: Device) -> None:
 
 
 def _simulated_device(kernels: list[PrimFunc], folder) -> Device:
-    simulation, fake = HostSimulation(kernels, folder), FakeHip()
+    simulation, recording = HostSimulation(kernels, folder), RecordingHip()
     params = {machine_symbol(k.name): kernel_signature(k).params for k in kernels}
 
     def launch(symbol: str, *rest) -> None:
         *numbers, _, arguments = rest
         simulation.run(symbol, _unpacked(params[symbol], arguments), numbers[:3], numbers[3:])
 
-    fake.on_launch = launch
-    return Device("rocm", 0, HipDriver(lambda: HipLibrary(fake, "simulated")))
+    recording.on_launch = launch
+    return Device("rocm", 0, driver_of(recording))
 
 
 def _unpacked(params: tuple[DType | None, ...], arguments: bytes) -> list[object]:

@@ -13,92 +13,89 @@ from refcomp.errors import ToolchainError, UserError
 from refcomp.runtime import hip
 from refcomp.runtime.device import Device, Memory, device
 from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import HipLibrary
 from refcomp.runtime.ndarray import array
 from refcomp.target import DeviceLimits
-from tests.runtime.fake_hip import FakeHip
+from tests.runtime.recording_hip import RecordingHip, driver_of
 
 
 @pytest.fixture
-def fake() -> FakeHip:
-    return FakeHip()
+def recording() -> RecordingHip:
+    return RecordingHip()
 
 
-def driver_of(fake: FakeHip) -> HipDriver:
-    return HipDriver(lambda: HipLibrary(fake, "libfake.so"))
-
-
-def test_a_device_tells_its_name_and_limits(fake):
-    driver = driver_of(fake)
+def test_a_device_tells_its_name_and_limits(recording):
+    driver = driver_of(recording)
     gpu = Device("rocm", 0, driver)
     assert (gpu.exist, gpu.name, driver.arch(0)) == (True, "AMD Instinct (gfx90a)", "gfx90a")
     features = frozenset({"fp16", "fp64", "int64_atomics", "subgroups"})
     assert driver.limits(0) == DeviceLimits((1024, 512, 64), 1024, 65536, features)
     gpu.sync()
-    assert fake.calls[-2:] == ["hipSetDevice", "hipDeviceSynchronize"]
+    assert recording.calls[-2:] == ["hipSetDevice", "hipDeviceSynchronize"]
     assert not Device("rocm", 1, driver).exist
 
 
-def test_nothing_is_asked_before_somebody_does(fake):
-    gpu = Device("rocm", 0, driver_of(fake))
-    assert fake.calls == []
+def test_nothing_is_asked_before_somebody_does(recording):
+    gpu = Device("rocm", 0, driver_of(recording))
+    assert recording.calls == []
     assert gpu.exist and gpu.exist
-    assert fake.calls == ["hipGetDeviceCount"]
+    assert recording.calls == ["hipGetDeviceCount"]
 
 
-def test_arrays_go_there_and_back(fake):
-    gpu = Device("rocm", 0, driver_of(fake))
+def test_arrays_go_there_and_back(recording):
+    gpu = Device("rocm", 0, driver_of(recording))
     values = np.arange(12, dtype=np.float32).reshape(3, 4)
     there = array(values, gpu)
-    assert there.address in fake.memory
+    assert there.address in recording.alive
     np.testing.assert_array_equal(there.asnumpy(), values)
     empty = array(np.zeros((0, 3), np.int8), gpu)
     assert empty.address not in (0, there.address) and empty.asnumpy().shape == (0, 3)
     del there, empty
     gc.collect()
-    assert fake.memory == {}
+    assert recording.alive == {}
 
 
-def test_the_device_is_made_current_for_each_thread(fake):
-    fake.devices = 3
-    driver = driver_of(fake)
+def test_the_device_is_made_current_for_each_thread(recording):
+    recording.devices = 3
+    driver = driver_of(recording)
     driver.allocate(2, 8)
-    assert fake.current == 2
+    assert recording.current == 2
     driver.sync(1)
-    assert fake.current == 1
+    assert recording.current == 1
 
 
-def test_time_is_the_devices_own(fake):
+def test_time_is_the_devices_own(recording):
     done = []
-    assert driver_of(fake).seconds(0, lambda: done.append(1)) == pytest.approx(2.5e-3)
+    assert driver_of(recording).seconds(0, lambda: done.append(1)) == pytest.approx(2.5e-3)
     assert done == [1]
-    assert fake.calls.count("hipEventDestroy") == 2
+    assert recording.calls.count("hipEventDestroy") == 2
 
 
-def test_lack_of_memory(fake):
-    fake.errors["hipMalloc"] = hip_api.OUT_OF_MEMORY
-    with pytest.raises(MemoryError, match="the AMD GPU has no room. hipMalloc says: hipError2"):
-        driver_of(fake).allocate(0, 1 << 40)
+def test_lack_of_memory(recording):
+    recording.errors["hipMalloc"] = hip_api.number("hipErrorOutOfMemory")
+    with pytest.raises(
+        MemoryError, match=r"no room. hipMalloc\(bytes=1099511627776\) says: hipError2,"
+    ):
+        driver_of(recording).allocate(0, 1 << 40)
 
 
-def test_failures_are_told_in_the_librarys_words(fake):
-    fake.errors["hipDeviceSynchronize"] = 719
+def test_failures_are_told_in_the_librarys_words(recording):
+    recording.errors["hipDeviceSynchronize"] = 719
     with pytest.raises(ToolchainError, match="the HIP runtime failed") as caught:
-        driver_of(fake).sync(0)
-    assert "hipDeviceSynchronize says: hipError719 (719)" in str(caught.value)
+        driver_of(recording).sync(0)
+    assert "hipDeviceSynchronize() says: hipError719, error number 719 (719)" in str(caught.value)
 
 
-def test_a_name_that_is_not_where_it_should_be(fake):
-    fake.arch = b"MI210"
+def test_a_name_that_is_not_where_it_should_be(recording):
+    recording.arch = b"MI210"
     with pytest.raises(ToolchainError, match="does not tell the GPU's name where it") as caught:
-        driver_of(fake).arch(0)
-    assert "libfake.so" in str(caught.value) and "rocm -mcpu=gfx" in str(caught.value)
+        driver_of(recording).arch(0)
+    assert "recording" in str(caught.value) and "rocm -mcpu=gfx" in str(caught.value)
 
 
-def test_what_is_no_code_object_is_refused(fake):
+def test_what_is_no_code_object_is_refused(recording):
     for code in (Source("", "opencl"), Binary(b"", "so")):
         with pytest.raises(UserError, match="an AMD GPU takes a code object"):
-            driver_of(fake).load(0, code, [])
+            driver_of(recording).load(0, code, [])
 
 
 # Where there is no GPU, or no library.
@@ -129,25 +126,27 @@ def assert_every_use_says(driver: HipDriver, *words: str) -> None:
         assert all(word in str(caught.value) for word in words), name
 
 
-def test_without_a_gpu_every_use_says_so(fake):
-    fake.devices = 0
-    words = "hipGetDeviceCount of libfake.so says: no ROCm-capable device is detected (100)"
-    assert_every_use_says(driver_of(fake), words, "/dev/kfd")
-    assert set(fake.calls) == {"hipGetDeviceCount"}
+def test_without_a_gpu_every_use_says_so(recording):
+    recording.devices = 0
+    words = (
+        "hipGetDeviceCount of recording says: hipErrorNoDevice, no ROCm-capable device is detected"
+    )
+    assert_every_use_says(driver_of(recording), words, "/dev/kfd")
+    assert set(recording.calls) == {"hipGetDeviceCount"}
 
 
 def test_without_a_library_every_use_says_where_it_was_sought(monkeypatch):
     monkeypatch.delenv("ROCM_PATH", raising=False)
     driver = HipDriver(lambda: None)
-    words = "the HIP runtime library was not found; sought libamdhip64.so.4 and newer"
+    words = "the HIP runtime library was not found; sought libamdhip64.so.5 and newer"
     assert_every_use_says(driver, words, "/opt/rocm/lib", "apt-get install libamdhip64-5")
     monkeypatch.setenv("ROCM_PATH", "/nowhere")
     assert_every_use_says(HipDriver(), "sought ROCM_PATH=/nowhere: lib/libamdhip64.so*")
 
 
-def test_a_library_that_counts_none_without_an_error(fake, monkeypatch):
-    monkeypatch.setattr(FakeHip, "_hipGetDeviceCount", lambda self, count: 0)
-    assert_every_use_says(driver_of(fake), "hipGetDeviceCount of libfake.so counts none")
+def test_a_library_that_counts_none_without_an_error(recording, monkeypatch):
+    monkeypatch.setattr(RecordingHip, "hipGetDeviceCount", lambda self, count: 0)
+    assert_every_use_says(driver_of(recording), "hipGetDeviceCount of recording counts none")
 
 
 @pytest.mark.rocm
@@ -177,8 +176,8 @@ def _use_in_child(driver: HipDriver, answers) -> None:
         answers.put(str(error))
 
 
-def test_a_forked_process_is_refused(fake):
-    driver = driver_of(fake)
+def test_a_forked_process_is_refused(recording):
+    driver = driver_of(recording)
     driver.sync(0)
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()

@@ -7,9 +7,10 @@ import pytest
 from refcomp import hip_api
 from refcomp.artifacts import Source
 from refcomp.errors import ToolchainError, UserError
-from refcomp.runtime.hip_library import HipLibrary, load_hip, sought_places
+from refcomp.runtime import hip_library
+from refcomp.runtime.hip_library import load_hip, register_emulator, sought_places
 from refcomp.toolchain import compile_source, host_triple_and_layout
-from tests.runtime.fake_hip import FakeHip
+from tests.runtime.recording_hip import RecordingHip, library_of
 
 
 def make_library(folder, name, number):
@@ -22,6 +23,9 @@ define i32 @hipGetDeviceCount(ptr %count) {{
   ret i32 0
 }}
 define ptr @hipGetErrorString(i32 %number) {{
+  ret ptr @words
+}}
+define ptr @hipGetErrorName(i32 %number) {{
   ret ptr @words
 }}
 """
@@ -44,15 +48,45 @@ def test_the_newest_of_several_is_taken_whatever_its_number(tmp_path, monkeypatc
     count = ctypes.c_int32()
     library.call("hipGetDeviceCount", ctypes.byref(count))
     assert count.value == 117
-    assert library.text(3) == "words"
+    assert library.text(3) == "words (3)"
     assert not library.has("hipGetDeviceProperties")
+
+
+def test_an_emulator_is_used_only_when_asked_for(monkeypatch):
+    made = []
+
+    def make(arch):
+        if arch != "gfx942":
+            raise UserError(f"no {arch}")
+        made.append(RecordingHip(arch=arch.encode()))
+        return made[-1]
+
+    monkeypatch.setattr(hip_library, "_emulators", [])
+    monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx942")
+    with pytest.raises(UserError, match="there is no emulator of gfx942"):
+        load_hip()
+    register_emulator(make)
+    library = load_hip()
+    assert library is not None and library.path == "the emulator of gfx942"
+    library.call("hipDeviceSynchronize")
+    assert made[0].calls == ["hipDeviceSynchronize"]
+    monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx1")
+    with pytest.raises(UserError, match="no gfx1"):
+        load_hip()
+    for choice in ("emulator", "cpu", "emulator:gfx942 "):
+        monkeypatch.setenv("REFCOMP_ROCM", choice)
+        with pytest.raises(UserError, match=f"REFCOMP_ROCM={choice} is not known"):
+            load_hip()
+    monkeypatch.setenv("REFCOMP_ROCM", "")
+    monkeypatch.setenv("ROCM_PATH", "/nowhere")
+    assert load_hip() is None and len(made) == 1
 
 
 def test_where_it_is_sought(monkeypatch):
     monkeypatch.setenv("ROCM_PATH", "/r")
     assert sought_places() == "ROCM_PATH=/r: lib/libamdhip64.so*"
     monkeypatch.delenv("ROCM_PATH")
-    assert sought_places().startswith("libamdhip64.so.4 and newer where the dynamic loader looks")
+    assert sought_places().startswith("libamdhip64.so.5 and newer where the dynamic loader looks")
 
 
 @pytest.mark.rocm
@@ -60,7 +94,7 @@ def test_the_installed_library_is_found(monkeypatch):
     monkeypatch.delenv("ROCM_PATH", raising=False)
     library = load_hip()
     assert library is not None, "apt-get install libamdhip64-5"
-    assert library.text(hip_api.NO_DEVICE)
+    assert library.text(100) == "hipErrorNoDevice (100)"
     assert all(library.has(name) for name in hip_api.FUNCTIONS)
     assert any(library.has(call.function) for call in hip_api.PROPERTIES)
 
@@ -71,7 +105,11 @@ def test_the_installed_library_is_found(monkeypatch):
         (2, MemoryError, "no room"),
         (3, UserError, "/dev/kfd"),
         (35, UserError, "/dev/kfd"),
-        (100, UserError, "hipFree says: no ROCm-capable device is detected (100)"),
+        (
+            100,
+            UserError,
+            "hipFree(memory=0x1234) says: hipErrorNoDevice, no ROCm-capable device is",
+        ),
         (101, UserError, "invalid device ordinal"),
         (200, ToolchainError, "the code is for another GPU"),
         (209, ToolchainError, "compile for this GPU"),
@@ -79,8 +117,8 @@ def test_the_installed_library_is_found(monkeypatch):
     ],
 )
 def test_what_each_number_raises(number, kind, words):
-    fake = FakeHip()
-    fake.errors["hipFree"] = number
+    recording = RecordingHip()
+    recording.errors["hipFree"] = number
     with pytest.raises(kind) as caught:
-        HipLibrary(fake, "x").call("hipFree", ctypes.c_void_p())
+        library_of(recording).call("hipFree", 0x1234)
     assert words in str(caught.value)
