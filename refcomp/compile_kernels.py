@@ -13,6 +13,7 @@ from typing import Any
 from refcomp import toolchain
 from refcomp.artifacts import Binary, Source
 from refcomp.codegen.amdgpu import print_amdgpu
+from refcomp.codegen.debug_locations import add_debug_locations
 from refcomp.codegen.opencl import print_opencl
 from refcomp.codegen.signature import machine_symbol
 from refcomp.devices import device_for
@@ -21,7 +22,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.pipeline import run_device_passes
 from refcomp.python_limits import paused_collector
 from refcomp.runtime.launch import kernel_signature
-from refcomp.target import DeviceLimits, Target, as_target, limits_of
+from refcomp.target import DeviceLimits, Target, as_target, limits_of, number_option
 
 _DEFAULT_GPU = "gfx90a"
 
@@ -83,14 +84,17 @@ def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> 
     toolchain.check_option("rocm", "mcpu", mcpu)  # before the printer, which knows no list of GPUs
     version = toolchain.found_code_object_version()
     layout = toolchain.device_layout("rocm")
-    source = print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=version)
+    wishes = {name: number_option(target, name, 0) for name in ("wavefront", "waves")}
+    source = print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=version, **wishes)
+    located, loop_ir = add_debug_locations(source, kernels)
     options = {"mcpu": mcpu, "code_object": str(version)}
     if passes := target.option("passes", ""):
         options["passes"] = passes
-    binary = toolchain.compile_source(source, options, "hsaco", description="rocm")
+    binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
     expected = [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
     toolchain.check_code_object(binary, expected, mcpu, version)
-    return KernelCode(binary, {source.language: source.text}, lambda: toolchain.disassemble(binary))
+    sources = {source.language: source.text, "kernels": loop_ir}
+    return KernelCode(binary, sources, lambda: toolchain.disassemble(binary))
 
 
 def _found_gpu(target: Target) -> str:

@@ -98,6 +98,8 @@ register_kind(
             "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the one that "
             "is there, else gfx90a)",
             "passes": "what `opt -passes=` is given (default: default<O3>)",
+            "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU likes best)",
+            "waves": "how many waves a SIMD shall have registers for at least (default: a group's)",
             **_LIMIT_OPTIONS,
         },
         DeviceLimits(
@@ -159,8 +161,8 @@ def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits
             f"the target {target} has no device",
             remedy=f"use {' or '.join(kind.name for kind in target_kinds() if kind.limits)}",
         )
-    threads = _number(target, "threads", limits.threads)
-    shared_bytes = _number(target, "shared_bytes", limits.shared_bytes)
+    threads = number_option(target, "threads", limits.threads)
+    shared_bytes = number_option(target, "shared_bytes", limits.shared_bytes)
     per_axis = limits.threads_per_axis
     if threads > limits.threads:  # the axes allow no less than the group
         x, y, z = (max(axis, threads) for axis in per_axis)
@@ -168,8 +170,11 @@ def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits
     return replace(limits, threads=threads, shared_bytes=shared_bytes, threads_per_axis=per_axis)
 
 
-def _number(target: Target, option: str, default: int) -> int:
-    text = target.option(option, str(default))
+def number_option(target: Target, option: str, default: int) -> int:
+    """The number that an option says; UserError for what is none above 0."""
+    if option not in dict(target.options):
+        return default
+    text = target.option(option, "")
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise UserError(
             f"-{option}={text} is no positive number", where=str(target), remedy=f"-{option}=256"

@@ -9,6 +9,7 @@ from refcomp.compile_kernels import compile_programs, device_limits, is_device_t
 from refcomp.errors import UserError
 from refcomp.runtime.device import Device
 from refcomp.target import DeviceLimits, as_target, target_kinds
+from refcomp.toolchain import read_code_object
 
 KINDS = ["opencl", pytest.param("rocm", marks=pytest.mark.rocm)]
 
@@ -60,8 +61,8 @@ def test_functions_become_programs_with_one_code(kind):
     assert [program.host.name for program in compiled.programs] == ["scale", "other"]
     names = [kernel.name for program in compiled.programs for kernel in program.kernels]
     assert names == ["scale_kernel0", "other_kernel0"] == list(compiled.symbols)
-    (text,) = compiled.code.sources.values()
-    assert all(symbol in text for symbol in compiled.symbols.values())
+    for text in compiled.code.sources.values():
+        assert all(symbol in text for symbol in compiled.symbols.values())
 
 
 def test_opencl_is_loaded_as_text():
@@ -73,11 +74,21 @@ def test_opencl_is_loaded_as_text():
 
 @pytest.mark.rocm
 @pytest.mark.parametrize("driver", [_Absent], indirect=True)
+def test_wishes_for_waves_reach_the_code(driver):
+    compiled = compile_programs([_scale()], "rocm -mcpu=gfx1100 -wavefront=64 -waves=3")
+    assert '"amdgpu-waves-per-eu"="3"' in compiled.code.sources["llvm"]
+    assert read_code_object(compiled.code.code.data).kernels[0].wavefront_size == 64
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize("driver", [_Absent], indirect=True)
 def test_rocm_is_loaded_as_machine_code(driver):
     compiled = compile_programs([_scale()], "rocm -passes=default<O1>")
     assert isinstance(compiled.code.code, Binary) and compiled.code.code.format == "hsaco"
     assert "scale_kernel0" in compiled.code.disassemble()
     assert "amdgpu_kernel" in compiled.code.sources["llvm"]
+    assert "; kernels.ir:1" in compiled.code.disassemble()
+    assert compiled.code.sources["kernels"].startswith("func scale_kernel0(")
 
 
 @pytest.mark.rocm

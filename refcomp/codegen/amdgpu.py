@@ -17,7 +17,11 @@ from math import prod
 from refcomp.artifacts import Source
 from refcomp.codegen.accumulator import BODY, join_chunks
 from refcomp.codegen.amdgpu_expressions import DEVICE_EXPRESSIONS
-from refcomp.codegen.amdgpu_statements import DEVICE_STATEMENTS, print_dynamic_shared
+from refcomp.codegen.amdgpu_statements import (
+    DEVICE_STATEMENTS,
+    constant_count,
+    print_dynamic_shared,
+)
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.llvm import print_scalar_param, reserve_symbol
 from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule, constant_of
@@ -25,14 +29,16 @@ from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.dtype import DType
 from refcomp.errors import UserError
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest
-from refcomp.ir.stmt import BLOCK_TAGS, For
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import BLOCK_TAGS, AtomicUpdate, For
 from refcomp.python_limits import deep_recursion
 
 MOST_THREADS = 1024  # of a group, on every AMD GPU
+SIMDS = 4  # that share out the waves of a group, on every AMD GPU
 _MOST_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
 _PROCESSOR = re.compile(r"gfx([1-9]\d?)(\d)([0-9a-f])\Z")
@@ -41,14 +47,23 @@ _FIRST_OF_32_LANES = 10
 
 @deep_recursion()
 def print_amdgpu(
-    kernels: Sequence[PrimFunc], *, layout: str, mcpu: str, code_object: int
+    kernels: Sequence[PrimFunc],
+    *,
+    layout: str,
+    mcpu: str,
+    code_object: int,
+    wavefront: int = 0,
+    waves: int = 0,
 ) -> Source:
     """One module with `kernels`, for the GPU `mcpu` (gfx90a) with the data layout `layout`.
 
     `code_object` is the version of the format that the module will be compiled to (4, 5).
+    `wavefront` is 32 or 64, how many lanes a wave shall have where the GPU leaves the choice, and
+    `waves` how many waves a SIMD shall be able to hold at least, at the cost of registers.
     """
     module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
-    module.wavefront_size = wavefront_size(mcpu)
+    module.wavefront_size = wavefront_size(mcpu, wavefront)
+    module.least_waves = waves
     answers = _control_answers(module, isa_version(mcpu), code_object)
     symbols = [reserve_symbol(module, kernel) for kernel in kernels]
     for kernel in kernels:
@@ -63,7 +78,7 @@ def print_amdgpu(
             (variables + say.gap() if variables else "", ""),
             *module.functions,
             (declarations + say.gap() if declarations else "", ""),
-            (say.attributes(), ""),
+            (say.attributes(_feature(module, mcpu)), ""),
         ]
     )
     line_map, requires = LineMap(kernels, came_from), frozenset(module.requires)
@@ -86,9 +101,27 @@ def isa_version(mcpu: str) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3], 16)
 
 
-def wavefront_size(mcpu: str) -> int:
-    """How many lanes a wave of the GPU `mcpu` has."""
-    return 32 if isa_version(mcpu)[0] >= _FIRST_OF_32_LANES else 64
+def wavefront_size(mcpu: str, wish: int = 0) -> int:
+    """How many lanes a wave of the GPU `mcpu` has: `wish`, or by default as it likes best.
+
+    UserError for a wish that is neither 32 nor 64, or 32 on a GPU whose waves always have 64.
+    """
+    has_choice = isa_version(mcpu)[0] >= _FIRST_OF_32_LANES
+    sizes = (32, 64) if has_choice else (64,)
+    if wish and wish not in sizes:
+        raise UserError(
+            f"a wave of {mcpu} has {' or '.join(map(str, sizes))} lanes, not {wish}",
+            where=f"-wavefront={wish}",
+            remedy=f"leave the option out: it is {sizes[0]} then",
+        )
+    return wish or sizes[0]
+
+
+def _feature(module: LlvmModule, mcpu: str) -> str:
+    """What the GPU is told to do otherwise than it likes best, if anything."""
+    features: dict[str, str] = module.tables["wavefront_feature"]
+    size = module.wavefront_size
+    return "" if size == wavefront_size(mcpu) else features[str(size)]
 
 
 # What the device library asks.
@@ -102,7 +135,7 @@ def _control_answers(
         **module.tables["control_answer"],
         "ISA_version": major * 1000 + minor * 100 + stepping,
         "ABI_version": code_object * 100,
-        "wavefrontsize64": int(major < _FIRST_OF_32_LANES),
+        "wavefrontsize64": int(module.wavefront_size == 64),
     }
 
 
@@ -134,7 +167,8 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     printed = out.capture(print_body)
     out.source = f"func {kernel.name}"
     threads, exact = _threads(out, nest)
-    text = out.say.kernel(out.symbol, params, threads, exact, BODY, BODY)
+    waves = _waves(out, nest)
+    text = out.say.kernel(out.symbol, params, threads, waves, exact, BODY, BODY)
     out.emit_around(text, out.entry_block(), printed)
     module.functions.extend(out.chunks)
 
@@ -142,10 +176,24 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
 def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> str:
     if isinstance(param, Var):
         return print_scalar_param(out, param)
-    is_output = param.name in kernel.outputs
-    macro = out.say.output_param if is_output else out.say.input_param
-    text: str = macro(out.name(param), out.module.space_of(param))
+    module = out.module
+    access = module.tables["access"][_access(kernel, param)]
+    alignment = max(param.alignment, param.dtype.bytes)
+    known = (constant_count(param) or 0) * param.dtype.bytes
+    place = out.name(param), module.space_of(param)
+    text: str = out.say.buffer_param(*place, access, alignment, known)
     return text
+
+
+def _access(kernel: PrimFunc, buffer: Buffer) -> str:
+    """What the kernel does to an argument: read, write or update."""
+    if buffer.name not in kernel.outputs:
+        return "read"
+    is_read = any(
+        isinstance(node, Load | AtomicUpdate) and node.buffer is buffer
+        for node in walk(kernel.body)
+    )
+    return "update" if is_read else "write"
 
 
 def _print_thread_index(out: LlvmFunction, loop: For) -> None:
@@ -166,6 +214,16 @@ def _most(loop: For) -> int:
     most, extent = _MOST_GROUPS if loop.kind in BLOCK_TAGS else MOST_THREADS, loop.extent
     known = constant_of(extent)
     return most if known is None else max(1, min(most, int(known)))
+
+
+def _waves(out: LlvmFunction, nest: KernelNest) -> str:
+    """How many waves of a group each SIMD holds at least: what registers must be left for; ''
+    where the group's size is not known. The module's wish may be for more."""
+    known = [constant_of(extent) for extent in nest.block] if nest.loops else [1]
+    if None in known:
+        return str(out.module.least_waves or "")
+    waves = -(-prod(max(1, int(extent or 0)) for extent in known) // out.module.wavefront_size)
+    return str(max(out.module.least_waves, -(-waves // SIMDS)))
 
 
 def _threads(out: LlvmFunction, nest: KernelNest) -> tuple[str, str]:

@@ -46,10 +46,11 @@ def print_dynamic_shared(out: LlvmFunction, body: st.Stmt) -> None:
 
 
 def _is_dynamic(allocate: st.Allocate) -> bool:
-    return allocate.buffer.scope == "shared" and _constant_count(allocate.buffer) is None
+    return allocate.buffer.scope == "shared" and constant_count(allocate.buffer) is None
 
 
-def _constant_count(buffer: Buffer) -> int | None:
+def constant_count(buffer: Buffer) -> int | None:
+    """How many elements `buffer` has; None where the launch decides."""
     dims = [dim.value for dim in buffer.shape if isinstance(dim, ir.IntImm)]
     return prod(max(0, dim) for dim in dims) if len(dims) == len(buffer.shape) else None
 
@@ -82,7 +83,7 @@ def _allocate(out: LlvmFunction, allocate: st.Allocate) -> None:
     buffer = allocate.buffer
     if not _is_dynamic(allocate):
         macro = _print_shared if buffer.scope == "shared" else _print_local
-        macro(out, buffer, max(1, _constant_count(buffer) or 0))
+        macro(out, buffer, max(1, constant_count(buffer) or 0))
     out.statement(allocate.body)
 
 

@@ -22,6 +22,11 @@ class LineMap(Sequence[str]):
     def __init__(self, funcs: Sequence[PrimFunc], came_from: Sequence[Stmt | str]) -> None:
         self._funcs, self._came_from = tuple(funcs), came_from
 
+    @property
+    def came_from(self) -> Sequence[Stmt | str]:
+        """The statements themselves."""
+        return self._came_from
+
     @cached_property
     def _told(self) -> dict[int, str]:
         """For each statement, by its id: its own line in the loop IR's text, and its origin."""

@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ TOOLS_AND_GPUS = [
 
 
 def print_kernels(
-    kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", layout: str = LAYOUT
+    kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", layout: str = LAYOUT, **wishes: int
 ) -> Source:
     """The kernels as text, for a layout of LLVM 16."""
-    return print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=4)
+    return print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=4, **wishes)
 
 
 def signatures(kernels: Sequence[PrimFunc]) -> list[KernelSignature]:
@@ -61,9 +61,14 @@ def signatures(kernels: Sequence[PrimFunc]) -> list[KernelSignature]:
     return [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
 
 
-def compile_kernels(kernels: Sequence[PrimFunc], mcpu: str = "gfx90a", **options: str) -> Binary:
+def compile_kernels(
+    kernels: Sequence[PrimFunc],
+    mcpu: str = "gfx90a",
+    wishes: Mapping[str, int] | None = None,
+    **options: str,
+) -> Binary:
     """The code object of the kernels, checked; with the tools that $REFCOMP_ROCM_LLVM names."""
-    source = print_kernels(kernels, mcpu, device_layout("rocm"))
+    source = print_kernels(kernels, mcpu, device_layout("rocm"), **(wishes or {}))
     binary = compile_source(source, {"mcpu": mcpu, **options}, "hsaco", description="rocm")
     check_code_object(binary, signatures(kernels), mcpu, 4)
     return binary

@@ -142,6 +142,118 @@ func control(A: i64[64], B: i64[64] out, a: i8, b: u16, c: u64, low: i32) {
   } } }
 }
 """
+# Rows of a tile that are one element longer than what is kept, against conflicts between banks.
+TRANSPOSE = """
+func transpose(A: f32[32, 48], B: f32[48, 32] out) {
+  for by in range(2) blockIdx.y { for bx in range(3) blockIdx.x {
+    for ty in range(4) threadIdx.y { for tx in range(16) threadIdx.x {
+      alloc T: f32[16, 17] shared {
+        for r in range(4) {
+          T@[(r * 4 + ty) * 17 + tx] = A@[(by * 16 + r * 4 + ty) * 48 + bx * 16 + tx]
+        }
+        barrier
+        for r in range(4) {
+          B@[(bx * 16 + r * 4 + ty) * 32 + by * 16 + tx] = T@[tx * 17 + r * 4 + ty]
+        }
+      }
+    } }
+  } }
+}
+"""
+# A reduction whose threads halve in number, and another one over the same memory.
+SOFTMAX = """
+func softmax(A: f32[6, 16], B: f32[6, 16] out) {
+  for row in range(6) blockIdx.x {
+    for t in range(16) threadIdx.x {
+      alloc T: f32[16] shared { alloc kept: f32[2] local {
+        kept@[0] = A@[row * 16 + t]
+        T@[t] = kept@[0]
+        barrier
+        for k in range(4) {
+          if (t < 8 >> k) { T@[t] = max(T@[t], T@[t + (8 >> k)]) }
+          barrier
+        }
+        kept@[0] = exp(kept@[0] - T@[0])
+        barrier
+        T@[t] = kept@[0]
+        barrier
+        for k in range(4) {
+          if (t < 8 >> k) { T@[t] = T@[t] + T@[t + (8 >> k)] }
+          barrier
+        }
+        B@[row * 16 + t] = kept@[0] / T@[0]
+      } }
+    }
+  }
+}
+"""
+# Each thread keeps 4 x 4 elements of the product, and reads vectors of its group's tiles.
+BLOCKED = """
+func blocked(A: f32[24, 32], B: f32[24, 32], C: f32[32, 32] out) {
+  for ty in range(8) threadIdx.y { for tx in range(8) threadIdx.x {
+    alloc As: f32[8, 32] shared { alloc Bs: f32[8, 32] shared { alloc sum: f32[4, 4] local {
+      for i in range(4) { sum@[ramp(i * 4, 1, 4)] = broadcast(0.0f32, 4) }
+      for s in range(3) {
+        barrier
+        As@[ramp(ty * 32 + tx * 4, 1, 4)] = A@[ramp((s * 8 + ty) * 32 + tx * 4, 1, 4)]
+        Bs@[ramp(ty * 32 + tx * 4, 1, 4)] = B@[ramp((s * 8 + ty) * 32 + tx * 4, 1, 4)]
+        barrier
+        for r in range(8) {
+          let b: f32x4 = Bs@[ramp(r * 32 + tx * 4, 1, 4)] {
+            for i in range(4) {
+              sum@[ramp(i * 4, 1, 4)] =
+                fma(broadcast(As@[r * 32 + ty * 4 + i], 4), b, sum@[ramp(i * 4, 1, 4)])
+            }
+          }
+        }
+      }
+      for i in range(4) {
+        C@[ramp((ty * 4 + i) * 32 + tx * 4, 1, 4)] = sum@[ramp(i * 4, 1, 4)]
+      }
+    } } }
+  } }
+}
+"""
+# Places that are read from memory, and may lie outside.
+GATHER = """
+func gather(A: f32[rows, 8], I: i32[n], B: f32[n, 8] out, rows: i64, n: i64, groups: i64) {
+  for g in range(groups) blockIdx.x {
+    for t in range(32) threadIdx.x {
+      let place: i64 = g * 32 + t {
+        if (place < n * 8) {
+          let row: i64 = i64(I@[place // 8]) {
+            B@[place] = if_then_else(0 <= row and row < rows, A@[row * 8 + place % 8], 0.0f32)
+          }
+        }
+      }
+    }
+  }
+}
+"""
+# Bytes, whose products are added up in 32 bits, and written with what does not fit cut off.
+BYTES = """
+func bytes(A: i8[32, 16], B: u8[32, 16], S: i32[32] out, C: i8[32] out) {
+  for g in range(2) blockIdx.x {
+    for t in range(16) threadIdx.x {
+      alloc sum: i32[1] local {
+        sum@[0] = 0i32
+        for k in range(4) {
+          let a: i32x4 = i32x4(A@[ramp((g * 16 + t) * 16 + k * 4, 1, 4)]) {
+            let b: i32x4 = i32x4(B@[ramp((g * 16 + t) * 16 + k * 4, 1, 4)]) {
+              alloc product: i32[4] local {
+                product@[ramp(0, 1, 4)] = a * b
+                for j in range(4) { sum@[0] = sum@[0] + product@[j] }
+              }
+            }
+          }
+        }
+        S@[g * 16 + t] = sum@[0]
+        C@[g * 16 + t] = i8(min(max(sum@[0] >> 8i32, -128i32), 127i32))
+      }
+    }
+  }
+}
+"""
 TEXTS = {
     "vector_add": VECTOR_ADD,
     "matmul": MATMUL,
@@ -150,6 +262,11 @@ TEXTS = {
     "vectors": VECTORS,
     "halves": HALVES,
     "control": CONTROL,
+    "transpose": TRANSPOSE,
+    "softmax": SOFTMAX,
+    "blocked": BLOCKED,
+    "gather": GATHER,
+    "bytes": BYTES,
 }
 
 
@@ -199,6 +316,29 @@ def _control(rng: np.random.Generator) -> list[Any]:
     return [rng.integers(-90, 90, 64), np.zeros(64, np.int64), -7, 3, 9, 2]
 
 
+def _transpose(rng: np.random.Generator) -> list[Any]:
+    return [_floats(rng, 32, 48), np.zeros((48, 32), np.float32)]
+
+
+def _softmax(rng: np.random.Generator) -> list[Any]:
+    return [_floats(rng, 6, 16) / 8, np.zeros((6, 16), np.float32)]
+
+
+def _blocked(rng: np.random.Generator) -> list[Any]:
+    return [_floats(rng, 24, 32), _floats(rng, 24, 32), np.zeros((32, 32), np.float32)]
+
+
+def _gather(rng: np.random.Generator) -> list[Any]:
+    places = rng.integers(-2, 9, 13).astype(np.int32)
+    return [_floats(rng, 7, 8), places, np.zeros((13, 8), np.float32), 7, 13, 4]
+
+
+def _bytes(rng: np.random.Generator) -> list[Any]:
+    signed = rng.integers(-128, 128, (32, 16)).astype(np.int8)
+    unsigned = rng.integers(0, 256, (32, 16)).astype(np.uint8)
+    return [signed, unsigned, np.zeros(32, np.int32), np.zeros(32, np.int8)]
+
+
 ARGUMENTS: dict[str, Callable[[np.random.Generator], list[Any]]] = {
     "vector_add": _vector_add,
     "matmul": _matmul,
@@ -207,6 +347,11 @@ ARGUMENTS: dict[str, Callable[[np.random.Generator], list[Any]]] = {
     "vectors": _vectors,
     "halves": _halves,
     "control": _control,
+    "transpose": _transpose,
+    "softmax": _softmax,
+    "blocked": _blocked,
+    "gather": _gather,
+    "bytes": _bytes,
 }
 
 

@@ -143,4 +143,5 @@ def test_a_barrier_orders_memory_on_both_sides():
 
 def test_inputs_are_told_from_outputs():
     text = print_kernels([parse_func("func f(A: i8[4], B: i8[4] out) { B@[0] = A@[0] }")]).text
-    assert "ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias %B)" in text
+    assert "noalias readonly align 1 nonnull dereferenceable(4) %A, ptr" in text
+    assert "noalias writeonly align 1 nonnull dereferenceable(4) %B)" in text

@@ -3,7 +3,7 @@ target triple = "amdgcn-amd-amdhsa"
 
 @atomics.T = internal addrspace(3) global [1 x i32] undef, align 16
 
-define amdgpu_kernel void @atomics(ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias readonly %F, ptr addrspace(1) noalias readonly %D, ptr addrspace(1) noalias %I, ptr addrspace(1) noalias %L, ptr addrspace(1) noalias %R, ptr addrspace(1) noalias %S) #0 "amdgpu-flat-work-group-size"="64,64" !reqd_work_group_size !{i32 64, i32 1, i32 1} {
+define amdgpu_kernel void @atomics(ptr addrspace(1) noalias readonly align 4 nonnull dereferenceable(1024) %A, ptr addrspace(1) noalias readonly align 4 nonnull dereferenceable(1024) %F, ptr addrspace(1) noalias readonly align 8 nonnull dereferenceable(2048) %D, ptr addrspace(1) noalias align 4 nonnull dereferenceable(16) %I, ptr addrspace(1) noalias align 8 nonnull dereferenceable(24) %L, ptr addrspace(1) noalias align 4 nonnull dereferenceable(12) %R, ptr addrspace(1) noalias align 8 nonnull dereferenceable(8) %S) #0 "amdgpu-flat-work-group-size"="64,64" "amdgpu-waves-per-eu"="1" !reqd_work_group_size !{i32 64, i32 1, i32 1} {
 entry:
   %g.id = call i32 @llvm.amdgcn.workgroup.id.x(), !range !{i32 0, i32 4}
   %g = zext i32 %g.id to i64

@@ -3,7 +3,7 @@ target triple = "amdgcn-amd-amdhsa"
 
 @dynamic_shared = external addrspace(3) global [0 x i8], align 16
 
-define amdgpu_kernel void @group_sum(ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias %S, i64 %groups, i64 %threads) #0 "amdgpu-flat-work-group-size"="1,1024" {
+define amdgpu_kernel void @group_sum(ptr addrspace(1) noalias readonly align 4 %A, ptr addrspace(1) noalias writeonly align 4 %S, i64 %groups, i64 %threads) #0 "amdgpu-flat-work-group-size"="1,1024" {
 entry:
   %sum = alloca [1 x float], align 16, addrspace(5)
   %g.id = call i32 @llvm.amdgcn.workgroup.id.x(), !range !{i32 0, i32 2147483647}

@@ -1,7 +1,7 @@
 target datalayout = "e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7"
 target triple = "amdgcn-amd-amdhsa"
 
-define amdgpu_kernel void @halves(ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias readonly %B, ptr addrspace(1) noalias %C, ptr addrspace(1) noalias %D, i16 %x.passed, i8 %add.passed) #0 "amdgpu-flat-work-group-size"="4,4" !reqd_work_group_size !{i32 4, i32 1, i32 1} {
+define amdgpu_kernel void @halves(ptr addrspace(1) noalias readonly align 2 nonnull dereferenceable(128) %A, ptr addrspace(1) noalias readonly align 2 nonnull dereferenceable(128) %B, ptr addrspace(1) noalias writeonly align 2 nonnull dereferenceable(128) %C, ptr addrspace(1) noalias writeonly align 4 nonnull dereferenceable(256) %D, i16 %x.passed, i8 %add.passed) #0 "amdgpu-flat-work-group-size"="4,4" "amdgpu-waves-per-eu"="1" !reqd_work_group_size !{i32 4, i32 1, i32 1} {
 entry:
   %x = bitcast i16 %x.passed to half
   %add = icmp ne i8 %add.passed, 0

@@ -4,7 +4,7 @@ target triple = "amdgcn-amd-amdhsa"
 @matmul.As = internal addrspace(3) global [256 x float] undef, align 16
 @matmul.Bs = internal addrspace(3) global [256 x float] undef, align 16
 
-define amdgpu_kernel void @matmul(ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias readonly %B, ptr addrspace(1) noalias %C, i64 %k) #0 "amdgpu-flat-work-group-size"="256,256" !reqd_work_group_size !{i32 16, i32 16, i32 1} {
+define amdgpu_kernel void @matmul(ptr addrspace(1) noalias readonly align 4 %A, ptr addrspace(1) noalias readonly align 4 %B, ptr addrspace(1) noalias writeonly align 4 nonnull dereferenceable(4096) %C, i64 %k) #0 "amdgpu-flat-work-group-size"="256,256" "amdgpu-waves-per-eu"="1" !reqd_work_group_size !{i32 16, i32 16, i32 1} {
 entry:
   %sum = alloca [1 x float], align 16, addrspace(5)
   %by.id = call i32 @llvm.amdgcn.workgroup.id.y(), !range !{i32 0, i32 2}

@@ -1,7 +1,7 @@
 target datalayout = "e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7"
 target triple = "amdgcn-amd-amdhsa"
 
-define amdgpu_kernel void @vector_add(ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias readonly %B, ptr addrspace(1) noalias %C, i64 %n, i64 %groups) #0 "amdgpu-flat-work-group-size"="64,64" !reqd_work_group_size !{i32 64, i32 1, i32 1} {
+define amdgpu_kernel void @vector_add(ptr addrspace(1) noalias readonly align 4 %A, ptr addrspace(1) noalias readonly align 4 %B, ptr addrspace(1) noalias writeonly align 4 %C, i64 %n, i64 %groups) #0 "amdgpu-flat-work-group-size"="64,64" "amdgpu-waves-per-eu"="1" !reqd_work_group_size !{i32 64, i32 1, i32 1} {
 entry:
   %bx.id = call i32 @llvm.amdgcn.workgroup.id.x(), !range !{i32 0, i32 2147483647}
   %bx = zext i32 %bx.id to i64

@@ -9,7 +9,7 @@ target triple = "amdgcn-amd-amdhsa"
 @__oclc_unsafe_math_opt = weak_odr hidden local_unnamed_addr addrspace(4) constant i8 0
 @__oclc_correctly_rounded_sqrt32 = weak_odr hidden local_unnamed_addr addrspace(4) constant i8 1
 
-define amdgpu_kernel void @vectors(ptr addrspace(1) noalias readonly %A, ptr addrspace(1) noalias readonly %M, ptr addrspace(1) noalias %B, ptr addrspace(1) noalias %K, i64 %n, i64 %groups) #0 "amdgpu-flat-work-group-size"="8,8" !reqd_work_group_size !{i32 8, i32 1, i32 1} {
+define amdgpu_kernel void @vectors(ptr addrspace(1) noalias readonly align 4 %A, ptr addrspace(1) noalias readonly align 1 %M, ptr addrspace(1) noalias writeonly align 4 %B, ptr addrspace(1) noalias writeonly align 1 %K, i64 %n, i64 %groups) #0 "amdgpu-flat-work-group-size"="8,8" "amdgpu-waves-per-eu"="1" !reqd_work_group_size !{i32 8, i32 1, i32 1} {
 entry:
   %bx.id = call i32 @llvm.amdgcn.workgroup.id.x(), !range !{i32 0, i32 2147483647}
   %bx = zext i32 %bx.id to i64
