@@ -14,6 +14,7 @@ change between two reads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from refcomp.arith.bounds import Bounds, range_of_dtype
@@ -55,6 +56,7 @@ class Facts:
         self._indices: frozenset[int] = frozenset()
         self._known: dict[Key, Interval] = {}
         self._residues: dict[Key, Modular] = {}
+        self._extended: dict[tuple[object, ...], Facts] = {}
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -73,8 +75,11 @@ class Facts:
         """
         self.table.declare(var, LOOP_RANK)
         low, count = self.simplifier.representative(minimum), self.simplifier.representative(extent)
-        facts = self._in_range(var, low, count, is_index=True)
-        return facts._with_least(self._symbolic(count), 1)
+        return self._extended_once(Facts._bind, var, low, count)
+
+    def _bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
+        facts = self._in_range(var, minimum, extent, is_index=True)
+        return facts._with_least(self._symbolic(extent), 1)
 
     def nonnegative(self, var: Var) -> Facts:
         """`var`, of an integer type, is a shape symbol, and so at least 0."""
@@ -98,10 +103,21 @@ class Facts:
 
     def assume(self, condition: Expr) -> Facts:
         """`condition`, a bool, holds. Vectors and what is read from memory are not used."""
+        return self._extended_once(Facts._assume, self.simplifier.representative(condition))
+
+    def _assume(self, condition: Expr) -> Facts:
         facts = self
-        for conjunct, truth in self._conjuncts(self.simplifier.representative(condition)):
+        for conjunct, truth in self._conjuncts(condition):
             facts = facts._assume_one(conjunct, truth)
         return facts
+
+    def _extended_once(self, extend: Callable[..., Facts], *args: Expr) -> Facts:
+        """`extend(self, *args)`, the same object for the same representatives: who looks at one
+        place from several loops around it finds there what was proved before."""
+        key = (extend, *map(id, args))
+        if key not in self._extended:
+            self._extended[key] = extend(self, *args)
+        return self._extended[key]
 
     def _conjuncts(self, condition: Expr) -> list[tuple[Expr, bool]]:
         found: list[tuple[Expr, bool]] = []
@@ -228,7 +244,7 @@ class Facts:
         facts.lower, facts.upper = dict(self.lower), dict(self.upper)
         facts.truths, facts.values = dict(self.truths), dict(self.values)
         facts._ranges, facts._known = dict(self._ranges), dict(self._known)
-        facts._residues = dict(self._residues)
+        facts._residues, facts._extended = dict(self._residues), {}
         return facts
 
 

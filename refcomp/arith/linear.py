@@ -23,6 +23,7 @@ from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 Monomial = tuple[int, ...]  # serial numbers of atoms, ascending; a square repeats its atom
 Terms = dict[Monomial, int]
 Key = tuple[tuple[Monomial, int], ...]
+Parts = tuple[list[Add | Sub | Mul], list[Expr]]
 _MOST_FACTORS = 8  # longer products are atoms, so that a chain of n factors stays linear in n
 
 
@@ -146,7 +147,7 @@ def is_additive(expr: Expr) -> TypeGuard[Add | Sub | Mul]:
     return not isinstance(expr, Mul) or isinstance(expr.a, IntImm) or isinstance(expr.b, IntImm)
 
 
-def addends(root: Expr) -> tuple[list[Add | Sub | Mul], list[Expr]]:
+def addends(root: Expr) -> Parts:
     """The inner nodes of the sum `root`, each above its operands, and its leaves in order of
     appearance; each once, however often it is used."""
     inner: list[Add | Sub | Mul] = []
@@ -167,9 +168,9 @@ def addends(root: Expr) -> tuple[list[Add | Sub | Mul], list[Expr]]:
     return inner, leaves
 
 
-def collect(root: Expr, leaf: Callable[[Expr], Sum]) -> Sum:
-    """The Sum of `root`; `leaf` gives that of each leaf."""
-    inner, leaves = addends(root)
+def collect(root: Expr, leaf: Callable[[Expr], Sum], parts: Parts | None = None) -> Sum:
+    """The Sum of `root`; `leaf` gives that of each leaf, and `parts` are its `addends`."""
+    inner, leaves = addends(root) if parts is None else parts
     factors = {id(root): 1}
     limit = 1 << root.dtype.bits
     for expr in inner:

@@ -9,6 +9,7 @@ four attributes of its class (see `Node`), so that comparison and verification n
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 
@@ -46,6 +47,8 @@ _CHILD_ANNOTATIONS = {
 
 _CHILD_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 _DATA_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+# What reads all children of a node of a class; `refcomp.ir.rewrite.children` is how it is asked.
+CHILD_READERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -54,10 +57,35 @@ def node(cls: type[_N]) -> type[_N]:
     made: Any = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
     if not all(isinstance(f.type, str) for f in fields(made)):
         raise TypeError(f"{cls.__name__}: its module needs `from __future__ import annotations`")
-    children = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
-    _CHILD_FIELDS[made] = children
-    _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*children, "origin"))
+    names = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
+    _CHILD_FIELDS[made] = names
+    _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*names, "origin"))
+    is_plain = all(f.type in ("Expr", "Stmt") for f in fields(made) if f.name in names)
+    CHILD_READERS[made] = _reads_plain(names) if is_plain else _reads_any(names)
     return cast(type[_N], made)
+
+
+def _reads_plain(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads fields that hold one node each: every traversal does, so it is worth its own."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda item: tuple([getattr(item, name) for name in names])
+
+
+def _reads_any(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads fields that hold a node, none, or a tuple of them."""
+
+    def read(item: Any) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for name in names:
+            value = getattr(item, name)
+            if isinstance(value, tuple):
+                found += value
+            elif value is not None:
+                found.append(value)
+        return tuple(found)
+
+    return read
 
 
 def child_fields(cls: type[Any]) -> tuple[str, ...]:

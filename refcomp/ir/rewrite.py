@@ -7,11 +7,12 @@ children come back unchanged is returned as the same object; `origin` is carried
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import is_
 from typing import Any, TypeVar, cast
 
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.node import Node, child_fields
+from refcomp.ir.node import CHILD_READERS, Node, child_fields
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -19,7 +20,6 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     ParallelRegion,
     Prefetch,
-    Stmt,
     Store,
 )
 
@@ -28,14 +28,9 @@ _ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Pref
 _NodeMap = Callable[[Any], Any]
 
 
-def children(node: Node) -> Iterator[Expr | Stmt]:
+def children(node: Node) -> tuple[Any, ...]:
     """The child expressions and statements of `node`, in order of declaration."""
-    for name in child_fields(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, tuple):
-            yield from value
-        elif value is not None:
-            yield value
+    return CHILD_READERS[type(node)](node)
 
 
 def map_children(node: _N, function: _NodeMap) -> _N:
@@ -43,19 +38,18 @@ def map_children(node: _N, function: _NodeMap) -> _N:
     changes = {}
     for name in child_fields(type(node)):
         old = getattr(node, name)
-        fresh = _map_field(old, function)
+        fresh = function(old) if isinstance(old, Node) else _map_field(old, function)
         if fresh is not old:
             changes[name] = fresh
     return with_fields(node, **changes) if changes else node
 
 
 def _map_field(value: Any, function: _NodeMap) -> Any:
+    """A field that holds no single child: a tuple of them, or None."""
     if value is None:
         return None
-    if not isinstance(value, tuple):
-        return function(value)
-    mapped = tuple(function(item) for item in value)
-    unchanged = all(a is b for a, b in zip(mapped, value, strict=True))
+    mapped = tuple([function(item) for item in value])
+    unchanged = all(map(is_, mapped, value))
     return value if unchanged else mapped
 
 
@@ -63,7 +57,7 @@ def with_fields(node: _N, **changes: Any) -> _N:
     """A copy of `node` with some fields replaced; `origin` and the rest are carried over."""
     cls = type(node)
     names = cast(Any, cls).__match_args__
-    return cls(**{name: changes.get(name, getattr(node, name)) for name in names})
+    return cls(*[changes[name] if name in changes else getattr(node, name) for name in names])
 
 
 def with_changes(node: _N, **fields: Any) -> _N:
@@ -82,7 +76,7 @@ def walk(root: Node) -> Iterator[Node]:
             continue
         seen.add(id(node))
         yield node
-        stack.extend(reversed(list(children(node))))
+        stack.extend(reversed(children(node)))
 
 
 def memoised(function: Callable[[Callable[[Any], Any], Any], Any]) -> Callable[[Any], Any]:

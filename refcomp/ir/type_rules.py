@@ -55,19 +55,24 @@ _PASSED_IN_C = (*_INT, "float", "bool")
 
 def type_fault(item: Node) -> str | None:
     """What is wrong with the operands of `item`, None when nothing is."""
-    rule = _RULES.get(type(item))
-    if rule is None:
-        return f"{type(item).__name__} is no node of the loop IR"
-    fault: str | None = rule(item)
-    return fault
+    return type_rule(type(item))(item)
+
+
+def type_rule(cls: type[Any]) -> Callable[[Any], str | None]:
+    """What tells what is wrong with the operands of a node of that class."""
+    return _RULES.get(cls, _unknown)
+
+
+def _unknown(item: Any) -> str:
+    return f"{type(item).__name__} is no node of the loop IR"
 
 
 def _binary(kinds: tuple[str, ...]) -> Callable[[Any], str | None]:
     def rule(item: Binary) -> str | None:
-        a, b, name = item.a.dtype, item.b.dtype, type(item).__name__
-        if a != b:
-            return f"the operands of {name} have dtypes {a} and {b}, which differ"
-        return _not_among(name, a, kinds)
+        a, b = item.a.dtype, item.b.dtype
+        if a is not b and a != b:
+            return f"the operands of {type(item).__name__} have dtypes {a} and {b}, which differ"
+        return None if a.kind in kinds else _not_among(type(item).__name__, a, kinds)
 
     return rule
 

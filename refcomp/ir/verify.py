@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from refcomp.errors import CompilerBug, UserError
 from refcomp.ir import expr as nodes
@@ -38,6 +38,7 @@ from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.kernels import kernel_fault
 from refcomp.ir.node import Node, bound_by, child_fields
 from refcomp.ir.printer import print_func_with_lines
+from refcomp.ir.rewrite import children
 from refcomp.ir.stmt import (
     CALLS,
     SERIAL,
@@ -54,7 +55,7 @@ from refcomp.ir.stmt import (
     Stmt,
     Store,
 )
-from refcomp.ir.type_rules import type_fault
+from refcomp.ir.type_rules import type_fault, type_rule
 
 _NESTED_ONLY = (BufferLoad, BufferStore)
 _FLAT_ONLY = (Load, Store, nodes.Ramp, nodes.Broadcast)
@@ -119,13 +120,18 @@ def find_fault(func: PrimFunc, level: str) -> Fault | None:
     return None if broken is None else Fault(*broken)
 
 
+_Rule = Callable[["_Check", Any], None]
+_TypeRule = Callable[[Any], str | None]
+
+
 class _Check:
     """A walk with an explicit stack of steps, which knows the names in scope."""
 
     def __init__(self, level: str) -> None:
         self._level = level
         self._stmt: Stmt | None = None
-        self._steps: list[tuple[Callable[[Any], None], Any, Stmt | None]] = []
+        self._rules: dict[type[Any], tuple[_TypeRule, tuple[_Rule, ...]]] = {}
+        self._steps: list[tuple[_Rule, Any, Stmt | None]] = []
         self._visible: set[Node] = set()
         self._on_path: set[Node] = set()
         self._inputs: set[Node] = set()
@@ -139,46 +145,64 @@ class _Check:
         if self._level == "device":
             symbols = ", ".join(symbol.name for symbol in func.symbols)
             self._require(not symbols, f"a kernel has no symbols, but {symbols}")
-        self._push(self._visit, func)
+        self._push(_Check._visit, func)
         while self._steps:
             step, argument, self._stmt = self._steps.pop()
-            step(argument)
+            step(self, argument)
 
-    def _push(self, step: Callable[[Any], None], argument: Any) -> None:
+    def _push(self, step: _Rule, argument: Any) -> None:
         self._steps.append((step, argument, self._stmt))
 
     def _require(self, condition: bool, what: str) -> None:
         if not condition:
-            raise _FaultFound(Fault(what, self._stmt))
+            raise self._fault(what)
+
+    def _fault(self, what: str) -> _FaultFound:
+        return _FaultFound(Fault(what, self._stmt))
 
     def _visit(self, node: Node) -> None:
-        if isinstance(node, Stmt):
-            self._stmt = node
-        if isinstance(node, Var):
-            self._require(node in self._visible, f"the variable {node.name} is not bound here")
+        cls = type(node)
+        if cls is Var and node not in self._visible:
+            raise self._fault(f"the variable {cast(Var, node).name} is not bound here")
         if id(node) in self._checked:
             return
         self._checked.add(id(node))
         self._trail[-1].append(id(node))
-        self._check_node(node)
-        self._push_children(node)
+        if isinstance(node, Stmt):
+            self._stmt = node
+        self._check_node(cls, node)
+        if cls.binds:
+            self._push_binding(node)
+        else:
+            self._push_all(children(node))
 
-    def _push_children(self, node: Node) -> None:
-        binds = type(node).binds
-        if binds:
-            self._push(self._leave, node)
-        inner = type(node).binds_in if binds else ()
+    def _check_node(self, cls: type[Node], node: Node) -> None:
+        found = self._rules.get(cls)
+        if found is None:
+            found = self._rules[cls] = (type_rule(cls), _rules_for(cls, self._level))
+        rule_of_types, rules = found
+        fault = rule_of_types(node)
+        if fault is not None:
+            raise self._fault(fault)
+        for rule in rules:
+            rule(self, node)
+
+    def _push_binding(self, node: Node) -> None:
+        inner = type(node).binds_in
+        self._push(_Check._leave, node)
         self._push_fields(node, inner)
-        if binds:
-            self._push(self._enter, node)
+        self._push(_Check._enter, node)
         self._push_fields(node, tuple(f for f in child_fields(type(node)) if f not in inner))
 
     def _push_fields(self, node: Node, names: tuple[str, ...]) -> None:
         for name in reversed(names):
             value = getattr(node, name)
-            for child in reversed(value if isinstance(value, tuple) else (value,)):
-                if child is not None:
-                    self._push(self._visit, child)
+            self._push_all(value if isinstance(value, tuple) else (value,))
+
+    def _push_all(self, nodes: tuple[Any, ...]) -> None:
+        for node in reversed(nodes):
+            if node is not None:
+                self._steps.append((_Check._visit, node, self._stmt))
 
     # Scopes.
 
@@ -187,7 +211,8 @@ class _Check:
         if isinstance(node, ParallelRegion):
             self._enter_region(node)
         for bound in bound_by(node):
-            self._require(bound not in self._on_path, f"{bound.name} is bound twice on one path")
+            if bound in self._on_path:
+                raise self._fault(f"{bound.name} is bound twice on one path")
             self._on_path.add(bound)
             self._visible.add(bound)
         for bound in bound_by(node):
@@ -210,25 +235,23 @@ class _Check:
 
     # Rules.
 
-    def _check_node(self, node: Node) -> None:
-        name = type(node).__name__
-        fault = type_fault(node)
-        self._require(fault is None, fault or "")
-        self._require(not isinstance(node, _FORBIDDEN[self._level]), f"{name} is not allowed")
-        if isinstance(node, Expr):
-            self._check_dtype(node, name)
-        if isinstance(
-            node, BufferLoad | Load | BufferStore | Store | AtomicUpdate | AddressOf | Prefetch
-        ):
-            bound = node.buffer in self._visible
-            self._require(bound, f"the buffer {node.buffer.name} is not bound here")
-        if isinstance(node, BufferStore | Store | AtomicUpdate):
-            self._check_writable(node.buffer)
-        if isinstance(node, AddressOf):
-            self._check_address(node)
-        rule = _RULES.get(type(node))
-        if rule is not None:
-            rule(self, node)
+    def _refuse(self, node: Node) -> None:
+        raise self._fault(f"{type(node).__name__} is not allowed")
+
+    def _check_is_scalar(self, node: Expr) -> None:
+        if node.dtype.lanes != 1:
+            raise self._fault(f"{type(node).__name__} has dtype {node.dtype}, not a scalar")
+
+    def _check_is_no_bfloat(self, node: Expr) -> None:
+        if node.dtype.kind == "bfloat":
+            raise self._fault(f"{type(node).__name__} has dtype {node.dtype}")
+
+    def _check_access(self, node: Any) -> None:
+        if node.buffer not in self._visible:
+            raise self._fault(f"the buffer {node.buffer.name} is not bound here")
+
+    def _check_store(self, node: Any) -> None:
+        self._check_writable(node.buffer)
 
     def _check_indices(self, node: AtomicUpdate | Prefetch) -> None:
         rank = len(node.buffer.shape) if self._level == "nested" else 1
@@ -244,29 +267,24 @@ class _Check:
             self._check_writable(node.buffer)
 
     def _check_call(self, node: nodes.Call) -> None:
-        is_allowed = self._level == "device" or not is_subgroup_call(node)
-        self._require(is_allowed, f"{node.name} is not allowed")
+        if self._level != "device" and is_subgroup_call(node):
+            raise self._fault(f"{node.name} is not allowed")
 
     def _check_launch(self, node: LaunchKernel) -> None:
         for arg in node.arguments:
             self._require(arg in self._visible, f"{arg.name} is an argument, but not bound here")
 
     def _check_loop(self, node: For) -> None:
-        is_allowed = node.kind in _KINDS.get(self._level, (node.kind,))
-        self._require(is_allowed, f"a loop that is {node.kind} is not allowed")
+        if node.kind not in _KINDS.get(self._level, (node.kind,)):
+            raise self._fault(f"a loop that is {node.kind} is not allowed")
 
     def _check_allocation(self, node: Allocate) -> None:
         is_allowed = self._level != "launch" or node.buffer.scope == "global"
         self._require(is_allowed, f"{node.buffer.name} is {node.buffer.scope}, not global")
 
-    def _check_dtype(self, node: Expr, name: str) -> None:
-        if self._level == "nested":
-            self._require(node.dtype.lanes == 1, f"{name} has dtype {node.dtype}, not a scalar")
-        if self._level in ("host", "device"):
-            self._require(node.dtype.kind != "bfloat", f"{name} has dtype {node.dtype}")
-
     def _check_writable(self, buffer: Buffer) -> None:
-        self._require(buffer not in self._inputs, f"{buffer.name} is written, but is no output")
+        if buffer in self._inputs:
+            raise self._fault(f"{buffer.name} is written, but is no output")
 
     def _check_buffer(self, buffer: Buffer) -> None:
         fault = type_fault(buffer)
@@ -277,14 +295,28 @@ class _Check:
             constant = all(isinstance(dim, IntImm) for dim in buffer.shape)
             self._require(constant, f"{buffer.name} is local, but its shape is not constant")
         for dim in buffer.shape:
-            self._push(self._visit, dim)
+            self._push(_Check._visit, dim)
 
 
-_RULES: dict[type[Any], Callable[[_Check, Any], None]] = {
-    AtomicUpdate: _Check._check_indices,
-    Prefetch: _Check._check_indices,
-    nodes.Call: _Check._check_call,
-    LaunchKernel: _Check._check_launch,
-    For: _Check._check_loop,
-    Allocate: _Check._check_allocation,
+_RULES: dict[type[Any], tuple[_Rule, ...]] = {
+    **dict.fromkeys((BufferLoad, Load), (_Check._check_access,)),
+    **dict.fromkeys((BufferStore, Store), (_Check._check_access, _Check._check_store)),
+    AtomicUpdate: (_Check._check_access, _Check._check_store, _Check._check_indices),
+    AddressOf: (_Check._check_access, _Check._check_address),
+    Prefetch: (_Check._check_access, _Check._check_indices),
+    nodes.Call: (_Check._check_call,),
+    LaunchKernel: (_Check._check_launch,),
+    For: (_Check._check_loop,),
+    Allocate: (_Check._check_allocation,),
 }
+_RULES_OF_VALUES: dict[str, tuple[_Rule, ...]] = {
+    "nested": (_Check._check_is_scalar,),
+    **dict.fromkeys(("host", "device"), (_Check._check_is_no_bfloat,)),
+}
+
+
+def _rules_for(cls: type[Any], level: str) -> tuple[_Rule, ...]:
+    """What is to be checked of a node of that class beside its types, in order."""
+    refusal = (_Check._refuse,) if issubclass(cls, _FORBIDDEN[level]) else ()
+    of_values = _RULES_OF_VALUES.get(level, ()) if issubclass(cls, Expr) else ()
+    return (*refusal, *of_values, *_RULES.get(cls, ()))

@@ -67,11 +67,11 @@ class _Search:
 
     def visit(self, node: Any, facts: Facts, hidden: tuple[Var, ...], is_inside: bool) -> None:
         """Notes the guards in `node`."""
-        if not self._has_choice(node) or (id(node), id(facts)) in self._seen:
+        if (id(node), id(facts)) in self._seen:
             return
         self._seen.add((id(node), id(facts)))
         self._facts.append(facts)
-        for child in children(node):
+        for child in filter(self._has_choice, children(node)):
             inner = facts if self.places > _MOST_PLACES else _facts_of(node, child, facts)
             names = (node.var, *hidden) if _is_bound_in(node, child) else hidden
             self.visit(child, inner, names, is_inside or isinstance(node, For))

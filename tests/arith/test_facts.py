@@ -114,3 +114,13 @@ def test_facts_of_vectors_are_not_used():
 def test_contradictory_facts_do_no_harm():
     scope = Scope("n; n < 4; 8 <= n")
     assert print_expr(simplify(scope.vars["n"], scope.facts)) in ("n", "3", "8")
+
+
+def test_the_same_extension_of_facts_is_the_same_object():
+    facts, x, n = Facts(), Var("x", I64), Var("n", I64)
+    bound = facts.bind(x, _const(0), n)
+    assert facts.bind(x, _const(0), n) is bound
+    assert facts.bind(x, _const(0), _const(4)) is not bound
+    assert bound.assume(x < 3) is bound.assume(x < 3)
+    assert bound.assume(x < 3) is not bound.assume(x < 2)
+    assert not prove(x < 2, bound.assume(x < 3))

@@ -10,7 +10,7 @@ the identity of representatives, per set of facts.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, Protocol, cast
 
 from refcomp.arith.bounds import Bounds
@@ -48,9 +48,10 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
-from refcomp.ir.node import child_fields
+from refcomp.ir.rewrite import children
 
 _Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
+_CONSTANTS = (IntImm, FloatImm)
 _BUDGETS = (24, 6, 0, 0)  # steps of a proof, of one inside of it, and so on
 _MOST_CHOICES = 32  # so many inner ones are simplified under their conditions
 _MOST_CONJUNCTS = 8  # longer chains of `and` are not simplified under one another
@@ -117,7 +118,7 @@ class Simplifier:
         stack: list[tuple[Simplifier, Expr, _Visit]] = []
         owner, expr = self, root
         while True:
-            result = owner._done.get(id(expr))
+            result = expr if isinstance(expr, _CONSTANTS) else owner._done.get(id(expr))
             if result is None:
                 stack.append((owner, expr, owner._visit(expr)))
             while stack:
@@ -151,11 +152,14 @@ class Simplifier:
         return self._decided(var) if value is None else value
 
     def _visit_sum(self, expr: Expr) -> _Visit:
+        parts = addends(expr)
         leaves: dict[int, Sum] = {}
-        for leaf in addends(expr)[1]:
-            simple = yield self, leaf
+        for leaf in parts[1]:
+            simple = self._done.get(id(leaf))
+            if simple is None:
+                simple = yield self, leaf
             leaves[id(leaf)] = self.table.sum_of(simple)
-        total = collect(expr, lambda leaf: leaves[id(leaf)])
+        total = collect(expr, lambda leaf: leaves[id(leaf)], parts)
         return self.finish_sum(total, expr.dtype)
 
     def _visit_lazy_choice(self, expr: IfThenElseExpr) -> _Visit:
@@ -202,20 +206,12 @@ class Simplifier:
         return body if free_of(body, expr.var) else self.table.make(Let, expr.var, value, body)
 
     def _visit_other(self, expr: Expr) -> _Visit:
-        parts = child_fields(type(expr))
-        fields: list[Any] = []
-        for name in cast(Any, type(expr)).__match_args__:
-            field = getattr(expr, name)
-            if name not in parts or field is None:
-                fields.append(field)
-            elif isinstance(field, tuple):
-                items = []
-                for item in field:
-                    items.append((yield self, item))
-                fields.append(tuple(items))
-            else:
-                fields.append((yield self, field))
-        return self.make(type(expr), *fields)
+        simple: dict[int, Expr] = {}
+        for part in children(expr):
+            known = self._done.get(id(part))
+            simple[id(part)] = (yield self, part) if known is None else known
+        fields = (getattr(expr, name) for name in cast(Any, type(expr)).__match_args__)
+        return self.make(type(expr), *[_with_parts(field, simple) for field in fields])
 
     # Building
 
@@ -377,12 +373,19 @@ class Simplifier:
 
     def _by_rules(self, cls: type[Any], args: tuple[Any, ...]) -> Expr | None:
         for compiled in rules_by_class().get(cls, ()):
-            if not _applies(compiled.rule.theory, args[0]):
+            if not (compiled.may_match(args) and _applies(compiled.rule.theory, args[0])):
                 continue
             result = Application(self, compiled, args[0].dtype).rewrite(args)
             if result is not None:
                 return result
         return None
+
+
+def _with_parts(field: Any, parts: Mapping[int, Expr]) -> Any:
+    """A field of a node with its children replaced."""
+    if isinstance(field, tuple):
+        return tuple([parts.get(id(item), item) for item in field])
+    return parts.get(id(field), field)
 
 
 def _applies(theory: str, operand: Expr) -> bool:

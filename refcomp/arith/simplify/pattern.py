@@ -52,6 +52,12 @@ class Compiled:
     before: Op
     after: Pattern
     where: tuple[Op, ...]
+    heads: tuple[tuple[int, tuple[type[Any], ...]], ...]
+
+    def may_match(self, args: tuple[Any, ...]) -> bool:
+        """Whether the operands' classes are among the ones that their patterns match (`heads`):
+        most rules are about others, and are told apart by this alone."""
+        return all(type(args[k]) in classes for k, classes in self.heads)
 
 
 _BINARY: dict[type[ast.AST], type[Any]] = {
@@ -92,7 +98,18 @@ def compile_rule(rule: Rule) -> Compiled:
     if not isinstance(before, Op):
         raise CompilerBug(f"the rule {rule} applies to everything")
     where = _conjuncts(parse(rule.where)) if rule.where else ()
-    return Compiled(rule, before, parse(rule.after), tuple(where))
+    heads = [(k, _classes_of(arg)) for k, arg in enumerate(before.args)]
+    told_apart = tuple((k, classes) for k, classes in heads if classes)
+    return Compiled(rule, before, parse(rule.after), tuple(where), told_apart)
+
+
+def _classes_of(pattern: Pattern) -> tuple[type[Any], ...]:
+    """The classes of the nodes that match; none where any may, as a sum may be any node."""
+    if isinstance(pattern, Name):
+        return (ir.IntImm, ir.Broadcast) if pattern.is_const else ()
+    if isinstance(pattern, Number):
+        return (ir.IntImm, ir.FloatImm, ir.Broadcast)
+    return () if pattern.cls in (ir.Add, ir.Mul) else (pattern.cls,)
 
 
 @cache

@@ -1,9 +1,26 @@
 import pytest
 
 from refcomp.arith.simplify.pattern import Name, Number, Op, compile_rule, parse, rules_by_class
-from refcomp.arith.simplify.rules import LOGIC, RULES, Rule
+from refcomp.arith.simplify.rules import FLOAT, INTEGER, LOGIC, RULES, Rule
+from refcomp.dtype import F32, I64
 from refcomp.errors import CompilerBug
-from refcomp.ir.expr import LE, LT, Add, And, FloorDiv, FloorMod, Min, Mod, Mul, Not, Select
+from refcomp.ir.expr import (
+    LE,
+    LT,
+    Add,
+    And,
+    Broadcast,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Select,
+    Var,
+)
 
 X, Y, C = Name("x", False), Name("y", False), Name("c1", True)
 
@@ -52,3 +69,20 @@ def test_rules_are_found_by_class_in_their_order():
     assert sorted(map(str, found)) == sorted(map(str, RULES))
     divisions = [c.rule.before for c in rules_by_class()[FloorDiv]]
     assert divisions.index("x // m") < divisions.index("(x * m + y) // m")
+
+
+def test_operands_of_other_classes_rule_a_rule_out_before_it_is_matched():
+    x, one, half = Var("x", I64), IntImm(1, I64), FloatImm(0.5, F32)
+    quotient = compile_rule(Rule("(x // c1) // c2", "x // (c1 * c2)", "", INTEGER))
+    assert quotient.may_match((FloorDiv(x, one), one))
+    assert not quotient.may_match((x, one))
+    assert not quotient.may_match((FloorDiv(x, one), x))
+    scaled = compile_rule(Rule("x * 0.5", "x", "", FLOAT))
+    assert scaled.may_match((x, half)) and scaled.may_match((x, Broadcast(half, 4)))
+    assert not scaled.may_match((half, x))
+
+
+def test_a_sum_may_be_any_node():
+    assert compile_rule(Rule("(x * c1 + y) // c1", "x", "", INTEGER)).may_match(
+        (Var("x", I64), IntImm(3, I64))
+    )
