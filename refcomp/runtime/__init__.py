@@ -4,7 +4,8 @@ Reading order: device.py and ndarray.py (memory), argument_rules.py, scalars.py 
 (what a call may pass), function.py and host.py (calling), module.py, then manifest.py, archive.py
 and module_file.py (files). Devices other than the host: launch.py, then host_integers.py,
 host_walk.py and program.py (what runs around kernels), opencl.py and opencl_kernels.py,
-hip_library.py, hip.py and hip_kernels.py, device_module.py, and program_manifest.py (files).
+hip_library.py, hip_handle.py, hip_stream.py, hip_info.py, hip_kernels.py and hip.py,
+device_module.py, and program_manifest.py (files).
 Beside them sources.py, threads.py, timing.py, machine.py and elf.py.
 """
 

@@ -6,7 +6,7 @@ and the use of a device that this machine does not have.
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -54,6 +54,15 @@ class Driver(Protocol):
     def upload(self, index: int, source: HostArray, target: Memory) -> None: ...
 
     def download(self, index: int, source: Memory, target: HostArray) -> None: ...
+
+
+@runtime_checkable
+class CopyingDriver(Protocol):
+    """A Driver that copies between its devices, and on one, without the host between."""
+
+    def copy(
+        self, source_index: int, source: Memory, index: int, target: Memory, size: int
+    ) -> None: ...
 
 
 class HostDriver:

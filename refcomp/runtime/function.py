@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.artifacts import ScalarParam, Signature
+from refcomp.errors import UserError
 from refcomp.runtime.device import Device, cpu
 from refcomp.runtime.entry_checks import EntryChecks
 from refcomp.runtime.ndarray import NDArray
@@ -44,6 +45,14 @@ class Function(ABC):
         Numbers are taken as they are now, arrays by reference.
         """
         return self._bound(args, self._checks.check(args))
+
+    def on(self, device: Device) -> "Function":
+        """The same function on another device. UserError where its code does not run there."""
+        if device == self.device:
+            return self
+        raise UserError(
+            f"{self.name} runs on {self.device}, not on {device}", remedy=f"pass {self.device}"
+        )
 
     def __repr__(self) -> str:
         return f"<refcomp function {self.signature} on {self.device}>"

@@ -6,14 +6,14 @@ Shared buffers without a constant size lie one after the other, each at a multip
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-from weakref import finalize
 
 from refcomp import hip_api
 from refcomp.dtype import to_numpy
 from refcomp.runtime.device import Memory
-from refcomp.runtime.hip_library import HipLibrary
+from refcomp.runtime.hip_handle import HipHandle
+from refcomp.runtime.hip_stream import Owner
 from refcomp.runtime.launch import Extents, KernelSignature
 
 _POINTER_BYTES = 8
@@ -21,18 +21,18 @@ SHARED_ALIGNMENT = 16
 
 
 class HipKernels:
-    """The Launcher of one code object. `use` gives the library, and makes the device current."""
+    """The Launcher of one code object on device `index`; a kernel is looked up when first used."""
 
     def __init__(
-        self, use: Callable[[], HipLibrary], code: bytes, kernels: Sequence[KernelSignature]
+        self, owner: Owner, index: int, code: bytes, kernels: Sequence[KernelSignature]
     ) -> None:
-        self._use, self._code = use, code
-        library, module = use(), ctypes.c_void_p()
-        library.call("hipModuleLoadData", ctypes.byref(module), code)
-        # At the process's end calls are not safe any more.
-        finalize(self, _unload, library, module).atexit = False
+        self._owner, self._index = owner, index
+        library, module = owner.use(index), ctypes.c_void_p()
+        library.call("hipModuleLoadData", module, code)
+        # A kernel may still run when it is let go.
+        self._module = HipHandle(library, module.value or 0, "hipModuleUnload", busy_device=index)
         self._kernels = {kernel.name: kernel for kernel in kernels}
-        self._functions = {k.name: _function(library, module, k.symbol) for k in kernels}
+        self._functions: dict[str, int] = {}
 
     def launch(
         self,
@@ -42,20 +42,41 @@ class HipKernels:
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        """Queue a run; see `refcomp.runtime.launch.Launcher`."""
+        """Queue a run in the thread's current stream; see `refcomp.runtime.launch.Launcher`."""
         arguments = pack_arguments(self._kernels[kernel], values)
         buffer = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
         size = ctypes.c_size_t(len(arguments))
-        self._use().call(
+        self._owner.use(self._index).call(
             "hipModuleLaunchKernel",
-            self._functions[kernel],
+            self._function(kernel),
             *grid,
             *block,
             dynamic_shared_bytes(shared_bytes),
-            None,
+            self._owner.streams.of(self._index),
             None,
             _launch_parameters(buffer, size),
         )
+
+    def occupancy(self, kernel: str, threads: int, shared_bytes: tuple[int, ...] = ()) -> int:
+        """How many groups of `threads` threads a multiprocessor runs at once."""
+        groups = ctypes.c_int32()
+        self._owner.use(self._index).call(
+            "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+            groups,
+            self._function(kernel),
+            threads,
+            dynamic_shared_bytes(shared_bytes),
+        )
+        return groups.value
+
+    def _function(self, kernel: str) -> int:
+        found = self._functions.get(kernel)
+        if found is None:
+            library, function = self._owner.use(self._index), ctypes.c_void_p()
+            symbol = self._kernels[kernel].symbol.encode()
+            library.call("hipModuleGetFunction", function, self._module.value, symbol)
+            found = self._functions[kernel] = function.value or 0
+        return found
 
 
 def pack_arguments(kernel: KernelSignature, values: Sequence[Any]) -> bytes:
@@ -77,17 +98,6 @@ def _piece(param: Any, value: Any) -> bytes:
 def dynamic_shared_bytes(sizes: Sequence[int]) -> int:
     """Bytes for all shared buffers without a constant size, each with what fills it up."""
     return sum(-(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes)
-
-
-def _unload(library: HipLibrary, module: ctypes.c_void_p) -> None:
-    library.status("hipDeviceSynchronize")  # a kernel may still run
-    library.status("hipModuleUnload", module)
-
-
-def _function(library: HipLibrary, module: ctypes.c_void_p, symbol: str) -> ctypes.c_void_p:
-    function = ctypes.c_void_p()
-    library.call("hipModuleGetFunction", ctypes.byref(function), module, symbol.encode())
-    return function
 
 
 def _launch_parameters(buffer: Any, size: ctypes.c_size_t) -> Any:

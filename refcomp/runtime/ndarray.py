@@ -14,7 +14,7 @@ import numpy as np
 
 from refcomp.dtype import DType, as_dtype, to_numpy
 from refcomp.errors import Unsupported, UserError
-from refcomp.runtime.device import Device, HostArray, Memory, address_of, cpu
+from refcomp.runtime.device import CopyingDriver, Device, HostArray, Memory, address_of, cpu
 
 # Bits of numpy's `flags.num`: C-contiguous, aligned to the element, writable.
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
@@ -126,11 +126,23 @@ class NDArray:
                 why="it shares the memory of a read-only numpy array",
                 remedy="make one of your own: refcomp.array(a)",
             )
+        if isinstance(source, NDArray) and self._copy_on_devices(source):
+            return self
         elements = _as_host_array(source, self._dtype)
         if elements.shape != self.shape:
             raise UserError(f"an array of shape {elements.shape} copied to one of {self.shape}")
         self._device.driver.upload(self._device.index, elements, self.memory)
         return self
+
+    def _copy_on_devices(self, source: "NDArray") -> bool:
+        """Copies `source` where its driver can without the host; returns whether it could."""
+        driver: Any = self._device.driver
+        same = (source._dtype, source.shape) == (self._dtype, self.shape)
+        if not same or source._device.driver is not driver or not isinstance(driver, CopyingDriver):
+            return False
+        size, places = math.prod(self.shape) * self._dtype.itemsize, (source._device, self._device)
+        driver.copy(places[0].index, source.memory, places[1].index, self.memory, size)
+        return True
 
     def __getitem__(self, index: Any) -> Any:
         """A copy of the elements that numpy's `index` selects, as numpy values."""

@@ -3,7 +3,8 @@
 A call checks its arguments, which must lie on the device, then walks the host function. Kernels are
 queued in order, and a call may return before they are done: `asnumpy` and `device.sync` wait. The
 code of the kernels is loaded when the device is there, else at the first call, which tells what is
-missing. Calls may be made by several threads.
+missing. Where the arrays lie on another device of such a driver (a further GPU, an emulated one),
+the call runs there, and the code is loaded there, too. Calls may be made by several threads.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,7 @@ from refcomp.runtime.launch import (
     Launcher,
     check_launch,
 )
+from refcomp.runtime.ndarray import NDArray
 from refcomp.target import DeviceLimits
 
 
@@ -34,6 +36,14 @@ class DeviceCode:
         self.code, self.kernels, self.device = code, tuple(kernels), device
         self._lock = Lock()
         self._loaded: tuple[Launcher, DeviceLimits] | None = None
+        self._elsewhere: dict[Device, DeviceCode] = {}
+
+    def on(self, device: Device) -> "DeviceCode":
+        """The same code on another device."""
+        if device == self.device:
+            return self
+        other = DeviceCode(self.code, self.kernels, device)
+        return self._elsewhere.setdefault(device, other)
 
     @property
     def driver(self) -> DeviceDriver:
@@ -65,11 +75,12 @@ class ProgramFunction(Function):
     Numpy arrays and arrays of other devices are refused: copying is the caller's decision.
     """
 
-    __slots__ = ("_code", "_tensors", "_walk")
+    __slots__ = ("_code", "_elsewhere", "_home", "_host", "_tensors", "_walk")
 
     def __init__(self, signature: Signature, host: PrimFunc, code: DeviceCode) -> None:
         super().__init__(signature, code.device)
-        self._code = code
+        self._code, self._host, self._home = code, host, str(code.device)
+        self._elsewhere: dict[Device, ProgramFunction] = {}
         self._tensors = [
             place for place, param in enumerate(signature.params) if isinstance(param, TensorParam)
         ]
@@ -77,12 +88,36 @@ class ProgramFunction(Function):
         self._walk = compile_host(host, kernels, self)
 
     def __call__(self, *args: Any) -> None:
+        there = self._where(args)
+        if there is not self:
+            return there(*args)
         self._code.load()  # before the arguments: none can lie on a device that is not there
         super().__call__(*args)
 
     def bind(self, *args: Any) -> Callable[[], None]:
+        there = self._where(args)
+        if there is not self:
+            return there.bind(*args)
         self._code.load()
         return super().bind(*args)
+
+    def on(self, device: Device) -> Function:
+        """The function on `device`. UserError when its driver is not one for this code."""
+        if device == self.device or type(device.driver) is not type(self.device.driver):
+            return super().on(device)
+        found = self._elsewhere.get(device)
+        if found is None:
+            other = ProgramFunction(self.signature, self._host, self._code.on(device))
+            found = self._elsewhere.setdefault(device, other)
+        return found
+
+    def _where(self, args: Sequence[Any]) -> Function:
+        """The function on the device that the first array lies on; where none does, this one."""
+        first = args[self._tensors[0]] if self._tensors and len(args) > self._tensors[0] else None
+        if type(first) is not NDArray or first.form[2] == self._home:
+            return self
+        same_kind = type(first.device.driver) is type(self.device.driver)
+        return self.on(first.device) if same_kind else self
 
     def _run(self, args: Sequence[Any], values: list[Any]) -> None:
         self._walk.run(self._with_memory(args, values))

@@ -1,9 +1,10 @@
 """Measures how long a function takes: `time_evaluator` and its TimeResult.
 
-The clock is monotonic, garbage collection is off meanwhile, arguments are checked once before, and
-one call that is not counted warms the caches. A device works through the calls of a repetition one
-after the other, and the clock stops when it is done with the last one: `sync` is called before and
-after a repetition, not around each call.
+Garbage collection is off meanwhile, arguments are checked once before, and one call that is not
+counted warms the caches. A device works through the calls of a repetition one after the other. One
+that has a clock (`seconds` of its driver: events of a GPU) tells by that; else this machine's clock
+stops when the device is done with the last call: `sync` is called before and after a repetition,
+not around each call.
 """
 
 import gc
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat as repeated
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +24,14 @@ from refcomp.runtime.function import Function
 
 # How much more at least is tried when a measurement was too short.
 _GROWTH = 1.618
+
+
+@runtime_checkable
+class ClockDriver(Protocol):
+    """A Driver whose devices tell the time themselves."""
+
+    def seconds(self, index: int, work: Callable[[], None]) -> float:
+        """How long device `index` takes for what `work` gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +77,7 @@ def time_evaluator(
     `number` grows until one repetition lasts `min_repeat_ms`. UserError for another device than
     the function's or numbers below 1.
     """
-    if device != function.device:
-        raise UserError(
-            f"{function.name} runs on {function.device}, and cannot be timed on {device}",
-            remedy=f"pass {function.device}",
-        )
+    timed = function.on(device)
     for name, value in (("number", number), ("repeat", repeat)):
         if not isinstance(value, int) or value < 1:
             raise UserError(f"{name} is {value!r}", remedy="use an integer of at least 1")
@@ -80,7 +85,7 @@ def time_evaluator(
         raise UserError(f"min_repeat_ms is {min_repeat_ms!r}", remedy="use milliseconds >= 0")
 
     def evaluate(*args: Any) -> TimeResult:
-        call = function.bind(*args)
+        call = timed.bind(*args)
         with _without_collection():
             call()
             return TimeResult(tuple(_measure(call, device, number, repeat, min_repeat_ms / 1e3)))
@@ -109,10 +114,15 @@ def _larger_number(number: int, elapsed: float, least: float) -> int:
 
 
 def _seconds(call: Callable[[], None], device: Device, number: int) -> float:
+    def work() -> None:
+        for _ in repeated(None, number):
+            call()
+
+    if isinstance(device.driver, ClockDriver):
+        return device.driver.seconds(device.index, work)
     device.sync()
     start = time.perf_counter_ns()
-    for _ in repeated(None, number):
-        call()
+    work()
     device.sync()
     return (time.perf_counter_ns() - start) / 1e9
 

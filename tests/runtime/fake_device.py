@@ -89,6 +89,6 @@ def bytes_of(memory: Memory) -> np.ndarray:
     return memory.owner.bytes
 
 
-def fake_device(driver: FakeDriver) -> Device:
-    """Device `fake:0` of `driver`."""
-    return Device("fake", 0, driver)
+def fake_device(driver: FakeDriver, kind: str = "fake") -> Device:
+    """Device number 0 of `driver`."""
+    return Device(kind, 0, driver)

@@ -56,7 +56,8 @@ class RecordingHip:
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if name not in hip_api.FUNCTIONS and not name.startswith("hipGetDeviceProperties"):
+        is_call = name in hip_api.FUNCTIONS or name.startswith("hipGetDeviceProperties")
+        if value is None or not is_call:
             return value
 
         def recorded(*args: Any) -> int:

@@ -83,3 +83,10 @@ def test_what_a_function_tells() -> None:
     assert function.signature is SIGNATURE
     assert function.device == cpu(0)
     assert repr(function) == f"<refcomp function {SIGNATURE} on cpu:0>"
+
+
+def test_it_runs_where_it_was_made_for() -> None:
+    function = PythonFunction(SIGNATURE, _scale)
+    assert function.on(cpu(0)) is function
+    with pytest.raises(UserError, match=r"scale runs on cpu:0, not on cpu:1\n.*pass cpu:0"):
+        function.on(cpu(1))

@@ -28,7 +28,9 @@ def test_a_device_tells_its_name_and_limits(recording):
     gpu = Device("rocm", 0, driver)
     assert (gpu.exist, gpu.name, driver.arch(0)) == (True, "AMD Instinct (gfx90a)", "gfx90a")
     features = frozenset({"fp16", "fp64", "int64_atomics", "subgroups"})
-    assert driver.limits(0) == DeviceLimits((1024, 512, 64), 1024, 65536, features)
+    groups = (2**31 - 1, 65536, 65535)
+    assert driver.limits(0) == DeviceLimits((1024, 512, 64), 1024, 65536, features, groups)
+    assert driver.info(0).wave_lanes == 64
     gpu.sync()
     assert recording.calls[-2:] == ["hipSetDevice", "hipDeviceSynchronize"]
     assert not Device("rocm", 1, driver).exist
@@ -65,9 +67,54 @@ def test_the_device_is_made_current_for_each_thread(recording):
 
 def test_time_is_the_devices_own(recording):
     done = []
-    assert driver_of(recording).seconds(0, lambda: done.append(1)) == pytest.approx(2.5e-3)
-    assert done == [1]
+    driver = driver_of(recording)
+    work = lambda: done.append(recording.calls.count("hipEventRecord"))  # noqa: E731
+    assert driver.seconds(0, work) == pytest.approx(2.5e-3)
+    assert done == [1] and recording.calls.count("hipEventRecord") == 2
     assert recording.calls.count("hipEventDestroy") == 2
+
+
+def test_copies_on_devices_do_not_pass_the_host(recording):
+    recording.devices = 2
+    driver = driver_of(recording)
+    first, second = (Device("rocm", index, driver) for index in (0, 1))
+    there = array(np.arange(6, dtype=np.int16), first)
+    recording.copies.clear()
+    beside, beyond = there.copyto(first), there.copyto(second)
+    assert recording.copies == [(3, 12), ("peer", 1, 0, 12)]
+    assert recording.calls[-1] == "hipDeviceSynchronize"
+    for copied in (beside, beyond):
+        assert copied.asnumpy().tolist() == [0, 1, 2, 3, 4, 5]
+    recording.copies.clear()
+    array(np.zeros((0, 2), np.int8), first).copyto(second)
+    assert recording.copies == [], "nothing is copied for no elements"
+    wider = array(np.zeros(6, np.int32), first).copyfrom(there)
+    assert wider.asnumpy().tolist() == [0, 1, 2, 3, 4, 5], "what is converted goes by the host"
+
+
+def test_pinned_arrays_are_the_hosts_and_given_back(recording):
+    driver = driver_of(recording)
+    pinned = driver.pinned(0, (3, 2), np.float32)
+    pinned[:] = 7
+    assert [*recording.alive.values()] == ["pinned"] and pinned.ctypes.data in recording.alive
+    view = pinned[1:]
+    del pinned
+    gc.collect()
+    assert len(recording.alive) == 1 and (view == 7).all()
+    del view
+    gc.collect()
+    assert recording.alive == {}
+    assert driver.pinned(0, (0,), np.int8).shape == (0,)
+
+
+def test_memory_is_filled(recording):
+    driver = driver_of(recording)
+    memory, host = driver.allocate(0, 5), np.zeros(5, np.uint8)
+    driver.fill(0, memory, 0xAB, 4)
+    driver.fill(0, memory, 1, 0)
+    driver.download(0, memory, host)
+    assert host.tolist() == [0xAB] * 4 + [0]
+    assert recording.calls.count("hipMemset") == 1
 
 
 def test_lack_of_memory(recording):
@@ -118,6 +165,11 @@ def assert_every_use_says(driver: HipDriver, *words: str) -> None:
         "download": lambda: driver.download(0, memory, host),
         "load": lambda: driver.load(0, Binary(b"", "hsaco"), []),
         "seconds": lambda: driver.seconds(0, lambda: None),
+        "info": lambda: driver.info(0),
+        "copy": lambda: driver.copy(0, memory, 0, memory, 4),
+        "fill": lambda: driver.fill(0, memory, 0, 4),
+        "pinned": lambda: driver.pinned(0, (1,), np.int8),
+        "stream": lambda: driver.stream(0),
     }
     assert not gpu.exist
     for name, use in uses.items():

@@ -211,7 +211,7 @@ class TestForDevices:
         monkeypatch.setattr(module_file, "device", lambda kind: refcomp.opencl(99))
         module = load_module(saved)
         assert module.imported_modules[0].get_source() == "text"
-        arrays = [refcomp.array(np.zeros(3, np.float32), refcomp.opencl()) for _ in range(3)]
+        arrays = [np.zeros(3, np.float32) for _ in range(3)]
         with pytest.raises(UserError, match="there is no device opencl:99"):
             module["add"](*arrays)
 

@@ -139,6 +139,43 @@ def test_the_code_is_loaded_once_and_late() -> None:
     assert driver.loads == 1
 
 
+def test_a_call_runs_where_its_arrays_lie() -> None:
+    """The code is loaded once for each device, when it is first used there."""
+    home, drivers = _fake(), [_fake(), _fake()]
+    elsewhere = [fake_device(driver, f"far{i}") for i, driver in enumerate(drivers)]
+    code = DeviceCode(ADD_OPENCL, signatures_of(ADD), fake_device(home))
+    functions = [ProgramFunction(ADD_SIGNATURE, ADD.host, code) for _ in range(2)]
+    for function in functions:
+        for device in elsewhere:
+            arrays = [refcomp.array(np.ones(4, np.float32), device) for _ in range(2)]
+            for call in (function, lambda *a, f=function: f.bind(*a)()):
+                out = refcomp.empty(4, "f32", device)
+                call(*arrays, out)
+                assert out.asnumpy().tolist() == [2] * 4
+    assert ([len(d.launches) for d in drivers], [d.loads for d in drivers]) == ([4, 4], [1, 1])
+    assert (home.launches, home.loads) == ([], 0)
+    assert functions[0].on(elsewhere[0]) is functions[0].on(elsewhere[0])
+    assert functions[0].on(fake_device(home)) is functions[0]
+
+
+def test_a_call_runs_on_no_device_of_another_driver() -> None:
+    add, array = _add(fake_device(_fake())), refcomp.array(np.zeros(4, np.float32))
+    with pytest.raises(UserError, match="runs on fake:0, not on cpu:0"):
+        add.on(array.device)
+    far = fake_device(_fake(), "far")
+    mixed = [refcomp.array(np.zeros(4, np.float32), d) for d in (far, array.device, far)]
+    with pytest.raises(UserError, match="argument B .2 of 3. lies on cpu:0, expected on far:0"):
+        add(*mixed)
+
+
+def test_timing_goes_where_it_is_asked_to() -> None:
+    driver = _fake()
+    far = fake_device(driver, "far")
+    arrays = [refcomp.array(np.zeros(4, np.float32), far) for _ in range(3)]
+    time_evaluator(_add(fake_device(_fake())), far, number=2, repeat=1, min_repeat_ms=0)(*arrays)
+    assert len(driver.launches) == 3
+
+
 def test_a_device_that_is_not_there() -> None:
     with pytest.raises(UserError, match=r"no device fake:0\n  why: the fake driver was told so"):
         DeviceCode(ADD_OPENCL, (), fake_device(FakeDriver(devices=0))).load()

@@ -1,6 +1,7 @@
 """Timing: how often a function is called, and what is told; never how long anything takes."""
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from refcomp.artifacts import Signature, TensorParam
 from refcomp.dtype import F32
 from refcomp.errors import UserError
 from refcomp.runtime import timing
-from refcomp.runtime.device import cpu
+from refcomp.runtime.device import Device, HostDriver, cpu
 from refcomp.runtime.function import PythonFunction
-from refcomp.runtime.timing import TimeResult, time_evaluator
+from refcomp.runtime.timing import ClockDriver, TimeResult, time_evaluator
 
 
 class Clock:
@@ -60,6 +61,33 @@ def test_a_function_that_takes_no_time_ends(monkeypatch: pytest.MonkeyPatch) -> 
     assert result.results == (0.0003 / 3,)
 
 
+class DeviceClock(HostDriver):
+    """A device that takes 3 s for each call, whatever this machine's clock says."""
+
+    def __init__(self) -> None:
+        self.works = 0
+
+    def seconds(self, index: int, work: Callable[[], None]) -> float:
+        before = self.works
+        work()
+        return 3.0 * (self.works - before)
+
+
+def test_a_device_that_has_a_clock_tells_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, driver = Clock(monkeypatch, per_call_ns=1), DeviceClock()
+    assert isinstance(driver, ClockDriver) and not isinstance(HostDriver(), ClockDriver)
+    signature = clock.function.signature
+
+    def run(args: list[Any]) -> None:
+        driver.works += 1
+
+    function = PythonFunction(signature, run)
+    function.device = Device("cpu", 0, driver)
+    evaluate = time_evaluator(function, function.device, number=4, repeat=2, min_repeat_ms=0)
+    assert evaluate(np.zeros(2, np.float32)).results == (3.0, 3.0)
+    assert driver.works == 1 + 2 * 4
+
+
 def test_statistics() -> None:
     result = TimeResult((0.001, 0.002, 0.006))
     assert result.mean == pytest.approx(0.003)
@@ -89,7 +117,7 @@ def test_settings_are_checked(
 
 def test_the_device_must_be_the_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     function = Clock(monkeypatch, 1).function
-    with pytest.raises(UserError, match=r"f runs on cpu:0, and cannot be timed on cpu:1\n.*cpu:0"):
+    with pytest.raises(UserError, match=r"f runs on cpu:0, not on cpu:1\n.*cpu:0"):
         time_evaluator(function, cpu(1), 1, 1, 0)
 
 
