@@ -59,6 +59,7 @@ _SOURCES = {
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
     "refcomp.certify": "Certificate certify",
     "refcomp.build": "build build_functions lower",
+    "refcomp.compile_kernels": "load_code_object",
     "refcomp.runtime.device": "cpu device",
     "refcomp.devices": "context opencl rocm rocm_emulator",
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",

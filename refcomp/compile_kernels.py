@@ -6,8 +6,10 @@ then the limits are those of the target's kind.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from refcomp import toolchain
@@ -18,10 +20,14 @@ from refcomp.codegen.opencl import print_opencl
 from refcomp.codegen.signature import machine_symbol
 from refcomp.devices import device_for
 from refcomp.dump import dump_stage
+from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc, Program
+from refcomp.kernel_resources import warn_of_slow_kernels
 from refcomp.pipeline import run_device_passes
 from refcomp.python_limits import paused_collector
-from refcomp.runtime.launch import kernel_signature
+from refcomp.runtime.device_module import DeviceModule
+from refcomp.runtime.launch import KernelSignature, kernel_signature
+from refcomp.runtime.program import DeviceCode
 from refcomp.target import DeviceLimits, Target, as_target, limits_of, number_option
 
 _DEFAULT_GPU = "gfx90a"
@@ -62,6 +68,27 @@ def compile_programs(funcs: Sequence[PrimFunc], target: Target | str) -> Compile
     return CompiledPrograms(programs, code, {k.name: machine_symbol(k.name) for k in kernels})
 
 
+def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
+    """The kernels of a bare code object, as `Module.save("x.hsaco")` and other compilers write it.
+
+    Its metadata and assembly can be read. It cannot be launched: nothing tells the dtypes of its
+    arguments. UserError when the file cannot be read; ToolchainError when it is damaged.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"{os.fspath(path)} cannot be read", why=error.strerror) from error
+    told, binary = toolchain.read_code_object(data), Binary(data, "hsaco")
+    target = as_target(f"rocm -mcpu={told.mcpu}")
+    kernels = [KernelSignature(kernel.name, kernel.name, ()) for kernel in told.kernels]
+    return DeviceModule(
+        DeviceCode(binary, kernels, device_for(target)),
+        target=str(target),
+        sources={"metadata": toolchain.metadata_text(data)},
+        disassemble=lambda: toolchain.disassemble(binary),
+    )
+
+
 def is_device_target(target: Target) -> bool:
     """Whether code for `target` runs on a device."""
     return target.kind in _COMPILERS
@@ -92,8 +119,10 @@ def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> 
         options["passes"] = passes
     binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
     expected = [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
-    toolchain.check_code_object(binary, expected, mcpu, version)
-    sources = {source.language: source.text, "kernels": loop_ir}
+    code = toolchain.check_code_object(binary, expected, mcpu, version)
+    warn_of_slow_kernels(kernels, code)
+    metadata = toolchain.metadata_text(binary.data)
+    sources = {source.language: source.text, "kernels": loop_ir, "metadata": metadata}
     return KernelCode(binary, sources, lambda: toolchain.disassemble(binary))
 
 

@@ -1,12 +1,14 @@
 """Kernels compiled for each kind of device, by the targets' text alone."""
 
+import json
+
 import pytest
 
 import refcomp
 from refcomp import compile_kernels
 from refcomp.artifacts import Binary, Source
 from refcomp.compile_kernels import compile_programs, device_limits, is_device_target
-from refcomp.errors import UserError
+from refcomp.errors import ToolchainError, UserError
 from refcomp.runtime.device import Device
 from refcomp.target import DeviceLimits, as_target, target_kinds
 from refcomp.toolchain import read_code_object
@@ -47,6 +49,35 @@ def driver(request, monkeypatch):
     made = request.param()
     monkeypatch.setattr(compile_kernels, "device_for", lambda target: Device("gpu", 0, made))
     return made
+
+
+@pytest.mark.rocm
+def test_a_bare_code_object_is_written_and_read(tmp_path):
+    n = refcomp.var("n")
+    a = refcomp.placeholder((n,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] * 2.0, name="B")
+    schedule = refcomp.create_schedule(b)
+    schedule[b].bind(b.op.axis[0], refcomp.thread_axis("blockIdx.x"))
+    module = refcomp.build(schedule, [a, b], "rocm -mcpu=gfx942", name="twice")
+    module.save(tmp_path / "twice.hsaco")
+    kernels = refcomp.load_code_object(tmp_path / "twice.hsaco")
+    made = module.imported_modules[0]
+    assert kernels.kernel_names == ("twice_kernel0",) and kernels.target == "rocm -mcpu=gfx942"
+    assert kernels.code == made.code
+    for format in ("metadata", "asm"):
+        assert kernels.get_source(format) == made.get_source(format)
+    (told,) = json.loads(kernels.get_source("metadata"))["amdhsa.kernels"]
+    assert told[".name"] == "twice_kernel0"
+    with pytest.raises(UserError, match="cannot be called in the module of a device"):
+        kernels["twice_kernel0"]
+
+
+def test_what_is_no_code_object_is_not_loaded(tmp_path):
+    (tmp_path / "text.hsaco").write_text("no machine code")
+    with pytest.raises(ToolchainError, match="the metadata of a code object cannot be read"):
+        refcomp.load_code_object(tmp_path / "text.hsaco")
+    with pytest.raises(UserError, match=r"missing.hsaco cannot be read\n  why: No such file"):
+        refcomp.load_code_object(tmp_path / "missing.hsaco")
 
 
 def test_every_target_with_limits_is_one_of_a_device():

@@ -14,6 +14,7 @@ from refcomp.cli.options import json_option, target_option
 from refcomp.cli.passes import run_verified
 from refcomp.cli.print import print_source
 from refcomp.cli.programs import Piece, Program, load_program
+from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
 from refcomp.compile_kernels import compile_programs, is_device_target
 from refcomp.errors import UserError
@@ -26,6 +27,8 @@ from refcomp.target import Target
 
 _SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
 _AFTER = "after:"
+# For highlighting, where a stage is not called by its language.
+_LANGUAGES = {"kernels": "python", "metadata": "json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +50,27 @@ class Shown:
     "--stage",
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
-    "optimized-graph, too; for a device programs, and opencl, or llvm and asm "
+    "optimized-graph, too; for a device programs, and opencl, or llvm, kernels, metadata and asm "
     "(default: all of them).",
+)
+@click.option(
+    "--resources",
+    is_flag=True,
+    help="Only what each kernel takes of an AMD GPU: registers, memory, waves at a time.",
 )
 @target_option()
 @json_option
-def command(program: str, stage: str | None, target: Target, as_json: bool) -> None:
+def command(
+    program: str, stage: str | None, resources: bool, target: Target, as_json: bool
+) -> None:
     """Show every stage of a computation.
 
     Its schedule, its loop IR as lowered and after each pass, its LLVM IR and its assembly; of a
     model its graph, too. TEXT is a file of loop-IR text, or - for stdin.
     """
+    if resources:
+        _show_resources(load_program(program), target, as_json)
+        return
     with progress("loading"):
         chosen = _choose(_stages(load_program(program), target), stage)
     if as_json:
@@ -68,6 +81,15 @@ def command(program: str, stage: str | None, target: Target, as_json: bool) -> N
     else:
         for shown in chosen:
             _write_one_of_several(shown)
+
+
+def _show_resources(program: Program, target: Target, as_json: bool) -> None:
+    with progress("compiling"):
+        found = kernel_resources([piece.func for piece in program.pieces], target)
+    if as_json:
+        write_json(resources_to_json(found))
+    else:
+        write_text(resources_to_text(found))
 
 
 def _write_one_of_several(shown: Shown) -> None:
@@ -115,8 +137,8 @@ def _of_device(funcs: Sequence[PrimFunc], target: Target) -> list[Shown]:
         compiled = compile_programs(funcs, target)
     programs = "\n".join(map(print_program, compiled.programs))
     stages = [Shown("programs", "python", partial(str, programs))]
-    for language, text in compiled.code.sources.items():
-        stages.append(Shown(language, language, partial(str, text)))
+    for name, text in compiled.code.sources.items():
+        stages.append(Shown(name, _LANGUAGES.get(name, name), partial(str, text)))
     if compiled.code.disassemble is not None:
         stages.append(Shown("asm", "gas", compiled.code.disassemble))
     return stages

@@ -229,9 +229,13 @@ class Module:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a module file, which `load_module` reads.
 
+        When `path` ends in `.hsaco` it gets the bare code object of the kernels, for other
+        programs: it tells nothing of the host functions. `load_code_object` reads it.
         Unsupported for a module without machine code; UserError when the file cannot be written.
         """
-        if isinstance(self._contents, ProgramContents):
+        if os.fspath(path).endswith(".hsaco"):
+            write_file(os.fspath(path), self._code_object())
+        elif isinstance(self._contents, ProgramContents):
             write_archive(os.fspath(path), pack_program(self._contents))
         else:
             write_archive(os.fspath(path), pack(self._machine_code()))
@@ -247,6 +251,16 @@ class Module:
             write_file(os.fspath(path), data)
         else:
             self.save(path)
+
+    def _code_object(self) -> bytes:
+        code = self._contents.code if isinstance(self._contents, ProgramContents) else None
+        if not isinstance(code, Binary) or code.format != "hsaco":
+            raise Unsupported(
+                f"a module for the target {self.target} has no code object",
+                why="only AMD GPUs have",
+                remedy="build it for the target 'rocm', or choose a name without .hsaco",
+            )
+        return code.data
 
     def _machine_code(self) -> ModuleContents:
         if isinstance(self._contents, ModuleContents):

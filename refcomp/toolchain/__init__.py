@@ -3,13 +3,15 @@
 Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
 this machine), find.py (the choice), run.py and steps.py (running tools), remember.py (the
 cache), host.py and layout.py (what processors and GPUs are like), compile.py (the door),
-code_object.py (what the machine code of AMD GPUs tells of itself), diagnose.py (the doctor).
+code_object.py (what the machine code of AMD GPUs tells of itself), occupancy.py (what follows
+for how much of it runs at a time), diagnose.py (the doctor).
 """
 
 from refcomp.toolchain.code_object import (
     CodeObject,
     check_code_object,
     found_code_object_version,
+    metadata_text,
     read_code_object,
 )
 from refcomp.toolchain.compile import compile_source, disassemble
@@ -18,6 +20,7 @@ from refcomp.toolchain.diagnose import ToolReport, diagnose
 from refcomp.toolchain.find import FoundTools, find_tools
 from refcomp.toolchain.host import check_option, host_facts, host_triple_and_layout, vector_bits
 from refcomp.toolchain.layout import device_layout
+from refcomp.toolchain.occupancy import Occupancy, occupancy_of
 
 __all__ = [
     "compile_source",
@@ -25,6 +28,9 @@ __all__ = [
     "device_layout",
     "CodeObject",
     "read_code_object",
+    "metadata_text",
+    "Occupancy",
+    "occupancy_of",
     "check_code_object",
     "check_option",
     "found_code_object_version",

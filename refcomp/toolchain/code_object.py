@@ -6,6 +6,7 @@ what is no code object; `check_code_object`, by CompilerBug, one that is not wha
 Format: LLVM's "User Guide for AMDGPU Backend", code object metadata V3 and later.
 """
 
+import json
 import os
 import re
 import struct
@@ -43,7 +44,8 @@ class KernelArgument:
 
 @dataclass(frozen=True, slots=True)
 class KernelMetadata:
-    """What is told of a kernel: bytes, threads, and registers of a lane (vgpr) or wave (sgpr)."""
+    """What is told of a kernel: bytes, threads, and registers of a lane (vgpr, of which `agprs` are
+    for matrices) or wave (sgpr)."""
 
     name: str
     symbol: str
@@ -58,6 +60,7 @@ class KernelMetadata:
     vgprs: int
     sgprs: int
     spilled: int
+    agprs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +99,24 @@ def read_code_object(data: bytes) -> CodeObject:
     try:
         return _read(data)
     except (ValueError, KeyError, TypeError, struct.error) as error:
-        raise ToolchainError(
-            "the metadata of a code object cannot be read",
-            why=f"{type(error).__name__}: {error}",
-            remedy="compile it again; if that does not help, try another version of LLVM",
-        ) from error
+        raise _unreadable(error) from error
+
+
+def metadata_text(data: bytes) -> str:
+    """All that the code object `data` tells of itself, as JSON."""
+    read_code_object(data)
+    try:
+        return json.dumps(read_msgpack(next(_metadata_notes(data), b"")), indent=2) + "\n"
+    except (ValueError, TypeError, struct.error) as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> ToolchainError:
+    return ToolchainError(
+        "the metadata of a code object cannot be read",
+        why=f"{type(error).__name__}: {error}",
+        remedy="compile it again; if that does not help, try another version of LLVM",
+    )
 
 
 def check_code_object(
@@ -206,6 +222,7 @@ def _kernel(item: dict[str, Any]) -> KernelMetadata:
         vgprs=_of(int, item[".vgpr_count"]),
         sgprs=_of(int, item[".sgpr_count"]),
         spilled=sum(_of(int, item.get(key, 0)) for key in spills),
+        agprs=_of(int, item.get(".agpr_count", 0)),
     )
 
 

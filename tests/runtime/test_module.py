@@ -193,8 +193,8 @@ def _add_module(driver: FakeDriver, **options: Any) -> Module:
         "sources": {"loop_ir": "func add"},
         "device_sources": {"opencl": ADD_OPENCL.text},
     }
-    programs = [(ADD_SIGNATURE, ADD)]
-    return Module.from_programs(programs, ADD_OPENCL, **(settings | options))
+    programs, code = [(ADD_SIGNATURE, ADD)], options.pop("code", ADD_OPENCL)
+    return Module.from_programs(programs, code, **(settings | options))
 
 
 def test_a_module_of_programs() -> None:
@@ -242,6 +242,20 @@ def test_a_module_of_programs_is_no_shared_object(tmp_path: Path) -> None:
         "  why: its kernels run on a device, and its host functions in Python\n"
         "  what to do: save it as a module file: module.save(path)"
     )
+
+
+def test_a_bare_code_object_is_written(tmp_path: Path) -> None:
+    code = Binary(b"machine code", "hsaco")
+    _add_module(FakeDriver(), code=code).save(tmp_path / "add.hsaco")
+    assert (tmp_path / "add.hsaco").read_bytes() == b"machine code"
+
+
+def test_what_has_no_code_object(tmp_path: Path) -> None:
+    for module in (_add_module(FakeDriver()), _module()):
+        with pytest.raises(Unsupported, match="has no code object") as caught:
+            module.save(tmp_path / "add.hsaco")
+        assert "build it for the target 'rocm', or choose a name without" in str(caught.value)
+    assert not (tmp_path / "add.hsaco").exists()
 
 
 # ---- timing ----------------------------------------------------------------------------------

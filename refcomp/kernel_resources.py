@@ -1,0 +1,161 @@
+"""What kernels take of an AMD GPU, and which loop to change when it is too much.
+
+Needs the code object as it was linked, and for advice the kernels that it was made of, at the
+device level. Ensures: every number stands in the code object, but for the occupancy, which follows
+from the others. A kernel whose threads keep values in memory for want of registers is warned of.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.artifacts import Binary
+from refcomp.codegen.signature import machine_symbol
+from refcomp.errors import Unsupported
+from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import THREAD_TAGS, Allocate, For, LetStmt, Origin, Store
+from refcomp.provenance import caller_line
+from refcomp.toolchain import CodeObject, Occupancy, occupancy_of, read_code_object
+from refcomp.toolchain.code_object import KernelMetadata
+
+
+class SlowKernelWarning(UserWarning):
+    """A kernel will be slower than its schedule looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelResources:
+    """Of one kernel: registers of a lane (`vgprs`, of which `agprs` for matrices) and of a wave,
+    how many of them lie in memory, bytes for a thread and for a group, threads of a group at most,
+    waves that a SIMD holds (0 where not known) and what allows no more."""
+
+    kernel: str
+    vgprs: int
+    agprs: int
+    sgprs: int
+    spilled: int
+    private_bytes: int
+    shared_bytes: int
+    threads: int
+    waves: int
+    limit: str
+
+
+def resources_of(code: object) -> tuple[KernelResources, ...]:
+    """What each kernel of a code object takes. Unsupported for the code of other devices."""
+    if not isinstance(code, Binary) or code.format != "hsaco":
+        raise Unsupported(
+            "what kernels take of a device is not known",
+            why="only the machine code for AMD GPUs tells",
+            remedy="build for the target rocm",
+        )
+    told = read_code_object(code.data)
+    return tuple(_resources(kernel, occupancy_of(kernel, told.mcpu)) for kernel in told.kernels)
+
+
+def _resources(kernel: KernelMetadata, occupancy: Occupancy | None) -> KernelResources:
+    return KernelResources(
+        kernel.name,
+        kernel.vgprs,
+        kernel.agprs,
+        kernel.sgprs,
+        kernel.spilled,
+        kernel.private_bytes,
+        kernel.shared_bytes,
+        kernel.most_threads,
+        occupancy.waves if occupancy else 0,
+        occupancy.limit if occupancy else "",
+    )
+
+
+def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObject) -> None:
+    """Warns of each of `kernels`, compiled to `code`, whose threads keep values in memory."""
+    by_name = {machine_symbol(kernel.name): kernel for kernel in kernels}
+    for told in code.kernels:
+        if told.spilled or told.private_bytes:
+            _warn(_advice(by_name[told.name], told))
+
+
+def _warn(text: str) -> None:
+    file, _, line = caller_line().rpartition(":")
+    warnings.warn_explicit(text, SlowKernelWarning, file or "refcomp", int(line or 1))
+
+
+def _advice(kernel: PrimFunc, told: KernelMetadata) -> str:
+    indexing = next(_loops_indexing_local_memory(kernel), None)
+    if indexing is not None:
+        what = f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"
+        remedy = f"unroll {_loop_name(indexing)}, whose variable chooses among local elements"
+    else:
+        what = f"spills {told.spilled} registers to memory ({told.private_bytes} bytes a thread)"
+        remedy = _smaller(kernel)
+    return f"the kernel {kernel.name} {what}\n  what to do: {remedy}"
+
+
+# A loop that stays a loop in the machine code.
+
+
+def _loops_indexing_local_memory(kernel: PrimFunc) -> Iterator[For]:
+    lets = {node.var: node.value for node in walk(kernel.body) if isinstance(node, LetStmt)}
+    for loop in walk(kernel.body):
+        if not isinstance(loop, For) or loop.kind in THREAD_TAGS:
+            continue
+        accesses = (node for node in walk(loop.body) if isinstance(node, Load | Store))
+        local = (node for node in accesses if node.buffer.scope == "local")
+        if any(_depends(node.index, loop.var, lets) for node in local):
+            yield loop
+
+
+def _depends(expr: Expr, var: Var, lets: Mapping[Var, Expr]) -> bool:
+    seen: set[Var] = set()
+    rest: list[Node] = [expr]
+    while rest:
+        for node in walk(rest.pop()):
+            if node is var:
+                return True
+            if isinstance(node, Var) and node in lets and node not in seen:
+                seen.add(node)
+                rest.append(lets[node])
+    return False
+
+
+def _loop_name(loop: For) -> str:
+    return str(loop.origin) if loop.origin else f"the loop {loop.var.name}"
+
+
+# More elements than there are registers.
+
+
+def _smaller(kernel: PrimFunc) -> str:
+    local = [
+        node.buffer
+        for node in walk(kernel.body)
+        if isinstance(node, Allocate) and node.buffer.scope == "local"
+    ]
+    if not local:
+        return "unroll less, or use narrower vectors"
+    largest = max(local, key=_bytes)
+    origin = _written_at(kernel, largest)
+    stage = f" ({origin})" if origin else ""
+    return (
+        f"let a thread keep fewer elements of {largest.name}{stage}, which has {_bytes(largest)} "
+        "bytes: split its loops by smaller factors, so that more threads share them"
+    )
+
+
+def _written_at(kernel: PrimFunc, buffer: Buffer) -> Origin | None:
+    writes = (n for n in walk(kernel.body) if isinstance(n, Store) and n.buffer is buffer)
+    return next((write.origin for write in writes if write.origin), None)
+
+
+def _bytes(buffer: Buffer) -> int:
+    count = 1
+    for dim in buffer.shape:
+        count *= dim.value if isinstance(dim, IntImm) else 1
+    return count * buffer.dtype.bytes

@@ -1,0 +1,104 @@
+"""How many waves of a kernel an AMD GPU holds at a time, by the registers and memory they take.
+
+Ensures: the numbers are those of LLVM's own estimate for this GPU ("Occupancy" in its assembly);
+on hardware fewer may run, never more. Nothing is known of GPUs before gfx900.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refcomp.toolchain.code_object import KernelMetadata
+
+SIMDS = 4  # share the memory for groups: of a compute unit, and of two since gfx10
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Hardware:
+    """Of one SIMD: `registers` for a lane's vectors, handed out by `granule`, to `most` waves;
+    `shared_bytes` for all groups, handed out by 512; whether scalar registers are few."""
+
+    registers: int
+    granule: int
+    most: int
+    shared_bytes: int
+    has_few_scalars: bool = False
+
+
+# By the beginning of the GPU's name; the longest that fits counts.
+_HARDWARE = {
+    "gfx9": _Hardware(256, 4, 10, 64 * _KIB, has_few_scalars=True),
+    "gfx90a": _Hardware(512, 8, 8, 64 * _KIB, has_few_scalars=True),
+    "gfx94": _Hardware(512, 8, 8, 64 * _KIB, has_few_scalars=True),
+    "gfx95": _Hardware(512, 8, 8, 160 * _KIB, has_few_scalars=True),
+    "gfx101": _Hardware(1024, 8, 20, 128 * _KIB),
+    "gfx103": _Hardware(1024, 16, 16, 128 * _KIB),
+    "gfx11": _Hardware(1024, 16, 16, 128 * _KIB),
+    "gfx12": _Hardware(1536, 24, 16, 128 * _KIB),
+    **{name: _Hardware(1536, 24, 16, 128 * _KIB) for name in ("gfx1100", "gfx1101", "gfx1151")},
+}
+_SHARED_GRANULE = 512
+_GROUPS = 16  # that can wait at a barrier, of a compute unit
+# Up to so many scalar registers of a wave leave room for so many waves, then for 7.
+_WAVES_BY_SCALARS = ((80, 10), (88, 9), (100, 8))
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """`waves` of a SIMD at a time, of `most` that it can hold; `limit` says what allows no more."""
+
+    waves: int
+    most: int
+    limit: str
+
+
+def occupancy_of(kernel: KernelMetadata, mcpu: str) -> Occupancy | None:
+    """How many waves of `kernel` a SIMD of the GPU `mcpu` holds; None for a GPU not known."""
+    names = [name for name in _HARDWARE if mcpu.startswith(name)]
+    if not names:
+        return None
+    hardware = _HARDWARE[max(names, key=len)]
+    limits = {
+        "the GPU": hardware.most,
+        "vector registers": _by_vectors(kernel, hardware),
+        "scalar registers": _by_scalars(kernel, hardware),
+        "barriers": _by_barriers(kernel, hardware),
+        "shared memory": _by_shared(kernel, hardware),
+    }
+    limit = min(limits, key=lambda name: limits[name])
+    return Occupancy(limits[limit], hardware.most, limit)
+
+
+def _by_vectors(kernel: KernelMetadata, hardware: _Hardware) -> int:
+    is_wide = not hardware.has_few_scalars and kernel.wavefront_size == 64
+    halves = 2 if is_wide else 1  # of the registers, each of which has 32 lanes
+    registers, granule = hardware.registers // halves, hardware.granule // halves
+    taken = -(-max(1, kernel.vgprs) // granule) * granule
+    return max(1, min(hardware.most, registers // taken))
+
+
+def _by_scalars(kernel: KernelMetadata, hardware: _Hardware) -> int:
+    if not hardware.has_few_scalars:
+        return hardware.most
+    fitting = (waves for most, waves in _WAVES_BY_SCALARS if kernel.sgprs <= most)
+    return min(hardware.most, next(fitting, 7))
+
+
+def _by_barriers(kernel: KernelMetadata, hardware: _Hardware) -> int:
+    groups = _GROUPS if hardware.has_few_scalars else 2 * _GROUPS
+    # A wave that is a group of its own needs none.
+    is_alone = kernel.most_threads <= kernel.wavefront_size
+    return hardware.most if is_alone else _by_groups(kernel, hardware, groups)
+
+
+def _by_shared(kernel: KernelMetadata, hardware: _Hardware) -> int:
+    if not kernel.shared_bytes:
+        return hardware.most
+    taken = -(-kernel.shared_bytes // _SHARED_GRANULE) * _SHARED_GRANULE
+    return _by_groups(kernel, hardware, hardware.shared_bytes // taken)
+
+
+def _by_groups(kernel: KernelMetadata, hardware: _Hardware, groups: int) -> int:
+    waves = groups * -(-kernel.most_threads // kernel.wavefront_size)
+    return max(1, min(hardware.most, -(-waves // SIMDS)))

@@ -1,0 +1,83 @@
+"""What kernels take is read from their code; the warning names the loop or the stage to change."""
+
+import re
+import warnings
+
+import pytest
+
+import refcomp
+from refcomp.artifacts import Binary, Source
+from refcomp.compile_kernels import compile_programs
+from refcomp.errors import Unsupported
+from refcomp.kernel_resources import SlowKernelWarning, resources_of
+from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.device_kernels import device_kernel
+
+
+@pytest.mark.rocm
+def test_what_a_kernel_takes():
+    (found,) = resources_of(compile_kernels([device_kernel("matmul")], "gfx90a"))
+    assert found.kernel == "matmul"
+    assert (found.shared_bytes, found.threads, found.spilled, found.private_bytes) == (
+        2 * 16 * 16 * 4,
+        256,
+        0,
+        0,
+    )
+    assert 16 <= found.vgprs <= 128 and found.sgprs > 8 and found.agprs == 0
+    assert found.waves == 8 and found.limit == "the GPU"
+
+
+@pytest.mark.parametrize("code", [None, Source("", "opencl"), Binary(b"", "so")])
+def test_other_devices_do_not_tell(code):
+    with pytest.raises(Unsupported, match="what kernels take of a device is not known") as caught:
+        resources_of(code)
+    assert "build for the target rocm" in str(caught.value)
+
+
+def _lowered(n, in_registers):
+    """Each thread keeps n sums, and adds up all in turn."""
+    a = refcomp.placeholder((64, 32), name="A")
+    k = refcomp.reduce_axis((0, 32), name="k")
+    c = refcomp.compute((64, n), lambda i, j: refcomp.sum(a[i, (j + k) % 32], axis=k), name="C")
+    s = refcomp.create_schedule(c)
+    sums = s.cache_write(c, "local")
+    s[c].bind(c.op.axis[0], refcomp.thread_axis("threadIdx.x"))
+    s[sums].compute_at(s[c], c.op.axis[0])
+    i, j = s[sums].op.axis
+    s[sums].reorder(s[sums].op.reduce_axis[0], i, j)
+    for stage in (s[sums], s[c]) if in_registers else ():
+        stage.unroll(stage.op.axis[1])
+    return refcomp.lower(s, [a, c], name="sums")
+
+
+def _warning(func, target):
+    with pytest.warns(SlowKernelWarning) as caught:
+        compile_programs([func], target)
+    assert [warning.filename for warning in caught] == [__file__]
+    return str(caught[0].message)
+
+
+@pytest.mark.rocm
+def test_the_loop_that_indexes_local_memory_is_named():
+    text = _warning(_lowered(512, False), "rocm -mcpu=gfx90a")
+    assert re.match(
+        r"the kernel sums_kernel0 keeps 2\d\d\d bytes of each thread's local memory out of registers",
+        text,
+    )
+    assert "what to do: unroll stage C.local, axis j.c" in text
+
+
+@pytest.mark.rocm
+def test_the_stage_that_keeps_too_much_is_named():
+    text = _warning(_lowered(96, True), "rocm -mcpu=gfx90a -waves=8")
+    assert text.startswith("the kernel sums_kernel0 spills ")
+    assert "what to do: let a thread keep fewer elements of C.local (stage C.local, " in text
+    assert "which has 384 bytes: split its loops by smaller factors" in text
+
+
+@pytest.mark.rocm
+def test_what_fits_is_not_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_programs([_lowered(16, True)], "rocm -mcpu=gfx90a")
