@@ -35,8 +35,10 @@ def _kernel(values, shared, threads):
 @pytest.mark.rocm
 @pytest.mark.parametrize(
     ("gpu", "wavefront"),
-    [("gfx900", 0), ("gfx90a", 0), ("gfx942", 0), ("gfx1010", 0), ("gfx1030", 64), ("gfx1100", 0)]
-    + [("gfx1100", 64), ("gfx1102", 0), ("gfx1200", 0)],
+    [
+        *(("gfx900", 0), ("gfx90a", 0), ("gfx942", 0), ("gfx1010", 0), ("gfx1030", 64)),
+        *(("gfx1100", 0), ("gfx1100", 64), ("gfx1102", 0), ("gfx1200", 0)),
+    ],
 )
 def test_it_is_what_llvm_says(gpu, wavefront, monkeypatch, tmp_path):
     use_llvm("19", monkeypatch)
