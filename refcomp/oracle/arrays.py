@@ -7,6 +7,7 @@ comparisons), so that every operation rounds once. Callers silence numpy's warni
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,12 @@ import numpy as np
 
 from refcomp.dtype import DType, to_numpy
 from refcomp.ir import expr as ir
-from refcomp.oracle.intrinsics import apply_intrinsic
+from refcomp.oracle.intrinsics import FLOAT_FUNCTIONS, apply_intrinsic
 from refcomp.oracle.scalars import make_scalar
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _Meaning = Callable[[Array, Array], Any]
+_OF_NUMBERS = (math.erf,)  # Python's own, which takes no arrays
 
 
 def _is_float(a: Array) -> bool:
@@ -107,6 +109,9 @@ def _saturate(value: Array, target: DType) -> Array:
 
 def call(name: str, operands: list[Array], operand_dtype: DType, result_dtype: DType) -> Array:
     """The intrinsic `name`, as `refcomp.oracle.intrinsics` defines it on single values."""
+    function = FLOAT_FUNCTIONS.get(name)
+    if operand_dtype.is_float and function is not None and function not in _OF_NUMBERS:
+        return convert(function(*(o.astype(np.float64) for o in operands)), result_dtype)
 
     def meaning(*scalars: Any) -> Any:
         plain = (s if operand_dtype.is_float else s.item() for s in scalars)
@@ -118,7 +123,6 @@ def call(name: str, operands: list[Array], operand_dtype: DType, result_dtype: D
 def each(function: Callable[..., Any], dtype: np.dtype[Any], *operands: Array) -> Array:
     """`function` of the operands' elements, one at a time, as an array of `dtype`."""
     spread = np.broadcast_arrays(*operands)
-    result = np.empty(spread[0].shape, dtype)
-    for index in np.ndindex(result.shape):
-        result[index] = function(*(operand[index] for operand in spread))
-    return result
+    shape = spread[0].shape if spread else ()
+    values = [function(*scalars) for scalars in zip(*map(np.ravel, spread), strict=True)]
+    return np.array(values if spread else function(), dtype).reshape(shape)

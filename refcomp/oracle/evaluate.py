@@ -19,9 +19,8 @@ from refcomp.errors import RefcompError, UserError
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import symbol_of
-from refcomp.oracle import arrays
 from refcomp.oracle.arrays import Array
-from refcomp.oracle.calls import call_pure
+from refcomp.oracle.elementwise import ELEMENTWISE
 from refcomp.oracle.expressions import Frame
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
@@ -202,6 +201,8 @@ class _Points:
     `value(expr)` is the expression at all these points, a shared subexpression evaluated once.
     """
 
+    libraries: Sequence[str] = ()
+
     def __init__(
         self,
         values: Mapping[Var, Array],
@@ -237,23 +238,6 @@ def _immediate(_points: _Points, imm: ir.IntImm | ir.FloatImm) -> Array:
     return constant(imm.value, imm)
 
 
-def _cast(points: _Points, cast: ir.Cast) -> Array:
-    return arrays.convert(points.value(cast.value), cast.dtype)
-
-
-def _binary(points: _Points, expr: ir.Binary) -> Any:
-    return arrays.OPERATORS[type(expr)](points.value(expr.a), points.value(expr.b))
-
-
-def _not(points: _Points, expr: ir.Not) -> Any:
-    return np.logical_not(points.value(expr.a))
-
-
-def _select(points: _Points, expr: ir.Select) -> Any:
-    operands = (expr.condition, expr.true_value, expr.false_value)
-    return np.where(*map(points.value, operands))
-
-
 def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Array:
     condition = np.broadcast_to(points.value(expr.condition), points.shape)
     result = np.empty(points.shape, to_numpy(expr.dtype))
@@ -266,22 +250,6 @@ def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Array:
 def _let(points: _Points, let: ir.Let) -> Array:
     values = {**points.values, let.var: points.value(let.value)}
     return _Points(values, points.tensors, points.shape, points.name).value(let.body)
-
-
-def _call(points: _Points, expr: ir.Call) -> Array:
-    operands = [points.value(arg) for arg in expr.args]
-    return arrays.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
-
-
-def _pure_extern(points: _Points, expr: ir.PureExtern) -> Array:
-    operands = [points.value(arg) for arg in expr.args]
-    if not operands:
-        return constant(call_pure(expr, (), ()), expr)
-    return arrays.each(
-        lambda *scalars: call_pure(expr, [s.item() for s in scalars], ()),
-        to_numpy(expr.dtype),
-        *operands,
-    )
 
 
 def _read(points: _Points, read: TensorRead) -> Array:
@@ -308,15 +276,10 @@ def check_range(
 
 _EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Any]] = {
     Var: _var,
+    **ELEMENTWISE,
     ir.IntImm: _immediate,
     ir.FloatImm: _immediate,
-    ir.Cast: _cast,
-    **dict.fromkeys(arrays.OPERATORS, _binary),
-    ir.Not: _not,
-    ir.Select: _select,
     ir.IfThenElseExpr: _if_then_else,
     ir.Let: _let,
-    ir.Call: _call,
-    ir.PureExtern: _pure_extern,
     TensorRead: _read,
 }

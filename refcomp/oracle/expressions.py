@@ -19,6 +19,7 @@ from refcomp.ir.stmt import Allocate
 from refcomp.oracle.calls import call_pure
 from refcomp.oracle.failure import InterpretError
 from refcomp.oracle.intrinsics import KNOWN, apply_intrinsic
+from refcomp.oracle.lockstep.choice import Choice
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.races import Group, Thread
 from refcomp.oracle.scalars import OPERATORS, Scalar, make_scalar, wrap
@@ -34,7 +35,8 @@ class Frame(Thread):
     It may launch `kernels`; `shared` is the shared memory of its group, by allocation, and `lives`
     how often the thread itself has allocated each. `num_tasks` is that of parallel regions.
     `code` is the expressions evaluated so far, `known` what of the present one is evaluated.
-    C functions are sought in `libraries` first.
+    C functions are sought in `libraries` first. What may run in step is the choice of `in_step`,
+    nothing without one.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Frame(Thread):
         self.code = {} if code is None else code
         self.known: dict[int, Value] = {}
         self.libraries: Sequence[str] = ()
+        self.in_step: Choice | None = None
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of `expr`, evaluating a subexpression that occurs often only once."""

@@ -9,6 +9,7 @@ doors, and the binding of arguments.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,8 +19,10 @@ from refcomp.dtype import DType, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Program, symbol_of
+from refcomp.ir.stmt import Stmt
 from refcomp.oracle.expressions import Frame, Value
 from refcomp.oracle.failure import InterpretError
+from refcomp.oracle.lockstep.choice import LEAST_THREADS, Choice
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
 from refcomp.oracle.statements import run_to_end
@@ -28,31 +31,50 @@ from refcomp.python_limits import deep_recursion
 
 @deep_recursion()
 def interpret(
-    func: PrimFunc, args: Sequence[Any], *, num_tasks: int = 3, libraries: Sequence[str] = ()
+    func: PrimFunc,
+    args: Sequence[Any],
+    *,
+    num_tasks: int = 3,
+    libraries: Sequence[str] = (),
+    in_step: int | None = LEAST_THREADS,
 ) -> None:
     """Runs `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
 
     Arrays have the dtype and the shape of their buffer; symbols are read off the shapes. A u16
     buffer takes a bfloat16 array as it lies in memory, as lowering makes one of the other. Each
     ParallelRegion gets `num_tasks` tasks. C functions are sought in the shared objects `libraries`,
-    then in libm and libc. Raises InterpretError, and what registered functions raise.
+    then in libm and libc. From `in_step` on, threads of a kernel or iterations of loops run in step
+    (`refcomp.oracle.lockstep`): the same, but sooner; never with None. Raises InterpretError, and
+    what registered functions raise.
     """
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries
-    _run(frame, func, args)
+    bind_arguments(frame, func, args)
+    run_bound(frame, func.body, in_step)
 
 
 @deep_recursion()
-def interpret_program(program: Program, args: Sequence[Any]) -> None:
+def interpret_program(
+    program: Program, args: Sequence[Any], *, in_step: int | None = LEAST_THREADS
+) -> None:
     """Runs the host's function of `program` on `args`, as `interpret` does, and the kernels that
     it launches. Raises InterpretError."""
-    _run(Frame(kernels={kernel.name: kernel for kernel in program.kernels}), program.host, args)
+    frame = Frame(kernels={kernel.name: kernel for kernel in program.kernels})
+    bind_arguments(frame, program.host, args)
+    run_bound(frame, program.host.body, in_step)
 
 
-def _run(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
-    bind_arguments(frame, func, args)
+def run_bound(frame: Frame, body: Stmt, in_step: int | None) -> None:
+    """Runs `body`, whose arguments `frame` has bound. Raises InterpretError as `interpret`."""
+    if in_step is not None and not _overlap([memory.array for memory in frame.memory.values()]):
+        frame.in_step = Choice(in_step)
     with np.errstate(all="ignore"):
-        run_to_end(frame, func.body)
+        run_to_end(frame, body)
+
+
+def _overlap(arrays: Sequence[Any]) -> bool:
+    """Whether two of them may share memory: nobody would notice threads that meet there."""
+    return any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
 
 
 @deep_recursion()

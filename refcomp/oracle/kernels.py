@@ -16,7 +16,7 @@ from refcomp.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest
+from refcomp.ir.kernels import is_bound, kernel_nest
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS, Allocate, Barrier, For, LaunchKernel, Stmt
 from refcomp.oracle.expressions import Frame
@@ -42,7 +42,7 @@ def run_kernel(host: Frame, loop: For, run: _Run) -> None:
     if host.group is not None:
         raise InterpretError(f"a loop bound to {loop.kind} lies deeper in a kernel, not at its top")
     nest = kernel_nest(loop)
-    loops = _bound_loops(host, nest)
+    loops = bound_loops(host, nest.loops)
     if any(extent <= 0 for _, extent in loops):
         return
     launch = object()
@@ -53,14 +53,16 @@ def run_kernel(host: Frame, loop: For, run: _Run) -> None:
         _run_group(group, [(thread, run(thread, nest.body)) for thread in threads])
 
 
-def _bound_loops(host: Frame, nest: KernelNest) -> list[_Loop]:
-    tags = [loop.kind for loop in nest.loops]
-    for loop in nest.loops:
+def bound_loops(host: Frame, loops: Sequence[For]) -> list[_Loop]:
+    """The bound `loops` of a kernel with their extents. Raises InterpretError for loops that no
+    kernel has."""
+    tags = [loop.kind for loop in loops]
+    for loop in loops:
         if tags.count(loop.kind) > 1:
             raise InterpretError(f"two loops of a kernel are bound to {loop.kind}")
         if host.evaluate(loop.minimum) != 0:
             raise InterpretError(f"the loop bound to {loop.kind} does not begin at 0")
-    return [(loop, host.evaluate(loop.extent)) for loop in nest.loops]
+    return [(loop, host.evaluate(loop.extent)) for loop in loops]
 
 
 def _positions(loops: Sequence[_Loop]) -> list[list[_Loop]]:
@@ -123,8 +125,9 @@ def shared_memory(thread: Frame, allocate: Allocate) -> Memory:
 # Launches.
 
 
-def launch_kernel(host: Frame, launch: LaunchKernel, run: _Run) -> None:
-    """Runs the kernel that `launch` names on its arguments; nothing when an extent is <= 0.
+def launch_kernel(host: Frame, launch: LaunchKernel, run: Callable[[Frame, For], None]) -> None:
+    """Runs, by `run`, the kernel that `launch` names on its arguments; nothing when an extent is
+    <= 0.
 
     Refuses extents and sizes that are not those of the kernel's own loops and shared buffers.
     """
@@ -142,7 +145,7 @@ def launch_kernel(host: Frame, launch: LaunchKernel, run: _Run) -> None:
     _agree(launch, "grid and block", grid_and_block, _integers(inner, (*nest.grid, *nest.block)))
     shared = _integers(host, launch.shared_bytes)
     _agree(launch, "shared bytes", shared, _shared_bytes(inner, kernel))
-    run_kernel(inner, loop, run)
+    run(inner, loop)
 
 
 def _integers(frame: Frame, exprs: Sequence[Expr]) -> list[int]:
@@ -160,6 +163,7 @@ def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
         takes = f"{kernel.name} takes {len(kernel.params)} arguments"
         raise InterpretError(f"{takes}, {len(launch.arguments)} given")
     inner, memories = Frame(code=host.code), dict[Buffer, Memory]()
+    inner.in_step = host.in_step
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         if param.dtype != argument.dtype:
             takes = f"{param.name} of {kernel.name} has dtype {param.dtype}"

@@ -1,7 +1,8 @@
 """Finds two threads of a kernel that touch one element without waiting for each other.
 
 Two accesses conflict when they touch one element, at least one of them writes, and not both are
-atomic. They are a race unless one thread does both, or one group does and all its threads met at a
+atomic updates by the same operator: updates by two give what the order of threads makes of them.
+They are a race unless one thread does both, or one group does and all its threads met at a
 barrier in between. Groups never wait for each other while a kernel runs.
 """
 
@@ -14,8 +15,12 @@ from refcomp.ir.expr import Var
 from refcomp.ir.stmt import Stmt
 from refcomp.oracle.failure import InterpretError, describe
 
-READS, WRITES, UPDATES = "reads", "writes", "updates"
-_CONFLICTS = {READS: (WRITES, UPDATES), WRITES: (READS, WRITES, UPDATES), UPDATES: (READS, WRITES)}
+READS, WRITES = "reads it", "writes it"
+
+
+def updates_by(operator: str) -> str:
+    """The kind of access that an atomic update by `operator` is."""
+    return f"updates it by {operator}"
 
 
 @dataclass(eq=False, slots=True)
@@ -62,15 +67,15 @@ class _Accesses:
     ) -> _Access | None:
         """Notes an access; what another agent has done since `since` that conflicts with it."""
         if since is not self._since:
-            self._since, self._first = since, {READS: {}, WRITES: {}, UPDATES: {}}
-        for conflicting in _CONFLICTS[kind]:
-            access = self._first[conflicting].get(element)
+            self._since, self._first = since, {}
+        for other, accesses in self._first.items():
+            access = accesses.get(element) if other != kind or kind == WRITES else None
             if access is not None and access.agent is not agent:
                 return access
-        if element not in self._first[kind]:
+        mine = self._first.setdefault(kind, {})
+        if element not in mine:
             assert thread.stmt is not None
-            access = _Access(kind, agent, thread, thread.stmt, dict(thread.values))
-            self._first[kind][element] = access
+            mine[element] = _Access(kind, agent, thread, thread.stmt, dict(thread.values))
         return None
 
 
@@ -93,7 +98,7 @@ class Races:
             other = self._of_groups.note(kind, element, thread, group, group.launch)
         if other is not None:
             raise InterpretError(
-                f"a race on element {element} of {name}: thread {thread.name} {kind} it, "
-                f"and thread {other.thread.name} {other.kind} it",
+                f"a race on element {element} of {name}: thread {thread.name} {kind}, "
+                f"and thread {other.thread.name} {other.kind}",
                 why=f"{why}; the other is at {describe(other.stmt, other.values)}",
             )

@@ -147,3 +147,13 @@ OPERATORS: dict[type[ir.Binary], Callable[[Scalar, Scalar, DType], Scalar]] = {
     ir.And: lambda a, b, _dtype: a and b,
     ir.Or: lambda a, b, _dtype: a or b,
 }
+
+# The node that says what an atomic update does.
+ATOMIC: dict[str, type[ir.Binary]] = {
+    "add": ir.Add,
+    "min": ir.Min,
+    "max": ir.Max,
+    "and": ir.BitAnd,
+    "or": ir.BitOr,
+    "xor": ir.BitXor,
+}

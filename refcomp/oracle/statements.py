@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.kernels import is_bound
@@ -19,8 +18,9 @@ from refcomp.oracle.calls import call_extern, call_packed
 from refcomp.oracle.expressions import Frame, lanes_of
 from refcomp.oracle.failure import InterpretError, describe
 from refcomp.oracle.kernels import launch_kernel, run_kernel, scrambled, shared_memory
+from refcomp.oracle.lockstep.launch import kernel_ran, loops_ran
 from refcomp.oracle.memory import Memory
-from refcomp.oracle.scalars import OPERATORS, wrap
+from refcomp.oracle.scalars import ATOMIC, OPERATORS, wrap
 
 _Steps = Iterable[st.Stmt]  # what a statement wants done, in order
 
@@ -53,7 +53,9 @@ def run_to_end(frame: Frame, stmt: st.Stmt) -> None:
 
 def _for(frame: Frame, loop: st.For) -> _Steps:
     if is_bound(loop):
-        run_kernel(frame, loop, run)
+        _kernel(frame, loop)
+        return
+    if loops_ran(frame, loop):
         return
     minimum, extent = frame.evaluate(loop.minimum), frame.evaluate(loop.extent)
     steps: Iterable[int] = range(extent)
@@ -63,6 +65,11 @@ def _for(frame: Frame, loop: st.For) -> _Steps:
         frame.bind(loop.var, wrap(minimum + step, loop.var.dtype))
         yield loop.body
         del frame.values[loop.var]
+
+
+def _kernel(frame: Frame, loop: st.For) -> None:
+    if not kernel_ran(frame, loop):
+        run_kernel(frame, loop, run)
 
 
 def _buffer_store(frame: Frame, store: st.BufferStore) -> _Steps:
@@ -85,24 +92,14 @@ def _store(frame: Frame, store: st.Store) -> _Steps:
     return ()
 
 
-_ATOMIC: dict[str, type[ir.Binary]] = {
-    "add": ir.Add,
-    "min": ir.Min,
-    "max": ir.Max,
-    "and": ir.BitAnd,
-    "or": ir.BitOr,
-    "xor": ir.BitXor,
-}
-
-
 def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Steps:
     """A single index counts elements from the start: at the nested level, too, of one dimension."""
-    meaning, dtype = OPERATORS[_ATOMIC[update.operator]], update.buffer.dtype
+    meaning, dtype = OPERATORS[ATOMIC[update.operator]], update.buffer.dtype
     value = frame.evaluate(update.value)
     indices = [frame.evaluate(index) for index in update.indices]
     memory = frame.memory_of(update.buffer)
     offset = indices[0] if len(indices) == 1 else memory.offset(indices)
-    memory.update(offset, lambda old: meaning(old, value, dtype), frame)
+    memory.update(offset, update.operator, lambda old: meaning(old, value, dtype), frame)
     return ()
 
 
@@ -141,7 +138,7 @@ def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     """Each task sees what is captured, and nothing else."""
     for task in scrambled(frame.num_tasks):
         inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
-        inner.libraries = frame.libraries
+        inner.libraries, inner.in_step = frame.libraries, frame.in_step
         for capture in region.captures:
             if isinstance(capture, Buffer):
                 inner.memory[capture] = frame.memory_of(capture)
@@ -161,7 +158,7 @@ def _prefetch(_frame: Frame, _prefetch: st.Prefetch) -> _Steps:
 
 
 def _launch_kernel(frame: Frame, launch: st.LaunchKernel) -> _Steps:
-    launch_kernel(frame, launch, run)
+    launch_kernel(frame, launch, _kernel)
     return ()
 
 

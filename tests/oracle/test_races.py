@@ -94,7 +94,7 @@ def test_a_race_of_groups_tells_both_sides():
     with pytest.raises(InterpretError) as caught:
         _run("if (g == 0) { atomic max A[4] with g } else { A[g] = A[4] }", groups=2, threads=1)
     assert str(caught.value).splitlines() == [
-        "a race on element 4 of A: thread (blockIdx.x = 0, threadIdx.x = 0) updates it, "
+        "a race on element 4 of A: thread (blockIdx.x = 0, threadIdx.x = 0) updates it by max, "
         "and thread (blockIdx.x = 1, threadIdx.x = 0) reads it",
         "  where: atomic max A[4] with g with g = 0, t = 0",
         "  why: groups do not wait for each other; the other is at A[g] = A[4] with g = 1, t = 0",

@@ -1,0 +1,156 @@
+"""The elements of a buffer as threads in step see them, each access checked for all at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.dtype import to_numpy
+from refcomp.ir.buffer import Buffer
+from refcomp.oracle.arrays import Array
+from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.lockstep.threads import Crowd, Threads
+from refcomp.oracle.lockstep.touches import Touches
+from refcomp.oracle.memory import Memory
+from refcomp.oracle.races import READS, WRITES, updates_by
+
+_MOST_ELEMENTS = 1 << 24  # of what a crowd allocates; with more, memory might not suffice
+
+
+class Elements:
+    """A buffer's elements, and which of them have been written (`refcomp.oracle.memory`).
+
+    They lie in copies of the buffer, one for each thread, one for each group or one for all:
+    thread i's begins at element `begin[i]`. `lives` counts how often each thread has allocated it.
+    """
+
+    def __init__(self, buffer: Buffer, shape: tuple[int, ...], crowd: Crowd) -> None:
+        self.buffer, self.shape, self.size, self.crowd = buffer, shape, math.prod(shape), crowd
+        self.data: Any = None
+        self.begin: Array | None = None
+        self.written: Array | None = None
+        self.lives: Array | None = None
+        self.memory: Memory | None = None
+        self._by_thread: Touches | None = None
+        self._by_group: Touches | None = None
+
+    @staticmethod
+    def of_memory(memory: Memory, crowd: Crowd, by_group: Touches | None) -> Elements:
+        """Those of `memory`, which all see. `by_group` is what groups have touched, where the
+        crowd writes: without a writer there are no races."""
+        found = Elements(memory.buffer, memory.shape, crowd)
+        found.data, found.written, found.memory = memory.elements, memory.written, memory
+        if by_group is not None:
+            found._by_group = by_group
+            found._by_thread = Touches(found.size) if crowd.group_size > 1 else None
+        return found
+
+    @staticmethod
+    def allocated(buffer: Buffer, shape: tuple[int, ...], crowd: Crowd) -> Elements:
+        """Fresh ones, a copy for each thread; shared ones, a copy for each group."""
+        found, is_shared = Elements(buffer, shape, crowd), buffer.scope == "shared"
+        copies = crowd.group - crowd.group[0] if is_shared else np.arange(crowd.count)
+        total = (int(copies[-1]) + 1) * found.size
+        if total > _MOST_ELEMENTS:
+            raise Doubt
+        found.data, found.begin = np.empty(total, to_numpy(buffer.dtype)), copies * found.size
+        found.written = np.zeros(total, np.int64)
+        found.lives = np.zeros(crowd.count, np.int64)
+        found._by_thread = Touches(total) if is_shared and crowd.group_size > 1 else None
+        return found
+
+    def begin_life(self, ids: Array) -> None:
+        """The threads `ids` allocate it again: what was written is gone for them."""
+        assert self.lives is not None
+        self.lives[ids] += 1
+
+    def read(self, index: Array, ids: Array) -> Any:
+        """The elements at `index` of the threads `ids`, which must have been written."""
+        at = self._place(index, ids)
+        self._note(READS, at, ids)
+        self._check_written(at, ids)
+        return self.data[at]
+
+    def write(self, index: Array, value: Array, ids: Array, threads: Threads) -> None:
+        """Makes `value` the elements at `index`; of several for one element, the last."""
+        at = self._place(index, ids)
+        self._note(WRITES, at, ids)
+        self._set(at, value, ids)
+        self._tell(at, value, ids, threads)
+
+    def update(
+        self,
+        operator: str,
+        meaning: Callable[[Array, Array], Any],
+        index: Array,
+        value: Array,
+        threads: Threads,
+    ) -> None:
+        """Makes `meaning` of the element at `index` and the value the element, for each thread.
+        Raises Doubt where the order shows."""
+        at, value, ids = np.broadcast_arrays(
+            self._place(index, threads.column), value, threads.column
+        )
+        several = self._note(updates_by(operator), at, ids)
+        if several and (self.buffer.dtype.is_float or self._is_watched):
+            raise Doubt
+        self._check_written(at, ids)
+        at, value, ids = at.ravel(), value.ravel(), ids.ravel()
+        while at.size:
+            _, first = np.unique(at, return_index=True)
+            updated = meaning(self.data[at[first]], value[first])
+            self._set(at[first], updated, ids[first])
+            self._tell(at[first], updated, ids[first], threads)
+            at, value, ids = (np.delete(part, first) for part in (at, value, ids))
+
+    def offset(self, indices: Sequence[Array]) -> Array:
+        """The row-major position of `indices`, each of which must lie within its dimension."""
+        if len(indices) != len(self.shape):
+            raise Doubt
+        position = np.zeros((1, 1), np.int64)
+        for index, extent in zip(indices, self.shape, strict=True):
+            _check_range(index, extent)
+            position = position * extent + index
+        return position
+
+    def _place(self, index: Array, ids: Array) -> Array:
+        _check_range(index, self.size)
+        return index if self.begin is None else index + self.begin[ids]
+
+    def _note(self, kind: str, at: Array, ids: Array) -> bool:
+        several = False
+        if self._by_thread is not None or self._by_group is not None:
+            at, ids = np.broadcast_arrays(at, ids)
+        if self._by_thread is not None:
+            several = self._by_thread.note(kind, at, ids, self.crowd.turn[ids])
+        if self._by_group is not None:
+            several |= self._by_group.note(kind, at, self.crowd.group[ids], 1)
+        return several
+
+    @property
+    def _is_watched(self) -> bool:
+        return self.memory is not None and self.memory.is_watched
+
+    def _tell(self, at: Array, value: Array, ids: Array, threads: Threads) -> None:
+        if self.memory is not None and self.memory.is_watched:
+            self.memory.wrote(at, value, ids, threads)
+
+    def _life(self, ids: Array) -> Any:
+        return 1 if self.lives is None else self.lives[ids]
+
+    def _check_written(self, at: Array, ids: Array) -> None:
+        if self.written is not None and (self.written[at] != self._life(ids)).any():
+            raise Doubt
+
+    def _set(self, at: Array, value: Any, ids: Array) -> None:
+        self.data[at] = value
+        if self.written is not None:
+            self.written[at] = self._life(ids)
+
+
+def _check_range(index: Array, extent: int) -> None:
+    if ((index < 0) | (index >= extent)).any():
+        raise Doubt

@@ -1,0 +1,99 @@
+"""The value of each expression for threads in step: `refcomp.oracle.expressions` by numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refcomp.dtype import to_numpy
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import BufferLoad, Load
+from refcomp.ir.expr import Expr, Var
+from refcomp.oracle.arrays import Array
+from refcomp.oracle.elementwise import ELEMENTWISE
+from refcomp.oracle.lockstep.threads import Threads
+from refcomp.oracle.scalars import make_scalar
+
+
+def evaluate(threads: Threads, expr: Expr) -> Array:
+    """The value of `expr` for all `threads`, evaluating what occurs in it often only once."""
+    threads.known = {}
+    return threads.value(expr)
+
+
+def _var(threads: Threads, var: Var) -> Array:
+    return threads.value_of(var)
+
+
+def _immediate(threads: Threads, imm: ir.IntImm | ir.FloatImm) -> Array:
+    constants = threads.crowd.constants
+    if imm not in constants:
+        constants[imm] = np.array([[make_scalar(imm.value, imm.dtype)]], to_numpy(imm.dtype))
+    return constants[imm]
+
+
+def _if_then_else(threads: Threads, expr: ir.IfThenElseExpr) -> Any:
+    condition = threads.value(expr.condition)
+    if condition.all():
+        return threads.value(expr.true_value)
+    if not condition.any():
+        return threads.value(expr.false_value)
+    chosen = condition[:, 0]
+    result = np.empty((len(chosen), expr.dtype.lanes), to_numpy(expr.dtype.element))
+    result[chosen] = threads.narrow(chosen).value(expr.true_value)
+    result[~chosen] = threads.narrow(~chosen).value(expr.false_value)
+    return result
+
+
+def _ramp(threads: Threads, ramp: ir.Ramp) -> Array:
+    base, stride = threads.value(ramp.base), threads.value(ramp.stride)
+    result: Array = base + stride * np.arange(ramp.lanes, dtype=base.dtype)
+    return result
+
+
+def _broadcast(threads: Threads, broadcast: ir.Broadcast) -> Array:
+    value = threads.value(broadcast.value)
+    return np.broadcast_to(value, (len(value), broadcast.lanes))
+
+
+def _let(threads: Threads, let: ir.Let) -> Array:
+    """The body is evaluated on its own: what was known outside may not hold where var is bound."""
+    value, outside = threads.value(let.value), threads.known
+    threads.bind(let.var, value)
+    threads.known = {}
+    result = threads.value(let.body)
+    del threads.values[let.var]
+    threads.known = outside
+    return result
+
+
+def _buffer_load(threads: Threads, load: BufferLoad) -> Any:
+    elements = threads.memory_of(load.buffer)
+    offset = elements.offset([threads.value(index) for index in load.indices])
+    return elements.read(offset, threads.column)
+
+
+def _load(threads: Threads, load: Load) -> Any:
+    elements, index = threads.memory_of(load.buffer), threads.value(load.index)
+    if load.predicate is None:
+        return elements.read(index, threads.column)
+    index, wanted, ids = np.broadcast_arrays(index, threads.value(load.predicate), threads.column)
+    result = np.zeros(index.shape, to_numpy(load.buffer.dtype))
+    result[wanted] = elements.read(index[wanted], ids[wanted])
+    return result
+
+
+EXPRESSIONS: dict[type[Any], Callable[[Threads, Any], Any]] = {
+    **ELEMENTWISE,
+    Var: _var,
+    ir.IntImm: _immediate,
+    ir.FloatImm: _immediate,
+    ir.IfThenElseExpr: _if_then_else,
+    ir.Ramp: _ramp,
+    ir.Broadcast: _broadcast,
+    ir.Let: _let,
+    BufferLoad: _buffer_load,
+    Load: _load,
+}

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refcomp.dtype import I64, SCALAR_DTYPES, to_numpy
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.expr import Broadcast, IntImm, Ramp, Var
+from refcomp.oracle import arrays
+from refcomp.oracle import expressions as plain
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.lockstep.elements import Elements
+from refcomp.oracle.lockstep.expressions import EXPRESSIONS, evaluate
+from refcomp.oracle.memory import Memory
+from tests.oracle.lockstep.crowds import crowd_of, everyone, same_bits
+from tests.strategies.exprs import dtypes, exprs
+
+
+def _int(value):
+    return IntImm(value, I64)
+
+
+def _threads(*values):
+    threads, names = everyone(crowd_of(1, len(values)), x=values)
+    a = Buffer("A", I64, (_int(4),))
+    memory = Memory(a, (4,), np.array([10, 11, 12, 13]))
+    threads.crowd.memory[a] = Elements.of_memory(memory, threads.crowd, None)
+    return threads, names["x"], a
+
+
+def test_every_class_that_the_plain_interpreter_knows():
+    assert set(EXPRESSIONS) == set(plain._EXPRESSIONS)
+
+
+_LEAVES = tuple(Var(str(dtype), dtype) for dtype in SCALAR_DTYPES)
+_ROWS = 5
+
+
+def _plain(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+@settings(max_examples=300)
+@given(dtypes().flatmap(lambda dtype: exprs(dtype, _LEAVES)), st.integers(0, 2**32))
+def test_each_thread_has_the_plain_interpreter_s_value(expr, seed):
+    threads, rng = everyone(crowd_of(1, _ROWS))[0], np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        for var in _LEAVES:
+            drawn = rng.standard_normal((_ROWS, 1)) * 10.0 ** rng.integers(-2, 6)
+            threads.bind(var, arrays.convert(drawn, var.dtype))
+        found = evaluate(threads, expr)
+    found = np.broadcast_to(found, (_ROWS, expr.dtype.lanes))
+    for row in range(_ROWS):
+        expected = _plain(evaluate_expr(expr, threads.told(row)))
+        expected = np.array([expected], to_numpy(expr.dtype.element))
+        assert same_bits(found[row : row + 1], expected), (row, found[row], expected)
+
+
+def test_a_lazy_choice_reads_only_where_it_is_chosen():
+    threads, x, a = _threads(1, 5, 3)
+    lazy = ir.IfThenElseExpr(x < 4, BufferLoad(a, (x,)), x * 100)
+    assert evaluate(threads, lazy).tolist() == [[11], [500], [13]]
+    with pytest.raises(Doubt):
+        evaluate(threads, ir.Select(lazy.condition, lazy.true_value, lazy.false_value))
+
+
+def test_a_choice_that_is_the_same_for_all():
+    threads, x, _ = _threads(7, 5)
+    for condition, expected in ((x < 4, [[70], [50]]), (x >= 4, [[7], [5]])):
+        assert evaluate(threads, ir.IfThenElseExpr(condition, x, x * 10)).tolist() == expected
+
+
+def test_vectors_have_a_column_for_each_lane():
+    threads, x, a = _threads(0, 1)
+    ramp = Ramp(x, _int(2), 2)
+    assert evaluate(threads, Load(a, ramp)).tolist() == [[10, 12], [11, 13]]
+    mask = ir.LT(ramp, Broadcast(_int(2), 2))
+    assert evaluate(threads, Load(a, ramp * 2, mask)).tolist() == [[10, 0], [12, 0]]
+    assert evaluate(threads, Broadcast(x, 3)).tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_what_all_threads_agree_on_is_one_row():
+    threads, _, a = _threads(0, 1, 2)
+    assert evaluate(threads, BufferLoad(a, (_int(1) + 1,))).tolist() == [[12]]
+
+
+def test_a_shared_subtree_is_evaluated_once():
+    threads, x, _ = _threads(1, 3)
+    expr = x
+    for _ in range(60):
+        expr = expr + expr
+    assert evaluate(threads, expr).tolist() == [[2**60], [3 * 2**60]]
+
+
+def test_a_let_does_not_leak_into_what_is_shared_with_it():
+    threads, x, _ = _threads(2, 3)
+    y = Var("y", I64)
+    shared = y + 1
+    lets = ir.Let(y, x, shared) + ir.Let(y, x * 10, shared)
+    assert evaluate(threads, lets).tolist() == [[24], [35]]
+    with pytest.raises(Doubt):
+        evaluate(threads, ir.Let(y, x, shared) + shared)
