@@ -11,6 +11,7 @@ from typing import Any
 
 from refcomp import hip_api
 from refcomp.dtype import to_numpy
+from refcomp.errors import UserError
 from refcomp.runtime.device import Memory
 from refcomp.runtime.hip_handle import HipHandle
 from refcomp.runtime.hip_stream import Owner
@@ -18,6 +19,7 @@ from refcomp.runtime.launch import Extents, KernelSignature
 
 _POINTER_BYTES = 8
 SHARED_ALIGNMENT = 16
+_THREADS_IN_ALL = 2**32
 
 
 class HipKernels:
@@ -43,6 +45,7 @@ class HipKernels:
         shared_bytes: tuple[int, ...],
     ) -> None:
         """Queue a run in the thread's current stream; see `refcomp.runtime.launch.Launcher`."""
+        _check_size(kernel, grid, block)
         arguments = pack_arguments(self._kernels[kernel], values)
         buffer = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
         size = ctypes.c_size_t(len(arguments))
@@ -77,6 +80,17 @@ class HipKernels:
             library.call("hipModuleGetFunction", function, self._module.value, symbol)
             found = self._functions[kernel] = function.value or 0
         return found
+
+
+def _check_size(kernel: str, grid: Extents, block: Extents) -> None:
+    """HIP counts the threads of all groups along an axis in 32 bits."""
+    for groups, threads, axis in zip(grid, block, "xyz", strict=True):
+        if groups * threads >= _THREADS_IN_ALL:
+            raise UserError(
+                f"the kernel {kernel} asks for {groups} groups of {threads} threads in {axis}",
+                why=f"HIP starts fewer than {_THREADS_IN_ALL} threads along an axis",
+                remedy="let a thread do more, or bind a part of the loop to another axis",
+            )
 
 
 def pack_arguments(kernel: KernelSignature, values: Sequence[Any]) -> bytes:

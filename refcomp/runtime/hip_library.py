@@ -26,6 +26,28 @@ _MISSING = tuple(
 )
 _FOREIGN = tuple(hip_api.number(f"hipError{name}") for name in ("NoBinaryForGpu", "InvalidImage"))
 _OUT_OF_MEMORY = hip_api.number("hipErrorOutOfMemory")
+# What a number means to the user of a kernel, and what to do.
+_TOO_MUCH = (
+    "fewer threads in a group, fewer groups, or less shared memory; see `device.driver.info`"
+)
+_ASTRAY = (
+    "build the schedule for `interp`, or emulate the GPU: both say where the kernel goes astray"
+)
+_MEANINGS = {
+    hip_api.number(f"hipError{name}"): meaning
+    for name, *meaning in (
+        ("InvalidConfiguration", "a kernel asks for more than the GPU has", _TOO_MUCH),
+        ("LaunchOutOfResources", "a kernel asks for more than the GPU has", _TOO_MUCH),
+        ("IllegalAddress", "a kernel launched before reached memory that is not its own", _ASTRAY),
+        ("LaunchFailure", "a kernel launched before failed", _ASTRAY),
+        (
+            "LaunchTimeOut",
+            "a kernel launched before ran too long",
+            "split the work in more kernels",
+        ),
+    )
+}
+_OTHER = ("the HIP runtime failed", "see dmesg for the cause")
 # Arguments that a message tells: what goes in.
 _TOLD = ("i32", "u32", "size", "address", "handle", "text")
 # How many major versions after the first are sought by name.
@@ -93,7 +115,8 @@ class HipLibrary:
         if number in _FOREIGN:
             remedy = "compile for this GPU: rocm -mcpu=... with the name that rocminfo tells"
             return ToolchainError("the code is for another GPU", why=told, remedy=remedy)
-        return ToolchainError("the HIP runtime failed", why=told, remedy="see dmesg for the cause")
+        what, remedy = _MEANINGS.get(number, _OTHER)
+        return ToolchainError(what, why=told, remedy=remedy)
 
     def text(self, number: int) -> str:
         """The library's own name and words for an error number, and the number."""

@@ -9,7 +9,7 @@ import pytest
 from refcomp.artifacts import Binary
 from refcomp.codegen import amdgpu_statements
 from refcomp.dtype import as_dtype
-from refcomp.errors import ToolchainError
+from refcomp.errors import ToolchainError, UserError
 from refcomp.runtime import hip_kernels
 from refcomp.runtime.device import Memory
 from refcomp.runtime.hip_kernels import dynamic_shared_bytes, pack_arguments
@@ -62,6 +62,15 @@ def test_a_launch_gives_all_to_the_library(recording):
     launcher.launch("g", [], (1, 1, 1), (1, 1, 1), ())
     assert recording.calls.count("hipModuleGetFunction") == 2
     assert recording.streams == [None, None, None]
+
+
+def test_more_threads_than_hip_counts_are_refused(recording):
+    launcher = load(recording, KernelSignature("g", "g", ()))
+    launcher.launch("g", [], (1, 2**22 - 1, 1), (1, 1024, 1), ())
+    with pytest.raises(UserError, match="g asks for 4194304 groups of 1024 threads in y") as told:
+        launcher.launch("g", [], (1, 2**22, 1), (1, 1024, 1), ())
+    assert "fewer than 4294967296 threads" in str(told.value)
+    assert len(recording.launches) == 1
 
 
 def test_the_occupancy_is_the_librarys(recording):

@@ -1,6 +1,9 @@
 """The library is found by any number behind its name, and its functions are typed."""
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -99,6 +102,45 @@ def test_the_installed_library_is_found(monkeypatch):
     assert any(library.has(call.function) for call in hip_api.PROPERTIES)
 
 
+_CALL_ALL = """
+import ctypes
+from refcomp import hip_api
+from refcomp.errors import UserError
+from refcomp.hip_interface import parameters
+from refcomp.runtime.hip_library import load_hip
+
+answer = ctypes.create_string_buffer(4096)
+given = {"i32": 0, "u32": 1, "size": 16, "address": answer, "handle": None, "text": b"kernel"}
+given |= {"extra": None, "out_text": answer, "out_i32": ctypes.c_int32(), "out_size": ctypes.c_size_t()}
+given |= {"out_f32": ctypes.c_float()} | dict.fromkeys(("out_address", "out_handle"), ctypes.c_void_p())
+library = load_hip()
+for name in hip_api.FUNCTIONS:
+    try:
+        library.call(name, *(given[kind] for kind, _ in parameters(name)))
+        print(name, "was done")
+    except UserError as error:
+        print(name, error.why)
+"""
+
+
+@pytest.mark.rocm
+def test_each_function_of_the_real_library_tells_that_there_is_no_gpu():
+    """In a process of its own: where there is a GPU, null pointers would be used."""
+    if os.path.exists("/dev/kfd"):
+        return
+    command = [sys.executable, "-c", _CALL_ALL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert [*told] == [*hip_api.FUNCTIONS]
+    versions = {name for name in told if name.endswith("GetVersion")}
+    assert {name for name, words in told.items() if words == "was done"} == versions
+    assert told["hipGetDeviceCount"] == "hipGetDeviceCount() says: hipErrorNoDevice (100)"
+    for name in {*told} - versions - {"hipGetDeviceCount"}:
+        assert told[name].startswith(f"{name}("), name
+        assert told[name].endswith(" says: hipErrorInvalidDevice (101)"), name
+
+
 @pytest.mark.parametrize(
     ("number", "kind", "words"),
     [
@@ -113,7 +155,12 @@ def test_the_installed_library_is_found(monkeypatch):
         (101, UserError, "invalid device ordinal"),
         (200, ToolchainError, "the code is for another GPU"),
         (209, ToolchainError, "compile for this GPU"),
-        (700, ToolchainError, "the HIP runtime failed"),
+        (1, ToolchainError, "the HIP runtime failed"),
+        (9, ToolchainError, "a kernel asks for more than the GPU has"),
+        (700, ToolchainError, "a kernel launched before reached memory that is not its own"),
+        (701, ToolchainError, "what to do: fewer threads in a group"),
+        (702, ToolchainError, "ran too long"),
+        (719, ToolchainError, "what to do: build the schedule for `interp`"),
     ],
 )
 def test_what_each_number_raises(number, kind, words):
