@@ -30,9 +30,7 @@ _OUT_OF_MEMORY = hip_api.number("hipErrorOutOfMemory")
 _TOO_MUCH = (
     "fewer threads in a group, fewer groups, or less shared memory; see `device.driver.info`"
 )
-_ASTRAY = (
-    "build the schedule for `interp`, or emulate the GPU: both say where the kernel goes astray"
-)
+_ASTRAY = "build the schedule for `interp`, which tells where it goes astray"
 _MEANINGS = {
     hip_api.number(f"hipError{name}"): meaning
     for name, *meaning in (

@@ -127,7 +127,7 @@ def test_lack_of_memory(recording):
 
 def test_failures_are_told_in_the_librarys_words(recording):
     recording.errors["hipDeviceSynchronize"] = 719
-    with pytest.raises(ToolchainError, match="the HIP runtime failed") as caught:
+    with pytest.raises(ToolchainError, match="a kernel launched before failed") as caught:
         driver_of(recording).sync(0)
     assert "hipDeviceSynchronize() says: hipError719, error number 719 (719)" in str(caught.value)
 

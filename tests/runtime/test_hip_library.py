@@ -111,8 +111,9 @@ from refcomp.runtime.hip_library import load_hip
 
 answer = ctypes.create_string_buffer(4096)
 given = {"i32": 0, "u32": 1, "size": 16, "address": answer, "handle": None, "text": b"kernel"}
-given |= {"extra": None, "out_text": answer, "out_i32": ctypes.c_int32(), "out_size": ctypes.c_size_t()}
-given |= {"out_f32": ctypes.c_float()} | dict.fromkeys(("out_address", "out_handle"), ctypes.c_void_p())
+given |= {"extra": None, "out_text": answer, "out_i32": ctypes.c_int32()}
+given |= {"out_size": ctypes.c_size_t(), "out_f32": ctypes.c_float()}
+given |= dict.fromkeys(("out_address", "out_handle"), ctypes.c_void_p())
 library = load_hip()
 for name in hip_api.FUNCTIONS:
     try:
