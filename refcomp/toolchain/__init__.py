@@ -1,10 +1,10 @@
 """Source -> Binary by subprocess, as toolchains/*.toml describe it. Knows nothing of the IR.
 
 Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
-this machine), find.py (the choice), run.py and steps.py (running tools), remember.py (the
-cache), host.py and layout.py (what processors and GPUs are like), compile.py (the door),
-code_object.py (what the machine code of AMD GPUs tells of itself), occupancy.py (what follows
-for how much of it runs at a time), diagnose.py (the doctor).
+this machine), find.py (the choice), run.py and steps.py (running tools), keep.py (runs kept for
+later), remember.py (the cache), host.py and layout.py (what processors and GPUs are like),
+compile.py (the door), code_object.py (what the machine code of AMD GPUs tells of itself),
+occupancy.py (what follows for how much of it runs at a time), diagnose.py (the doctor).
 """
 
 from refcomp.toolchain.code_object import (

@@ -2,7 +2,8 @@
 
 Needs: the text is complete for its language; LLVM IR holds its triple and data layout.
 Ensures: the same text, options and tools give the same Binary, and give it without starting a
-tool once it is in the cache; then it is given even when the tools are gone.
+tool once it is in the cache; then it is given even when the tools are gone. Where $REFCOMP_KEEP
+names a folder, the tools are always run, and what they were run on is kept there.
 Refuses: UserError for an option, output or language that the toolchain does not have;
 ToolchainError when a tool or library is missing, fails or hangs.
 """
@@ -15,8 +16,9 @@ from refcomp.artifacts import Binary, Source
 from refcomp.cache import Cache, default_cache
 from refcomp.errors import ToolchainError, UserError
 from refcomp.toolchain.description import HOLE, Description, Output, load_description
-from refcomp.toolchain.find import FoundTools, find_file, find_tool
+from refcomp.toolchain.find import FoundTools, find_file, find_tool, find_tools
 from refcomp.toolchain.host import check_options, host_part
+from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.places import file_path
 from refcomp.toolchain.remember import recall
 from refcomp.toolchain.run import tool_timeout_s
@@ -58,6 +60,8 @@ def compile_source(
         steps = tuple(step.for_version(tools.version) for step in asked.steps)
         return run_steps(chain, replace(asked, steps=steps), source, holes, libraries, limit)
 
+    if is_keeping():
+        return Binary(make(find_tools(chain)), asked.format)
     parts = _key_parts(chain, source, options, asked)
     return Binary(recall(store, chain, parts, make), asked.format)
 

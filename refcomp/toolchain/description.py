@@ -123,10 +123,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How to read stderr: the guilty line of the input, and phrases that mean failure."""
+    """How to read stderr: the guilty line of the input, phrases that mean failure, and what to do
+    about some."""
 
     line: re.Pattern[str]
     phrases: tuple[str, ...]
+    remedies: tuple[tuple[re.Pattern[str], str], ...] = ()
+
+    def remedy(self, stderr: str) -> str | None:
+        """What to do about what a tool says, where that is known."""
+        return next((text for pattern, text in self.remedies if pattern.search(stderr)), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,11 +309,19 @@ def _read_output(table: Table, steps: Mapping[str, Step]) -> Output:
 
 def _read_failures(table: Table) -> Failures:
     # A pattern that never matches, for toolchains whose tools name no line.
-    failures = Failures(_read_pattern(table, "line", r"(?!)()"), table.texts("phrases", ()))
+    line, phrases = _read_pattern(table, "line", r"(?!)()"), table.texts("phrases", ())
+    known = (remedy for _, remedy in table.tables("remedies"))
+    failures = Failures(line, phrases, tuple(map(_read_remedy, known)))
     table.close()
     if failures.line.groups != 1:
         raise table.refuse("line", "must have one group, the line number")
     return failures
+
+
+def _read_remedy(table: Table) -> tuple[re.Pattern[str], str]:
+    remedy = _read_pattern(table, "says"), table.text("remedy")
+    table.close()
+    return remedy
 
 
 def _check_holes(top: Table, description: Description) -> None:

@@ -1,5 +1,7 @@
 """Running the steps of a toolchain on a text, in a private folder that is kept on failure.
 
+Where $REFCOMP_KEEP names a folder, what was run is kept there, too (`refcomp.toolchain.keep`).
+
 Refuses with ToolchainError: a step that fails, hangs, warns of what it ignores, or writes
 nothing; the message holds the command, its stderr and the guilty line of the input.
 """
@@ -13,6 +15,7 @@ from pathlib import Path
 from refcomp.artifacts import Source
 from refcomp.errors import ToolchainError
 from refcomp.toolchain.description import HOLE, Description, Output, Step
+from refcomp.toolchain.keep import keep_run
 from refcomp.toolchain.run import Completed, run_tool, tool_timeout_s
 
 _LIBRARIES = "{libraries}"
@@ -75,16 +78,20 @@ def run_steps(
     timeout_s: float,
 ) -> bytes:
     """The bytes that the last step of `output` writes for `source`."""
+    commands: list[tuple[str, ...]] = []
     with private_folder() as folder:
-        path = write_input(folder / description.input, source.text.encode())
+        path = first = write_input(folder / description.input, source.text.encode())
         entries = ",".join(source.entries)
-        for step in output.steps_for(source.requires):
-            target = folder / f"{step.key}.{step.suffix}"
-            filled = {**holes, "input": str(path), "output": str(target), "entries": entries}
-            command = fill_arguments(step.arguments, filled, libraries)
-            run_checked(description, command, folder, timeout_s, source)
-            path = target
-        return _read_result(path, step, command, folder)
+        try:
+            for step in output.steps_for(source.requires):
+                target = folder / f"{step.key}.{step.suffix}"
+                filled = {**holes, "input": str(path), "output": str(target), "entries": entries}
+                commands.append(fill_arguments(step.arguments, filled, libraries))
+                run_checked(description, commands[-1], folder, timeout_s, source)
+                path = target
+        finally:
+            keep_run(first, description.name, commands)
+        return _read_result(path, step, commands[-1], folder)
 
 
 def run_checked(
@@ -105,6 +112,7 @@ def run_checked(
         f"{name} warned: {phrase}" if completed.status == 0 else f"{name} failed",
         where=_guilty_line(description, source, completed.stderr),
         why=_describe_status(completed.status),
+        remedy=description.failures.remedy(completed.stderr),
         command=command,
         stderr=completed.stderr,
         kept=folder,

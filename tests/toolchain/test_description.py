@@ -47,6 +47,13 @@ def _read(tmp_path: Path, content: str) -> Description:
     return read_description(path)
 
 
+def test_remedies_are_known_by_what_a_tool_says() -> None:
+    failures = load_description("rocm").failures
+    told = "error: Unknown attribute kind (86) (Producer: 'LLVM20' Reader: 'LLVM 16.0.6')"
+    assert "HIP_DEVICE_LIB_PATH" in (failures.remedy(told) or "")
+    assert failures.remedy("error: expected type") is None
+
+
 def test_everything_is_read(tmp_path: Path) -> None:
     small = _read(tmp_path, SMALL)
     assert (small.name, small.purpose, small.language) == ("small", "testing", "text")

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from refcomp.artifacts import Binary, Source
+from refcomp.codegen.debug_locations import add_debug_locations
 from refcomp.errors import ToolchainError, UserError
 from refcomp.toolchain import compile_source, disassemble, load_description
-from refcomp.toolchain.find import find_tool, find_tools
+from refcomp.toolchain.find import find_file, find_tool, find_tools
+from tests.codegen.amdgpu_kernels import print_kernels
+from tests.codegen.device_kernels import device_kernel
 from tests.toolchain.conftest import COPY
 
 PLAIN = Source("text\n", "llvm", entries=("f", "g"))
@@ -73,6 +76,41 @@ def test_a_missing_library_is_named_with_where_it_was_sought(rocm_tools, tmp_pat
         build(MATHS)
     assert f"HIP_DEVICE_LIB_PATH={tmp_path}/gone: ocml.bc" in str(caught.value)
     assert "rocm-device-libs" in str(caught.value)
+
+
+def test_libraries_of_both_generations_are_found(rocm_tools, tmp_path, monkeypatch) -> None:
+    for name, folder in (("ocml.amdgcn.bc", "lib"), ("ocml.bc", "amdgcn/bitcode")):
+        root = tmp_path / f"rocm-{name}"
+        (root / folder).mkdir(parents=True)
+        (root / folder / name).touch()
+        monkeypatch.delenv("HIP_DEVICE_LIB_PATH", raising=False)
+        monkeypatch.setenv("ROCM_PATH", str(root))
+        assert find_file(load_description("rocm"), "ocml") == str(root / folder / name)
+        monkeypatch.setenv("HIP_DEVICE_LIB_PATH", str(root / folder))
+        assert find_file(load_description("rocm"), "ocml") == str(root / folder / name)
+
+
+def test_a_library_that_is_newer_than_its_reader(rocm_tools) -> None:
+    told = "Unknown attribute kind (86) (Producer: 'LLVM20.0.0' Reader: 'LLVM 19.1.7')"
+    rocm_tools.add("llvm-link-19", body=f'echo "{told}" >&2; exit 1')
+    with pytest.raises(ToolchainError, match="llvm-link-19 failed") as caught:
+        build(MATHS)
+    assert "the device library was written by a newer LLVM than reads it" in str(caught.value)
+    assert "set HIP_DEVICE_LIB_PATH" in str(caught.value)
+
+
+@pytest.mark.rocm
+def test_the_same_text_gives_the_same_bytes_in_every_folder(tmp_path, monkeypatch) -> None:
+    results = set()
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / name / "cache"))
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / name))
+        kernels = [device_kernel(name) for name in ("blocked", "softmax")]
+        source, _ = add_debug_locations(print_kernels(kernels), kernels)
+        results.add(build(source))
+    (result,) = results
+    assert str(tmp_path).encode() not in result
 
 
 def test_a_missing_linker_of_bitcode_hinders_nothing_else(rocm_tools) -> None:

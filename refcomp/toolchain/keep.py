@@ -1,0 +1,67 @@
+"""Keeps what tools were run on in the folder that $REFCOMP_KEEP names, to be run again.
+
+Each run of a toolchain's steps leaves a folder of its own there: the inputs, the outputs, and
+`commands.sh`, which makes these outputs of those inputs wherever the folder lies. Of equal runs one
+is kept, also when they are started at once. Refuses, by UserError, a folder that
+cannot be written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from refcomp.errors import UserError
+
+VARIABLE = "REFCOMP_KEEP"
+_SCRIPT = "commands.sh"
+_HEAD = '#!/bin/sh\nset -e\ncd "$(dirname "$0")"\n'
+
+
+def is_keeping() -> bool:
+    """Whether runs are to be kept; nothing is taken from the cache then."""
+    return bool(os.environ.get(VARIABLE))
+
+
+def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> None:
+    """Copies the folder of `source`, where `commands` of the toolchain `name` ran on it, to where
+    it is kept."""
+    if not is_keeping():
+        return
+    root, lines = Path(os.environ[VARIABLE]), [_command_line(c, source.parent) for c in commands]
+    script = _HEAD + "".join(f"{line}\n" for line in lines)
+    # Not the outputs: LLVM's bitcode tells the folder in which it was made.
+    digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        _copy(source.parent, root, root / f"{name}-{digest}", script)
+    except OSError as error:
+        raise UserError(
+            f"what was run cannot be kept in {root}",
+            where=f"environment variable {VARIABLE}",
+            why=error.strerror or str(error),
+            remedy="set it to a folder that you may write to, or unset it",
+        ) from error
+
+
+def _command_line(command: tuple[str, ...], folder: Path) -> str:
+    return shlex.join(argument.replace(f"{folder}{os.sep}", "") for argument in command)
+
+
+def _copy(folder: Path, root: Path, target: Path, script: str) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix=".", dir=root))
+    temporary.chmod(0o755)
+    try:
+        shutil.copytree(folder, temporary, dirs_exist_ok=True)
+        (temporary / _SCRIPT).write_text(script)
+        (temporary / _SCRIPT).chmod(0o755)
+        with suppress(OSError):  # one that is there already is the same
+            temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
