@@ -139,13 +139,15 @@ def copy_inits(
     origin = Origin(stage.name, line=op.line)
     pairs = zip(op.init, op.outputs, strict=True)
     copied = [(init, result) for init, result in pairs if init not in memory.borrowed]
-    return block([_copy(buffers[init], buffers[result], origin) for init, result in copied])
+    return block([_copy(init, result, buffers, origin) for init, result in copied])
 
 
-def _copy(init: Buffer, result: Buffer, origin: Origin) -> Stmt:
-    loops = [Var(f"{init.name}.i{k}", I64) for k in range(len(init.shape))]
-    stmt: Stmt = BufferStore(result, tuple(loops), BufferLoad(init, tuple(loops)), origin)
-    extents = (Min(init.shape[0], result.shape[0]), *init.shape[1:])
+def _copy(init: Tensor, result: Tensor, buffers: Mapping[Tensor, Buffer], origin: Origin) -> Stmt:
+    """Copies elements, not memory: that of the init may have longer rows."""
+    source, target = buffers[init], buffers[result]
+    loops = [Var(f"{source.name}.i{k}", I64) for k in range(init.ndim)]
+    stmt: Stmt = BufferStore(target, tuple(loops), BufferLoad(source, tuple(loops)), origin)
+    extents = (Min(init.shape[0], result.shape[0]), *result.shape[1:])
     for var, extent in reversed([*zip(loops, extents, strict=True)]):
         stmt = For(var, IntImm(0, I64), extent, SERIAL, stmt, origin)
     return stmt

@@ -156,19 +156,20 @@ class _Needs:
             yield known.variables[leaf], known.extents[leaf], leaf.minimum
 
     def _axis_ranges(self, reader: StageBounds, loops: RangeFinder) -> dict[Var, Range | None]:
-        """The range of each of the reader's own axes, which no guard lets beyond its domain."""
+        """The range of each of the reader's own axes, which no guard lets beyond its domain, nor
+        beyond its region, whatever its loops are."""
         facts = reader.facts
-        ranges: dict[Var, Range | None] = {}
+        ranges: dict[Var, Range] = {}
         for axis in reader.stage.roots:
             found = loops.of(reader.indices.values[axis])
             domain = _of_extent(axis.minimum, axis.extent, facts)
-            ranges[axis.var] = None if found is None else intersect(found, domain, facts)
+            ranges[axis.var] = domain if found is None else intersect(found, domain, facts)
         for axis, origin, extent in _region_axes(reader):
-            found, first = ranges[axis.var], loops.of(origin)
-            last = loops.of(simplify(origin + extent - 1, facts))
-            if found is not None and first is not None and last is not None:
-                ranges[axis.var] = intersect(found, Range(first.low, last.high, None), facts)
-        return ranges
+            first, last = loops.of(origin), loops.of(simplify(origin + extent - 1, facts))
+            if first is not None and last is not None:
+                inside = Range(first.low, last.high, None)
+                ranges[axis.var] = intersect(ranges[axis.var], inside, facts)
+        return {**ranges}
 
     def check_size(self, region: Region, readers: Sequence[StageBounds]) -> None:
         """Refuses memory that is laid out before the program runs, but whose size is not known."""

@@ -60,6 +60,31 @@ def test_an_init_of_two_states_is_copied(golden):
         check(s, parts, hs, cs, m, 3)
 
 
+def test_loops_that_hide_the_row_compute_no_other_rows():
+    """A row that is computed too early reads rows that are not there."""
+    parts, hs, cs = cell()
+    s = refcomp.create_schedule(hs)
+    t, i = parts["uh"].op.axis
+    fused = s[parts["uh"]].fuse(t, s[parts["uh"]].split(i, factor=5)[0])
+    s[parts["uh"]].split(fused, nparts=2)
+    for m, n in ((2, 7), (4, 11)):
+        check(s, parts, hs, cs, m, n)
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_of_a_copied_init_only_elements_are_copied(n):
+    x, state = refcomp.placeholder((1, n), name="X"), refcomp.placeholder((4, n), name="state")
+    first = refcomp.compute((1, n), lambda t, i: x[t, i], name="first")
+    up = refcomp.compute((4, n), lambda t, i: state[t - 1, i] + 1, name="up")
+    result = refcomp.scan(first, up, state, name="S")
+    s = refcomp.create_schedule(result)
+    s[first].set_scope("local")
+    s[first].storage_align(first.op.axis[0], 8, 1)
+    args = [np.ones((1, n), np.float32), np.zeros((4, n), np.float32)]
+    interpret(refcomp.lower(s, [x, result]), args)
+    assert args[1].tolist() == [[k + 1] * n for k in range(4)]
+
+
 @pytest.mark.llvm
 @pytest.mark.parametrize("m", [1, 2, 6])
 def test_machine_code(m):
