@@ -22,11 +22,11 @@ from refcomp.devices import device_for
 from refcomp.dump import dump_stage
 from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.kernel_resources import warn_of_slow_kernels
+from refcomp.kernel_resources import expected_kernel, warn_of_slow_kernels
 from refcomp.pipeline import run_device_passes
 from refcomp.python_limits import paused_collector
 from refcomp.runtime.device_module import DeviceModule
-from refcomp.runtime.launch import KernelSignature, kernel_signature
+from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.program import DeviceCode
 from refcomp.target import DeviceLimits, Target, as_target, limits_of, number_option
 
@@ -118,7 +118,7 @@ def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> 
     if passes := target.option("passes", ""):
         options["passes"] = passes
     binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
-    expected = [kernel_signature(kernel, machine_symbol(kernel.name)) for kernel in kernels]
+    expected = [expected_kernel(kernel) for kernel in kernels]
     code = toolchain.check_code_object(binary, expected, mcpu, version)
     warn_of_slow_kernels(kernels, code)
     metadata = toolchain.metadata_text(binary.data)

@@ -12,17 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.artifacts import Binary
+from refcomp.codegen.amdgpu_statements import SHARED_ALIGNMENT, constant_count
 from refcomp.codegen.signature import machine_symbol
+from refcomp.dtype import I64
 from refcomp.errors import Unsupported
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import THREAD_TAGS, Allocate, For, LetStmt, Origin, Store
 from refcomp.provenance import caller_line
 from refcomp.toolchain import CodeObject, Occupancy, occupancy_of, read_code_object
-from refcomp.toolchain.code_object import KernelMetadata
+from refcomp.toolchain.code_object import ExpectedKernel, KernelMetadata
 
 
 class SlowKernelWarning(UserWarning):
@@ -72,6 +75,28 @@ def _resources(kernel: KernelMetadata, occupancy: Occupancy | None) -> KernelRes
         occupancy.waves if occupancy else 0,
         occupancy.limit if occupancy else "",
     )
+
+
+def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
+    """What the code object must tell of `kernel`, which is at the device level."""
+    params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
+    starts = [*kernels_in(kernel.body)]
+    extents = kernel_nest(starts[0]).block if starts else (IntImm(1, I64),) * 3
+    known = [extent.value for extent in extents if isinstance(extent, IntImm)]
+    block = tuple(max(1, extent) for extent in known) if len(known) == len(extents) else ()
+    return ExpectedKernel(machine_symbol(kernel.name), params, block, _shared_bytes(kernel))
+
+
+def _shared_bytes(kernel: PrimFunc) -> int:
+    """What the shared buffers of constant size take at most, each at its alignment."""
+    total = 0
+    for node in walk(kernel.body):
+        if isinstance(node, Allocate) and node.buffer.scope == "shared":
+            count = constant_count(node.buffer)
+            unit = max(SHARED_ALIGNMENT, node.buffer.alignment)
+            size = 0 if count is None else max(1, count) * node.buffer.dtype.bytes
+            total += -(-size // unit) * unit
+    return total
 
 
 def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObject) -> None:
@@ -155,7 +180,4 @@ def _written_at(kernel: PrimFunc, buffer: Buffer) -> Origin | None:
 
 
 def _bytes(buffer: Buffer) -> int:
-    count = 1
-    for dim in buffer.shape:
-        count *= dim.value if isinstance(dim, IntImm) else 1
-    return count * buffer.dtype.bytes
+    return (constant_count(buffer) or 0) * buffer.dtype.bytes

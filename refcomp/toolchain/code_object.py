@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from refcomp import hip_api
 from refcomp.artifacts import Binary
@@ -77,14 +77,16 @@ class CodeObject:
         return self.target.rpartition("--")[2].partition(":")[0]
 
 
-class ExpectedKernel(Protocol):
-    """A kernel by its symbol and parameters: None for a buffer, else the dtype of a number."""
+@dataclass(frozen=True, slots=True)
+class ExpectedKernel:
+    """What a kernel was meant to be. `params` are None for a buffer, else the dtype of a number.
+    `block` are the threads of a group in x, y and z, () where the launch decides; `shared_bytes`
+    what its shared buffers of constant size take at most."""
 
-    @property
-    def symbol(self) -> str: ...
-
-    @property
-    def params(self) -> Sequence[DType | None]: ...
+    symbol: str
+    params: tuple[DType | None, ...]
+    block: tuple[int, ...] = ()
+    shared_bytes: int = 0
 
 
 def found_code_object_version() -> int:
@@ -123,7 +125,8 @@ def check_code_object(
     binary: Binary, kernels: Sequence[ExpectedKernel], mcpu: str, version: int
 ) -> CodeObject:
     """What `binary` tells of itself, which is what was asked for: these kernels with their
-    arguments packed naturally and no others, for the GPU `mcpu`, in the format `version`."""
+    arguments packed naturally and no others, their groups and no more shared memory than that, for
+    the GPU `mcpu`, in the format `version`."""
     code = read_code_object(binary.data)
     faults = list(_faults(code, kernels, mcpu, version))
     if faults:
@@ -171,6 +174,15 @@ def _kernel_faults(found: KernelMetadata, expected: ExpectedKernel) -> Iterator[
     least = max((offset + size for offset, size in places), default=0)
     if found.kernarg_bytes < least:
         yield f"{found.name} takes {found.kernarg_bytes} bytes of arguments, not {least}"
+    if found.block != expected.block:
+        yield f"{found.name} has groups of {_block(found.block)}, not {_block(expected.block)}"
+    if found.shared_bytes > expected.shared_bytes:
+        most = expected.shared_bytes
+        yield f"{found.name} has {found.shared_bytes} bytes of shared memory, at most {most} asked"
+
+
+def _block(block: tuple[int, ...]) -> str:
+    return " x ".join(map(str, block)) if block else "any size"
 
 
 # Reading.

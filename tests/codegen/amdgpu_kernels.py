@@ -25,6 +25,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
+from refcomp.kernel_resources import expected_kernel
 from refcomp.runtime.launch import KernelSignature, kernel_signature
 from refcomp.toolchain import (
     check_code_object,
@@ -70,7 +71,7 @@ def compile_kernels(
     """The code object of the kernels, checked; with the tools that $REFCOMP_ROCM_LLVM names."""
     source = print_kernels(kernels, mcpu, device_layout("rocm"), **(wishes or {}))
     binary = compile_source(source, {"mcpu": mcpu, **options}, "hsaco", description="rocm")
-    check_code_object(binary, signatures(kernels), mcpu, 4)
+    check_code_object(binary, [expected_kernel(kernel) for kernel in kernels], mcpu, 4)
     return binary
 
 

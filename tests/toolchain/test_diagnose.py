@@ -67,7 +67,8 @@ def test_a_missing_library_of_bitcode(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("HIP_DEVICE_LIB_PATH", str(tmp_path / "gone"))
     report = _reports("rocm")["ocml"]
     assert not report.is_ok and not report.is_needed
-    assert report.reason == f"not found; sought in HIP_DEVICE_LIB_PATH={tmp_path}/gone: ocml.bc"
+    place = f"HIP_DEVICE_LIB_PATH={tmp_path}/gone: ocml.bc, ocml.amdgcn.bc"
+    assert report.reason == f"not found; sought in {place}"
     monkeypatch.setenv("HIP_DEVICE_LIB_PATH", str(tmp_path))
     (tmp_path / "ocml.bc").touch()
     assert _reports("rocm")["ocml"].path == f"{tmp_path}/ocml.bc"
