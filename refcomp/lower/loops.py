@@ -118,6 +118,7 @@ def origin_of(bounds: StageBounds, axis: IterVar | None = None) -> Origin:
     """Where a statement of a stage, or of one of its loops, comes from."""
     stage, op = bounds.stage, bounds.stage.op
     if axis is None:
-        return Origin(stage.name, line=op.line)
+        return Origin(stage.name, primitive=stage.primitive, line=op.line)
     made = stage.made.get(axis, _UNMADE)
-    return Origin(stage.name, axis.name, made.primitive, made.line or op.line)
+    primitive = made.primitive or stage.primitive
+    return Origin(stage.name, axis.name, primitive, made.line or op.line)

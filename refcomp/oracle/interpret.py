@@ -10,7 +10,7 @@ doors, and the binding of arguments.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,8 +94,11 @@ def _make_value(value: Any, dtype: DType) -> Value:
     return make_scalar(value, dtype)
 
 
-def bind_arguments(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
-    """Binds the parameters and the symbols of `func` in `frame`; InterpretError as `interpret`."""
+def bind_arguments(
+    frame: Frame, func: PrimFunc, args: Sequence[Any], fresh: Collection[str] = ()
+) -> None:
+    """Binds the parameters and the symbols of `func` in `frame`; InterpretError as `interpret`.
+    The buffers named in `fresh` count as never written."""
     if len(args) != len(func.params):
         raise InterpretError(f"{func.name} takes {len(func.params)} arguments, {len(args)} given")
     pairs = list(zip(func.params, args, strict=True))
@@ -109,7 +112,7 @@ def bind_arguments(frame: Frame, func: PrimFunc, args: Sequence[Any]) -> None:
         shape = frame.shape_of(buffer)
         if shape != array.shape:
             raise InterpretError(f"{buffer.name} has shape {shape}, {array.shape} given")
-        frame.memory[buffer] = Memory(buffer, shape, array)
+        frame.memory[buffer] = Memory(buffer, shape, array, buffer.name in fresh)
 
 
 def _as_stored(buffer: Buffer, arg: Any) -> Any:

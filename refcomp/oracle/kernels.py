@@ -78,7 +78,9 @@ def _thread(
     words = ", ".join(f"{loop.kind} = {value}" for loop, value in position)
     thread = Frame(f"({words})", group, shared=shared, code=host.code)
     thread.values.update(host.values)
+    thread.origins = host.origins
     for loop, value in position:
+        thread.enter(loop)
         thread.bind(loop.var, wrap(value, loop.var.dtype))
     thread.memory = {b: memory for b, memory in host.memory.items() if b.scope != "local"}
     return thread
@@ -99,11 +101,13 @@ def _run_group(group: Group, threads: list[tuple[Frame, Iterator[Barrier]]]) -> 
 def _refuse_divergence(*stops: tuple[Frame, Barrier | None]) -> None:
     (first, barrier), (second, other) = sorted(stops, key=lambda stop: stop[1] is None)
     assert barrier is not None
-    elsewhere = "has ended" if other is None else f"is at {describe(other, second.values)}"
+    elsewhere = (
+        "has ended" if other is None else f"is at {describe(other, second.values, second.origins)}"
+    )
     raise InterpretError(
         f"not all threads of a group reach a barrier: thread {first.name} is at it, "
         f"thread {second.name} {elsewhere}",
-        where=describe(barrier, first.values),
+        where=describe(barrier, first.values, first.origins),
     )
 
 
@@ -163,7 +167,7 @@ def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
         takes = f"{kernel.name} takes {len(kernel.params)} arguments"
         raise InterpretError(f"{takes}, {len(launch.arguments)} given")
     inner, memories = Frame(code=host.code), dict[Buffer, Memory]()
-    inner.in_step = host.in_step
+    inner.in_step, inner.origins = host.in_step, host.origins
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         if param.dtype != argument.dtype:
             takes = f"{param.name} of {kernel.name} has dtype {param.dtype}"

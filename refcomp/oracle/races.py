@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refcomp.ir.expr import Var
-from refcomp.ir.stmt import Stmt
+from refcomp.ir.stmt import For, Origin, Stmt
 from refcomp.oracle.failure import InterpretError, describe
 
 READS, WRITES = "reads it", "writes it"
@@ -33,13 +33,24 @@ class Group:
 
 
 class Thread:
-    """Who runs statements: a thread of a kernel, or, without a group, the host; where it is, and
-    its variables."""
+    """Who runs statements: a thread of a kernel, or, without a group, the host; where it is, its
+    variables, and where the loops come from that have bound some."""
 
     def __init__(self, name: str, group: Group | None) -> None:
         self.name, self.group = name, group
         self.values: dict[Var, Any] = {}
+        self.origins: dict[Var, Origin] = {}
         self.stmt: Stmt | None = None
+
+    def enter(self, loop: For) -> None:
+        """The thread is in `loop` now."""
+        if loop.origin is not None:
+            self.origins[loop.var] = loop.origin
+
+    @property
+    def where(self) -> str | None:
+        """The statement at hand, and the variables."""
+        return None if self.stmt is None else describe(self.stmt, self.values, self.origins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,10 @@ class _Access:
     thread: Thread
     stmt: Stmt
     values: dict[Var, Any]
+
+    @property
+    def where(self) -> str:
+        return describe(self.stmt, self.values, self.thread.origins)
 
 
 class _Accesses:
@@ -100,5 +115,5 @@ class Races:
             raise InterpretError(
                 f"a race on element {element} of {name}: thread {thread.name} {kind}, "
                 f"and thread {other.thread.name} {other.kind}",
-                why=f"{why}; the other is at {describe(other.stmt, other.values)}",
+                why=f"{why}; the other is at {other.where}",
             )

@@ -39,15 +39,14 @@ def run(frame: Frame, stmt: st.Stmt) -> Iterator[st.Barrier]:
                 frame.stmt = step
                 begun.append(iter(_STATEMENTS[type(step)](frame, step)))
     except InterpretError as error:
-        if error.where is None and frame.stmt is not None:
-            error.where = describe(frame.stmt, frame.values)
+        error.where = error.where or frame.where
         raise
 
 
 def run_to_end(frame: Frame, stmt: st.Stmt) -> None:
     """Does what `stmt` says, where there is nobody to wait for."""
     for barrier in run(frame, stmt):
-        where = describe(barrier, frame.values)
+        where = describe(barrier, frame.values, frame.origins)
         raise InterpretError("a barrier lies outside a kernel", where=where)
 
 
@@ -57,6 +56,7 @@ def _for(frame: Frame, loop: st.For) -> _Steps:
         return
     if loops_ran(frame, loop):
         return
+    frame.enter(loop)
     minimum, extent = frame.evaluate(loop.minimum), frame.evaluate(loop.extent)
     steps: Iterable[int] = range(extent)
     if loop.kind == st.PARALLEL:
@@ -139,6 +139,7 @@ def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     for task in scrambled(frame.num_tasks):
         inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
         inner.libraries, inner.in_step = frame.libraries, frame.in_step
+        inner.origins = frame.origins
         for capture in region.captures:
             if isinstance(capture, Buffer):
                 inner.memory[capture] = frame.memory_of(capture)

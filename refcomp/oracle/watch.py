@@ -43,7 +43,7 @@ class _Watched(Memory):
     is_watched = True
 
     def __init__(self, plain: Memory, index: int) -> None:
-        super().__init__(plain.buffer, plain.shape, plain.array)
+        super().__init__(plain.buffer, plain.shape, plain.array, plain.written is not None)
         self._watched = index
         self.writes: list[Write] = []
 
@@ -59,8 +59,7 @@ class _Watched(Memory):
 
     def _remember(self, index: int, value: Scalar, thread: Thread) -> None:
         if index == self._watched:
-            assert thread.stmt is not None
-            self._add(value, thread.values, describe(thread.stmt, thread.values))
+            self._add(value, thread.values, thread.where or "")
 
     def wrote(self, at: Array, value: Array, ids: Array, threads: Threads) -> None:
         at, value, ids = np.broadcast_arrays(at, value, ids)
@@ -68,7 +67,7 @@ class _Watched(Memory):
         for number, written in zip(ids[here], value[here], strict=True):
             values = threads.told(int(np.searchsorted(threads.ids, number)))
             plain = written if self.buffer.dtype.is_float else written.item()
-            self._add(plain, values, describe(threads.crowd.stmt, values))
+            self._add(plain, values, describe(threads.crowd.stmt, values, threads.crowd.origins))
 
     def _add(self, value: Scalar, values: Mapping[Var, Any], where: str) -> None:
         bound = tuple((var.name, given) for var, given in values.items())

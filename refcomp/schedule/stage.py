@@ -58,7 +58,8 @@ class Stage:
     first.
     `storing` chooses the thread of each tag that stores what all of them compute, 0 where it says
     nothing; where `env` names thread axes, the stage's kernel begins outside its loops;
-    `alignments` are (factor, offset) of the stride of a dimension.
+    `alignments` are (factor, offset) of the stride of a dimension; `primitive` is what made the
+    stage, where it was no operation of the user.
     """
 
     op: Operation
@@ -79,6 +80,7 @@ class Stage:
     storing: dict[str, int] = field(default_factory=dict)
     tensorized: Tensorized | None = None
     env: list[IterVar] = field(default_factory=list)
+    primitive: str = ""
 
     def __repr__(self) -> str:
         return f"stage {self.name}"

@@ -17,6 +17,7 @@ from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.races import READS, WRITES, updates_by
 
+_ZERO = np.zeros((1, 1), np.int64)
 _MOST_ELEMENTS = 1 << 24  # of what a crowd allocates; with more, memory might not suffice
 
 
@@ -67,16 +68,16 @@ class Elements:
         assert self.lives is not None
         self.lives[ids] += 1
 
-    def read(self, index: Array, ids: Array) -> Any:
-        """The elements at `index` of the threads `ids`, which must have been written."""
-        at = self._place(index, ids)
+    def read(self, offset: Array, ids: Array) -> Any:
+        """The elements at `offset` of the threads `ids`, which must have been written."""
+        at = self._place(offset, ids)
         self._note(READS, at, ids)
         self._check_written(at, ids)
         return self.data[at]
 
-    def write(self, index: Array, value: Array, ids: Array, threads: Threads) -> None:
-        """Makes `value` the elements at `index`; of several for one element, the last."""
-        at = self._place(index, ids)
+    def write(self, offset: Array, value: Array, ids: Array, threads: Threads) -> None:
+        """Makes `value` the elements at `offset`; of several for one element, the last."""
+        at = self._place(offset, ids)
         self._note(WRITES, at, ids)
         self._set(at, value, ids)
         self._tell(at, value, ids, threads)
@@ -85,14 +86,14 @@ class Elements:
         self,
         operator: str,
         meaning: Callable[[Array, Array], Any],
-        index: Array,
+        offset: Array,
         value: Array,
         threads: Threads,
     ) -> None:
-        """Makes `meaning` of the element at `index` and the value the element, for each thread.
+        """Makes `meaning` of the element at `offset` and the value the element, for each thread.
         Raises Doubt where the order shows."""
         at, value, ids = np.broadcast_arrays(
-            self._place(index, threads.column), value, threads.column
+            self._place(offset, threads.column), value, threads.column
         )
         several = self._note(updates_by(operator), at, ids)
         if several and (self.buffer.dtype.is_float or self._is_watched):
@@ -106,19 +107,21 @@ class Elements:
             self._tell(at[first], updated, ids[first], threads)
             at, value, ids = (np.delete(part, first) for part in (at, value, ids))
 
-    def offset(self, indices: Sequence[Array]) -> Array:
-        """The row-major position of `indices`, each of which must lie within its dimension."""
-        if len(indices) != len(self.shape):
+    def offset(self, indices: Sequence[Array], by_dimension: bool = True) -> Array:
+        """Where the element at `indices` lies, each of which must be within its dimension, or, if
+        not `by_dimension`, which are a single one, counted in all elements."""
+        shape = self.shape if by_dimension else (self.size,)
+        if len(indices) != len(shape):
             raise Doubt
-        position = np.zeros((1, 1), np.int64)
-        for index, extent in zip(indices, self.shape, strict=True):
-            _check_range(index, extent)
-            position = position * extent + index
+        position = _ZERO
+        for index, extent in zip(indices, shape, strict=True):
+            if not _is_within(index, extent):
+                raise Doubt
+            position = index if position is _ZERO else position * extent + index
         return position
 
-    def _place(self, index: Array, ids: Array) -> Array:
-        _check_range(index, self.size)
-        return index if self.begin is None else index + self.begin[ids]
+    def _place(self, offset: Array, ids: Array) -> Array:
+        return offset if self.begin is None else offset + self.begin[ids]
 
     def _note(self, kind: str, at: Array, ids: Array) -> bool:
         several = False
@@ -151,6 +154,7 @@ class Elements:
             self.written[at] = self._life(ids)
 
 
-def _check_range(index: Array, extent: int) -> None:
-    if ((index < 0) | (index >= extent)).any():
-        raise Doubt
+def _is_within(index: Array, extent: int) -> bool:
+    if index.size == 1:
+        return bool(0 <= index.item() < extent)
+    return bool((index.astype(np.uint64) < extent).all())  # what is negative becomes huge

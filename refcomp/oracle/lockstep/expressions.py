@@ -78,10 +78,11 @@ def _buffer_load(threads: Threads, load: BufferLoad) -> Any:
 def _load(threads: Threads, load: Load) -> Any:
     elements, index = threads.memory_of(load.buffer), threads.value(load.index)
     if load.predicate is None:
-        return elements.read(index, threads.column)
+        return elements.read(elements.offset([index], by_dimension=False), threads.column)
     index, wanted, ids = np.broadcast_arrays(index, threads.value(load.predicate), threads.column)
     result = np.zeros(index.shape, to_numpy(load.buffer.dtype))
-    result[wanted] = elements.read(index[wanted], ids[wanted])
+    offset = elements.offset([index[wanted]], by_dimension=False)
+    result[wanted] = elements.read(offset, ids[wanted])
     return result
 
 

@@ -28,7 +28,7 @@ from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.memory import Memory
 
 _MOST_THREADS = 1 << 14  # in one go, as each may allocate memory
-_MOST_PER_THREAD = 256  # elements of the buffers written: to save more takes longer than it saves
+_MOST_PER_THREAD = 1 << 13  # elements of the buffers written, which all are saved before
 
 _Range = tuple[For, int, int]  # a loop, its minimum and its extent
 _Memories = Mapping[Buffer, Memory]
@@ -99,13 +99,20 @@ def _run_in_batches(
 ) -> None:
     """Runs some groups after the others, all threads of each in step."""
     count, size = _size(groups), _size(threads)
-    touches = {b: Touches(memory.size) for b, memory in memories.items() if b in plan.written}
+    for loop in plan.loops:
+        host.enter(loop)
+    touches = {id(memories[b]): Touches(memories[b].size) for b in plan.written & memories.keys()}
     per_batch = max(1, _MOST_THREADS // size)
     for first in range(0, count, per_batch):
         chosen = np.arange(first, min(count, first + per_batch))
         crowd = Crowd(np.repeat(chosen, size), size, is_kernel, EXPRESSIONS, host.libraries)
-        for buffer, memory in memories.items():
-            crowd.memory[buffer] = Elements.of_memory(memory, crowd, touches.get(buffer))
+        # A launch may give a kernel one memory under two names.
+        elements = {
+            id(memory): Elements.of_memory(memory, crowd, touches.get(id(memory)))
+            for memory in memories.values()
+        }
+        crowd.memory |= {buffer: elements[id(memory)] for buffer, memory in memories.items()}
+        crowd.origins = host.origins
         ids = np.arange(crowd.count)
         values = {var: as_value(var, plain) for var, plain in host.values.items()}
         everyone = Threads(crowd, ids, values)

@@ -25,6 +25,8 @@ def run(threads: Threads, stmt: st.Stmt) -> None:
 
 
 def _for(threads: Threads, loop: st.For) -> None:
+    if loop.origin is not None:
+        threads.crowd.origins[loop.var] = loop.origin
     minimum, extent = evaluate(threads, loop.minimum), evaluate(threads, loop.extent)
     most, least = int(extent.max()), int(extent.min())
     steps = scrambled(most) if loop.kind == st.PARALLEL else range(most)
@@ -52,14 +54,14 @@ def _store(threads: Threads, store: st.Store) -> None:
         wanted = evaluate(threads, store.predicate)
         index, value, ids, wanted = np.broadcast_arrays(index, value, ids, wanted)
         index, value, ids = index[wanted], value[wanted], ids[wanted]
-    elements.write(index, value, ids, threads)
+    elements.write(elements.offset([index], by_dimension=False), value, ids, threads)
 
 
 def _atomic_update(threads: Threads, update: st.AtomicUpdate) -> None:
     value = evaluate(threads, update.value)
     indices = [evaluate(threads, index) for index in update.indices]
     elements = threads.memory_of(update.buffer)
-    offset = indices[0] if len(indices) == 1 else elements.offset(indices)
+    offset = elements.offset(indices, by_dimension=len(indices) > 1)
     elements.update(update.operator, OPERATORS[ATOMIC[update.operator]], offset, value, threads)
 
 

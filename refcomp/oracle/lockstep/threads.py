@@ -14,7 +14,7 @@ import numpy as np
 from refcomp.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.stmt import Allocate, Block, Stmt
+from refcomp.ir.stmt import Allocate, Block, Origin, Stmt
 from refcomp.oracle.arrays import Array
 from refcomp.oracle.expressions import lanes_of
 from refcomp.oracle.lockstep.choice import Doubt
@@ -30,8 +30,8 @@ class Crowd:
 
     `group` is the number of each thread's group, and `turn` how many barriers it has passed, from 1
     on. `memory` is what the threads see, `allocated` what they have allocated so far, `stmt` what
-    they do. `expressions` is the meaning of each class of expressions; C functions are sought in
-    `libraries` first.
+    they do, and `origins` tells where the loops come from that bound variables. `expressions` is
+    the meaning of each class of expressions; C functions are sought in `libraries` first.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Crowd:
         self.memory: dict[Buffer, Elements] = {}
         self.allocated: dict[Allocate, Elements] = {}
         self.stmt: Stmt = Block(())
+        self.origins: dict[Var, Origin] = {}
         self.constants: dict[Expr, Array] = {}
 
     def pass_barrier(self, ids: Array) -> None:

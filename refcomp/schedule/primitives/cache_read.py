@@ -33,7 +33,7 @@ def cache_read(
     axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
     value = tensor[tuple(axes)]
     op = make_operation(f"{tensor.name}.{scope}", made.line, axes, [value], [tensor])
-    copy = add_stage(op, op.name, stage, after=True)
+    copy = add_stage(op, op.name, stage, after=True, made=made)
     copy.scope = scope
     for reader in readers:
         redirect_reads(reader, tensor, op.outputs[0])

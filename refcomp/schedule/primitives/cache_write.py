@@ -37,7 +37,7 @@ def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]
     made_op = make_operation(f"{op.name}.{scope}", made.line, axes, body, op.outputs)
-    add_stage(made_op, made_op.name, stage, after=False).scope = scope
+    add_stage(made_op, made_op.name, stage, after=False, made=made).scope = scope
     replace_body(stage, [tensor[op.axis] for tensor in made_op.outputs])
     stage.leaves = list(stage.roots)
     return made_op.outputs

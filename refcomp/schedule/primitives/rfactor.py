@@ -97,7 +97,7 @@ class _Parts:
         op = ComputeOp(f"{self.op.name}.rf", made.line, tuple(self.axes), self._bodies())
         shape = tuple(a.extent for a in self.axes)
         op.outputs = tuple(Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs))
-        stage = add_stage(op, op.name, self.stage, after=False)
+        stage = add_stage(op, op.name, self.stage, after=False, made=made)
         stage.attach = home_of(self.stage) or "root"
         stage.leaves = [*self.axes, *self.others]
         stage.relations = [

@@ -58,20 +58,19 @@ def test_another_life_has_nothing_of_the_one_before():
 
 
 @pytest.mark.parametrize("index", [-1, 4])
-def test_an_index_out_of_range(index):
-    found, threads = _global(np.arange(4))
-    for act in (
-        lambda at: found.read(at, threads.column),
-        lambda at: found.write(at, at, threads.column, threads),
-        lambda at: found.offset([at]),
-    ):
-        with pytest.raises(Doubt):
-            act(_column(0, index, 1))
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_an_index_out_of_range(index, dtype):
+    found, _ = _global(np.arange(4))
+    for by_dimension in (True, False):
+        for column in (_column(0, index, 1), _column(index)):
+            with pytest.raises(Doubt):
+                found.offset([column.astype(dtype)], by_dimension)
 
 
 def test_each_dimension_is_checked():
     found, _ = _global(np.zeros((2, 3), np.int64))
     assert found.offset([_column(0, 1), _column(2)]).tolist() == [[2], [5]]
+    assert found.offset([_column(5, 3)], by_dimension=False).tolist() == [[5], [3]]
     for indices in ([_column(0), _column(3)], [_column(2), _column(0)], [_column(0)]):
         with pytest.raises(Doubt):
             found.offset(indices)

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from refcomp.ir.parser import parse_func
+from refcomp.ir.parser import parse_func, parse_program
 from refcomp.oracle.expressions import Frame
-from refcomp.oracle.interpret import bind_arguments
+from refcomp.oracle.interpret import (
+    InterpretError,
+    bind_arguments,
+    interpret_program,
+)
 from refcomp.oracle.lockstep import launch as module
 from refcomp.oracle.lockstep.choice import Choice
 from refcomp.oracle.lockstep.launch import kernel_ran, loops_ran
@@ -77,3 +81,15 @@ def test_a_kernel_does_not_see_the_host_s_local_memory():
     frame, body = _frame(text, np.zeros(6, np.int64), 1)
     frame.memory[body.buffer] = frame.memory[next(iter(frame.memory))]
     assert not kernel_ran(frame, body.body.stmts[1])
+
+
+def test_one_memory_under_two_names_is_one():
+    text = """
+    func host(A: i64[4] out) { launch k (A, A) grid (4, 1, 1) block (1, 1, 1) }
+    func k(A: i64[4], B: i64[4] out) {
+      for g in range(4) blockIdx.x { B[3 - g] = A[g] }
+    }
+    """
+    with pytest.raises(InterpretError, match="a race on element"):
+        interpret_program(parse_program(text), [np.arange(4)], in_step=1)
+    interpret_program(parse_program(text.replace("3 - g", "g")), [np.arange(4)], in_step=1)
