@@ -8,6 +8,7 @@ reasoned about as if it were that of the integers is decided here, by `is_exact`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from refcomp.arith.intern import bottom_up
@@ -46,6 +47,7 @@ _INDEX_FACTOR = 1 << 32
 _INDEX_NODES = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
 
 
+@cache
 def range_of_dtype(dtype: DType) -> Interval:
     """All values of an integer or bool type."""
     return Interval(dtype.min_value, dtype.max_value)
@@ -85,12 +87,15 @@ class Bounds:
 
     def interval_of_sum(self, total: Sum) -> Interval:
         """The values of a Sum over the integers."""
-        if total.is_const:
-            return Interval.point(total.const)
-        result = Interval.point(0)
+        low: int | None = 0
+        high: int | None = 0
         for monomial, k in total.terms.items():
-            result = result + self._interval_of_product(monomial).scale(k)
-        if self.known:
+            part = self._interval_of_product(monomial)
+            least, most = (part.low, part.high) if k > 0 else (part.high, part.low)
+            low = None if low is None or least is None else low + k * least
+            high = None if high is None or most is None else high + k * most
+        result = Interval(low, high)
+        if self.known and total.terms:
             key, factor = direction(total)
             if key in self.known:
                 result = result.intersect(self.known[key].scale(factor))
@@ -121,7 +126,10 @@ class Bounds:
         So it is when all values of the Sum fit. A side without a bound is taken to fit where
         facts.py says so: in i64, for sums of declared variables with factors below 2^32.
         """
-        interval = self.interval_of_sum(total)
+        return self._is_exact_in(self.interval_of_sum(total), total, dtype)
+
+    def _is_exact_in(self, interval: Interval, total: Sum, dtype: DType) -> bool:
+        """As `is_exact`, where the values of the Sum are known already."""
         if not interval.lies_in_or_open(range_of_dtype(dtype)):
             return False
         if interval.is_finite:
@@ -132,9 +140,11 @@ class Bounds:
         return all(self.is_index(self.table.expr(atom)) for atom in atoms)
 
     def _evaluated(self, expr: Expr, memo: dict[int, _T], compute: Callable[[Expr], _T]) -> _T:
-        if id(expr) not in memo:
+        found = memo.get(id(expr))
+        if found is None:
             bottom_up(expr, self._parts, memo, compute)
-        return memo[id(expr)]
+            found = memo[id(expr)]
+        return found
 
     def _parts(self, expr: Expr) -> Iterable[Any]:
         """What the value of `expr` is computed from: the atoms of a sum, else the children."""
@@ -202,9 +212,8 @@ class Bounds:
         return fits and expr.dtype == I64 and self.is_index(expr)
 
     def _interval_of_wrapped(self, total: Sum, dtype: DType) -> Interval:
-        if self.is_exact(total, dtype):
-            return self.interval_of_sum(total)
-        return range_of_dtype(dtype)
+        interval = self.interval_of_sum(total)
+        return interval if self._is_exact_in(interval, total, dtype) else range_of_dtype(dtype)
 
     def _interval_of_product(self, monomial: Monomial) -> Interval:
         result = self.interval(self.table.expr(monomial[0]))

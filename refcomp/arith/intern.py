@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar, cast
+from operator import is_
+from typing import Any, TypeVar
 
 from refcomp.dtype import DType
 from refcomp.ir.buffer import BufferLoad, Load
 from refcomp.ir.expr import Broadcast, Expr, IfThenElseExpr, IntImm, Var
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import children, with_fields
+from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
 
@@ -49,7 +50,7 @@ class ExprTable:
 
     def make(self, cls: type[Any], *fields: Any) -> Expr:
         """The representative of `cls(*fields)`, whose child expressions are representatives."""
-        key = (cls, *(id(f) if isinstance(f, Node) else _hashable(f) for f in fields))
+        key = (cls, *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
         found = self._by_structure.get(key)
         return self._add(key, cls(*fields)) if found is None else found
 
@@ -91,31 +92,25 @@ class ExprTable:
         return self._choices[id(expr)]
 
     def _register(self, expr: Expr) -> tuple[Expr, Expr]:
-        if expr.by_identity:
+        if expr.by_identity:  # two variables of one name are not the same
             return expr, self._add((Var, id(expr)), expr)
-        names = cast(Any, type(expr)).__match_args__
-        fields = [self._field(getattr(expr, name)) for name in names]
-        key = (type(expr), *(id(f) if isinstance(f, Node) else _hashable(f) for f in fields))
-        if isinstance(expr, Var):
-            key = (Var, id(expr))  # two variables of one name are not the same
+        old = [getattr(expr, name) for name in type(expr).__match_args__]
+        fields = [self._field(value) for value in old]
+        key = (type(expr), *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
         found = self._by_structure.get(key)
         if found is None:
-            changes = {
-                name: field
-                for name, field in zip(names, fields, strict=True)
-                if field is not getattr(expr, name)
-            }
-            found = self._add(key, with_fields(expr, **changes) if changes else expr)
+            is_same = all(map(is_, fields, old))
+            found = self._add(key, expr if is_same else type(expr)(*fields))
         return expr, found
 
     def _field(self, value: Any) -> Any:
-        """A field with its children replaced by their representatives."""
-        if isinstance(value, Expr):
-            return self.intern(value)
+        """A field with its children, which were registered before, replaced by theirs."""
+        hit = self._known.get(id(value))
+        if hit is not None:
+            return hit[1]
         if isinstance(value, tuple) and value:
-            items = tuple(self._field(item) for item in value)
-            same = all(a is b for a, b in zip(items, value, strict=True))
-            return value if same else items
+            items = tuple([self._field(item) for item in value])
+            return value if all(map(is_, items, value)) else items
         return value
 
     def _add(self, key: Hashable, expr: Expr) -> Expr:
@@ -156,7 +151,8 @@ def _hashable(value: Any) -> Hashable:
         return struct.pack("d", value)
     if isinstance(value, tuple):
         return tuple(id(item) if isinstance(item, Node) else item for item in value)
-    return cast(Hashable, value)
+    plain: Hashable = value
+    return plain
 
 
 def bottom_up(
@@ -169,18 +165,17 @@ def bottom_up(
 
     `done` must outlive no expression in it.
     """
-    stack = [root]
+    stack = [(root, False)]
     while stack:
-        expr = stack[-1]
+        expr, has_parts = stack.pop()
         if id(expr) in done:
-            stack.pop()
             continue
-        missing = [part for part in parts(expr) if id(part) not in done]
+        missing = [] if has_parts else [part for part in parts(expr) if id(part) not in done]
         if missing:
-            stack.extend(reversed(missing))
-            continue
-        stack.pop()
-        done[id(expr)] = compute(expr)
+            stack.append((expr, True))
+            stack += [(part, False) for part in reversed(missing)]
+        else:
+            done[id(expr)] = compute(expr)
 
 
 def free_of(expr: Expr, var: Var) -> bool:
@@ -193,5 +188,5 @@ def free_of(expr: Expr, var: Var) -> bool:
         for child in children(item):
             if id(child) not in seen:
                 seen.add(id(child))
-                stack.append(cast(Expr, child))
+                stack.append(child)
     return True

@@ -48,8 +48,8 @@ class Interval:
 
     def lies_in_or_open(self, other: Interval) -> bool:
         """Whether every bound it has lies in `other`; a missing one counts as lying in it."""
-        ends = (end for end in (self.low, self.high) if end is not None)
-        return all(other.contains(end) for end in ends)
+        low = self.low is None or other.contains(self.low)
+        return low and (self.high is None or other.contains(self.high))
 
     def is_at_least(self, value: int) -> bool:
         """Whether all values are >= `value`."""
@@ -78,7 +78,10 @@ class Interval:
 
     def shift(self, offset: int) -> Interval:
         """Every value plus `offset`."""
-        return self + Interval(offset, offset)
+        if offset == 0:
+            return self
+        low = None if self.low is None else self.low + offset
+        return Interval(low, None if self.high is None else self.high + offset)
 
     def scale(self, factor: int) -> Interval:
         """Every value times `factor`."""

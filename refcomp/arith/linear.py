@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from refcomp.arith.intern import ExprTable, Rank
 from refcomp.dtype import DType
@@ -24,6 +24,7 @@ Monomial = tuple[int, ...]  # serial numbers of atoms, ascending; a square repea
 Terms = dict[Monomial, int]
 Key = tuple[tuple[Monomial, int], ...]
 Parts = tuple[list[Add | Sub | Mul], list[Expr]]
+_ADDITIVE = (Add, Sub, Mul)
 _MOST_FACTORS = 8  # longer products are atoms, so that a chain of n factors stays linear in n
 
 
@@ -137,12 +138,12 @@ def direction(total: Sum) -> tuple[Key, int]:
 
 def is_summable(dtype: DType) -> bool:
     """Whether values of `dtype` have Sums: scalar integers."""
-    return dtype.is_int and dtype.lanes == 1
+    return dtype.lanes == 1 and dtype.is_int
 
 
 def is_additive(expr: Expr) -> TypeGuard[Add | Sub | Mul]:
     """Whether `expr` is an inner node of a sum: + or -, or * by a constant."""
-    if not isinstance(expr, Add | Sub | Mul) or not is_summable(expr.dtype):
+    if not isinstance(expr, _ADDITIVE) or not is_summable(expr.dtype):
         return False
     return not isinstance(expr, Mul) or isinstance(expr.a, IntImm) or isinstance(expr.b, IntImm)
 
@@ -153,15 +154,15 @@ def addends(root: Expr) -> Parts:
     inner: list[Add | Sub | Mul] = []
     leaves: list[Expr] = []
     seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
+    stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
         expr, is_finished = stack.pop()
-        if is_finished and is_additive(expr):
+        if is_finished:
             inner.append(expr)
         elif id(expr) not in seen:
             seen.add(id(expr))
             if is_additive(expr):
-                stack += [(expr, True), (expr.b, False), (expr.a, False)]
+                stack += ((expr, True), (expr.b, False), (expr.a, False))
             else:
                 leaves.append(expr)
     inner.reverse()

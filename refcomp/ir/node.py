@@ -22,6 +22,7 @@ class Node:
     """
 
     __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()  # the fields, in order; set by `node`
     by_identity: ClassVar[bool] = False
     binds: ClassVar[tuple[str, ...]] = ()
     binds_in: ClassVar[tuple[str, ...]] = ("body",)
@@ -60,16 +61,21 @@ def node(cls: type[_N]) -> type[_N]:
     names = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
     _CHILD_FIELDS[made] = names
     _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*names, "origin"))
-    is_plain = all(f.type in ("Expr", "Stmt") for f in fields(made) if f.name in names)
-    CHILD_READERS[made] = _reads_plain(names) if is_plain else _reads_any(names)
+    CHILD_READERS[made] = _reader(names, [f.type for f in fields(made) if f.name in names])
     return cast(type[_N], made)
 
 
-def _reads_plain(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads fields that hold one node each: every traversal does, so it is worth its own."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda item: tuple([getattr(item, name) for name in names])
+def _reader(names: tuple[str, ...], annotations: list[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads all children: every traversal does, so that the usual fields have their own."""
+    if not names:
+        return lambda item: ()
+    is_plain = all(annotation in ("Expr", "Stmt") for annotation in annotations)
+    if len(names) == 1:
+        read = attrgetter(*names)
+        if is_plain:
+            return lambda item: (read(item),)
+        return read if annotations[0].startswith("tuple") else _reads_any(names)
+    return attrgetter(*names) if is_plain else _reads_any(names)
 
 
 def _reads_any(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

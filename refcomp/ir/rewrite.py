@@ -56,7 +56,7 @@ def _map_field(value: Any, function: _NodeMap) -> Any:
 def with_fields(node: _N, **changes: Any) -> _N:
     """A copy of `node` with some fields replaced; `origin` and the rest are carried over."""
     cls = type(node)
-    names = cast(Any, cls).__match_args__
+    names = cls.__match_args__
     return cls(*[changes[name] if name in changes else getattr(node, name) for name in names])
 
 

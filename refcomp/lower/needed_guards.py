@@ -67,7 +67,13 @@ def _ranges(
             if any(isinstance(part, TensorRead) for index in indices for part in walk(index)):
                 return None
             read += _in_tensor(node.tensor, indices, regions, bounds.facts)
-    return written + read
+    return _distinct([*written, *read], bounds.facts)
+
+
+def _distinct(ranges: Sequence[_Range], facts: Facts) -> list[_Range]:
+    """Each of them once: the reads of a stencil have much in common."""
+    intern = facts.table.intern
+    return list({tuple(id(intern(part)) for part in one): one for one in ranges}.values())
 
 
 def _in_tensor(

@@ -20,7 +20,7 @@ from refcomp.arith import Facts, interval, prove, simplify
 from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
-from refcomp.ir.rewrite import substitute, variables_in, walk
+from refcomp.ir.rewrite import memoised, substitute, variables_in, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
 from refcomp.schedule.infer_bounds import Indices, Region
 from refcomp.schedule.kernels import LOCAL, SHARED, Kernel
@@ -111,11 +111,15 @@ class _Needs:
         loops = RangeFinder(self._running(reader), reader.facts)
         axes = RangeFinder(self._axis_ranges(reader, loops), reader.facts)
         values = {axis.var: reader.indices.values[axis] for axis in reader.stage.roots}
+
+        def find(recurse: object, index: Expr) -> Range | None:
+            whole = simplify(substitute(index, values), reader.facts)
+            return self._range(whole, index, loops, axes)
+
+        # The reads of a stencil have few indices between them: each is looked at once.
+        range_of = memoised(find)
         for read in _reads(reader.bodies, self.stage):
-            yield [
-                self._range(simplify(substitute(index, values), reader.facts), index, loops, axes)
-                for index in read.indices
-            ]
+            yield [range_of(reader.facts.table.intern(index)) for index in read.indices]
 
     def _range(
         self, of_loops: Expr, of_axes: Expr, loops: RangeFinder, axes: RangeFinder
@@ -223,11 +227,10 @@ def _dimension(
 ) -> tuple[Expr, Expr]:
     """Origin and extent of one dimension, of `dim` elements, that is read in `ranges`."""
     whole = (_ZERO, dim)
-    known = [one for one in ranges if one is not None]
-    if not known or len(known) < len(ranges):
+    if not ranges or None in ranges:
         return whole
-    found = known[0]
-    for other in known[1:]:
+    found, *others = {id(one): one for one in ranges if one is not None}.values()
+    for other in others:
         found = union(found, other, facts)
     found = intersect(found, _of_extent(_ZERO, dim, facts), facts)
     extent = _extent(found, facts)

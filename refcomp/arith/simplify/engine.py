@@ -11,6 +11,7 @@ the identity of representatives, per set of facts.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial, reduce
 from typing import Any, Protocol, cast
 
 from refcomp.arith.bounds import Bounds
@@ -54,7 +55,7 @@ _Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
 _CONSTANTS = (IntImm, FloatImm)
 _BUDGETS = (24, 6, 0, 0)  # steps of a proof, of one inside of it, and so on
 _MOST_CHOICES = 32  # so many inner ones are simplified under their conditions
-_MOST_CONJUNCTS = 8  # longer chains of `and` are not simplified under one another
+_MOST_CONJUNCTS = 8  # of a chain of `and` are simplified under one another, the first ones
 
 
 class Context(Known, Protocol):
@@ -117,6 +118,7 @@ class Simplifier:
     def _run(self, root: Expr) -> Expr:
         stack: list[tuple[Simplifier, Expr, _Visit]] = []
         owner, expr = self, root
+        result: Any
         while True:
             result = expr if isinstance(expr, _CONSTANTS) else owner._done.get(id(expr))
             if result is None:
@@ -124,14 +126,15 @@ class Simplifier:
             while stack:
                 owner, expr, visit = stack[-1]
                 try:
-                    owner, expr = visit.send(cast(Expr, result))
+                    owner, expr = visit.send(result)
                 except StopIteration as finished:
-                    result = owner._done[id(expr)] = cast(Expr, finished.value)
+                    result = owner._done[id(expr)] = finished.value
                     stack.pop()
                 else:
                     break
             if not stack:
-                return cast(Expr, result)
+                found: Expr = result
+                return found
 
     def _visit(self, expr: Expr) -> _Visit:
         if isinstance(expr, Var):
@@ -176,25 +179,28 @@ class Simplifier:
         return self.make(IfThenElseExpr, condition, true_value, false_value)
 
     def _visit_chain(self, expr: And | Or) -> _Visit:
-        """Each operand is simplified under the other's truth (for `or`, its falsehood)."""
-        a = yield self, expr.a
-        if isinstance(a, IntImm) or not self._is_short(expr, a):
-            b = yield self, expr.b
-            return self.make(type(expr), a, b)
-        b = yield self._given(expr, a), expr.b
-        if not isinstance(b, IntImm) and self._is_short(expr, b):
-            a = yield self._given(expr, b), a
-        return self.make(type(expr), a, b)
-
-    def _is_short(self, expr: And | Or, operand: Expr) -> bool:
-        """Whether facts may be drawn from `operand`. Both operands are always evaluated, so
-        no index of a load may be simplified by the truth of the other."""
-        count, inner = 1, operand
-        while isinstance(inner, type(expr)) and count <= _MOST_CONJUNCTS:
-            count, inner = count + 1, inner.a
-        return count <= _MOST_CONJUNCTS and not self.table.reads_memory(expr)
+        """Each operand is simplified under the truth (for `or`, the falsehood) of those before it,
+        then of those behind it. All operands are always evaluated, so that no index of a load may
+        be simplified by the truth of another."""
+        parts = _operands(expr)
+        plain = [part for part in parts if not self.table.reads_memory(part)][:_MOST_CONJUNCTS]
+        used = {id(part) for part in plain}
+        simple: dict[int, Expr] = {}
+        known = self
+        for part in parts:
+            simple[id(part)] = yield known if id(part) in used else self, part
+            if id(part) in used:
+                known = known._given(expr, simple[id(part)])
+        known = self
+        for part in reversed(plain):
+            if known is not self:
+                simple[id(part)] = yield known, simple[id(part)]
+            known = known._given(expr, simple[id(part)])
+        return reduce(partial(self.make, type(expr)), [simple[id(part)] for part in parts])
 
     def _given(self, expr: And | Or, operand: Expr) -> Simplifier:
+        if isinstance(operand, IntImm):
+            return self
         is_and = isinstance(expr, And)
         return self._facts.assume(operand if is_and else self.make(Not, operand)).simplifier
 
@@ -210,7 +216,7 @@ class Simplifier:
         for part in children(expr):
             known = self._done.get(id(part))
             simple[id(part)] = (yield self, part) if known is None else known
-        fields = (getattr(expr, name) for name in cast(Any, type(expr)).__match_args__)
+        fields = (getattr(expr, name) for name in type(expr).__match_args__)
         return self.make(type(expr), *[_with_parts(field, simple) for field in fields])
 
     # Building
@@ -379,6 +385,16 @@ class Simplifier:
             if result is not None:
                 return result
         return None
+
+
+def _operands(chain: And | Or) -> list[Expr]:
+    """What `a and b and c` is made of, in order: each once, as it is the same a second time."""
+    parts: list[Expr] = []
+    part: Expr = chain
+    while isinstance(part, type(chain)):
+        parts.append(part.b)
+        part = part.a
+    return list({id(item): item for item in (part, *reversed(parts))}.values())
 
 
 def _with_parts(field: Any, parts: Mapping[int, Expr]) -> Any:

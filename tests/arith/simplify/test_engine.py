@@ -120,6 +120,10 @@ def test_values_that_are_always_evaluated_do_not_know_it():
         ("x < 4 or x < 8", "x < 8"),
         ("x < 4 and 8 <= x", "false"),
         ("x < 8 or 4 <= x", "true"),
+        ("x < 8 and y < 3 and x < 4", "y < 3 and x < 4"),
+        ("x < 4 and y < 3 and x < 8 and y < 2", "x < 4 and y < 2"),
+        ("x < 4 and y < 3 and 4 <= x", "false"),
+        ("4 <= x or y < 3 or x < 4", "true"),
         ("not (x < 4 and y < 4)", "not (x < 4 and y < 4)"),
         ("(let t: i64 = x + y in t * t)", "(let t: i64 = x + y in t * t)"),
         ("(let t: i64 = x in t * t)", "x * x"),
@@ -171,3 +175,14 @@ def test_any_expression_keeps_its_value(text, data):
     except AssertionError:  # a call: tests of the passes cover these
         return
     np.testing.assert_array_equal(evaluate(result, values), expected, print_expr(expr))
+
+
+def test_work_on_a_chain_of_conditions_is_linear_in_its_length(monkeypatch):
+    plain, made = Facts._assume_one, []
+    monkeypatch.setattr(Facts, "_assume_one", lambda *args: made.append(0) or plain(*args))
+    numbers = []
+    for length in (4, 8):
+        made.clear()
+        simplify(_chain(And, [Var(f"i{k}", I64) < 9 for k in range(length)]))
+        numbers.append(len(made))
+    assert numbers[0] > 0 and numbers[1] <= 2 * numbers[0] + 2
