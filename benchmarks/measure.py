@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Call = Callable[[], object]
+Clock = Callable[[], float]
 _MOST_CALLS = 1_000_000
 
 
@@ -42,18 +43,25 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
 
 
 def interleave(
-    contenders: Mapping[str, Call], *, rounds: int, least_s: float = 0.0
+    contenders: Mapping[str, Call],
+    *,
+    rounds: int,
+    least_s: float = 0.0,
+    clock: Clock = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds per call of each contender, one value a round.
 
     Each is called once before, uncounted, and in each round as often as `least_s` seconds take.
+    `clock` may be `time.process_time` for what one thread computes without ever waiting: then what
+    other processes take of the machine does not count.
     """
     numbers = {name: _calls_lasting(call, least_s) for name, call in contenders.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     with _without_collection():
         for turn in range(rounds):
             for name in _rotated(list(contenders), turn):
-                seconds[name].append(seconds_per_call(contenders[name], numbers[name]))
+                taken = seconds_per_call(contenders[name], numbers[name], clock)
+                seconds[name].append(taken)
     return seconds
 
 
@@ -62,12 +70,12 @@ def _rotated(names: list[str], turn: int) -> list[str]:
     return names[first:] + names[:first]
 
 
-def seconds_per_call(call: Call, number: int = 1) -> float:
+def seconds_per_call(call: Call, number: int = 1, clock: Clock = time.perf_counter) -> float:
     """The mean time of `number` calls."""
-    start = time.perf_counter()
+    start = clock()
     for _ in range(number):
         call()
-    return (time.perf_counter() - start) / number
+    return (clock() - start) / number
 
 
 def _calls_lasting(call: Call, least_s: float) -> int:

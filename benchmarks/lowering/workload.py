@@ -1,17 +1,21 @@
 """How the time of the compiler's own part grows: lowering, passes and printing, without tools.
 
 Two shapes of program, each of 10 to 10,000 statements: a chain of stages, each a loop of its own,
-and loops that are unrolled into straight code; and the product of `benchmarks.matmul`. The growth
-is the exponent e of time ~ statements^e over the two largest decades; 1 is linear.
+and loops that are unrolled into straight code. The growth is the exponent e of time ~ statements^e
+over the two largest decades; 1 is linear, and a note tells the curve. And two programs that are
+worth their schedules: the product of `benchmarks.matmul` and the pipeline of `corners`. All times
+are the processor's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from time import process_time
 
 import refcomp
+from benchmarks.lowering.corners import describe_corners
 from benchmarks.matmul import workload as matmul
 from benchmarks.measure import figure_of, interleave
 from benchmarks.report import Bar, Row
@@ -22,6 +26,7 @@ from refcomp.te.tensor import Tensor
 _SIZES = (10, 100, 1000, 10000)
 _GROWTH = Bar(1.15)
 _PRODUCT, _SOON = (1024, 1024, 1024), Bar(0.1)
+_IMAGE, _PIPELINE = (1080, 1920), Bar(0.2)
 _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 _LENGTH = 64
 _COPIES = 250
@@ -35,17 +40,24 @@ def measure(is_quick: bool) -> list[Row]:
     rows = []
     for shape, describe in (("stages", chain_of_stages), ("unrolled", unrolled_bodies)):
         rows += _curve(shape, describe, sizes, rounds=1 if is_quick else 3)
-    return [*rows, _product(rounds=3 if is_quick else 9)]
+    return [*rows, *_scheduled(rounds=3 if is_quick else 9)]
 
 
-def _product(rounds: int) -> Row:
-    """The matrix product at the core's peak: one that is worth its schedule."""
+def _scheduled(rounds: int) -> list[Row]:
+    """The matrix product at the core's peak, and a pipeline with loops of all kinds."""
+    programs = {"product": lambda: matmul.describe(*_PRODUCT)}
+    programs["pipeline of nine stages"] = lambda: describe_corners(*_IMAGE)
+    sizes, bars = (_PRODUCT, _IMAGE), (_SOON, _PIPELINE)
     with refcomp.build_options(contract=True):
         times = interleave(
-            {"it": lambda: compile_to_text(*matmul.describe(*_PRODUCT))}, rounds=rounds
+            {case: lambda make=make: compile_to_text(*make()) for case, make in programs.items()},
+            rounds=rounds,
+            clock=process_time,
         )
-    case = f"product of {' x '.join(map(str, _PRODUCT))}"
-    return Row("lowering", case, figure_of(times["it"]), bar=_SOON)
+    return [
+        Row("lowering", f"{case}, {' x '.join(map(str, size))}", figure_of(times[case]), bar=bar)
+        for case, size, bar in zip(programs, sizes, bars, strict=True)
+    ]
 
 
 def _curve(
@@ -54,6 +66,7 @@ def _curve(
     times = interleave(
         {str(size): partial(compile_described, describe, size) for size in sizes},
         rounds=rounds,
+        clock=process_time,
     )
     rows = [
         Row("lowering", f"{shape}, {size:,} statements", figure_of(times[str(size)]))
@@ -63,7 +76,14 @@ def _curve(
         _exponent([(size, times[str(size)][k]) for size in sizes[-3:]]) for k in range(rounds)
     ]
     case = f"{shape}, exponent of growth"
-    return [*rows, Row("lowering", case, figure_of(growth), bar=_GROWTH, unit="")]
+    note = curve_of({size: figure_of(times[str(size)]).median for size in sizes})
+    return [*rows, Row("lowering", case, figure_of(growth), bar=_GROWTH, unit="", note=note)]
+
+
+def curve_of(seconds: Mapping[int, float]) -> str:
+    """The curve in one line: what one statement takes in programs of so many."""
+    points = [f"{1e3 * s / size:.2f} at {size:,}" for size, s in seconds.items()]
+    return f"milliseconds a statement: {', '.join(points)}"
 
 
 def compile_described(describe: Callable[[int], Described], size: int) -> str:

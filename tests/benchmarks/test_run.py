@@ -140,6 +140,11 @@ def test_contenders_take_turns_and_each_is_first_once() -> None:
     assert "".join(calls).endswith("abcbcacab")
 
 
+def test_time_is_read_off_the_clock_that_is_given():
+    ticks = iter(range(100))
+    assert interleave({"a": lambda: None}, rounds=2, clock=lambda: next(ticks))["a"] == [1, 1]
+
+
 def test_a_fresh_process_reports_why_it_failed() -> None:
     with pytest.raises(RuntimeError, match="unexpected keyword argument 'wrong'"):
         call_fresh(os.getenv, wrong=1)
