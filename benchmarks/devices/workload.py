@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import refcomp
+from benchmarks.devices.rocm_builds import add_times, build_add, many_times, product_times
 from benchmarks.fresh import call_fresh
 from benchmarks.matmul.workload import build as build_for_host
 from benchmarks.measure import figure_of, interleave, seconds_per_call
@@ -24,9 +24,10 @@ from refcomp.build import build
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import create_schedule
 
-_BEYOND, _ROCM = Bar(0.05), Bar(0.3)
+_BEYOND = Bar(0.05)
+_ROCM = {"vector add": (add_times, Bar(0.25)), "tiled product": (product_times, Bar(0.6))}
+_TOGETHER = Bar(1 / 1.7, "ratio")  # two threads beside one
 _PLACES = ("fresh process", "same process")
-_GROUP = 64
 # Of the product: its size, a group's tile, how much of k at a time, threads along each side.
 _N, _TILE, _STEP, _THREADS = 256, 64, 8, 8
 
@@ -43,11 +44,19 @@ def measure(is_quick: bool) -> list[Row]:
         beyond = [a - b for a, b in zip(ours, theirs, strict=True)]
         rows.append(row_beside("devices", case, ours, "pyopencl, same text", theirs))
         rows.append(Row("devices", f"{case}: beyond PoCL's own", figure_of(beyond), bar=_BEYOND))
-    rocm = _transposed([_with_empty_caches(rocm_build_times) for _ in range(count)])
-    for place, times in zip(_PLACES, rocm, strict=True):
-        case = f"rocm, cold build of vector add, {place}"
-        rows.append(Row("devices", case, figure_of(times), bar=_ROCM))
-    return [*rows, _product_row(is_quick)]
+    for what, (times_of, bar) in _ROCM.items():
+        rocm = _transposed([_with_empty_caches(times_of) for _ in range(count)])
+        for place, times in zip(_PLACES, rocm, strict=True):
+            case = f"rocm, cold build of {what}, {place}"
+            rows.append(Row("devices", case, figure_of(times), bar=bar))
+    return [*rows, _many_row(count), _product_row(is_quick)]
+
+
+def _many_row(count: int) -> Row:
+    rounds = [_with_empty_caches(many_times) for _ in range(max(1, count // 5))]
+    alone, together = _transposed(rounds)
+    case = "rocm, 50 kernels by two threads"
+    return row_beside("devices", case, together, "one by one", alone, bar=_TOGETHER)
 
 
 def _transposed(rounds: Any) -> list[list[float]]:
@@ -71,7 +80,7 @@ def opencl_build_times() -> dict[str, Any]:
     refcomp.opencl().sync()
     modules: list[Module] = []
     seconds = [
-        seconds_per_call(lambda name=name: modules.append(_build_add(name, "opencl")))
+        seconds_per_call(lambda name=name: modules.append(build_add(name, "opencl")))
         for name in ("add", "plus")
     ]
     return {"seconds": seconds, "texts": [m.imported_modules[0].get_source() for m in modules]}
@@ -88,23 +97,6 @@ def pocl_build_times(texts: list[str]) -> list[float]:
         seconds_per_call(lambda text=text: pyopencl.Program(context, text).build().all_kernels())
         for text in texts
     ]
-
-
-def rocm_build_times() -> list[float]:
-    """Seconds for two builds for an AMD GPU, which need not be there."""
-    return [seconds_per_call(partial(_build_add, name, "rocm")) for name in ("add", "plus")]
-
-
-def _build_add(name: str, target: str) -> Module:
-    n = refcomp.var("n")
-    a, b = (refcomp.placeholder((n,), name=letter) for letter in "AB")
-    c = refcomp.compute((n,), lambda i: a[i] + b[i], name="C")
-    schedule = create_schedule(c)
-    group, item = schedule[c].split(c.op.axis[0], factor=_GROUP)
-    schedule[c].bind(group, refcomp.thread_axis("blockIdx.x"))
-    schedule[c].bind(item, refcomp.thread_axis("threadIdx.x"))
-    module: Module = build(schedule, [a, b, c], target, name=name)
-    return module
 
 
 def _product_row(is_quick: bool) -> Row:

@@ -97,3 +97,10 @@ def test_the_tiled_product_waits_twice_a_tile_and_equals_numpy(tmp_path: Path) -
     assert text.count("barrier(") == 2
     assert text.count("__local float ") == 2
     assert "equals numpy: True" in text
+
+
+@pytest.mark.rocm
+def test_the_product_for_amd_gpus_tells_what_it_takes(tmp_path: Path) -> None:
+    text = printed(ROOT / "scripts" / "walkthroughs" / "tiled_gemm_rocm.py", tmp_path)
+    assert text.startswith("rocm -mcpu=gfx942: ")
+    assert "   256 v_pk_fma_f32\n" in text and "    32 ds_read_b128\n" in text
