@@ -8,6 +8,7 @@ from typing import Any
 from refcomp import toolchain
 from refcomp.artifacts import Source
 from refcomp.c_functions import find_c_function, library_paths
+from refcomp.certify import certify_build
 from refcomp.codegen.llvm import print_llvm
 from refcomp.codegen.llvm_imports import functions_in
 from refcomp.codegen.signature import signature_of
@@ -22,6 +23,7 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern
 from refcomp.ir.verify import find_fault
 from refcomp.lower.lower import lower
+from refcomp.options import current_options
 from refcomp.oracle.interpret import interpret
 from refcomp.pipeline import run_passes
 from refcomp.python_limits import paused_collector
@@ -44,17 +46,20 @@ def build(
     """A callable module from a schedule and its arguments, or from one function of the loop IR.
 
     `args` are the tensors and scalar variables in calling order. `target_host` says what the host's
-    part is compiled for: the target itself, and beside a device Python, which walks it.
+    part is compiled for: the target itself, and beside a device Python, which walks it. With the
+    build option `certify`, a build whose result would be wrong on small sizes is refused.
     """
     if target_host is not None and as_target(target_host).kind != "llvm":
         raise UserError(f"a host function cannot be compiled for {target_host}", remedy='"llvm"')
-    if isinstance(inputs, Schedule):
-        if args is None:
-            raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
-        inputs = lower(inputs, args, name)
-    else:
+    chosen = as_target(target)
+    if not isinstance(inputs, Schedule):
         _check_given(inputs)
-    return build_functions([inputs], target)
+        return build_functions([inputs], chosen)
+    if args is None:
+        raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
+    if current_options().certify:
+        certify_build(inputs, args, name, chosen.kind)
+    return _build_lowered([lower(inputs, args, name)], chosen)
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
@@ -62,6 +67,13 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     if not funcs:
         raise UserError("there is no function to build", remedy="pass at least one")
     chosen = as_target(target)
+    for func in funcs if current_options().certify else ():
+        certify_build(func, (), func.name, chosen.kind)
+    return _build_lowered(funcs, chosen)
+
+
+def _build_lowered(funcs: Sequence[PrimFunc], chosen: Target) -> Module:
+    """One module of functions of the nested level."""
     signatures = [signature_of(func) for func in funcs]
     libraries = _c_libraries(funcs, chosen)
     sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}

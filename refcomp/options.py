@@ -9,6 +9,7 @@ part of a target, as they say what a result may be, not what it is for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,19 +22,24 @@ from refcomp.errors import UserError
 class BuildOptions:
     """`contract`: a * b + c on f32 and f64 is rounded once, as one fused multiply-add. Without it
     every operation rounds, and every target gives the same bits. `narrow_indices`: indices are i32
-    where they are proved to fit; no result changes, and LLVM finds most of it by itself."""
+    where they are proved to fit; no result changes, and LLVM finds most of it by itself.
+    `certify`: each build is certified first, on small sizes (`refcomp.certify`), and fails with a
+    CompilerBug that names the guilty step where a result changes. REFCOMP_CERTIFY=1 in the
+    environment asks for it everywhere; a scope may say otherwise."""
 
     contract: bool = False
     narrow_indices: bool = False
+    certify: bool = False
 
 
-_DEFAULT = BuildOptions()
-_CURRENT: ContextVar[BuildOptions] = ContextVar("build_options")
+_CERTIFY = "REFCOMP_CERTIFY"
+_CURRENT: ContextVar[BuildOptions | None] = ContextVar("build_options", default=None)
 
 
 def current_options() -> BuildOptions:
     """The options that hold here."""
-    return _CURRENT.get(_DEFAULT)
+    asked = os.environ.get(_CERTIFY, "") not in ("", "0")
+    return _CURRENT.get() or BuildOptions(certify=asked)
 
 
 @contextmanager

@@ -1,8 +1,11 @@
+import re
+
 import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.errors import CompilerBug, Unsupported, UserError
+from tests.properties.seeded_bugs import INTERPRETED, switched_on
 
 pytestmark = pytest.mark.llvm
 
@@ -202,3 +205,40 @@ def test_a_module_for_a_gpu_that_is_not_there():
 def test_loops_bound_to_threads_are_refused_on_the_host():
     with pytest.raises(UserError, match="is bound to blockIdx.y, but the host has no such threads"):
         refcomp.build(*_tiled_product(8, 8, 8), "llvm")
+
+
+def test_a_certified_build_runs_as_any_other():
+    schedule, args = _matmul(70, 90, 50)
+    with refcomp.build_options(certify=True):
+        _run_matmul(refcomp.build(schedule, args, name="matmul"), 70, 90, 50)
+
+
+@pytest.mark.parametrize("target", ["llvm", "interp"])
+def test_a_certified_build_that_is_wrong_names_the_guilty_step(target):
+    schedule, args = _matmul(70, 90, 50)
+    (bug,) = [bug for bug in INTERPRETED if bug.name == "wrong step of a split"]
+    with switched_on(bug):
+        refcomp.build(schedule, args, target)
+        with refcomp.build_options(certify=True), pytest.raises(CompilerBug) as caught:
+            refcomp.build(schedule, args, target, name="matmul")
+    assert re.match(r"s\[C\].tile\(.*\), at .* changes the result of matmul", caught.value.what)
+    assert "C[0, 18] is " in caught.value.why and "; nothing writes it" in caught.value.why
+    assert "with i = 0, j = 18, k = 17" in caught.value.why
+
+
+def test_passes_over_loop_ir_are_certified_in_a_build():
+    text = "func f(A: f32[n] out) { for i in range(n) parallel { A[i] = 1f32 } }"
+    (bug,) = [bug for bug in INTERPRETED if bug.name == "last iterations of a parallel loop lost"]
+    with refcomp.build_options(certify=True):
+        refcomp.build(refcomp.parse_func(text))
+        with switched_on(bug), pytest.raises(CompilerBug, match="pass outline_parallel changes"):
+            refcomp.build(refcomp.parse_func(text))
+
+
+def test_a_certified_build_of_what_cannot_be_certified_is_refused():
+    a = refcomp.placeholder((4,), name="A")
+    b = refcomp.extern((4,), [a], lambda ins, outs: refcomp.call_packed("f", *outs), name="B")
+    schedule = refcomp.create_schedule(b)
+    with refcomp.build_options(certify=True), pytest.raises(Unsupported) as caught:
+        refcomp.build(schedule, [a, b])
+    assert "; or build it without the build option certify" in caught.value.remedy

@@ -7,9 +7,18 @@ from refcomp.errors import UserError
 from refcomp.options import BuildOptions, current_options
 
 
-def test_nothing_is_licensed_by_default():
+def test_nothing_is_licensed_by_default(monkeypatch):
+    monkeypatch.delenv("REFCOMP_CERTIFY", raising=False)
     assert current_options() == BuildOptions()
     assert not current_options().contract
+
+
+@pytest.mark.parametrize(("text", "asked"), [("1", True), ("", False), ("0", False)])
+def test_the_environment_may_ask_for_certificates(text, asked, monkeypatch):
+    monkeypatch.setenv("REFCOMP_CERTIFY", text)
+    assert current_options() == BuildOptions(certify=asked)
+    with refcomp.build_options(certify=False):
+        assert not current_options().certify
 
 
 def test_scopes_nest_and_end():
@@ -41,7 +50,8 @@ def test_another_thread_has_scopes_of_its_own():
 def test_what_is_no_option_is_refused():
     with (
         pytest.raises(
-            UserError, match=r"no build option 'fast'(.|\n)*options: contract, narrow_indices"
+            UserError,
+            match=r"no build option 'fast'(.|\n)*options: contract, narrow_indices, certify",
         ),
         refcomp.build_options(fast=True),
     ):

@@ -10,12 +10,14 @@ import re
 from dataclasses import dataclass
 
 from refcomp.build import build_functions
+from refcomp.certify import certify_build
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
 from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
 from refcomp.lower.lower import lower
+from refcomp.options import build_options, current_options
 from refcomp.runtime.module import Module
 from refcomp.target import Target, as_target
 from refcomp.te.tensor import Tensor
@@ -48,7 +50,8 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """`graph` compiled for `target`; run it with `refcomp.graph.executor.GraphExecutor`."""
     optimized = optimize(graph)
     lowered = [lower_node(node, k) for k, node in enumerate(optimized.nodes)]
-    module = build_functions([func for func, _ in lowered], target) if lowered else None
+    with build_options(certify=False):  # each schedule was, if that is asked for
+        module = build_functions([func for func, _ in lowered], target) if lowered else None
     kernels = tuple(kernel for _, kernel in lowered)
     return GraphModule(optimized, kernels, module, as_target(target))
 
@@ -63,7 +66,10 @@ def lower_node(node: Node, index: int) -> tuple[PrimFunc, Kernel]:
     schedule = schedule_llvm(outputs)
     stored = stored_tensors(schedule)
     name = f"kernel{index}_{_title(node)}"
-    func = lower(schedule, [*inputs.values(), *outputs, *stored], name)
+    args = [*inputs.values(), *outputs, *stored]
+    if current_options().certify:
+        certify_build(schedule, args, name, "llvm")
+    func = lower(schedule, args, name)
     workspaces = tuple(_workspace(tensor, name) for tensor in stored)
     return func, Kernel(name, tuple(inputs), node.outputs, workspaces)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -64,10 +64,12 @@ def to_field(func: PrimFunc) -> PrimFunc:
     return PrimFunc(func.name, params, rewriting.visit(func.body), func.outputs, func.imports)
 
 
-def tensors_to_field(outputs: Sequence[Tensor]) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
+def tensors_to_field(
+    outputs: Sequence[Tensor], scalars: Mapping[Var, Var] | None = None
+) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
     """`outputs` as computations on field elements, and for each tensor that they are made of the
-    one that takes its place."""
-    rewriting = _Rewriting()
+    one that takes its place. `scalars` says which variables take the place of floats given."""
+    rewriting = _Rewriting(scalars)
     for op in reachable_operations(tensor.op for tensor in outputs):
         rewriting.add_operation(op)
     return [rewriting.tensors[tensor] for tensor in outputs], rewriting.tensors
@@ -102,8 +104,8 @@ def _extreme(value: float) -> int:
 class _Rewriting:
     """What has been rewritten: variables and tensors keep one counterpart each."""
 
-    def __init__(self) -> None:
-        self._vars: dict[Var, Var] = {}
+    def __init__(self, scalars: Mapping[Var, Var] | None = None) -> None:
+        self._vars = dict(scalars or {})
         self._buffers: dict[Buffer, Buffer] = {}
         self.tensors: dict[Tensor, Tensor] = {}
         self.visit: _Visit = memoised(self._visit)

@@ -1,0 +1,24 @@
+"""Certificates: that a schedule and the passes behind it left the result of a computation alone.
+
+    certify(schedule, [A, B, C]).require()
+
+What was asked for, the tensor expressions, and the loop IR that is to be compiled are both run on
+small sizes, in two algebras:
+
+1. On elements of a prime field, and integers modulo 2^w, they must agree to the bit: no order of
+   adding up can excuse a difference.
+2. On floats each element must lie within its error bound, and no pass may change a bit but those
+   that are licensed to round in another way.
+
+Nothing on the way may break a rule of the interpreter: range, race, initialisation. The first and
+the last program are compared; only where they differ, or with `every_step`, each prefix of the
+recorded primitives and each pass. The first guilty one is named, with the first element that
+differs, the iterations that wrote it, and the writes that are missing or extra.
+
+Reading order: certificate, arguments, versions, judge, search, stand_in, schedules.
+"""
+
+from refcomp.certify.certificate import Certificate, Difference
+from refcomp.certify.schedules import certify, certify_build, certify_function
+
+__all__ = ["Certificate", "Difference", "certify", "certify_build", "certify_function"]

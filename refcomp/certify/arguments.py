@@ -1,0 +1,89 @@
+"""Arguments to run a computation on: sizes of its symbols, random arrays and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from refcomp.dtype import DType, to_numpy
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.rewrite import variables_in
+from refcomp.oracle.field import P, field_dtype
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.te.tensor import Tensor
+
+Argument = Tensor | Buffer | Var
+Arrays = list[Any]
+_SIZES = (5, 3, 7, 4, 6, 2)  # of the symbols in order; another run adds the greatest factor
+_GREATEST_FACTOR = 64
+# Of random integers, one after the other until none that is an index is out of range.
+GREATEST = (None, 99, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Random values of `args`, the same on every call; `greatest` is that of the integers, None:
+    of all that their dtype has. Whole-number scalars have the value that `sizes` gives them."""
+
+    args: tuple[Argument, ...]
+    sizes: Mapping[Var, int]
+    seed: int = 0
+    greatest: int | None = None
+
+    def floats(self) -> Arrays:
+        """Arguments of the dtypes that they are declared with; floats round."""
+        return self._made(lambda dtype: dtype)
+
+    def residues(self) -> Arrays:
+        """The same where they are no floats; field elements in place of these."""
+        return self._made(field_dtype)
+
+    def _made(self, stored: Callable[[DType], DType]) -> Arrays:
+        rng = np.random.default_rng(self.seed)
+        return [self._one(arg, stored(arg.dtype), rng) for arg in self.args]
+
+    def _one(self, arg: Argument, dtype: DType, rng: np.random.Generator) -> Any:
+        if isinstance(arg, Var) and arg in self.sizes:
+            return self.sizes[arg]
+        dims = () if isinstance(arg, Var) else arg.shape
+        shape = tuple(max(0, evaluate_expr(dim, self.sizes)) for dim in dims)
+        if dtype != arg.dtype:
+            values: Any = rng.integers(0, P, shape)
+        elif dtype.is_float:
+            values = rng.standard_normal(shape)
+        else:
+            values = self._integers(dtype, shape, rng)
+        array = np.asarray(values).astype(to_numpy(dtype))
+        return array[()] if isinstance(arg, Var) else array
+
+    def _integers(self, dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        if dtype.is_bool:
+            return rng.integers(0, 2, shape)
+        if self.greatest is not None:
+            return rng.integers(0, self.greatest, shape, endpoint=True)
+        low = 0 if dtype.kind == "uint" else -(1 << dtype.bits - 1)
+        high = (1 << dtype.bits) - 1 + low
+        wide = np.uint64 if dtype.kind == "uint" else np.int64
+        return rng.integers(low, high, shape, dtype=wide, endpoint=True)
+
+
+def symbols_of(args: Sequence[Argument]) -> list[Var]:
+    """The shape variables and whole-number scalars among `args`, in order of appearance."""
+    found: dict[Var, None] = {}
+    for arg in args:
+        dims: Iterable[Expr] = (arg,) if isinstance(arg, Var) else arg.shape
+        found.update(dict.fromkeys(var for dim in dims for var in variables_in(dim)))
+    return [var for var in found if not var.dtype.is_float]
+
+
+def size_sets(args: Sequence[Argument], factors: Iterable[int]) -> list[dict[Var, int]]:
+    """Values of all symbols: small, and beyond the greatest of the factors of splits."""
+    small = {var: _SIZES[k % len(_SIZES)] for k, var in enumerate(symbols_of(args))}
+    most = max((f for f in factors if f <= _GREATEST_FACTOR), default=1)
+    if not small or most == 1:
+        return [small]
+    return [small, {var: size + most for var, size in small.items()}]

@@ -1,0 +1,126 @@
+"""What certifying finds out: a Certificate, and where two programs part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from refcomp.errors import CompilerBug
+from refcomp.oracle.field import P
+from refcomp.oracle.watch import Write
+
+_MOST_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a program parts from what it should compute: an element of an output, `found` and
+    `expected` there (`allowed`: how far they may be apart), and who wrote it; or the rule broken.
+
+    `missing` and `extra` are writes that the program before the guilty step did, and this one does
+    not, and the other way round.
+    """
+
+    output: str = ""
+    index: tuple[int, ...] = ()
+    found: Any = None
+    expected: Any = None
+    writes: tuple[str, ...] = ()
+    broken_rule: str = ""
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    allowed: float = 0.0
+
+    def __str__(self) -> str:
+        if self.broken_rule:
+            return self.broken_rule
+        at = ", ".join(map(str, self.index))
+        within = f" within {self.allowed:.3g}" if self.allowed else ""
+        told = f"{self.output}[{at}] is {self.found}, expected {self.expected}{within}"
+        lines = ["; written", *self.writes] if self.writes else ["; nothing writes it"]
+        for writes, what in ((self.missing, "missing"), (self.extra, "extra")):
+            lines += [f"  {what}: {write.strip()}" for write in writes]
+        return told + "\n    ".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What was compared. `guilty` names the first step that changed the result ('' when none did),
+    and `difference` says how; `sizes` are those of the symbols where it showed."""
+
+    name: str
+    compared: tuple[str, ...]
+    guilty: str = ""
+    difference: Difference | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no step changed the result."""
+        return not self.guilty
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"{self.name}: certified, {len(self.compared)} programs agree"
+        sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        return f"{self.name}: {self.guilty} is guilty{f' ({sizes})' if sizes else ''}\n  " + (
+            str(self.difference)
+        )
+
+    def require(self) -> None:
+        """CompilerBug unless it holds."""
+        if not self.holds:
+            raise CompilerBug(
+                f"{self.guilty} changes the result of {self.name}",
+                why=str(self.difference),
+                remedy="please report it with the schedule's steps",
+            )
+
+
+def shown(writes: Sequence[Write]) -> tuple[str, ...]:
+    """The last of `writes`, for a reader."""
+    return tuple(f"  {write}" for write in writes[-_MOST_SHOWN:])
+
+
+def changed_writes(
+    before: Sequence[Write], after: Sequence[Write]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The writes to one element that are missing and those that are extra, as texts.
+
+    Writes are the same where they add the same, or else where they leave the same: whichever tells
+    the two programs apart by less. A sum adds the same terms in any order.
+    """
+    found = [
+        (_without(before, after, key), _without(after, before, key)) for key in (_added, _left)
+    ]
+    missing, extra = min(found, key=lambda pair: len(pair[0]) + len(pair[1]))
+    return shown(missing), shown(extra)
+
+
+_Key = Callable[[Sequence[Write]], list[Hashable]]
+
+
+def _without(these: Sequence[Write], others: Sequence[Write], key: _Key) -> list[Write]:
+    """Those of `these` whose key has no fellow among `others`."""
+    left, rest = Counter(key(others)), []
+    for write, value in zip(these, key(these), strict=True):
+        if left[value]:
+            left[value] -= 1
+        else:
+            rest.append(write)
+    return rest
+
+
+def _left(writes: Sequence[Write]) -> list[Hashable]:
+    return [str(write.value) for write in writes]
+
+
+def _added(writes: Sequence[Write]) -> list[Hashable]:
+    """What each write adds modulo the field's order; the values themselves where they are none."""
+    values = [write.value for write in writes]
+    if not all(isinstance(value, int) for value in values):
+        return _left(writes)
+    steps = zip([0, *values], values, strict=False)
+    return [int(after - before) % P for before, after in steps]

@@ -1,0 +1,199 @@
+"""Certificates of schedules, of functions of the loop IR, and of what is built of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from refcomp.certify.arguments import GREATEST, Argument, Arguments, size_sets
+from refcomp.certify.certificate import Certificate
+from refcomp.certify.judge import Judge, judge_of_program, judge_of_tensors
+from refcomp.certify.search import Search
+from refcomp.certify.stand_in import StandIn, factors_of, find_stand_in, points_of
+from refcomp.certify.versions import in_order
+from refcomp.errors import Unsupported, UserError
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import kernels_in
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import children, variables_in, walk
+from refcomp.ir.stmt import CALLS, For, Stmt
+from refcomp.lower.lower import lower
+from refcomp.oracle.evaluate import EvaluateError
+from refcomp.oracle.failure import InterpretError
+from refcomp.oracle.interpret import evaluate_expr
+from refcomp.pipeline import passes_for
+from refcomp.schedule.schedule import Schedule
+from refcomp.schedule.stage import Tensorized
+from refcomp.te.operation import ComputeOp, PlaceholderOp
+from refcomp.te.tensor import Tensor
+
+_MOST_POINTS = 200_000  # some seconds of interpreting
+_MOST_TINY = 20_000  # some tenths
+
+
+def certify(
+    schedule: Schedule,
+    args: Sequence[Tensor | Var],
+    *,
+    name: str = "main",
+    every_step: bool = False,
+    seed: int = 0,
+    kind: str = "",
+    most: int = _MOST_POINTS,
+) -> Certificate:
+    """The Certificate of `schedule` on `args` and of the passes for targets of `kind`; without one,
+    of `llvm`, or of `opencl` where loops are bound to threads.
+
+    A computation that combines more than `most` values is stood in for by a smaller one, which the
+    certificate names by its extents. Unsupported for what cannot be certified.
+    """
+    _check(schedule, args)
+    subject = _subject(schedule, tuple(args), most)
+    own_kind = kind or _kind_of(lower(schedule, args))
+    compared: list[str] = []
+
+    def lower_again(prefix: Schedule) -> PrimFunc:
+        return lower(prefix, subject.args, name)
+
+    for sizes in size_sets(subject.args, factors_of(schedule)):
+        if compared and points_of(subject.schedule, sizes) > most:
+            continue
+        judge = _judge(judge_of_tensors, subject.args, sizes, seed)
+        func = lower_again(subject.schedule)
+        search = Search(func, own_kind, judge, compared, subject.schedule, lower_again)
+        found = search.find(every_step)
+        if found is not None:
+            told = _told(sizes) | dict(subject.extents)
+            return Certificate(name, tuple(compared), *found, told)
+    return Certificate(name, tuple(compared), sizes=subject.extents)
+
+
+def certify_function(
+    func: PrimFunc, *, every_step: bool = False, seed: int = 0, kind: str = ""
+) -> Certificate:
+    """The Certificate of the passes for targets of `kind` on `func`, which says itself what is
+    right. UserError where it breaks a rule of its own; Unsupported where it calls functions, or is
+    too large."""
+    if any(isinstance(node, CALLS) for node in walk(func.body)):
+        raise Unsupported(
+            f"{func.name} calls functions, and cannot be certified",
+            why="a function outside of the loop IR may do other things when it is called again",
+            remedy="certify what stands before and behind the call",
+        )
+    (sizes,) = size_sets(func.params, ())
+    trips = _trips(func.body, sizes)
+    if trips > _MOST_POINTS:
+        raise _too_large(func.name, trips, "write it with symbolic extents, or smaller")
+    ready = in_order(func, passes_for(kind or _kind_of(func)))
+    compared: list[str] = []
+    try:
+        judge = _judge(lambda given: judge_of_program(ready, given), func.params, sizes, seed)
+    except InterpretError as error:
+        raise UserError(
+            f"{func.name} cannot be certified: it breaks a rule by itself",
+            why=str(error),
+            remedy="`refcomp execute` runs it by the interpreter",
+        ) from error
+    found = Search(func, kind or _kind_of(func), judge, compared).find(every_step)
+    if found is not None:
+        return Certificate(func.name, tuple(compared), *found, _told(sizes))
+    return Certificate(func.name, tuple(compared))
+
+
+def certify_build(
+    inputs: Schedule | PrimFunc, args: Sequence[Tensor | Var], name: str, kind: str
+) -> None:
+    """What the build option `certify` asks of each build: CompilerBug that names the guilty step
+    unless a certificate holds, on small sizes; Unsupported where there can be none."""
+    try:
+        if isinstance(inputs, Schedule):
+            found = certify(inputs, args, name=name, kind=kind, most=_MOST_TINY)
+        else:
+            found = certify_function(inputs, kind=kind)
+    except Unsupported as error:
+        error.remedy = f"{error.remedy}; or build it without the build option certify"
+        raise
+    found.require()
+
+
+def _kind_of(func: PrimFunc) -> str:
+    return "opencl" if any(kernels_in(func.body)) else "llvm"
+
+
+def _told(sizes: Mapping[Var, int]) -> dict[str, int]:
+    return {var.name: size for var, size in sizes.items()}
+
+
+def _judge(
+    make: Callable[[Arguments], Judge],
+    args: Sequence[Argument],
+    sizes: Mapping[Var, int],
+    seed: int,
+) -> Judge:
+    """The judge on the first random integers that are in range where they are indices."""
+    for greatest in GREATEST[:-1]:
+        try:
+            return make(Arguments(tuple(args), sizes, seed, greatest))
+        except (EvaluateError, InterpretError):
+            pass
+    return make(Arguments(tuple(args), sizes, seed, GREATEST[-1]))
+
+
+def _subject(schedule: Schedule, args: tuple[Tensor | Var, ...], most: int) -> StandIn:
+    """What is interpreted: the computation itself, or its stand-in where it is too large."""
+    sizes = size_sets(args, ())[0]
+    points = points_of(schedule, sizes)
+    if points <= most:
+        return StandIn(schedule, args, {})
+    found = find_stand_in(schedule, args, sizes, most)
+    if found is None and points > _MOST_POINTS:
+        what = ", ".join(stage.name for stage in schedule.stages if stage.is_output)
+        raise _too_large(what, points, "declare it with symbolic extents (refcomp.var), or smaller")
+    return found or StandIn(schedule, args, {})
+
+
+def _too_large(what: str, points: int, remedy: str) -> Unsupported:
+    return Unsupported(
+        f"{what} computes {points} values, too many to interpret",
+        why=f"a certificate interprets every program; {_MOST_POINTS} values are the most, and no "
+        "smaller computation can stand in for it",
+        remedy=remedy,
+    )
+
+
+def _trips(node: Node, sizes: Mapping[Var, int]) -> int:
+    """About how often the innermost statements run."""
+    trips = sum(_trips(child, sizes) for child in children(node) if isinstance(child, Stmt))
+    if isinstance(node, For):
+        around: dict[Var, int] = dict.fromkeys(variables_in(node.extent), 0)
+        trips *= max(int(cast(int, evaluate_expr(node.extent, around | dict(sizes)))), 1)
+    return max(trips, 1)
+
+
+def _check(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
+    if not isinstance(schedule, Schedule):
+        raise UserError(f"{schedule!r} cannot be certified", remedy="pass a schedule")
+    foreign = [
+        stage.name for stage in schedule.stages
+        if not isinstance(stage.op, ComputeOp | PlaceholderOp)
+    ]  # fmt: skip
+    if foreign:
+        raise Unsupported(
+            f"stage {foreign[0]} is no compute and cannot be certified",
+            why="what an extern function or a scan does is not known as tensor expressions",
+            remedy="certify the computes before and behind it",
+        )
+    calling = [stage for stage in schedule.stages if _calls_functions(stage.tensorized)]
+    if calling:
+        raise Unsupported(
+            f"stage {calling[0].name} is tensorized by functions, and cannot be certified",
+            why="what a function outside of the loop IR does to field elements is not known",
+            remedy="certify it with an intrinsic that is written in loops",
+        )
+
+
+def _calls_functions(wish: Tensorized | None) -> bool:
+    intrin = None if wish is None else wish.intrin
+    parts = () if intrin is None else (intrin.body, intrin.reset, intrin.update)
+    return any(isinstance(item, CALLS) for part in parts if part for item in walk(part))

@@ -1,0 +1,228 @@
+"""Certificates hold for right schedules, and name the step that seeded bugs make guilty."""
+
+import re
+
+import pytest
+
+import refcomp as rc
+from refcomp.certify import certify, certify_function, judge
+from refcomp.certify.arguments import Arguments
+from refcomp.certify.search import Search
+from refcomp.dtype import F32, as_dtype
+from refcomp.errors import CompilerBug, Unsupported, UserError
+from refcomp.ir.expr import Cast
+from refcomp.ir.parser import parse_func
+from refcomp.ir.rewrite import walk, with_fields
+from refcomp.ir.stmt import BufferStore
+from refcomp.oracle.interpret import interpret
+from tests.properties.seeded_bugs import INTERPRETED, SeededBug, switched_on
+
+
+def matmul(factor: int = 3):
+    n, m = rc.var("n"), rc.var("m")
+    a, b = rc.placeholder((n, 8), name="A"), rc.placeholder((8, m), name="B")
+    k = rc.reduce_axis((0, 8), name="k")
+    c = rc.compute((n, m), lambda i, j: rc.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = rc.compute((n, m), lambda i, j: rc.exp(c[i, j]) / (c[i, j] + 1.0), name="D")
+    s = rc.create_schedule(d)
+    outer, inner = s[c].split(k, factor=factor)
+    s[c].reorder(inner, outer, *c.op.axis)
+    s[c].compute_at(s[d], d.op.axis[0])
+    s[d].vectorize(s[d].split(d.op.axis[1], factor=4)[1])
+    return s, [a, b, d]
+
+
+def seeded(name: str) -> SeededBug:
+    (bug,) = [bug for bug in INTERPRETED if bug.name == name]
+    return bug
+
+
+def test_a_right_schedule_is_certified_by_its_first_and_last_program():
+    certificate = certify(*matmul(), name="product")
+    assert certificate.holds
+    assert str(certificate) == "product: certified, 4 programs agree"
+    last = "the last program, of introduce_lets"
+    assert certificate.compared == ("the first program", last) * 2  # of two sets of sizes
+    certificate.require()
+
+
+@pytest.mark.parametrize("name", ["llvm", "interp"])
+def test_three_programs_are_interpreted_for_each_set_of_sizes(name, monkeypatch):
+    runs = []
+    monkeypatch.setattr(judge, "interpret", lambda *args: (runs.append(args), interpret(*args)))
+    assert certify(*matmul(), kind=name).holds
+    assert len(runs) == 2 * 3
+
+
+def test_every_step_compares_each_primitive_and_each_pass():
+    certificate = certify(*matmul(), every_step=True)
+    assert certificate.holds
+    assert "s[C].split(k, factor=3)" in certificate.compared
+    assert "s[D].vectorize(j.inner)" in certificate.compared
+    assert "vectorize_loops" in certificate.compared
+
+
+@pytest.mark.parametrize(
+    ("bug", "guilty", "told"),
+    [
+        ("lost tail guard", "s[C].split(k, factor=3), at ", "index 8 in dimension 1 of A is out"),
+        ("split rounds down", "s[C].split(k, factor=3), at ", r"D\[0, 0\] is \d+, expected \d+"),
+        ("missing initialisation of a reduction", "lowering", "element 0 of C is read, never wr"),
+        ("region one element short", "s[C].compute_at(s[D], i), at ", "is out of range"),
+        ("wrong stride", "pass flatten_storage", "out of range"),
+    ],
+)
+def test_the_guilty_step_is_named(bug, guilty, told):
+    with switched_on(seeded(bug)):
+        certificate = certify(*matmul(), name="product")
+    assert not certificate.holds
+    assert certificate.guilty.startswith(guilty)
+    assert certificate.sizes
+    assert re.search(told, str(certificate))
+    with pytest.raises(CompilerBug, match="changes the result of product"):
+        certificate.require()
+
+
+@pytest.mark.parametrize("function", ["rsqrt", "sigmoid", "tanh", "exp"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_functions_that_a_pass_computes_in_another_way_raise_no_alarm(function, dtype):
+    n = rc.var("n")
+    a = rc.placeholder((n,), dtype, name="A")
+    b = rc.compute((n,), lambda i: getattr(rc, function)(rc.abs(a[i]) + 1), name="B")
+    certificate = certify(rc.create_schedule(b), [a, b], every_step=True)
+    assert certificate.holds, str(certificate)
+
+
+def test_licensed_fused_multiply_adds_raise_no_alarm():
+    with rc.build_options(contract=True):
+        certificate = certify(*matmul(), every_step=True)
+    assert certificate.holds, str(certificate)
+    assert "fuse_multiply_add" in certificate.compared
+
+
+def test_what_the_field_cannot_see_is_found_by_the_error_bounds():
+    """A rounding to f16 leaves field elements alone."""
+    a = rc.placeholder((5,), name="A")
+    b = rc.compute((5,), lambda i: a[i] * 3.0 + 1.0, name="B")
+    s = rc.create_schedule(b)
+    func = rc.lower(s, [a, b])
+    store = next(node for node in walk(func.body) if isinstance(node, BufferStore))
+    value = Cast(F32, Cast(as_dtype("float16"), store.value))
+    rounded = func.with_body(with_fields(func.body, body=with_fields(store, value=value)))
+    given = Arguments((a, b), {})
+    difference = Search(rounded, "llvm", judge.judge_of_tensors(given), []).find(False)
+    assert "within" in str(difference[1])
+    assert judge.judge_of_tensors(given).on_field(rounded) is None
+
+
+def test_scalars_are_arguments():
+    n, alpha, beta = rc.var("n"), rc.var("alpha", "float32"), rc.var("beta", "int32")
+    a = rc.placeholder((n,), name="A")
+    b = rc.compute((n,), lambda i: a[i] * alpha + beta.astype("float32"), name="B")
+    assert certify(rc.create_schedule(b), [a, b, alpha, beta], every_step=True).holds
+
+
+def test_a_schedule_for_a_gpu_is_certified_with_its_barriers():
+    n = rc.var("n")
+    a = rc.placeholder((n, 8), name="A")
+    t = rc.compute((n, 8), lambda i, j: a[i, j] * 2.0, name="T")
+    b = rc.compute((n, 8), lambda i, j: t[i, 7 - j] + t[i, j], name="B")
+    s = rc.create_schedule(b)
+    i, j = b.op.axis
+    s[b].bind(i, rc.thread_axis("blockIdx.x"))
+    s[b].bind(j, rc.thread_axis("threadIdx.x"))
+    s[t].set_scope("shared")
+    s[t].compute_at(s[b], i)
+    s[t].bind(t.op.axis[1], rc.thread_axis("threadIdx.x"))
+    certificate = certify(s, [a, b])
+    assert certificate.holds, str(certificate)
+    assert certificate.compared[-1] == "the last program, of introduce_lets"
+
+
+def test_a_prefix_that_a_pass_refuses_is_no_step():
+    """Local memory at the root is refused only when kernels are split off."""
+    a = rc.placeholder((6,), name="A")
+    b = rc.compute((6,), lambda i: a[i] + 1, name="B")
+    s = rc.create_schedule(b)
+    outer, inner = s[b].split(b.op.axis[0], factor=2)
+    s[b].bind(outer, rc.thread_axis("blockIdx.x"))
+    s[b].bind(inner, rc.thread_axis("threadIdx.x"))
+    copy = s.cache_read(a, "local", [b])
+    s[copy].compute_at(s[b], inner)
+    certificate = certify(s, [a, b], every_step=True)
+    assert certificate.holds, str(certificate)
+    assert "s[A].cache_read(0, local, [s[B]])" not in certificate.compared
+    assert "s[A.local].compute_at(s[B], i.inner)" in certificate.compared
+
+
+def test_kernels_are_certified_after_the_split_too():
+    a = rc.placeholder((6,), "float16", name="A")
+    b = rc.compute((6,), lambda i: rc.exp(a[i]), name="B")
+    s = rc.create_schedule(b)
+    s[b].bind(b.op.axis[0], rc.thread_axis("threadIdx.x"))
+    certificate = certify(s, [a, b], every_step=True)
+    assert certificate.holds, str(certificate)
+    assert certificate.compared[-2:] == ("lower_intrinsics", "lower_bfloat16")
+
+
+def test_a_large_computation_is_stood_in_for():
+    a = rc.placeholder((1000, 1000), name="A")
+    b = rc.compute((1000, 1000), lambda i, j: a[i, j] * 2, name="B")
+    s = rc.create_schedule(b)
+    s[b].split(b.op.axis[1], factor=3)
+    certificate = certify(s, [a, b])
+    assert certificate.holds
+    assert certificate.sizes == {"B.i": 7, "B.j": 7}
+    with switched_on(seeded("lost tail guard")):
+        certificate = certify(s, [a, b])
+    assert "s[B].split(j, factor=3), at " in str(certificate)
+    assert "(B.i = 7, B.j = 7)" in str(certificate)
+
+
+def test_what_has_no_stand_in_is_refused():
+    a, at = rc.placeholder((3000, 3000), name="A"), rc.placeholder((3000,), "int32", name="I")
+    t = rc.compute((3000, 3000), lambda i, j: a[i, j] + 1, name="T")
+    b = rc.compute((3000,), lambda i: t[at[i], at[i]], name="B")
+    with pytest.raises(Unsupported, match="B computes 9003000 values, too many") as caught:
+        certify(rc.create_schedule(b), [a, at, b])
+    assert "symbolic extents" in caught.value.remedy
+
+
+def test_extern_operations_are_refused():
+    a = rc.placeholder((4,), name="A")
+    b = rc.extern((4,), [a], lambda ins, outs: rc.call_packed("f", *ins, *outs), name="B")
+    with pytest.raises(Unsupported, match="stage B is no compute and cannot be certified"):
+        certify(rc.create_schedule(b), [a, b])
+
+
+_ADD = "func add(A: f32[n], B: f32[n] out) { for i in range(n) parallel { B[i] = A[i] + 1f32 } }"
+
+
+def test_passes_over_loop_ir_are_certified():
+    certificate = certify_function(parse_func(_ADD), every_step=True)
+    assert certificate.holds, str(certificate)
+    assert "outline_parallel" in certificate.compared
+    bug = seeded("last iterations of a parallel loop lost")
+    with switched_on(bug):
+        certificate = certify_function(parse_func(_ADD))
+    assert certificate.guilty == "pass outline_parallel"
+    assert certificate.difference.index == (2,)
+    assert "nothing writes it" in str(certificate)
+    assert re.search(r"missing: \S+ with n = 5, i = 2", str(certificate))
+
+
+def test_loop_ir_that_cannot_be_certified():
+    broken = parse_func("func f(A: f32[n] out) { A[n] = 1f32 }")
+    with pytest.raises(UserError, match="f cannot be certified: it breaks a rule by itself"):
+        certify_function(broken)
+    calling = parse_func("func f(A: f32[n] out) { packed g(1) }")
+    with pytest.raises(Unsupported, match="f calls functions, and cannot be certified"):
+        certify_function(calling)
+    endless = parse_func("func f(A: f32[4] out) { for i in range(999999) { A[0] = 1f32 } }")
+    with pytest.raises(Unsupported, match="f computes 999999 values, too many to interpret"):
+        certify_function(endless)
+
+
+def test_what_is_no_schedule_is_refused():
+    with pytest.raises(UserError, match="cannot be certified"):
+        certify(3, [])
