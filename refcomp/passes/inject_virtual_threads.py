@@ -119,16 +119,15 @@ def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
 def _own_buffers(loop: For) -> set[Buffer]:
     """The buffers within the loop whose contents differ between virtual threads.
 
-    Shared memory is one for all of them, as it is for all threads.
+    Shared memory is one for all of them, as it is for all threads; but where they write different
+    values to the same elements, as a row of threads does that combines what each has found.
     """
-    private = {
-        item.buffer
-        for item in walk(loop.body)
-        if isinstance(item, Allocate) and item.buffer.scope != "shared"
-    }
+    allocated = {item.buffer for item in walk(loop.body) if isinstance(item, Allocate)}
+    shared = {buffer for buffer in allocated if buffer.scope == "shared"}
     own: set[Buffer] = set()
     while True:
-        found = {b for b in private - own if _differs(loop.body, b, loop.var, own)}
+        found = {b for b in allocated - shared - own if _differs(loop.body, b, loop.var, own)}
+        found |= {b for b in shared - own if _collides(loop.body, b, loop.var, own)}
         if not found:
             return own
         own |= found
@@ -148,6 +147,15 @@ def _differs(stmt: Node, buffer: Buffer, var: Var, own: set[Buffer], within: boo
         _differs(child, buffer, var, own, inner)
         for child in children(stmt)
         if isinstance(child, Stmt)
+    )
+
+
+def _collides(stmt: Stmt, buffer: Buffer, var: Var, own: set[Buffer]) -> bool:
+    """Whether virtual threads store different values to the same element of `buffer`."""
+    return any(
+        _depends(item.value, var, own) and not any(_depends(i, var, own) for i in item.indices)
+        for item in walk(stmt)
+        if isinstance(item, BufferStore) and item.buffer is buffer
     )
 
 

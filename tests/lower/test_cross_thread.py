@@ -362,3 +362,12 @@ def test_not_by_intrinsic():
     _bind(s[c], outer, "threadIdx.x")
     with pytest.raises(Unsupported, match=r"tensorized at (.|\n)*rfactor the axis that threads"):
         refcomp.lower(s, [a, b, c])
+
+
+def test_virtual_threads_have_rows_of_their_own():
+    s, a, b, k = _row_sums(m=7)
+    outer, inner = s[b].split(b.op.axis[0], 2)
+    s[b].bind(outer, refcomp.thread_axis("blockIdx.x"))
+    s[b].bind(inner, refcomp.thread_axis("vthread"))
+    _share(s[b], k, 4)
+    assert certify(s, [a, b], every_step=True).holds

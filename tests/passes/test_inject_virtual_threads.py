@@ -42,6 +42,15 @@ def test_shared_memory_is_one_for_all_and_filled_once():
     assert text.index("T[t] = A[t]") < text.index("for v in range(2) unrolled")
 
 
+def test_shared_memory_in_which_they_would_collide_gets_copies():
+    text = injected(
+        "for t in range(4) threadIdx.x { for v in range(2) vthread { alloc T: f32[4] shared {"
+        " T[t] = A[v * 4 + t] B[v * 4 + t] = T[3 - t] } } }"
+    )
+    assert "alloc T: f32[2, 4] shared" in text
+    assert "T[v, t] = A[v * 4 + t]" in text
+
+
 def test_what_each_fills_in_part_is_filled_by_all_before_any_reads():
     text = injected(
         "for t in range(4) threadIdx.x { for v in range(2) vthread { alloc T: f32[8] shared {"
