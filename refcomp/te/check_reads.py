@@ -39,11 +39,14 @@ def check_reads(
         ranges[axis.var] = axis.minimum, simplify(axis.minimum + axis.extent - 1)
     for axis in axes:  # where one is empty, nothing is read at all
         facts = facts.assume(LT(IntImm(0, axis.extent.dtype), axis.extent))
+    checked: set[tuple[int, int, int]] = set()  # the reads of a stencil have indices in common
     for read in _certain_reads(bodies):
         for dim, index in enumerate(read.indices):
+            same = (id(read.tensor), dim, id(facts.table.intern(index)))
             if dim == 0 and rows is not None and _may_be_state(read, rows):
                 waits = True
-            else:
+            elif same not in checked:
+                checked.add(same)
                 _check_index(name, read, dim, _range_of(index, ranges), facts)
     return waits
 

@@ -65,7 +65,8 @@ class ComputeOp(Operation):
     """One or several tensors computed element by element over `axis`.
 
     `body[k]` is the value of output k at the point `axis`; if it is a Reduce, all are, of the same
-    reducer and sources, over `reduce_axis`. `waits_for_scan`: it is only right within a scan.
+    reducer and sources, over `reduce_axis`. `waits_for_scan`: it is only right within a scan. The
+    body stays as it is, so that what it reads is found once.
     """
 
     what: ClassVar[str] = "a compute"
@@ -74,6 +75,7 @@ class ComputeOp(Operation):
     tag: str = ""
     waits_for_scan: bool = False
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    _inputs: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)
 
     @property
     def reduction(self) -> Reduce | None:
@@ -88,8 +90,11 @@ class ComputeOp(Operation):
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors read, in order of first appearance."""
-        found = (n.tensor for root in self.body for n in walk(root) if isinstance(n, TensorRead))
-        return tuple(dict.fromkeys(found))
+        if self._inputs is None:  # each primitive asks all operations for theirs
+            nodes = (node for root in self.body for node in walk(root))
+            found = (node.tensor for node in nodes if isinstance(node, TensorRead))
+            self._inputs = tuple(dict.fromkeys(found))
+        return self._inputs
 
 
 def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -> Tensor:
