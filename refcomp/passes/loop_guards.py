@@ -8,7 +8,7 @@ loops inside do. Conditions that read memory are no guards, and neither are thos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +42,14 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def guards_of(loop: For, facts: Facts) -> list[Guard]:
-    """The guards in the loop's body, where `facts` hold around the loop."""
-    search = _Search(loop.var, facts)
+def guards_of(
+    loop: For, facts: Facts, has_choice: Callable[[Any], bool] | None = None
+) -> list[Guard]:
+    """The guards in the loop's body, where `facts` hold around the loop.
+
+    `has_choice` is `holds_choice`, memoised, where many loops of one function are asked for.
+    """
+    search = _Search(loop.var, facts, has_choice or memoised(holds_choice))
     search.visit(loop.body, facts.bind(loop.var, loop.minimum, loop.extent), (), False)
     return [] if search.places > _MOST_PLACES else search.guards()
 
@@ -52,14 +57,14 @@ def guards_of(loop: For, facts: Facts) -> list[Guard]:
 class _Search:
     """Visits a body, with what is known and the inner variables (innermost first) at each place."""
 
-    def __init__(self, var: Var, outside: Facts) -> None:
+    def __init__(self, var: Var, outside: Facts, has_choice: Callable[[Any], bool]) -> None:
         self.places = 0
         self._var, self._outside = var, outside
         # A condition may stand at several places; it is a guard when it is the same one at all.
         self._found: dict[int, Guard | None] = {}
         self._seen: set[tuple[int, int]] = set()
         self._facts: list[Facts] = []  # kept, so that no id is given to another
-        self._has_choice = memoised(_has_choice)
+        self._has_choice = has_choice
 
     def guards(self) -> list[Guard]:
         """What was found."""
@@ -106,7 +111,8 @@ class _Search:
         return Guard(condition, Range(low, high, found.is_exact), is_inside)
 
 
-def _has_choice(recurse: Any, node: Node) -> bool:
+def holds_choice(recurse: Callable[[Any], bool], node: Node) -> bool:
+    """Whether a branch or a lazy choice is in `node`; to be memoised."""
     if isinstance(node, IfThenElse | IfThenElseExpr):
         return True
     return any(recurse(child) for child in children(node))

@@ -72,7 +72,7 @@ from refcomp.ir.expr import (
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import buffers_in, children, map_children, memoised, walk, with_fields
+from refcomp.ir.rewrite import buffers_in, children, map_children, memoised, with_fields
 from refcomp.ir.stmt import (
     PARALLEL,
     SERIAL,
@@ -86,7 +86,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.loop_guards import Guard, conjuncts, guards_of
+from refcomp.passes.loop_guards import Guard, conjuncts, guards_of, holds_choice
 from refcomp.passes.simplify_expressions import facts_of
 
 MAX_COPIES = 16
@@ -119,11 +119,12 @@ class _Partition:
     def __init__(self) -> None:
         self._room = MAX_NODES
         self._weight = memoised(_weight)
-        self._is_plain = memoised(_is_plain)
+        self._holds_choice = memoised(holds_choice)
+        self._holds_kernel = memoised(_holds_kernel)
 
     def stmt(self, stmt: Stmt, facts: Facts, copies: int) -> Stmt:
         """`stmt` with its loops divided, where `facts` hold around it."""
-        if self._is_plain(stmt):
+        if not self._holds_choice(stmt):
             return stmt
         match stmt:
             case For():
@@ -167,9 +168,10 @@ class _Partition:
     def _cut(self, loop: For, facts: Facts, copies: int) -> _Cut | None:
         if loop.kind not in (SERIAL, PARALLEL) or copies < 2:
             return None
-        if buffers_in(loop.minimum) or buffers_in(loop.extent) or _holds_kernel(loop):
+        if buffers_in(loop.minimum) or buffers_in(loop.extent) or self._holds_kernel(loop.body):
             return None
-        guards = [g for g in guards_of(loop, facts) if _is_worth_it(g, loop)]
+        guards = guards_of(loop, facts, self._holds_choice)
+        guards = [g for g in guards if _is_worth_it(g, loop)]
         if not guards:
             return None
         cut = _cut_by(loop, guards, facts)
@@ -286,11 +288,10 @@ def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
     return result
 
 
-def _holds_kernel(loop: For) -> bool:
-    return any(
-        isinstance(item, LaunchKernel) or (isinstance(item, For) and item.kind in THREAD_TAGS)
-        for item in walk(loop.body)
-    )
+def _holds_kernel(recurse: Callable[[Any], bool], node: Stmt) -> bool:
+    if isinstance(node, LaunchKernel) or (isinstance(node, For) and node.kind in THREAD_TAGS):
+        return True
+    return any(recurse(child) for child in children(node) if isinstance(child, Stmt))
 
 
 def _weight(recurse: Callable[[Any], int], node: Node) -> int:
@@ -299,10 +300,3 @@ def _weight(recurse: Callable[[Any], int], node: Node) -> int:
     if isinstance(node, For) and node.kind == UNROLLED and isinstance(node.extent, IntImm):
         weight *= max(1, node.extent.value)
     return weight
-
-
-def _is_plain(recurse: Callable[[Any], bool], node: Node) -> bool:
-    """Whether it holds no loop with a condition inside."""
-    if isinstance(node, IfThenElse | IfThenElseExpr):
-        return False
-    return all(recurse(child) for child in children(node))
