@@ -28,6 +28,7 @@ from refcomp.runtime.hip_info import (
     axes,
     describe_gpu,
     gpu_name,
+    library_versions,
 )
 from refcomp.runtime.hip_kernels import HipKernels
 from refcomp.runtime.hip_library import GPU_REMEDY, INSTALL, HipLibrary, load_hip, sought_places
@@ -63,6 +64,11 @@ class HipDriver:
     def absence(self) -> tuple[str, str]:
         found = self._look()
         return found.why, found.remedy
+
+    def library_told(self) -> dict[str, str]:
+        """Of the library: where it is, its version and its driver's; empty where there is none."""
+        library = self._look().library
+        return {} if library is None else library_versions(library)
 
     def name(self, index: int) -> str:
         return f"{gpu_name(self.use(index), index)} ({self.arch(index)})"

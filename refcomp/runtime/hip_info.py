@@ -82,6 +82,22 @@ def describe_gpu(library: HipLibrary, index: int) -> HipInfo:
     )
 
 
+def library_versions(library: HipLibrary) -> dict[str, str]:
+    """Where it is, its version and that of its driver."""
+    return {
+        "library": library.path,
+        "runtime": _version(library, "hipRuntimeGetVersion"),
+        "driver": _version(library, "hipDriverGetVersion"),
+    }
+
+
+def _version(library: HipLibrary, function: str) -> str:
+    number = ctypes.c_int32()
+    library.call(function, number)
+    major, rest = divmod(number.value, hip_api.MAJOR_UNIT)
+    return f"{major}.{rest // 100_000}.{rest % 100_000}"
+
+
 def attribute(library: HipLibrary, index: int, name: str) -> int:
     """One attribute of device `index`, by its name in the library."""
     value, number = ctypes.c_int32(), library.number(f"hipDeviceAttribute{name}")

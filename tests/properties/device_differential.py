@@ -86,8 +86,18 @@ def check_opencl(computation: Computation, schedule: Schedule) -> None:
 def check_opencl_together(cases: Sequence[tuple[PrimFunc, Computation]]) -> None:
     """The OpenCL device agrees with numpy in each case; all are built as one module, which takes a
     fraction of the time. Names of functions differ."""
-    module = build_functions([func for func, _ in cases], "opencl")
+    _check_together(cases, "opencl")
+
+
+def check_rocm(computation: Computation, schedule: Schedule) -> None:
+    """The AMD GPU agrees with numpy. UserError when there is none."""
+    refcomp.rocm(0).require()
+    _check_together([(lowered(computation, schedule), computation)], "rocm")
+
+
+def _check_together(cases: Sequence[tuple[PrimFunc, Computation]], target: str) -> None:
+    module, device = build_functions([func for func, _ in cases], target), refcomp.context(target)
     for func, computation in cases:
-        arrays = [refcomp.array(a, refcomp.opencl(0)) for a in computation.arrays(_SEED)]
+        arrays = [refcomp.array(a, device) for a in computation.arrays(_SEED)]
         module[func.name](*arrays)
-        agree([a.asnumpy() for a in arrays], expected(computation), f"{func.name} on OpenCL")
+        agree([a.asnumpy() for a in arrays], expected(computation), f"{func.name} on {target}")

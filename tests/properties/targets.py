@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from refcomp.schedule.schedule import Schedule
-from tests.properties.device_differential import check_every_pass, check_opencl
+from tests.properties.device_differential import check_every_pass, check_opencl, check_rocm
 from tests.properties.differential import check_compiled, check_interpreted
 from tests.properties.test_schedules import cases
 from tests.strategies.computes import DTYPES, Computation
@@ -26,6 +26,7 @@ _TARGETS: dict[str, tuple[Callable[[], SearchStrategy[Any]], _Check]] = {
     "llvm": (cases, check_compiled),
     "kernels": (device_cases, check_every_pass),  # interpreted, so that races show
     "opencl": (device_cases, check_opencl),
+    "rocm": (device_cases, check_rocm),
 }
 NAMES = tuple(_TARGETS)
 

@@ -52,7 +52,7 @@ class RecordingHip:
         self.streams: list[int | None] = []
         self.copies: list[tuple[Any, ...]] = []
         self.code = b""
-        self._handles = count(77)
+        self._handles, self._recorded = count(77), dict[int, int]()
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -169,11 +169,13 @@ class RecordingHip:
         return self._check(event, "event")
 
     def hipEventRecord(self, event: int, stream: int | None) -> int:
+        self._recorded[event] = len(self.launches)
         self.streams.append(stream)
         return self._check(event, "event") or self._check(stream, "stream")
 
     def hipEventElapsedTime(self, milliseconds: Any, start: int, stop: int) -> int:
-        milliseconds[0] = 2.5
+        """2.5 ms for each launch between, or for none."""
+        milliseconds[0] = 2.5 * max(1, self._recorded[stop] - self._recorded[start])
         return self._check(start, "event") or self._check(stop, "event")
 
     # Code.

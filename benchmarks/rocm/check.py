@@ -1,0 +1,97 @@
+"""Checks refcomp on an AMD GPU and writes one JSON for its makers; see `scripts/rocm_check`.
+
+First it builds for several GPUs, which needs none. Then it asks the driver. With a card it moves
+memory, runs the operators and random schedules, compares the emulator with it and measures. It
+changes none of the card's settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fresh import call_fresh
+from benchmarks.machine import describe_machine
+from benchmarks.rocm import parts
+from refcomp import __version__
+from refcomp.runtime.hip_library import CHOICE
+from refcomp.toolchain.diagnose import diagnose
+
+GPUS = ["gfx90a", "gfx942", "gfx1100"]
+FINE, FAILED, NO_CARD = 0, 1, 3
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs what `argv` asks for; the exit code."""
+    asked = _parse(argv)
+    report = _run(asked.quick, asked.gpus.split(","), asked.seed)
+    asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    for part, why in report["failures"].items():
+        print(f"FAILED {part}: {why.splitlines()[0]}")
+    looked = report["parts"].get("look", {})
+    print(f"written to {asked.json}; {_outcome(report, looked)}")
+    if report["failures"]:
+        return FAILED
+    return FINE if looked["exists"] else NO_CARD
+
+
+def _outcome(report: dict[str, Any], looked: dict[str, Any]) -> str:
+    if report["failures"]:
+        return f"{len(report['failures'])} parts failed: please send it"
+    if not looked["exists"]:
+        return f"all was built, but there is no AMD GPU: {looked['why']}"
+    name = looked["device"]["name"]
+    return f"all is well on {name}: please send it, too"
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/rocm_check", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a minute instead of many")
+    parser.add_argument("--seed", type=int, default=1, help="of the random schedules")
+    parser.add_argument("--gpus", default=",".join(GPUS), help="built for; default: %(default)s")
+    parser.add_argument(
+        "--json", type=Path, default=Path("rocm_check.json"), help="default: %(default)s"
+    )
+    return parser.parse_args(argv)
+
+
+def _run(is_quick: bool, gpus: list[str], seed: int) -> dict[str, Any]:
+    """Every part's report or failure, with what it ran on."""
+    report: dict[str, Any] = {
+        "refcomp": __version__,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(),
+        "tools": {t.name: t.version or t.reason for t in diagnose() if t.toolchain == "rocm"},
+        "emulated": os.environ.get(CHOICE, ""),
+        **{"parts": {}, "seconds": {}, "failures": {}},
+    }
+    for part in ("build", "look"):
+        _add(report, part, {"gpus": gpus})
+    looked = report["parts"].get("look", {})
+    if looked.get("exists"):
+        for part, arguments in parts.plan(is_quick, [looked["device"]["arch"]], seed):
+            if not (report["emulated"] and part in ("figures", "emulated")):
+                _add(report, part, arguments)
+    return report
+
+
+def _add(report: dict[str, Any], part: str, arguments: dict[str, Any]) -> None:
+    """Runs a part in a process of its own, which a GPU may end."""
+    print(f"{part} ...", flush=True)
+    start = time.perf_counter()
+    try:
+        report["parts"][part] = call_fresh(getattr(parts, part), **arguments)
+    except Exception as error:  # whatever a part can raise is a finding
+        report["failures"][part] = str(error)
+    report["seconds"][part] = round(time.perf_counter() - start, 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
