@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,30 +14,47 @@ from refcomp.cli.outcomes import FAILED
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import progress, write_json
 from refcomp.errors import UserError
-from refcomp.mutate.score import OURS, POLICIES, Mutant, score
+from refcomp.mutate.compiler import score_compiler
+from refcomp.mutate.machine import score_spelling
+from refcomp.mutate.mutant import OURS, POLICIES, Mutant
+from refcomp.mutate.score import score
 from refcomp.mutate.subjects import Subject, subjects
 
 LEAST = 95.0
 _UNEXPLAINED = "no data that was tried tells it apart"
 _NEVER_EQUAL = "the two compared are never equal where it counts, whatever was tried"
+_MORE_NUMBERS = "only more numbers than ours compares tell it apart"
+_LOOPS, _COMPILER = "loop-ir", "compiler"
+_SPELLINGS = ("llvm", "opencl")
+_ALL = "all"
 
 
 @click.command("mutate")
 @click.argument("program", metavar="[SCRIPT.py[:NAME]]", required=False)
 @click.option(
+    "--of",
+    "chosen",
+    type=click.Choice([_LOOPS, _COMPILER, *_SPELLINGS, _ALL]),
+    multiple=True,
+    help="What is mutated: loop IR after each pass; the compiler's own functions that schedule, "
+    "lower and pass; the templates of a language, run as machine code. Several times for "
+    "several. By default loop-ir of a program; compiler and llvm, too, without one.",
+)
+@click.option(
     "--count",
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
-    help="How many mutants, at least, drawn from all.",
+    help="How many mutants of each, about, drawn from all.",
 )
-@click.option("--all", "try_all", is_flag=True, help="All mutants: minutes.")
+@click.option("--all", "try_all", is_flag=True, help="All mutants: many minutes.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
 @json_option
 @click.pass_context
 def command(
     context: click.Context,
     program: str | None,
+    chosen: tuple[str, ...],
     count: int,
     try_all: bool,
     seed: int,
@@ -45,20 +62,41 @@ def command(
 ) -> None:
     """See which comparisons notice wrong code.
 
-    Mutates what lowering and each pass make of small computations of refcomp's own, or of a
-    program's schedules, whose extents must be constant and small. Fails when the interpreter and
-    exact comparison notice less than 95 % of the wrong ones.
+    Makes wrong code of right code, by small changes in places that are drawn, and compares what it
+    does with what is right: by the interpreter, exactly, and by tolerances. Of loop IR and of the
+    compiler with small computations of refcomp's own, or with a program's schedules, whose extents
+    must be constant and small. Fails when ours notices less than 95 % of the wrong code of a kind.
     """
-    chosen = subjects() if program is None else _subjects_of(program)
-    with progress("trying mutants"):
-        found = list(score(chosen, 10**9 if try_all else count, seed))
+    families = _families(program, chosen)
+    found: dict[str, list[Mutant]] = {}
+    for name, try_some in families.items():
+        with progress(f"trying mutants of {name}"):
+            found[name] = list(try_some(10**9 if try_all else count, seed))
     report = to_json(found)
     if as_json:
         write_json(report)
     else:
         click.echo(to_text(report))
-    if report["wrong"] and report["noticed"][OURS] < LEAST / 100 * report["wrong"]:
+    if any(
+        _percent(part["noticed"][OURS], part["wrong"]) < LEAST for part in report["of"].values()
+    ):
         context.exit(FAILED)
+
+
+def _families(
+    program: str | None, chosen: Sequence[str]
+) -> Mapping[str, Callable[[int, int], Iterator[Mutant]]]:
+    """What tries mutants, by the name of what is mutated."""
+    own = subjects() if program is None else _subjects_of(program)
+    known: dict[str, Callable[[int, int], Iterator[Mutant]]] = {
+        _LOOPS: lambda count, seed: score(own, count, seed),
+        _COMPILER: lambda count, seed: score_compiler(own, count, seed),
+        "llvm": lambda count, seed: score_spelling("llvm", count, seed),
+        "opencl": lambda count, seed: score_spelling("opencl", count, seed),
+    }
+    default = (_LOOPS, _COMPILER, "llvm") if program is None else (_LOOPS,)
+    names = tuple(known) if _ALL in chosen else tuple(chosen) or default
+    return {name: try_some for name, try_some in known.items() if name in names}
 
 
 def _subjects_of(program: str) -> list[Subject]:
@@ -76,17 +114,24 @@ def _subjects_of(program: str) -> list[Subject]:
     return found
 
 
-def to_json(mutants: Sequence[Mutant]) -> dict[str, Any]:
-    """The counts by policy and by kind of mutation, and the survivors of ours with a reason."""
-    wrong = [mutant for mutant in mutants if not mutant.equivalent]
-    by_kind = Counter(mutant.mutation.kind for mutant in wrong)
+def to_json(found: Mapping[str, Sequence[Mutant]]) -> dict[str, Any]:
+    """The counts by policy and by kind of mutation, of all and of what was mutated, and the
+    survivors of ours with a reason."""
+    together = [mutant for mutants in found.values() for mutant in mutants]
+    return {**_counts(together), "of": {name: _counts(part) for name, part in found.items()}}
+
+
+def _counts(mutants: Sequence[Mutant]) -> dict[str, Any]:
+    wrong = [mutant for mutant in mutants if mutant.is_wrong]
+    by_kind = Counter(mutant.kind for mutant in wrong)
     return {
         "mutants": len(mutants),
         "equivalent": dict(Counter(m.equivalent for m in mutants if m.equivalent)),
+        "refused": dict(Counter(m.refused for m in mutants if m.refused)),
         "wrong": len(wrong),
         "noticed": _noticed(wrong),
         "kinds": {
-            kind: {"wrong": count, **_noticed([m for m in wrong if m.mutation.kind == kind])}
+            kind: {"wrong": count, **_noticed([m for m in wrong if m.kind == kind])}
             for kind, count in sorted(by_kind.items())
         },
         "survivors": [
@@ -98,7 +143,9 @@ def to_json(mutants: Sequence[Mutant]) -> dict[str, Any]:
 
 
 def _reason(mutant: Mutant) -> str:
-    return _NEVER_EQUAL if mutant.mutation.kind == "comparison off by one" else _UNEXPLAINED
+    if mutant.is_of_source:
+        return _MORE_NUMBERS
+    return _NEVER_EQUAL if mutant.kind == "comparison off by one" else _UNEXPLAINED
 
 
 def _noticed(mutants: Sequence[Mutant]) -> dict[str, int]:
@@ -106,16 +153,30 @@ def _noticed(mutants: Sequence[Mutant]) -> dict[str, int]:
 
 
 def to_text(report: dict[str, Any]) -> str:
-    """The report as a table, and the survivors below it."""
-    width = max([len(kind) for kind in report["kinds"]] + [len("all")])
-    lines = [" ".join([" " * width, "wrong", *(f"{policy:>11}" for policy in POLICIES)])]
-    rows = {**report["kinds"], "all": {"wrong": report["wrong"], **report["noticed"]}}
+    """The report as a table of each kind of what was mutated, with what is none and what survives
+    below it, and all of them together at the end."""
+    blocks = [_to_block(name, part) for name, part in report["of"].items()]
+    if len(blocks) > 1:
+        blocks.append(_to_table("", {"all": {"wrong": report["wrong"], **report["noticed"]}}))
+    return "\n".join(blocks)
+
+
+def _to_block(name: str, part: dict[str, Any]) -> str:
+    rows = {**part["kinds"], "all": {"wrong": part["wrong"], **part["noticed"]}}
+    lines = [_to_table(name, rows)]
+    lines.append(f"{part['mutants']} mutants, {part['wrong']} of them wrong code")
+    lines += [f"  {count} equivalent: {why}" for why, count in part["equivalent"].items()]
+    lines += [f"  {count} no code: {why}" for why, count in part["refused"].items()]
+    lines += [f"  survives: {s['mutant']} ({s['reason']})" for s in part["survivors"]]
+    return "\n".join([*lines, ""])
+
+
+def _to_table(name: str, rows: Mapping[str, Mapping[str, int]]) -> str:
+    width = max(map(len, (*rows, name, "comparison off by one")))
+    lines = [" ".join([name.ljust(width), "wrong", *(f"{policy:>11}" for policy in POLICIES)])]
     for kind, row in rows.items():
         shares = [f"{_percent(row[policy], row['wrong']):>9.1f} %" for policy in POLICIES]
         lines.append(" ".join([kind.ljust(width), f"{row['wrong']:5}", *shares]))
-    lines.append(f"{report['mutants']} mutants, {report['wrong']} of them wrong code")
-    lines += [f"  {count} equivalent: {why}" for why, count in report["equivalent"].items()]
-    lines += [f"  survives: {s['mutant']} ({s['reason']})" for s in report["survivors"]]
     return "\n".join(lines)
 
 

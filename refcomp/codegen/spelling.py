@@ -53,16 +53,16 @@ def load_spelling(*folders: str) -> Spelling:
 def _load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     macros: dict[str, Any] = {}
     for path in sorted(folder.glob("*.j2")):
-        _add_all(macros, _macros_of(path), path)
+        _add_all(macros, macros_of(path.read_text(encoding="utf-8")), path)
     tables: dict[str, Any] = {}
     for path in sorted(folder.glob("*.toml")):
         _add_all(tables, tomllib.loads(path.read_text(encoding="utf-8")), path)
     return macros, tables
 
 
-def _macros_of(path: Path) -> dict[str, Any]:
-    """What compiles each macro of a file, by name; those that begin with _ are the file's own."""
-    texts = {m["name"]: m[0] for m in _MACRO.finditer(path.read_text(encoding="utf-8"))}
+def macros_of(text: str) -> dict[str, Any]:
+    """What compiles each macro of a file's text, by name; those with _ before are its own."""
+    texts = {m["name"]: m[0] for m in _MACRO.finditer(text)}
     return {name: partial(_compile, name, texts) for name in texts if not name.startswith("_")}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from refcomp.dtype import F32, DType
 from refcomp.ir import expr as ir
@@ -21,6 +21,13 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
 
+
+class _OfKind(Protocol):
+    @property
+    def kind(self) -> str: ...
+
+
+_Drawn = TypeVar("_Drawn", bound=_OfKind)
 _Change = Callable[[Any], Node | None]  # what takes a node's place; None where it does not apply
 
 
@@ -43,6 +50,19 @@ class Mutation:
         return with_fields(func, body=memoised(visit)(func.body))
 
 
+def hangs_on_no_data(func: PrimFunc) -> bool:
+    """Whether nothing is compared but integers that no data decide on: then what `func` computes
+    is one polynomial of its data, and of the functions that it calls."""
+    return all(_is_of_integers(n) for n in map(_decider, walk(func.body)) if n is not None)
+
+
+def _decider(node: Node) -> Node | None:
+    """What of the node decides which of its parts counts."""
+    if isinstance(node, ir.Select | ir.IfThenElseExpr | st.IfThenElse):
+        return node.condition
+    return node if isinstance(node, ir.Min | ir.Max) else None
+
+
 def mutations_of(func: PrimFunc) -> Iterator[Mutation]:
     """All of them, in the order of the program."""
     for node in walk(func.body):
@@ -53,12 +73,12 @@ def mutations_of(func: PrimFunc) -> Iterator[Mutation]:
                     yield Mutation(kind, node, replacement, _is_of_integers(node))
 
 
-def draw(mutations: Sequence[Mutation], count: int, rng: random.Random) -> list[Mutation]:
+def draw(mutations: Sequence[_Drawn], count: int, rng: random.Random) -> list[_Drawn]:
     """At most `count`, the kinds in turn, so that rare ones are not drowned."""
-    by_kind: dict[str, list[Mutation]] = {}
+    by_kind: dict[str, list[_Drawn]] = {}
     for mutation in rng.sample(mutations, len(mutations)):
         by_kind.setdefault(mutation.kind, []).append(mutation)
-    drawn: list[Mutation] = []
+    drawn: list[_Drawn] = []
     while len(drawn) < count and any(by_kind.values()):
         for group in by_kind.values():
             if group and len(drawn) < count:
@@ -225,4 +245,5 @@ _TABLE: tuple[tuple[str, tuple[type[Any], ...], _Change], ...] = (
     ("mask dropped", _FLAT, _drop_mask),
     ("kept in f16", (st.BufferStore, st.Store), _through_half),
 )
+ROUNDING_KINDS = ("constant printed short", "kept in f16")  # which no field may show
 KINDS = tuple(kind for kind, _, _ in _TABLE)

@@ -8,6 +8,7 @@ import pytest
 from click.testing import Result
 
 from refcomp.cli import mutate
+from refcomp.mutate.mutant import Mutant
 
 Cli = Callable[..., Result]
 _PROGRAM = """
@@ -37,7 +38,7 @@ def test_a_table_by_kind_and_policy(cli: Cli, program: Path) -> None:
     result = cli("mutate", program, "--all")
     assert (result.exit_code, result.stderr) == (0, "")
     head, *rows = result.stdout.splitlines()
-    assert head.split() == ["wrong", "ours", "rtol", "1e-02", "rtol", "1e-03"]
+    assert head.split() == ["loop-ir", "wrong", "ours", "rtol", "1e-02", "rtol", "1e-03"]
     assert any(row.startswith("guard inverted") for row in rows)
     assert any(row.startswith("all ") and "100.0 %" in row for row in rows)
 
@@ -49,6 +50,27 @@ def test_all_of_them_in_json(cli: Cli, program: Path) -> None:
     assert report["mutants"] > few["mutants"] >= 5
     assert report["mutants"] == report["wrong"] + sum(report["equivalent"].values())
     assert report["noticed"]["ours"] == report["wrong"] - len(report["survivors"])
+    assert list(report["of"]) == ["loop-ir"] and not report["refused"]
+
+
+def test_what_is_mutated_is_chosen(cli: Cli, program: Path) -> None:
+    args = ("mutate", program, "--of", "compiler", "--of", "loop-ir", "--count", 6)
+    report = json.loads(cli(*args, "--json").stdout)
+    assert list(report["of"]) == ["loop-ir", "compiler"]
+    assert report["mutants"] == sum(part["mutants"] for part in report["of"].values())
+    assert report["of"]["compiler"]["mutants"] == 6
+    text = cli(*args).stdout
+    heads = [line.split()[0] for line in text.splitlines() if "rtol" in line]
+    assert heads == ["loop-ir", "compiler", "wrong"]
+    assert "6 mutants, " in text and " no code: the compiler " in text
+    result = cli("mutate", "--of", "fortran")
+    assert result.exit_code == 2 and "'fortran' is not one of" in result.stderr
+
+
+def test_without_a_program_templates_are_tried_too() -> None:
+    assert list(mutate._families(None, ())) == ["loop-ir", "compiler", "llvm"]
+    assert list(mutate._families(None, ("all",))) == ["loop-ir", "compiler", "llvm", "opencl"]
+    assert list(mutate._families(None, ("opencl",))) == ["opencl"]
 
 
 def test_survivors_are_listed_and_fail(cli: Cli, program: Path, monkeypatch) -> None:
@@ -60,13 +82,14 @@ def test_survivors_are_listed_and_fail(cli: Cli, program: Path, monkeypatch) -> 
 
 
 def _unnoticed(*_args):
-    from refcomp.mutate.mutations import mutations_of  # noqa: PLC0415
-    from refcomp.mutate.score import Mutant, _stages  # noqa: PLC0415
-    from refcomp.mutate.subjects import subjects  # noqa: PLC0415
+    yield Mutant("here", "lowering", "guard dropped", "if (a)  ->  b", frozenset())
 
-    func = _stages(subjects()[0])[0][1]
-    (mutation, *_) = [m for m in mutations_of(func) if m.kind == "guard dropped"]
-    yield Mutant("here", "lowering", mutation, frozenset())
+
+def test_each_survivor_has_a_reason() -> None:
+    kinds = (("lowering", "comparison off by one"), ("lowering", "flipped"), ("schedule (x)", "y"))
+    found = [Mutant("s", stage, kind, "a  ->  b", frozenset()) for stage, kind in kinds]
+    reasons = [one["reason"] for one in mutate.to_json({"x": found})["survivors"]]
+    assert [reason.split()[0] for reason in reasons] == ["the", "no", "only"]
 
 
 def test_loop_ir_has_no_schedule_to_mutate(cli: Cli, program: Path) -> None:

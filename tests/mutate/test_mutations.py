@@ -7,7 +7,7 @@ import pytest
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
-from refcomp.mutate.mutations import KINDS, draw, mutations_of
+from refcomp.mutate.mutations import KINDS, draw, hangs_on_no_data, mutations_of
 
 _NESTED = """
 func f(A: f32[4, 5], B: f32[4, 5] out) {
@@ -111,3 +111,10 @@ def test_kinds_are_drawn_in_turn_and_by_the_seed() -> None:
     assert len(drawn) == len({m.kind for m in drawn}) == 6
     assert drawn == draw(everything, 6, random.Random(1))
     assert len(draw(everything, 10**9, random.Random(1))) == len(everything)
+
+
+def test_what_hangs_on_data() -> None:
+    assert hangs_on_no_data(parse_func(_KERNEL)) and hangs_on_no_data(parse_func(_FLAT))
+    assert not hangs_on_no_data(parse_func(_NESTED))
+    of_index = _NESTED.replace("A[i, j] > 0f32", "i > 0")
+    assert hangs_on_no_data(parse_func(of_index))

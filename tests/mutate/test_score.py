@@ -4,9 +4,11 @@ import pytest
 
 import refcomp
 from refcomp.errors import UserError
+from refcomp.mutate.mutant import OURS, POLICIES
 from refcomp.mutate.mutations import mutations_of
-from refcomp.mutate.score import OURS, POLICIES, _stages, _Trial, score
+from refcomp.mutate.score import LOWERING, mutant_of, score
 from refcomp.mutate.subjects import Subject, subjects
+from tests.mutate.test_trial import trial_of
 
 
 def test_wrong_code_is_noticed(request, record_property):
@@ -25,49 +27,46 @@ def test_wrong_code_is_noticed(request, record_property):
     )
 
 
-def _trial(name, stage="lowering"):
-    (subject,) = [s for s in subjects() if s.name == name]
-    return _Trial(subject, stage, dict(_stages(subject))[stage])
-
-
 def _mutants(trial, kind):
-    return [trial.mutant(m) for m in mutations_of(trial.func) if m.kind == kind]
-
-
-def test_the_right_program_is_not_noticed():
-    for subject in subjects():
-        for name, func in _stages(subject):
-            trial = _Trial(subject, name, func)
-            assert trial._difference(func) == ""
-            assert not trial._noticed_by_tolerances(func)
+    return [mutant_of(trial, LOWERING, m) for m in mutations_of(trial.func) if m.kind == kind]
 
 
 def test_a_lost_barrier_is_seen_by_ours_alone():
-    (mutant, *_) = _mutants(_trial("tiled transpose"), "barrier dropped")
+    (mutant, *_) = _mutants(trial_of("tiled transpose"), "barrier dropped")
     assert mutant.noticed == {OURS}
     assert "A.shared" in mutant.told
     assert "lowering: barrier dropped: barrier  ->  block" in str(mutant)
 
 
 def test_sums_kept_in_f16_are_beyond_the_bound():
-    for mutant in _mutants(_trial("product"), "kept in f16"):
+    for mutant in _mutants(trial_of("product"), "kept in f16"):
         if "= 0.0f32" not in str(mutant):
             assert OURS in mutant.noticed and "wrong" in mutant.told
             assert "rtol 1e-02" not in mutant.noticed
 
 
 def test_a_rule_that_is_broken_counts_for_all():
-    noticed = [m.noticed for m in _mutants(_trial("product"), "bound too large")]
+    noticed = [m.noticed for m in _mutants(trial_of("product"), "bound too large")]
     assert frozenset(POLICIES) in noticed
 
 
 def test_equivalent_mutants_are_told_apart():
     (unneeded,) = [
         m
-        for m in _mutants(_trial("argmax"), "bound too large")
+        for m in _mutants(trial_of("argmax"), "bound too large")
         if m.equivalent and "i.outer" in str(m)
     ]
     assert "whatever the data" in unneeded.equivalent and not unneeded.told
+
+
+def test_the_same_polynomial_is_equivalent():
+    """Of the blur's last columns, one reads a border that is 0: subtracting it changes nothing."""
+    trial = trial_of("blur", "flatten_storage", is_free=False)
+    flips = [m for m in mutations_of(trial.func) if m.kind == "operator flipped"]
+    found = [mutant_of(trial, "flatten_storage", m) for m in flips]
+    same = [mutant for mutant in found if "polynomial" in mutant.equivalent]
+    assert same and all("0.12345f32" in mutant.change for mutant in same)
+    assert all(OURS in mutant.noticed for mutant in found if mutant.is_wrong)
 
 
 def test_extents_must_be_constant():

@@ -1,0 +1,172 @@
+"""Mutants of the compiler itself: what a schedule's steps do, lowering, and the passes.
+
+Of the functions that compile a subject, those lines that run are edited in places that are drawn,
+one at a time, each in a child of its own; there the schedule's steps are replayed, lowered and led
+through all passes. Where a program comes out, it is compared with the right one: `mutate.trial`;
+what only a step or lowering did may add up in another order, what a pass did must not.
+
+Equivalent is a mutant that makes the same program, after simplification perhaps, or one that agrees
+on elements of the field, which never round, for many more inputs than ours compares: another legal
+schedule. A mutant that the compiler refuses, or fails on, is no code.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from types import FrameType
+from typing import Any
+
+from refcomp.errors import RefcompError
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.structure import structurally_equal
+from refcomp.lower.lower import lower
+from refcomp.mutate.child import Outcome, Tell, run_in_child
+from refcomp.mutate.edits import Edit, edits_of
+from refcomp.mutate.mutant import OURS, POLICIES, Mutant
+from refcomp.mutate.mutations import draw
+from refcomp.mutate.score import check_subject
+from refcomp.mutate.subjects import Subject
+from refcomp.mutate.trial import Trial
+from refcomp.pipeline import passes_for, run_pass
+from refcomp.schedule.schedule import replay
+
+ROOMS = ("schedule", "lower", "passes")
+_LIMIT_S = 15.0
+_Lines = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A subject, and the lines of the compiler that run for it."""
+
+    subject: Subject
+    func: PrimFunc
+    lines: _Lines
+
+    def trial(self, room: str) -> Trial:
+        return Trial(self.subject, self.func, is_free=room != "passes")
+
+
+def score_compiler(subjects: Sequence[Subject], count: int, seed: int = 0) -> Iterator[Mutant]:
+    """About `count` mutants, where there are as many, as many of each room.
+    Raises UserError for a subject whose extents are not constant."""
+    for subject in subjects:
+        check_subject(subject)
+    rng = random.Random(seed)
+    known = [_know(subject) for subject in subjects]
+    for room in ROOMS:
+        trials = [one.trial(room) for one in known]
+        for edit in draw(_edits_in(room, known), ceil(count / len(ROOMS)), rng):
+            reached = [
+                trial
+                for trial, one in zip(trials, known, strict=True)
+                if (edit.file, edit.line) in one.lines
+            ]
+            rng.shuffle(reached)
+            yield _mutant(room, edit, run_in_child(partial(_try, edit, reached), _LIMIT_S))
+
+
+def _know(subject: Subject) -> _Known:
+    func, lines = _traced(subject)
+    return _Known(subject, func, lines)
+
+
+def _compiled(subject: Subject) -> PrimFunc:
+    """The subject's steps taken again, lowered, after all passes."""
+    schedule = replay(subject.schedule.outputs, subject.schedule.steps)
+    func = lower(schedule, subject.args, "subject")
+    for step in passes_for(subject.kind):
+        func = run_pass(step, func)
+    return func
+
+
+def _traced(subject: Subject) -> tuple[PrimFunc, _Lines]:
+    """The subject compiled, and which lines of which files ran for it."""
+    lines: set[tuple[str, int]] = set()
+
+    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
+        file = frame.f_code.co_filename
+        if not any(f"/refcomp/{room}/" in file for room in ROOMS):
+            return None
+        if event == "line":
+            lines.add((file, frame.f_lineno))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        func = _compiled(subject)
+    finally:
+        sys.settrace(before)
+    return func, frozenset(lines)
+
+
+def _edits_in(room: str, known: Sequence[_Known]) -> list[Edit]:
+    """All edits in the room of lines that run for any of the subjects."""
+    lines = frozenset().union(*(one.lines for one in known))
+    modules = [m for name, m in sorted(sys.modules.items()) if name.startswith(f"refcomp.{room}.")]
+    found = (edit for module in modules for edit in edits_of(module))
+    return [edit for edit in found if (edit.file, edit.line) in lines]
+
+
+def _try(edit: Edit, trials: Sequence[Trial], tell: Tell) -> None:
+    """In a child: compiles with the edit, and without it again tells what came out, of the first
+    subject whose program is another one."""
+    refused = ""
+    for trial in trials:
+        try:
+            func = _compiled_with(edit, trial.subject)
+        except RefcompError as error:
+            refused = f"the compiler refuses it ({type(error).__name__})"
+            continue
+        if not structurally_equal(func, trial.func):
+            tell({"subject": trial.subject.name})
+            _judge(trial, func, tell)
+            return
+        refused = ""
+    tell({"refused": refused} if refused else {"equivalent": "the same programs"})
+
+
+def _compiled_with(edit: Edit, subject: Subject) -> PrimFunc:
+    before = edit.function.__code__
+    edit.function.__code__ = edit.code()
+    try:
+        return _compiled(subject)
+    finally:
+        edit.function.__code__ = before
+
+
+def _judge(trial: Trial, func: PrimFunc, tell: Tell) -> None:
+    told = trial.difference(func)
+    tell({"told": told, "noticed": sorted(trial.noticed_by_tolerances(func))})
+    if not told:
+        tell({"equivalent": _equivalence(trial, func)})
+
+
+def _equivalence(trial: Trial, func: PrimFunc) -> str:
+    if trial.is_same(func):
+        return "the same program after simplification"
+    return "" if trial.differs_elsewhere(func) else "the same on elements of the field: legal"
+
+
+def _mutant(room: str, edit: Edit, outcome: Outcome) -> Mutant:
+    found: dict[str, Any] = {"subject": "all", "told": "", "noticed": ()}
+    for message in outcome.told:
+        found |= message
+    told, noticed = found["told"], set(found["noticed"])
+    refused, failure = found.get("refused", ""), outcome.ended or found.get("error", "")
+    if failure and found["subject"] == "all":
+        refused = f"the compiler fails ({failure.split(':')[0]})"
+    elif failure and not told:  # whoever runs it notices
+        told, noticed = failure, set(POLICIES)
+    noticed |= {OURS} if told else set()
+    where = f"{room} ({edit.function.__module__.split('.', 2)[2]})"
+    equivalent = found.get("equivalent", "")
+    return Mutant(
+        found["subject"], where, edit.kind, str(edit), frozenset(noticed), told, equivalent, refused
+    )

@@ -1,0 +1,57 @@
+"""Children tell what they find, and how they end is noticed."""
+
+import os
+import signal
+import time
+
+from refcomp.mutate.child import Outcome, run_in_child
+
+
+def test_what_is_told_comes_in_order():
+    def work(tell):
+        tell({"first": 1})
+        tell(["second", None])
+
+    assert run_in_child(work, 20) == Outcome(({"first": 1}, ["second", None]))
+
+
+def test_changes_stay_in_the_child(capfd):
+    changed = []
+
+    def work(tell):
+        changed.append(1)
+        os.write(1, b"noise")
+        tell(len(changed))
+
+    assert run_in_child(work, 20).told == (1,)
+    assert not changed
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_exception_is_told():
+    def work(tell):
+        raise KeyError("x")
+
+    assert run_in_child(work, 20).told == ({"error": "KeyError: 'x'"},)
+
+
+def test_a_crash_and_what_was_told_before_it():
+    def work(tell):
+        tell("before")
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    assert run_in_child(work, 20) == Outcome(("before",), "crashed by SIGSEGV")
+
+
+def test_an_endless_loop_is_ended():
+    def work(tell):
+        tell("before")
+        while True:
+            time.sleep(1)
+
+    assert run_in_child(work, 0.5) == Outcome(("before",), "did not end")
+
+
+def test_more_than_a_pipe_holds():
+    text = "x" * 300_000
+    assert run_in_child(lambda tell: tell(text), 20).told == (text,)

@@ -1,0 +1,95 @@
+"""Edits of the compiler: what they make is judged, and what makes no other code is told apart."""
+
+from functools import partial
+
+import pytest
+
+from refcomp.mutate.child import Outcome, run_in_child
+from refcomp.mutate.compiler import ROOMS, _edits_in, _know, _mutant, _try, score_compiler
+from refcomp.mutate.mutant import OURS, POLICIES
+from refcomp.mutate.subjects import subjects
+
+
+@pytest.fixture(scope="module")
+def known():
+    return [_know(s) for s in subjects() if s.name in ("blur", "tiled transpose")]
+
+
+def _tried(known, room, function, change):
+    (edit, *_) = [
+        edit
+        for edit in _edits_in(room, known)
+        if edit.function.__qualname__ == function and change in edit.change
+    ]
+    trials = [one.trial(room) for one in known]
+    return _mutant(room, edit, run_in_child(partial(_try, edit, trials), 60))
+
+
+def test_a_sample_is_noticed(request, record_property):
+    count = 1_500 if request.config.getoption("--nightly") else 36
+    mutants = list(score_compiler(subjects(), count, seed=1))
+    wrong = [mutant for mutant in mutants if mutant.is_wrong]
+    assert len(mutants) >= count and len(wrong) >= count // 30
+    noticed = {p: sum(p in mutant.noticed for mutant in wrong) for p in POLICIES}
+    assert noticed[OURS] >= 0.95 * len(wrong)
+    assert noticed[OURS] >= max(noticed.values())
+    record_property(
+        "summary",
+        f"{len(mutants)} edits of the compiler, {len(wrong)} of them make wrong code; "
+        + ", ".join(f"{count} noticed by {policy}" for policy, count in noticed.items()),
+    )
+
+
+def test_a_wrong_origin_is_noticed(known):
+    mutant = _tried(known, "lower", "_element", "index - origin  ->  origin - index")
+    assert mutant.is_wrong and "out of range" in mutant.told
+    assert mutant.noticed == set(POLICIES)
+    assert mutant.stage == "lower (nest)"
+
+
+def test_a_split_that_reads_its_loops_the_wrong_way_is_noticed(known):
+    change = "values[relation.outer] * step  ->  values[relation.outer] + step"
+    mutant = _tried(known, "schedule", "root_indices", change)
+    assert OURS in mutant.noticed and mutant.subject in ("blur", "tiled transpose")
+
+
+def test_a_lost_barrier_is_noticed_by_ours_alone(known):
+    edits = [e for e in _edits_in("passes", known) if "insert_barriers" in e.file]
+    trials = [one.trial("passes") for one in known]
+    tried = (run_in_child(partial(_try, edit, trials), 60) for edit in edits)
+    found = (_mutant("passes", *pair) for pair in zip(edits, tried, strict=True))
+    assert any("A.shared" in mutant.told and mutant.noticed == {OURS} for mutant in found)
+
+
+def test_what_is_refused_and_what_changes_nothing(known):
+    refused = _tried(known, "schedule", "bind", "thread.kind == THREAD  ->  thread.kind !=")
+    assert refused.refused == "the compiler refuses it (UserError)"
+    fails = _tried(known, "schedule", "unique_name", "(name, 0)  ->  (0, name)")
+    assert fails.refused == "the compiler fails (TypeError)"
+    same = _tried(known, "lower", "_at_least_one", "dim.value < 1  ->  dim.value <= 1")
+    assert same.equivalent == "the same programs"
+    assert not any(mutant.is_wrong for mutant in (refused, fails, same))
+
+
+def test_functions_have_their_own_code_again(known):
+    (edit, *_) = [e for e in _edits_in("schedule", known) if e.change == "(name, 0)  ->  (0, name)"]
+    before = edit.function.__code__
+    with pytest.raises(TypeError):
+        _try(edit, [one.trial("schedule") for one in known], lambda _: None)
+    assert edit.function.__code__ is before
+
+
+def test_failures_before_and_after_the_program_is_there(known):
+    (edit, *_) = _edits_in("lower", known)
+    early = _mutant("lower", edit, Outcome((), "did not end"))
+    assert early.refused == "the compiler fails (did not end)" and not early.noticed
+    late = _mutant("lower", edit, Outcome(({"subject": "blur"},), "did not end"))
+    assert late.told == "did not end" and late.noticed == set(POLICIES)
+
+
+def test_only_lines_that_run_are_edited(known):
+    lines = frozenset().union(*(one.lines for one in known))
+    for room in ROOMS:
+        edits = _edits_in(room, known)
+        assert edits and all((edit.file, edit.line) in lines for edit in edits)
+        assert all(f"/refcomp/{room}/" in edit.file for edit in edits)

@@ -1,0 +1,60 @@
+"""What tells wrong programs from a right one, and what is the same."""
+
+import pytest
+
+from refcomp.ir.parser import parse_func
+from refcomp.ir.printer import print_func
+from refcomp.mutate.mutations import mutations_of
+from refcomp.mutate.score import LOWERING, mutant_of, stages_of
+from refcomp.mutate.subjects import subjects
+from refcomp.mutate.trial import Trial
+
+
+def trial_of(name, stage=LOWERING, *, is_free=True):
+    (subject,) = [s for s in subjects() if s.name == name]
+    return Trial(subject, dict(stages_of(subject))[stage], is_free)
+
+
+def _changed(trial, old, new):
+    text = print_func(trial.func)
+    assert old in text
+    return parse_func(text.replace(old, new))
+
+
+@pytest.mark.parametrize("subject", subjects(), ids=lambda s: s.name)
+def test_the_right_program_is_not_noticed(subject):
+    for name, func in stages_of(subject):
+        trial = Trial(subject, func, name == LOWERING)
+        assert trial.difference(func) == ""
+        assert not trial.noticed_by_tolerances(func)
+        assert trial.is_same(func) and trial.writes_the_same(func)
+        assert not trial.differs_elsewhere(func)
+
+
+def test_a_wrong_program_is_noticed_by_all():
+    trial = trial_of("transpose")
+    wrong = _changed(trial, "0.37213f32", "0.5f32")
+    assert trial.difference(wrong) == "another result"
+    assert trial.noticed_by_tolerances(wrong) == {"rtol 1e-02", "rtol 1e-03"}
+    assert trial.differs_elsewhere(wrong) and not trial.writes_the_same(wrong)
+
+
+def test_what_rounds_otherwise_is_within_the_bound_where_the_order_is_free_only():
+    free, fixed = (trial_of("blur", is_free=is_free) for is_free in (True, False))
+    mutants = [
+        mutation.apply(free.func)
+        for mutation in mutations_of(free.func)
+        if mutation.kind == "kept in f16"
+    ]
+    assert mutants
+    for mutant in mutants:
+        assert "wrong" in free.difference(mutant)
+        assert fixed.difference(mutant) == "another result"
+
+
+def test_a_rule_that_is_broken_is_noticed():
+    trial = trial_of("product")
+    (mutant, *_) = [
+        mutant_of(trial, LOWERING, m) for m in mutations_of(trial.func) if m.kind == "guard dropped"
+    ]
+    assert "out of range" in mutant.told
