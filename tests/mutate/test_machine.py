@@ -3,17 +3,14 @@
 import json
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
 from refcomp.errors import CompilerBug
-from refcomp.mutate.child import Outcome, run_in_child
-from refcomp.mutate.machine import _check, _mutant, _Trial
+from refcomp.mutate.child import Outcome
+from refcomp.mutate.machine import _check, _mutant
 from refcomp.mutate.mutant import OURS, POLICIES
-from refcomp.mutate.outputs import HostOutput
 from refcomp.mutate.spellings import spelling_edits
-from tests.mutate.test_right_results import right_results
 
 _SAMPLE = """
 import json, sys
@@ -62,70 +59,88 @@ def test_a_sample_of_opencl_is_noticed(request, record_property):
         _judged(_sample("opencl", 4, "i32"), 1, record_property, "opencl")
 
 
+# What is asked of each edit, by a part of its text.
+_WRONG = (
+    "opcode.Sub.int: 'sub'  ->  'add'",
+    "opcode.LT.int: 'icmp slt'  ->  'icmp sle'",
+    "_quotient_signed: {{ result }}.negated = sub {{ type }} {{ zero }}, {{ a }}  ->",
+    "loop: {{ variable }}.next = add {{ type }} {{ variable }}, 1  ->",
+)
+_SAME = {
+    "put_slot: store {{ type }}": "the same texts",
+    "declare_regions: declare i32 @omp_get_num_threads() #0  ->": "the same machine code",
+    "region_call: %region.{{ id }}.alone = icmp eq i32 %num_threads, 1  ->": "the same bits",
+}
+_REFUSED = "opcode.Mul.float: 'fmul'  ->  'mul'"
+_UNREAD_FREE = "declare_heap: declare void @free(ptr) #0  ->"  # so that it may be left out
+_LEAK = "heap_array: call void @free(ptr {{ name }})  ->  nothing"
+_SILENT = "fail: store i32 1, ptr %status, align 4  ->  nothing"
+_ASKED = (*_WRONG, *_SAME, _REFUSED, _UNREAD_FREE, _LEAK, _SILENT)
+_EACH = """
+import json, sys
+from functools import partial
+from pathlib import Path
+from refcomp.mutate.child import run_in_child
+from refcomp.mutate.machine import _check, _mutant, _Trial
+from refcomp.mutate.outputs import HostOutput
+from refcomp.mutate.operations import operations
+from refcomp.mutate.right_results import RightResults
+from refcomp.mutate.spellings import spelling_edits
+
+folder, *asked = sys.argv[1:]
+output = HostOutput(Path(folder))
+names = ("i32", "f32", "temporaries", "no memory")
+right = [RightResults(one) for one in operations("llvm") if one.name in names]
+texts = output.right_texts([one.func for one in right])
+trial = _Trial(output, tuple(zip(right, texts, strict=True)))
+_check(run_in_child(trial.run_right, 200))
+edits = list(spelling_edits("llvm"))
+for text in asked:
+    edit = next(edit for edit in edits if text in str(edit))
+    m = _mutant("llvm", edit, run_in_child(partial(trial.run, edit), 100))
+    print(json.dumps([sorted(m.noticed), m.told, m.equivalent, m.refused]))
+"""
+
+
 @pytest.fixture(scope="module")
-def trial(tmp_path_factory):
-    output = HostOutput(tmp_path_factory.mktemp("code"))
-    right = right_results("i32", "f32", "temporaries", "no memory")
-    texts = output.right_texts([one.func for one in right])
-    return _Trial(output, tuple(zip(right, texts, strict=True)))
-
-
-def _tried(trial, text):
-    (edit, *_) = [edit for edit in spelling_edits("llvm") if text in str(edit)]
-    return _mutant("llvm", edit, run_in_child(partial(trial.run, edit), 100))
+def tried(tmp_path_factory):
+    """For each of _ASKED: by whom it is noticed, why, and why it is no wrong code."""
+    command = [sys.executable, "-c", _EACH, str(tmp_path_factory.mktemp("code")), *_ASKED]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return dict(zip(_ASKED, found, strict=True))
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(
-    "edit",
-    [
-        "opcode.Sub.int: 'sub'  ->  'add'",
-        "opcode.LT.int: 'icmp slt'  ->  'icmp sle'",
-        "_quotient_signed: {{ result }}.negated = sub {{ type }} {{ zero }}, {{ a }}  ->",
-        "loop: {{ variable }}.next = add {{ type }} {{ variable }}, 1  ->",
-    ],
-)
-def test_wrong_code_is_noticed(trial, edit):
-    mutant = _tried(trial, edit)
-    assert mutant.is_wrong and OURS in mutant.noticed and mutant.told
+@pytest.mark.parametrize("edit", _WRONG)
+def test_wrong_code_is_noticed(tried, edit):
+    noticed, told, equivalent, refused = tried[edit]
+    assert OURS in noticed and told and not equivalent and not refused
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(
-    ("edit", "reason"),
-    [
-        ("put_slot: store {{ type }}", "the same texts"),
-        ("{{ result }}.below = and {{ bool }} {{ result }}.inexact, {{ result }}.differ  ->", ""),
-        ("declare_regions: declare i32 @omp_get_num_threads() #0  ->", "the same machine code"),
-    ],
-)
-def test_what_changes_nothing(trial, edit, reason):
-    mutant = _tried(trial, edit)
-    assert mutant.equivalent.startswith(reason) and bool(mutant.equivalent) != mutant.is_wrong
+@pytest.mark.parametrize("edit", _SAME)
+def test_what_changes_nothing(tried, edit):
+    noticed, _, equivalent, _ = tried[edit]
+    assert equivalent.startswith(_SAME[edit]) and OURS not in noticed
 
 
 @pytest.mark.llvm
-def test_what_no_tool_takes(trial):
-    mutant = _tried(trial, "opcode.Mul.float: 'fmul'  ->  'mul'")
-    assert mutant.refused == "no tool takes it (ToolchainError)" and not mutant.is_wrong
+def test_what_no_tool_takes(tried):
+    assert tried[_REFUSED] == [[], "", "", "no tool takes it (ToolchainError)"]
 
 
 @pytest.mark.llvm
-def test_memory_that_is_kept_and_a_lack_that_is_not_said_are_noticed_by_ours(trial):
-    unread = _tried(trial, "declare_heap: declare void @free(ptr) #0  ->")  # which may be left out
-    assert unread.noticed == {OURS}
-    leak = _tried(trial, "heap_array: call void @free(ptr {{ name }})  ->  nothing")
-    assert leak.noticed == {OURS} and leak.told == "it keeps memory"
-    silent = _tried(trial, "fail: store i32 1, ptr %status, align 4  ->  nothing")
-    assert OURS in silent.noticed
+def test_memory_that_is_kept_and_a_lack_that_is_not_said_are_noticed(tried):
+    assert tried[_UNREAD_FREE][:2] == tried[_LEAK][:2] == [[OURS], "it keeps memory"]
+    assert OURS in tried[_SILENT][0]
 
 
-@pytest.mark.llvm
-def test_the_right_programs_are_held_to_the_same_comparisons(trial, monkeypatch):
-    _check(run_in_child(trial.run_right, 100))
-    monkeypatch.setattr(type(trial.right[0][0]), "told", lambda *_: "other bits")
-    with pytest.raises(CompilerBug, match="the right programs are told from themselves"):
-        _check(run_in_child(trial.run_right, 100))
+def test_the_right_programs_are_held_to_the_same_comparisons():
+    _check(Outcome(("well",)))
+    for outcome in (Outcome(({"error": "x"},)), Outcome((), "did not end")):
+        with pytest.raises(CompilerBug, match="the right programs are told from themselves"):
+            _check(outcome)
 
 
 def test_how_a_child_ends():
