@@ -18,6 +18,7 @@ from refcomp.dump import dump_stage
 from refcomp.errors import UserError
 from refcomp.ir.expr import PureExtern, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern
@@ -141,9 +142,20 @@ def _c_libraries(funcs: Sequence[PrimFunc], target: Target) -> tuple[str, ...]:
         for node in walk(func.body):
             if not isinstance(node, CallExtern | PureExtern) or node.name in imported:
                 continue
-            if target.kind != "llvm" or not node.name.startswith("llvm."):
+            if is_gpu_intrinsic(node.name):
+                _check_gpu(node.name, target)
+            elif target.kind != "llvm" or not node.name.startswith("llvm."):
                 find_c_function(node.name, libraries)
     return libraries
+
+
+def _check_gpu(name: str, target: Target) -> None:
+    if target.kind not in ("rocm", "interp"):
+        raise UserError(
+            f"the target {target} does not know {name}",
+            why="it is an instruction of AMD GPUs",
+            remedy='build for the target "rocm"',
+        )
 
 
 def _imported_functions(funcs: Sequence[PrimFunc], target: Target) -> set[str]:

@@ -63,7 +63,7 @@ def print_amdgpu(
     """
     module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
     module.wavefront_size = wavefront_size(mcpu, wavefront)
-    module.least_waves = waves
+    module.least_waves, module.gpu = waves, mcpu
     answers = _control_answers(module, isa_version(mcpu), code_object)
     symbols = [reserve_symbol(module, kernel) for kernel in kernels]
     for kernel in kernels:

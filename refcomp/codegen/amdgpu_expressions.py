@@ -8,6 +8,7 @@ the device library's, as LLVM's own one is not exact.
 
 from __future__ import annotations
 
+from refcomp.codegen.amdgpu_instructions import INSTRUCTIONS
 from refcomp.codegen.amdgpu_subgroups import SUBGROUP_CALLS
 from refcomp.codegen.llvm_expressions import EXPRESSIONS, convert_between
 from refcomp.codegen.llvm_function import ExpressionPrinters, LlvmFunction
@@ -17,7 +18,12 @@ from refcomp.dtype import F32, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr
 
-_SHARED_WITH_HOST: ExpressionPrinters = {**EXPRESSIONS, **READS, **SUBGROUP_CALLS}
+_SHARED_WITH_HOST: ExpressionPrinters = {
+    **EXPRESSIONS,
+    **READS,
+    **SUBGROUP_CALLS,
+    **INSTRUCTIONS,
+}
 
 
 def _div(out: LlvmFunction, expr: ir.Div) -> str:

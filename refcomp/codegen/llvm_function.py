@@ -41,6 +41,7 @@ class LlvmModule:
         self._symbols: set[str] = set()
         self.vector_bits = vector_bits
         self.wavefront_size = 1  # how many threads of a GPU go in step
+        self.gpu = ""  # whose instructions may be named
         self.least_waves = 0  # that a SIMD of a GPU shall hold; 0: no wish
         self.has_libmvec = re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None
         self._types: dict[DType, str] = {}

@@ -18,6 +18,7 @@ from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Expr
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
 from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
 from refcomp.ir.names import is_callee
 from refcomp.ir.node import Node
@@ -325,6 +326,8 @@ def _pure_extern(item: nodes.PureExtern) -> str | None:
     for arg in item.args:
         if isinstance(arg, AddressOf):
             return f"{item.name} is given the address of {arg.buffer.name}, but called as pure"
+    if is_gpu_intrinsic(item.name):
+        return gpu_intrinsic_fault(item)
     name = item.name.replace(".", "_") if item.is_llvm_intrinsic else item.name
     return _c_function(name, item.dtype) or _arguments(item.name, item.args, _PASSED_IN_C)
 

@@ -34,6 +34,7 @@ from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import READ, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
 from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.kernels import kernel_fault
 from refcomp.ir.node import Node, bound_by, child_fields
@@ -63,7 +64,7 @@ _FORBIDDEN: dict[str, tuple[type[Any], ...]] = {
     "nested": (*_FLAT_ONLY, ParallelRegion, LaunchKernel),
     "flat": (*_NESTED_ONLY, LaunchKernel),
     "host": (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate, Pragma),
-    "device": (*_NESTED_ONLY, LaunchKernel, Pragma, ParallelRegion, *CALLS, nodes.PureExtern),
+    "device": (*_NESTED_ONLY, LaunchKernel, Pragma, ParallelRegion, *CALLS),
     "launch": (
         *(*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate, *CALLS),
         *(Pragma, Prefetch),
@@ -266,6 +267,12 @@ class _Check:
         if node.access != READ:
             self._check_writable(node.buffer)
 
+    def _check_pure_extern(self, node: nodes.PureExtern) -> None:
+        if self._level == "device" and not is_gpu_intrinsic(node.name):
+            raise self._fault(f"a call of the host's function {node.name} is not allowed")
+        if self._level in ("host", "launch") and is_gpu_intrinsic(node.name):
+            raise self._fault(f"the GPU's instruction {node.name} is not allowed")
+
     def _check_call(self, node: nodes.Call) -> None:
         if self._level != "device" and is_subgroup_call(node):
             raise self._fault(f"{node.name} is not allowed")
@@ -305,6 +312,7 @@ _RULES: dict[type[Any], tuple[_Rule, ...]] = {
     AddressOf: (_Check._check_access, _Check._check_address),
     Prefetch: (_Check._check_access, _Check._check_indices),
     nodes.Call: (_Check._check_call,),
+    nodes.PureExtern: (_Check._check_pure_extern,),
     LaunchKernel: (_Check._check_launch,),
     For: (_Check._check_loop,),
     Allocate: (_Check._check_allocation,),

@@ -16,6 +16,7 @@ from refcomp.dtype import to_numpy
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import READ, WRITE, AddressOf
 from refcomp.ir.expr import Expr, PureExtern
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, LANES
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import Scalar, make_scalar
 from refcomp.registry import get_global_func
@@ -72,7 +73,11 @@ def _offset(frame: Any, at: AddressOf) -> int:
 
 
 def call_pure(call: PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]) -> Scalar:
-    """What the C function gives for the values of its arguments."""
+    """What the C function gives for the values of its arguments, or the GPU's instruction."""
+    if call.name in GPU_INTRINSICS:
+        *factors, total = map(int, operands)
+        pairs = zip(factors[:LANES], factors[LANES:], strict=True)
+        return make_scalar(total + sum(a * b for a, b in pairs), call.dtype)
     args = [(value, arg.dtype) for value, arg in zip(operands, call.args, strict=True)]
     result = call_c_function(find_c_function(call.name, libraries), args, call.dtype)
     return make_scalar(result, call.dtype)

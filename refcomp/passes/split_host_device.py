@@ -62,6 +62,7 @@ from refcomp.errors import Unsupported, UserError
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr, IntImm, Mul, PureExtern, Var
 from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
 from refcomp.ir.kernels import is_bound, kernel_nest, kernels_in
 from refcomp.ir.names import UniqueNames
 from refcomp.ir.node import Node, bound_by
@@ -227,7 +228,7 @@ def _check_calls(loop: For) -> None:
         if not isinstance(stmt, Stmt):
             continue
         for node in (node for expr in _own_exprs(stmt) for node in walk(expr)):
-            if isinstance(node, PureExtern):
+            if isinstance(node, PureExtern) and not is_gpu_intrinsic(node.name):
                 raise Unsupported(
                     f"the C function {node.name} cannot be called in a kernel",
                     where=str(stmt.origin) if stmt.origin else None,

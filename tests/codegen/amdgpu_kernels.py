@@ -80,6 +80,17 @@ def use_llvm(major: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFCOMP_ROCM_LLVM", f"/usr/lib/llvm-{major}/bin")
 
 
+def _dot_product(sign: str) -> str:
+    """A function that does what the instruction does."""
+    lines = [f"define i32 @{sign}dot4(i32 %a, i32 %b, i32 %sum, i1 %stops) {{"]
+    lines += [f"  %{name}v = bitcast i32 %{name} to <4 x i8>" for name in "ab"]
+    lines += [f"  %{name}w = {sign}ext <4 x i8> %{name}v to <4 x i32>" for name in "ab"]
+    lines = [line.replace("uext", "zext") for line in lines]
+    lines.append("  %p = mul <4 x i32> %aw, %bw\n  %t = call i32 @llvm.vector.reduce.add.v4i32(")
+    lines[-1] += "<4 x i32> %p)\n  %d = add i32 %t, %sum\n  ret i32 %d\n}"
+    return "\n".join([*lines, "declare i32 @llvm.vector.reduce.add.v4i32(<4 x i32>)\n"])
+
+
 _IDS = [f"{kind}.{axis}" for kind in ("workgroup.id", "workitem.id") for axis in "xyz"]
 _REWRITES = [
     (r"target datalayout = .*\ntarget triple = .*\n", ""),
@@ -97,6 +108,8 @@ _REWRITES = [
         r"call i32 @exchange(i32 %workitem.number, ptr %group.barrier, ptr %group.pieces, \1)",
     ),
     (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds).*\n", ""),
+    (r"call i32 @llvm\.amdgcn\.([su])dot4", r"call i32 @\1dot4"),
+    (r"declare i32 @llvm\.amdgcn\.([su])dot4.*\n", lambda match: _dot_product(match[1])),
     (
         r"call void @llvm\.amdgcn\.s\.barrier\(\)",
         "call i32 @pthread_barrier_wait(ptr %group.barrier)",

@@ -1,0 +1,133 @@
+"""Sums of products of bytes, by tensorize: as instructions, as text, and what they compute."""
+
+import re
+
+import numpy as np
+import pytest
+
+import refcomp
+from refcomp.errors import Unsupported
+from refcomp.ir.parser import parse_func
+from refcomp.pipeline import run_device_passes
+from refcomp.target import as_target, limits_of
+from refcomp.toolchain import disassemble
+from tests.codegen.amdgpu_kernels import (
+    TOOLS_AND_GPUS,
+    HostSimulation,
+    compile_kernels,
+    print_kernels,
+    use_llvm,
+)
+
+_LIMITS = limits_of(as_target("rocm"))
+DTYPES = {"sdot4": ("int8", "int32"), "udot4": ("uint8", "uint32")}
+
+
+def dot_product(name):
+    """The intrinsic of four products; what it resets and updates is one number."""
+    element, total = DTYPES[name]
+    a, b = (refcomp.placeholder((4,), element, name=letter) for letter in "ab")
+    k = refcomp.reduce_axis((0, 4), name="k")
+    c = refcomp.compute(
+        (1,), lambda i: refcomp.sum(a[k].astype(total) * b[k].astype(total), axis=k), name="c"
+    )
+
+    def reset(out):
+        ib = refcomp.ir_builder.create()
+        ib.buffer_ptr(out)[0] = refcomp.const(0, total)
+        return ib.get()
+
+    def update(ins, out):
+        ib = refcomp.ir_builder.create()
+        x, y, z = map(ib.buffer_ptr, (*ins, out))
+        factors = [x[i] for i in range(4)] + [y[i] for i in range(4)]
+        z[0] = refcomp.call_llvm_intrin(total, f"llvm.amdgcn.{name}", *factors, z[0])
+        return ib.get()
+
+    return refcomp.decl_tensor_intrin(
+        c.op,
+        lambda ins, outs: (None, reset(outs[0]), update(ins, outs[0])),
+        name,
+        default_buffer_params={"offset_factor": 4},
+    )
+
+
+def product(name, rows=8, depth=32):
+    """C = A B^T of bytes, each thread adding up one element four products at a time."""
+    element, total = DTYPES[name]
+    a, b = (refcomp.placeholder((rows, depth), element, name=letter) for letter in "AB")
+    k = refcomp.reduce_axis((0, depth), name="k")
+    c = refcomp.compute(
+        (rows, rows),
+        lambda i, j: refcomp.sum(a[i, k].astype(total) * b[j, k].astype(total), axis=k),
+        name="C",
+    )
+    s = refcomp.create_schedule(c)
+    sums = s.cache_write(c, "local")
+    i, j = s[c].op.axis
+    s[c].bind(i, refcomp.thread_axis("blockIdx.x"))
+    s[c].bind(j, refcomp.thread_axis("threadIdx.x"))
+    s[sums].compute_at(s[c], j)
+    outer, inner = s[sums].split(s[sums].op.reduce_axis[0], factor=4)
+    one, row = s[sums].op.axis
+    s[sums].reorder(outer, one, row, inner)
+    s[sums].tensorize(row, dot_product(name))
+    return s, [a, b, c]
+
+
+def _bytes(name, *shape):
+    low, high = (-128, 128) if name == "sdot4" else (0, 256)
+    return np.random.default_rng(4).integers(low, high, shape).astype(DTYPES[name][0])
+
+
+def _kernel(name):
+    schedule, args = product(name)
+    program = run_device_passes(refcomp.lower(schedule, args, name), "rocm", _LIMITS)
+    (kernel,) = program.kernels
+    return kernel
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_the_interpreter_computes_them(name):
+    schedule, args = product(name)
+    a, b, c = _bytes(name, 8, 32), _bytes(name, 8, 32)[::-1].copy(), np.zeros((8, 8), np.int64)
+    c = c.astype(DTYPES[name][1])
+    refcomp.build(schedule, args, "interp")(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.T.astype(np.int64))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("name", DTYPES)
+def test_they_compute_when_run_on_the_host(name, tmp_path):
+    a, b = _bytes(name, 8, 32), _bytes(name, 8, 32)[::-1].copy()
+    c = np.zeros((8, 8), DTYPES[name][1])
+    kernel = _kernel(name)
+    HostSimulation([kernel], tmp_path).call(kernel, [a, b, c])
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.T.astype(np.int64))
+
+
+def test_since_gfx11_bytes_say_themselves_whether_they_are_signed():
+    text = print_kernels([_kernel("sdot4")], "gfx90a").text
+    assert re.search(r"call i32 @llvm.amdgcn.sdot4\(i32 %\S+, i32 %\S+, i32 %\S+, i1 false\)", text)
+    mixed = print_kernels([_kernel("sdot4")], "gfx1100").text
+    assert "@llvm.amdgcn.sudot4(i1 true, i32 %" in mixed
+    assert "@llvm.amdgcn.udot4(i32 " in print_kernels([_kernel("udot4")], "gfx1100").text
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(("llvm", "gpu"), [*TOOLS_AND_GPUS, ("19", "gfx906"), ("19", "gfx1030")])
+def test_each_is_an_instruction(llvm, gpu, monkeypatch):
+    use_llvm(llvm, monkeypatch)
+    text = disassemble(compile_kernels([_kernel(name) for name in DTYPES], gpu))
+    assert re.search(r"\sv_dot4c?_i32_iu?8", text) and re.search(r"\sv_dot4_u32_u8", text)
+    # Four bytes of each row are read as a part of wider ones.
+    assert not re.search(r"global_load_(ubyte|sbyte|[ui]8)", text)
+
+
+def test_a_gpu_without_it_refuses():
+    bytes_ = ", ".join(f"A@[{k % 4}]" for k in range(8))
+    store = f"C@[0] = extern i32 llvm.amdgcn.sdot4({bytes_}, 0i32)"
+    kernel = parse_func(f"func f(A: i8[4], C: i32[1] out) {{ {store} }}")
+    for gpu in ("gfx900", "gfx1010"):
+        with pytest.raises(Unsupported, match=f"{gpu} has no instruction llvm.amdgcn.sdot4"):
+            print_kernels([kernel], gpu)

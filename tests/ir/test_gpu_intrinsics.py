@@ -1,0 +1,62 @@
+"""The GPU's instructions: their operands, where they may stand, and who knows them."""
+
+import numpy as np
+import pytest
+
+import refcomp
+from refcomp.errors import UserError
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_gpu_intrinsic
+from refcomp.ir.parser import parse_func
+from refcomp.ir.verify import find_fault
+from refcomp.oracle.interpret import interpret
+
+_BYTES = ", ".join(f"A@[{k}]" for k in range(4)) + ", " + ", ".join(f"B@[{k}]" for k in range(4))
+_SUM = f"""
+func f(A: i8[4], B: i8[4], C: i32[1] out) {{
+  for t in range(1) threadIdx.x {{ C@[0] = extern i32 llvm.amdgcn.sdot4({_BYTES}, C@[0]) }}
+}}
+"""
+
+
+def test_the_interpreter_knows_what_it_computes():
+    a, b = np.array([127, -128, 3, 0], np.int8), np.array([127, -128, -5, 9], np.int8)
+    total = np.array([2**31 - 1], np.int32)
+    interpret(parse_func(_SUM), [a, b, total])
+    assert total[0] == (2**31 - 1 + 127 * 127 + 128 * 128 - 15) - 2**32
+    unsigned = _SUM.replace("i8[", "u8[").replace("i32", "u32").replace("sdot", "udot")
+    total = np.array([1], np.uint32)
+    interpret(parse_func(unsigned), [a.view(np.uint8), b.view(np.uint8), total])
+    assert total[0] == 1 + 127 * 127 + 128 * 128 + 3 * 251
+
+
+def test_operands_are_checked():
+    for wrong in ("A@[0], C@[0]", _BYTES, f"{_BYTES}, A@[0]"):
+        with pytest.raises(UserError, match=r"sdot4 is \(i8, i8, i8, i8, i8, i8, i8, i8, i32\)"):
+            parse_func(_SUM.replace(f"{_BYTES}, C@[0]", wrong))
+    with pytest.raises(UserError, match=r"llvm.amdgcn.sdot8 is no instruction that is known"):
+        parse_func(_SUM.replace("sdot4", "sdot8"))
+
+
+def test_it_stands_in_kernels_only_and_no_host_function_does():
+    kernel = parse_func(_SUM)
+    assert find_fault(kernel, "device") is None
+    serial = parse_func(_SUM.replace("threadIdx.x", ""))
+    assert "the GPU's instruction" in find_fault(serial, "host").what
+    host = parse_func(_SUM.replace(f"llvm.amdgcn.sdot4({_BYTES}, C@[0])", "labs(C@[0])"))
+    fault = find_fault(host, "device").what
+    assert fault == "a call of the host's function labs is not allowed"
+
+
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+def test_other_targets_do_not_know_it(target):
+    nested = parse_func(_SUM.replace("@", ""))
+    with pytest.raises(
+        UserError, match=r"the target \w+ does not know llvm.amdgcn.sdot4"
+    ) as caught:
+        refcomp.build(nested, target=target)
+    assert "it is an instruction of AMD GPUs" in str(caught.value)
+
+
+def test_names():
+    assert all(map(is_gpu_intrinsic, GPU_INTRINSICS))
+    assert not is_gpu_intrinsic("llvm.fshl.i32")
