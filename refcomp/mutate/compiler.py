@@ -116,20 +116,29 @@ def _edits_in(room: str, known: Sequence[_Known]) -> list[Edit]:
 
 def _try(edit: Edit, trials: Sequence[Trial], tell: Tell) -> None:
     """In a child: compiles with the edit, and without it again tells what came out, of the first
-    subject whose program is another one."""
-    refused = ""
+    subject with a program that ours tells from the right one, or of the last with another one."""
+    reasons: dict[str, str] = {}
     for trial in trials:
+        tell({"step": "compiles"})
         try:
             func = _compiled_with(edit, trial.subject)
         except RefcompError as error:
-            refused = f"the compiler refuses it ({type(error).__name__})"
+            reasons["refused"] = f"the compiler refuses it ({type(error).__name__})"
             continue
-        if not structurally_equal(func, trial.func):
-            tell({"subject": trial.subject.name})
-            _judge(trial, func, tell)
+        except Exception as error:
+            reasons["refused"] = f"the compiler fails ({type(error).__name__})"
+            continue
+        if structurally_equal(func, trial.func):
+            continue
+        tell({"step": "runs", "subject": trial.subject.name})
+        told = trial.difference(func)
+        tell({"told": told, "noticed": sorted(trial.noticed_by_tolerances(func))})
+        reasons["equivalent"] = "" if told else _equivalence(trial, func)
+        if not reasons["equivalent"]:
             return
-        refused = ""
-    tell({"refused": refused} if refused else {"equivalent": "the same programs"})
+    if "equivalent" in reasons:
+        reasons.pop("refused", None)
+    tell(reasons or {"equivalent": "the same programs"})
 
 
 def _compiled_with(edit: Edit, subject: Subject) -> PrimFunc:
@@ -141,13 +150,6 @@ def _compiled_with(edit: Edit, subject: Subject) -> PrimFunc:
         edit.function.__code__ = before
 
 
-def _judge(trial: Trial, func: PrimFunc, tell: Tell) -> None:
-    told = trial.difference(func)
-    tell({"told": told, "noticed": sorted(trial.noticed_by_tolerances(func))})
-    if not told:
-        tell({"equivalent": _equivalence(trial, func)})
-
-
 def _equivalence(trial: Trial, func: PrimFunc) -> str:
     if trial.is_same(func):
         return "the same program after simplification"
@@ -155,14 +157,14 @@ def _equivalence(trial: Trial, func: PrimFunc) -> str:
 
 
 def _mutant(room: str, edit: Edit, outcome: Outcome) -> Mutant:
-    found: dict[str, Any] = {"subject": "all", "told": "", "noticed": ()}
+    found: dict[str, Any] = {"subject": "all", "step": "compiles", "told": "", "noticed": ()}
     for message in outcome.told:
         found |= message
     told, noticed = found["told"], set(found["noticed"])
     refused, failure = found.get("refused", ""), outcome.ended or found.get("error", "")
-    if failure and found["subject"] == "all":
-        refused = f"the compiler fails ({failure.split(':')[0]})"
-    elif failure and not told:  # whoever runs it notices
+    if failure and found["step"] == "compiles":
+        refused = f"the compiler fails ({failure})"
+    elif failure:  # whoever runs it notices
         told, noticed = failure, set(POLICIES)
     noticed |= {OURS} if told else set()
     where = f"{room} ({edit.function.__module__.split('.', 2)[2]})"

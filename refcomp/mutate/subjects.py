@@ -93,7 +93,7 @@ def _transpose() -> tuple[Schedule, list[Any]]:
     a = placeholder((7, 10), name="A")
     b = compute((10, 7), lambda i, j: maximum(a[j, i] - 0.37213, 0.0), name="B")
     s: Any = create_schedule(b)
-    x, y, x_inner, _ = s[b].tile(*s[b].op.axis, 4, 3)
+    x, y, x_inner, _ = s[b].tile(*s[b].op.axis, 4, 5)
     s[b].fuse(x, y)
     s[b].unroll(x_inner)
     return s, [a, b]

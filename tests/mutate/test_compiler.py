@@ -26,10 +26,10 @@ def _tried(known, room, function, change):
 
 
 def test_a_sample_is_noticed(request, record_property):
-    count = 1_500 if request.config.getoption("--nightly") else 36
+    count = 1_500 if request.config.getoption("--nightly") else 60
     mutants = list(score_compiler(subjects(), count, seed=1))
     wrong = [mutant for mutant in mutants if mutant.is_wrong]
-    assert len(mutants) >= count and len(wrong) >= count // 30
+    assert len(mutants) >= count and len(wrong) >= count // 60
     noticed = {p: sum(p in mutant.noticed for mutant in wrong) for p in POLICIES}
     assert noticed[OURS] >= 0.95 * len(wrong)
     assert noticed[OURS] >= max(noticed.values())
@@ -62,7 +62,8 @@ def test_a_lost_barrier_is_noticed_by_ours_alone(known):
 
 
 def test_what_is_refused_and_what_changes_nothing(known):
-    refused = _tried(known, "schedule", "bind", "thread.kind == THREAD  ->  thread.kind !=")
+    gpu = [one for one in known if one.subject.name == "tiled transpose"]
+    refused = _tried(gpu, "schedule", "bind", "thread.kind == THREAD  ->  thread.kind !=")
     assert refused.refused == "the compiler refuses it (UserError)"
     fails = _tried(known, "schedule", "unique_name", "(name, 0)  ->  (0, name)")
     assert fails.refused == "the compiler fails (TypeError)"
@@ -74,8 +75,9 @@ def test_what_is_refused_and_what_changes_nothing(known):
 def test_functions_have_their_own_code_again(known):
     (edit, *_) = [e for e in _edits_in("schedule", known) if e.change == "(name, 0)  ->  (0, name)"]
     before = edit.function.__code__
-    with pytest.raises(TypeError):
-        _try(edit, [one.trial("schedule") for one in known], lambda _: None)
+    told = []
+    _try(edit, [one.trial("schedule") for one in known], told.append)
+    assert told[-1] == {"refused": "the compiler fails (TypeError)"}
     assert edit.function.__code__ is before
 
 
@@ -83,7 +85,7 @@ def test_failures_before_and_after_the_program_is_there(known):
     (edit, *_) = _edits_in("lower", known)
     early = _mutant("lower", edit, Outcome((), "did not end"))
     assert early.refused == "the compiler fails (did not end)" and not early.noticed
-    late = _mutant("lower", edit, Outcome(({"subject": "blur"},), "did not end"))
+    late = _mutant("lower", edit, Outcome(({"step": "runs"},), "did not end"))
     assert late.told == "did not end" and late.noticed == set(POLICIES)
 
 
