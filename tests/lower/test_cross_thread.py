@@ -8,17 +8,8 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, Barrier
 from refcomp.oracle.interpret import interpret
 from refcomp.passes.insert_barriers import insert_barriers
+from tests.lower.reductions import argmax, row_sums, whole_numbers
 from tests.strategies.tensor_intrins import block_product, product
-
-
-def _row_sums(where=None, m=None):
-    n, m = refcomp.var("n"), refcomp.var("m") if m is None else m
-    a = refcomp.placeholder((n, m), name="A")
-    k = refcomp.reduce_axis((0, m), "k")
-    b = refcomp.compute(
-        (n,), lambda i: refcomp.sum(a[i, k], axis=k, where=where and where(a[i, k])), name="B"
-    )
-    return refcomp.create_schedule(b.op), a, b, k
 
 
 def _bind(stage, axis, tag):
@@ -40,13 +31,9 @@ def _count(func, cls):
     return sum(isinstance(node, cls) for node in walk(func))
 
 
-def _whole(*shape):
-    return np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
-
-
 def _sums(func, *shapes):
     for shape in shapes:
-        values, out = _whole(*shape), np.full(shape[0], 77, np.float32)
+        values, out = whole_numbers(*shape), np.full(shape[0], 77, np.float32)
         interpret(func, [values, out])
         assert out.tolist() == values.sum(axis=tuple(range(1, len(shape)))).tolist()
 
@@ -59,7 +46,7 @@ _SHAPES = ((1, 1), (3, 0), (3, 2), (5, 29))
 
 
 def test_threads_share_out_a_row(golden):
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _bind(s[b], b.op.axis[0], "blockIdx.x")
     _share(s[b], k, 8)
     func = _kernels(s, [a, b])
@@ -70,7 +57,7 @@ def test_threads_share_out_a_row(golden):
 
 @pytest.mark.parametrize("threads", [*range(1, 10), 13, 16, 31])
 def test_any_number_of_threads_needs_at_most_a_barrier_a_step(threads):
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _bind(s[b], b.op.axis[0], "blockIdx.x")
     _share(s[b], k, threads)
     func = _kernels(s, [a, b])
@@ -81,7 +68,7 @@ def test_any_number_of_threads_needs_at_most_a_barrier_a_step(threads):
 
 
 def test_rows_of_threads_reduce_for_themselves(golden):
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     rows, row = s[b].split(b.op.axis[0], 3)  # 3 does not divide: some rows have nothing to store
     _bind(s[b], rows, "blockIdx.x")
     _bind(s[b], row, "threadIdx.y")
@@ -94,7 +81,7 @@ def test_rows_of_threads_reduce_for_themselves(golden):
 
 
 def test_a_loop_around_reuses_the_memory_behind_a_barrier():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     rows, _ = s[b].split(b.op.axis[0], 2)
     _bind(s[b], rows, "blockIdx.x")
     _share(s[b], k, 4)
@@ -133,16 +120,16 @@ def test_outputs_inside_the_reduction_have_a_share_each(golden):
     assert [str(dim) for dim in _buffers(func)["B.share"].shape] == ["2", "4"]
     golden("lower/cross_thread_inside.txt", refcomp.print_func(func))
     certify(s, [a, b]).require()
-    values, out = _whole(3, 7, 6), np.zeros((3, 6), np.float32)
+    values, out = whole_numbers(3, 7, 6), np.zeros((3, 6), np.float32)
     interpret(func, [values, out])
     assert out.tolist() == values.sum(axis=1).tolist()
 
 
 def test_conditions_and_tails_combine_the_identity():
-    s, a, b, k = _row_sums(where=lambda value: value > 0)
+    s, a, b, k = row_sums(where=lambda value: value > 0)
     _bind(s[b], b.op.axis[0], "blockIdx.x")
     _share(s[b], k, 4)
-    values, out = _whole(3, 6), np.zeros(3, np.float32)
+    values, out = whole_numbers(3, 6), np.zeros(3, np.float32)
     interpret(_kernels(s, [a, b]), [values, out])
     assert out.tolist() == np.where(values > 0, values, 0).sum(axis=1).tolist()
     certify(s, [a, b]).require()
@@ -160,27 +147,11 @@ def test_a_product_is_one_where_there_is_nothing():
     assert out.tolist() == [32, 32]
 
 
-def _argmax():
-    n, m = refcomp.var("n"), refcomp.var("m")
-    a = refcomp.placeholder((n, m), name="A")
-    k = refcomp.reduce_axis((0, m), "k")
-
-    def better(x, y):
-        is_first = refcomp.any(x[1] > y[1], refcomp.all(x[1] == y[1], x[0] < y[0]))
-        return tuple(refcomp.select(is_first, x[q], y[q]) for q in (0, 1))
-
-    argmax = refcomp.comm_reducer(
-        better, lambda i, v: (refcomp.max_value(i), refcomp.min_value(v)), name="argmax"
-    )
-    b = refcomp.compute((n,), lambda i: argmax((k.as_expr(), a[i, k]), axis=k), name="B")
-    return refcomp.create_schedule(b[0].op), a, b, k
-
-
 def test_values_of_a_tuple_are_combined_together():
-    s, a, b, k = _argmax()
+    s, a, b, k = argmax()
     _bind(s[b[0]], b[0].op.axis[0], "blockIdx.x")
     _share(s[b[0]], k, 6)
-    values = _whole(4, 11)
+    values = whole_numbers(4, 11)
     index, value = np.zeros(4, np.int64), np.zeros(4, np.float32)
     interpret(_kernels(s, [a, *b]), [values, index, value])
     assert index.tolist() == values.argmax(axis=1).tolist()
@@ -190,7 +161,7 @@ def test_values_of_a_tuple_are_combined_together():
 
 def _factored(threads=4):
     """The classic schedule: each thread a part of the reduction, and then the parts together."""
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _, inner = s[b].split(k, threads)
     made = s.rfactor(b, inner)
     rows, row = s[b].split(b.op.axis[0], 2)
@@ -218,7 +189,7 @@ def test_a_factored_reduction_on_a_device(threads):
     s, a, b = _factored(threads)
     module = refcomp.build(s, [a, b], target="opencl")
     for shape in ((3, 2), (5, 29)):
-        values, device = _whole(*shape), refcomp.opencl(0)
+        values, device = whole_numbers(*shape), refcomp.opencl(0)
         x, out = (refcomp.array(v, device) for v in (values, np.full(shape[0], 77, np.float32)))
         module(x, out)
         assert out.asnumpy().tolist() == values.sum(axis=1).tolist()
@@ -244,7 +215,7 @@ def _means():
 
 def _check_means(s, a, c):
     func = _kernels(s, [a, c])
-    values, out = _whole(5, 12), np.zeros((5, 12), np.float32)
+    values, out = whole_numbers(5, 12), np.zeros((5, 12), np.float32)
     interpret(func, [values, out])
     assert out.tolist() == (values * 12 - values.sum(axis=1, keepdims=True)).tolist()
     certify(s, [a, c]).require()
@@ -286,7 +257,7 @@ def test_other_threads_stand_by():
 
 
 def test_what_is_read_may_be_fetched_by_the_same_threads():
-    s, a, b, k = _row_sums(m=32)
+    s, a, b, k = row_sums(m=32)
     copy = s.cache_read(a, "shared", [b])
     rows, row = s[b].split(b.op.axis[0], 2)
     _bind(s[b], rows, "blockIdx.x")
@@ -318,13 +289,13 @@ def test_results_that_differ_within_a_row():
     ):
         refcomp.lower(s, [a, c])
     s[b].set_scope("shared")
-    values, out = _whole(6, 12), np.zeros(6, np.float32)
+    values, out = whole_numbers(6, 12), np.zeros(6, np.float32)
     interpret(_kernels(s, [a, c]), [values, out])
     assert out.tolist() == (values.sum(axis=1) * 2).tolist()
 
 
 def test_rows_of_unknown_number():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     rows, row = s[b].split(b.op.axis[0], nparts=2)
     _bind(s[b], rows, "blockIdx.x")
     _bind(s[b], row, "threadIdx.y")
@@ -336,7 +307,7 @@ def test_rows_of_unknown_number():
 
 
 def test_outputs_of_unknown_number_inside_the_reduction():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     rows, row = s[b].split(b.op.axis[0], nparts=2)
     _bind(s[b], rows, "blockIdx.x")
     own = _share(s[b], k, 4)
@@ -346,7 +317,7 @@ def test_outputs_of_unknown_number_inside_the_reduction():
 
 
 def test_groups_cannot_combine():
-    s, _, b, k = _row_sums()
+    s, _, b, k = row_sums()
     _, inner = s[b].split(k, 4)
     with pytest.raises(Unsupported, match=r"groups of threads cannot wait(.|\n)*rfactor"):
         _bind(s[b], inner, "blockIdx.x")
@@ -365,7 +336,7 @@ def test_not_by_intrinsic():
 
 
 def test_virtual_threads_have_rows_of_their_own():
-    s, a, b, k = _row_sums(m=7)
+    s, a, b, k = row_sums(m=7)
     outer, inner = s[b].split(b.op.axis[0], 2)
     s[b].bind(outer, refcomp.thread_axis("blockIdx.x"))
     s[b].bind(inner, refcomp.thread_axis("vthread"))

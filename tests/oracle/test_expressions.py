@@ -6,7 +6,7 @@ from refcomp.dtype import F32, I64, as_dtype
 from refcomp.ir import buffer
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
-from refcomp.ir.expr import Broadcast, IntImm, Ramp, Var
+from refcomp.ir.expr import Broadcast, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import cast, const
 from refcomp.ir.stmt import (
@@ -19,34 +19,21 @@ from refcomp.ir.stmt import (
 )
 from refcomp.oracle import expressions as module
 from refcomp.oracle.interpret import InterpretError, evaluate_expr, interpret
+from tests.oracle.programs import LANES, MASK, flat_func, integer, zeros
 
 BF16 = as_dtype("bf16")
-U16 = as_dtype("u16")
-
-
-def _int(value):
-    return IntImm(value, I64)
-
-
-def _zeros(*shape, dtype=np.float32):
-    return np.zeros(shape, dtype)
-
-
-def _flat(body_of, length=4):
-    a, b = Buffer("A", F32, (_int(length),)), Buffer("B", F32, (_int(4),))
-    return PrimFunc("f", (a, b), body_of(a, b), ("B",))
 
 
 def test_vectors_work_lane_by_lane():
     x = Var("x", I64.with_lanes(3))
     bindings = {x: (1, 2, 3)}
-    assert evaluate_expr(x * Ramp(_int(10), _int(-5), 3), bindings) == (10, 10, 0)
-    assert evaluate_expr(ir.LT(x, Broadcast(_int(2), 3)), bindings) == (True, False, False)
+    assert evaluate_expr(x * Ramp(integer(10), integer(-5), 3), bindings) == (10, 10, 0)
+    assert evaluate_expr(ir.LT(x, Broadcast(integer(2), 3)), bindings) == (True, False, False)
     assert evaluate_expr(cast(F32, x), bindings) == (1.0, 2.0, 3.0)
     assert evaluate_expr(ir.Not(ir.EQ(x, x)), bindings) == (False,) * 3
-    chosen = ir.Select(ir.GT(x, Broadcast(_int(1), 3)), x, Broadcast(_int(0), 3))
+    chosen = ir.Select(ir.GT(x, Broadcast(integer(1), 3)), x, Broadcast(integer(0), 3))
     assert evaluate_expr(chosen, bindings) == (0, 2, 3)
-    negative = ir.Call("abs", (Ramp(_int(-1), _int(1), 3),), I64.with_lanes(3))
+    negative = ir.Call("abs", (Ramp(integer(-1), integer(1), 3),), I64.with_lanes(3))
     assert evaluate_expr(negative) == (1, 0, 1)
 
 
@@ -62,8 +49,8 @@ def test_floats_round_after_every_node():
 
 
 def test_only_the_chosen_side_of_a_lazy_choice_is_evaluated():
-    a, n = Buffer("A", I64, (_int(2),)), Var("n", I64)
-    lazy = ir.IfThenElseExpr(ir.LT(n, _int(2)), BufferLoad(a, (n,)), _int(-1))
+    a, n = Buffer("A", I64, (integer(2),)), Var("n", I64)
+    lazy = ir.IfThenElseExpr(ir.LT(n, integer(2)), BufferLoad(a, (n,)), integer(-1))
     out = Buffer("B", I64, ())
     func = PrimFunc("f", (a, out, n), BufferStore(out, (), lazy), ("B",))
     data, result = np.array([5, 6]), np.zeros((), np.int64)
@@ -93,44 +80,39 @@ def test_a_let_does_not_leak_into_what_is_shared_with_it():
         evaluate_expr(ir.Let(y, x, shared) + shared, {x: 2})
 
 
-MASK = ir.LT(Ramp(_int(0), _int(1), 4), Broadcast(_int(2), 4))
-
-
 def test_a_masked_lane_loads_zero():
-    lanes = Ramp(_int(0), _int(1), 4)
-    func = _flat(lambda a, b: Store(b, lanes, Load(a, lanes, MASK)), length=2)
+    func = flat_func(lambda a, b: Store(b, LANES, Load(a, LANES, MASK)), length=2)
     b = np.full(4, 9, np.float32)
     interpret(func, [np.array([1, 2], np.float32), b])
     assert b.tolist() == [1, 2, 0, 0]
 
 
 def test_an_unmasked_lane_is_checked():
-    lanes = Ramp(_int(0), _int(1), 4)
-    func = _flat(lambda a, b: Store(b, lanes, Load(a, lanes)), length=2)
+    func = flat_func(lambda a, b: Store(b, LANES, Load(a, LANES)), length=2)
     with pytest.raises(InterpretError, match="element 2 of A is out of range") as caught:
-        interpret(func, [_zeros(2), _zeros(4)])
+        interpret(func, [zeros(2), zeros(4)])
     assert caught.value.why == "it has 2 elements"
 
 
 def test_unknown_intrinsics():
     with pytest.raises(InterpretError, match="unknown intrinsic 'launch'"):
-        evaluate_expr(ir.Call("launch", (_int(1),), I64))
+        evaluate_expr(ir.Call("launch", (integer(1),), I64))
 
 
 def test_names_that_are_not_bound():
-    a = Buffer("A", F32, (_int(1),))
+    a = Buffer("A", F32, (integer(1),))
     with pytest.raises(InterpretError, match="variable i is used where it is not bound"):
-        interpret(PrimFunc("f", (a,), BufferStore(a, (Var("i", I64),), const(0.0))), [_zeros(1)])
-    store = BufferStore(a, (_int(0),), const(0.0))
+        interpret(PrimFunc("f", (a,), BufferStore(a, (Var("i", I64),), const(0.0))), [zeros(1)])
+    store = BufferStore(a, (integer(0),), const(0.0))
     with pytest.raises(InterpretError, match="buffer A is used where it is not bound"):
         interpret(PrimFunc("f", (), Block((Allocate(a, Block(())), store))), [])
 
 
 def test_binding_a_variable_within_its_own_scope():
     i = Var("i", I64)
-    inner = LetStmt(i, _int(1), Block(()))
+    inner = LetStmt(i, integer(1), Block(()))
     with pytest.raises(InterpretError, match="variable i is bound a second time"):
-        interpret(PrimFunc("f", (), For(i, _int(0), _int(1), "serial", inner)), [])
+        interpret(PrimFunc("f", (), For(i, integer(0), integer(1), "serial", inner)), [])
 
 
 def test_every_node_class_has_its_case():

@@ -4,30 +4,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from refcomp.dtype import F32, I64, as_dtype
+from refcomp.dtype import F32, as_dtype
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import (
     BufferStore,
 )
 from refcomp.oracle.interpret import InterpretError, interpret
+from tests.oracle.programs import integer, run_text, zeros
 
-BF16 = as_dtype("bf16")
 U16 = as_dtype("u16")
-
-
-def _int(value):
-    return IntImm(value, I64)
-
-
-def _run(text, *args):
-    interpret(parse_func(text), args)
-
-
-def _zeros(*shape, dtype=np.float32):
-    return np.zeros(shape, dtype)
 
 
 def test_matmul_with_symbols_read_off_the_shapes():
@@ -44,8 +31,8 @@ def test_matmul_with_symbols_read_off_the_shapes():
     }
     """
     a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.eye(3, 4, dtype=np.float32)
-    c = _zeros(2, 4)
-    _run(text, a, b, c)
+    c = zeros(2, 4)
+    run_text(text, a, b, c)
     assert c.tolist() == (a @ b).tolist()
 
 
@@ -63,14 +50,14 @@ def test_scalar_parameters_lets_and_branches():
       }
     }
     """
-    a = _zeros(5, dtype=np.int32)
-    _run(text, a, 1, 3)
+    a = zeros(5, dtype=np.int32)
+    run_text(text, a, 1, 3)
     assert a.tolist() == [0, 49, 6, 49, 6]
 
 
 def test_a_u16_parameter_takes_the_bits_of_bfloat16():
-    a, x = Buffer("A", U16, (_int(2),)), Var("x", U16)
-    func = PrimFunc("f", (a, x), BufferStore(a, (_int(1),), x), ("A",))
+    a, x = Buffer("A", U16, (integer(2),)), Var("x", U16)
+    func = PrimFunc("f", (a, x), BufferStore(a, (integer(1),), x), ("A",))
     data = np.zeros(2, ml_dtypes.bfloat16)
     interpret(func, [data, ml_dtypes.bfloat16(1.5)])
     assert data.tolist() == [0.0, 1.5]
@@ -82,21 +69,21 @@ FUNC = "func f(A: f32[n], B: f32[n, 4], s: f32) { if (n < 0) { A[0] = s } }"
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((_zeros(2), _zeros(2, 4)), "f takes 3 arguments, 2 given"),
-        ((1.0, _zeros(2, 4), 1.0), "A is a buffer, float given"),
-        ((_zeros(2, dtype=np.int32), _zeros(2, 4), 1.0), "A has dtype f32, int32 given"),
-        ((_zeros(2), _zeros(2), 1.0), "B has rank 2, 1 given"),
-        ((_zeros(2), _zeros(3, 4), 1.0), r"B has shape \(2, 4\), \(3, 4\) given"),
-        ((_zeros(2), _zeros(2, 5), 1.0), r"B has shape \(2, 4\), \(2, 5\) given"),
+        ((zeros(2), zeros(2, 4)), "f takes 3 arguments, 2 given"),
+        ((1.0, zeros(2, 4), 1.0), "A is a buffer, float given"),
+        ((zeros(2, dtype=np.int32), zeros(2, 4), 1.0), "A has dtype f32, int32 given"),
+        ((zeros(2), zeros(2), 1.0), "B has rank 2, 1 given"),
+        ((zeros(2), zeros(3, 4), 1.0), r"B has shape \(2, 4\), \(3, 4\) given"),
+        ((zeros(2), zeros(2, 5), 1.0), r"B has shape \(2, 4\), \(2, 5\) given"),
     ],
 )
 def test_arguments_that_do_not_fit(args, message):
     with pytest.raises(InterpretError, match=message):
-        _run(FUNC, *args)
+        run_text(FUNC, *args)
 
 
 def test_scalars_are_rounded_to_their_dtype():
-    a, s = Buffer("A", F32, (_int(1),)), Var("s", F32)
-    data = _zeros(1)
-    interpret(PrimFunc("f", (a, s), BufferStore(a, (_int(0),), s), ("A",)), [data, math.pi])
+    a, s = Buffer("A", F32, (integer(1),)), Var("s", F32)
+    data = zeros(1)
+    interpret(PrimFunc("f", (a, s), BufferStore(a, (integer(0),), s), ("A",)), [data, math.pi])
     assert data[0] == np.float32(math.pi)

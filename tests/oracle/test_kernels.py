@@ -1,15 +1,12 @@
 import numpy as np
 import pytest
 
-from refcomp.ir.parser import parse_func, parse_program
+from refcomp.ir.parser import parse_program
 from refcomp.ir.stmt import THREAD_TAGS
-from refcomp.oracle.interpret import InterpretError, interpret, interpret_program
+from refcomp.oracle.interpret import InterpretError, interpret_program
+from tests.oracle.programs import run_text
 
 I64 = np.int64
-
-
-def _run(text, *args):
-    interpret(parse_func(text), args)
 
 
 def _zeros(*shape, dtype=I64):
@@ -23,7 +20,7 @@ def test_every_thread_of_all_six_tags_runs_once():
     loops = "".join(f"for v{k} in range(2) {tag} {{ " for k, tag in enumerate(THREAD_TAGS))
     a = _zeros(2, 2, 2, 2, 2, 2)
     store = "A[v0, v1, v2, v3, v4, v5] = A[v0, v1, v2, v3, v4, v5] + v0 * 10 + v5 + 1"
-    _run(f"func f(A: i64[2, 2, 2, 2, 2, 2] out) {{ {loops} {store} {'} ' * 6} }}", a)
+    run_text(f"func f(A: i64[2, 2, 2, 2, 2, 2] out) {{ {loops} {store} {'} ' * 6} }}", a)
     assert a[1, 0, 1, 0, 1, 0] == 11
     assert a[0, 1, 0, 1, 0, 1] == 2
     assert a.all()
@@ -46,13 +43,13 @@ func reverse(A: i64[n], B: i64[n] out) {
 
 def test_a_group_shares_memory_across_a_barrier():
     b = _zeros(12)
-    _run(REVERSE, np.arange(12), b)
+    run_text(REVERSE, np.arange(12), b)
     assert b.tolist() == [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8]
 
 
 def test_without_the_barrier_it_reads_what_is_not_yet_there():
     with pytest.raises(InterpretError, match="element . of T is read, never written") as caught:
-        _run(REVERSE.replace("barrier", ""), np.arange(12), _zeros(12))
+        run_text(REVERSE.replace("barrier", ""), np.arange(12), _zeros(12))
     assert caught.value.why == "another thread may write it, but no barrier says that it has"
 
 
@@ -68,7 +65,7 @@ def test_shared_memory_is_fresh_for_each_group():
     }
     """
     with pytest.raises(InterpretError, match="element 0 of T is read, never written") as caught:
-        _run(text, _zeros(3))
+        run_text(text, _zeros(3))
     assert caught.value.where == "B[g] = T[0] with g = 0"  # g = 1 came before
 
 
@@ -86,7 +83,7 @@ def test_local_memory_is_a_thread_s_own():
     }
     """
     b = _zeros(4)
-    _run(text, b)
+    run_text(text, b)
     assert b.tolist() == [0, 10, 20, 30]
 
 
@@ -100,7 +97,7 @@ def test_local_memory_of_the_host_is_not_there_for_a_thread():
     }
     """
     with pytest.raises(InterpretError, match="buffer R is used where it is not bound"):
-        _run(text, _zeros(4))
+        run_text(text, _zeros(4))
 
 
 TREE_SUM = """
@@ -123,7 +120,7 @@ func total(A: i32[n, 8], S: i32[n] out) {
 
 def test_barriers_in_a_loop():
     a, s = np.arange(24, dtype=np.int32).reshape(3, 8), _zeros(3, dtype=np.int32)
-    _run(TREE_SUM, a, s)
+    run_text(TREE_SUM, a, s)
     assert s.tolist() == a.sum(axis=1).tolist()
 
 
@@ -145,7 +142,7 @@ func f(B: i64[2, 3] out) {
 
 def _rounds(first, used, last):
     b = _zeros(2, 3)
-    _run(ROUNDS.replace("FIRST", first).replace("USED", used).replace("LAST", last), b)
+    run_text(ROUNDS.replace("FIRST", first).replace("USED", used).replace("LAST", last), b)
     return b.tolist()
 
 
@@ -163,7 +160,7 @@ def test_a_thread_may_enter_the_next_round_before_the_others_leave():
 def test_what_was_written_in_an_earlier_round_is_gone():
     text = ROUNDS.replace("T[t] = t + k", "if (k == 0) { T[t] = 1 }").replace("LAST", "")
     with pytest.raises(InterpretError, match="element . of T is read, never written") as caught:
-        _run(text.replace("FIRST", "").replace("USED", "t"), _zeros(2, 3))
+        run_text(text.replace("FIRST", "").replace("USED", "t"), _zeros(2, 3))
     assert caught.value.where.endswith("k = 1")
 
 
@@ -179,7 +176,7 @@ def test_kernels_one_after_another_see_each_other_s_results():
     }
     """
     b = _zeros(4)
-    _run(text, b)
+    run_text(text, b)
     assert b.tolist() == [7, 5, 3, 1]
 
 
@@ -193,7 +190,7 @@ def test_a_workspace_that_no_kernel_wrote():
     }
     """
     with pytest.raises(InterpretError, match="element 3 of W is read, never written") as caught:
-        _run(text, _zeros(4))
+        run_text(text, _zeros(4))
     assert caught.value.where == "B[t] = W[t] with n = 4, t = 3"
 
 
@@ -207,7 +204,7 @@ def test_an_empty_grid_or_block_runs_nothing():
         }}
         """
         a = _zeros(4)
-        _run(text, a)
+        run_text(text, a)
         assert not a.any()
 
 
@@ -238,14 +235,14 @@ def test_atomic_updates_combine_what_all_threads_give(operator, dtype, start, va
     """
     numpy_dtype = {"f": "float", "u": "uint", "i": "int"}[dtype[0]] + dtype[1:]
     a = np.array([start], numpy_dtype)
-    _run(text, a, np.array(values, numpy_dtype))
+    run_text(text, a, np.array(values, numpy_dtype))
     np.testing.assert_array_equal(a, np.array([result], numpy_dtype))
 
 
 def test_atomic_updates_count_dimensions_or_elements():
     for target in ("A[1, 2]", "A[5]"):
         a = _zeros(2, 3)
-        _run(f"func f(A: i64[2, 3] out) {{ atomic add {target} with 7 }}", a)
+        run_text(f"func f(A: i64[2, 3] out) {{ atomic add {target} with 7 }}", a)
         assert a.tolist() == [[0, 0, 0], [0, 0, 7]]
 
 
@@ -258,12 +255,12 @@ def test_an_atomic_update_of_what_nothing_wrote():
     }
     """
     with pytest.raises(InterpretError, match="element 1 of T is read, never written"):
-        _run(text)
+        run_text(text)
 
 
 def test_an_atomic_update_out_of_range():
     with pytest.raises(InterpretError, match="element 4 of A is out of range"):
-        _run("func f(A: i64[2, 2] out) { atomic add A[4] with 1 }", _zeros(2, 2))
+        run_text("func f(A: i64[2, 2] out) { atomic add A[4] with 1 }", _zeros(2, 2))
 
 
 # What is refused.
@@ -275,7 +272,7 @@ def _diverging(body):
 
 def test_a_barrier_that_a_thread_passes_by():
     with pytest.raises(InterpretError) as caught:
-        _run(_diverging("{ for k in range(t) { barrier } }"))
+        run_text(_diverging("{ for k in range(t) { barrier } }"))
     assert str(caught.value).splitlines() == [
         "not all threads of a group reach a barrier: "
         "thread (blockIdx.x = 1, threadIdx.x = 1) is at it, "
@@ -286,7 +283,7 @@ def test_a_barrier_that_a_thread_passes_by():
 
 def test_threads_at_two_barriers():
     with pytest.raises(InterpretError) as caught:
-        _run(_diverging("{ if (t == 0) { barrier } else { let x: i64 = g * 2 { barrier } } }"))
+        run_text(_diverging("{ if (t == 0) { barrier } else { let x: i64 = g * 2 { barrier } } }"))
     assert caught.value.what == (
         "not all threads of a group reach a barrier: "
         "thread (blockIdx.x = 1, threadIdx.x = 1) is at it, "
@@ -296,7 +293,7 @@ def test_threads_at_two_barriers():
 
 
 def test_a_condition_that_only_groups_differ_in_is_no_divergence():
-    _run(_diverging("{ if (g == 1) { barrier } }"))
+    run_text(_diverging("{ if (g == 1) { barrier } }"))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +329,7 @@ def test_a_condition_that_only_groups_differ_in_is_no_divergence():
 )
 def test_what_is_no_kernel(body, message):
     with pytest.raises(InterpretError, match=message) as caught:
-        _run(f"func f() {{ {body} }}")
+        run_text(f"func f() {{ {body} }}")
     assert caught.value.where
 
 

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
-from refcomp.dtype import F32, I64, as_dtype
+from refcomp.dtype import I64
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
-from refcomp.ir.expr import Broadcast, IntImm, Ramp, Var
+from refcomp.ir.expr import Broadcast, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import (
     LOOP_KINDS,
     THREAD_TAGS,
@@ -21,29 +20,7 @@ from refcomp.ir.stmt import (
 from refcomp.oracle import statements as module
 from refcomp.oracle.interpret import InterpretError, interpret
 from refcomp.oracle.statements import scrambled
-
-BF16 = as_dtype("bf16")
-U16 = as_dtype("u16")
-
-
-def _int(value):
-    return IntImm(value, I64)
-
-
-def _run(text, *args):
-    interpret(parse_func(text), args)
-
-
-def _zeros(*shape, dtype=np.float32):
-    return np.zeros(shape, dtype)
-
-
-def _flat(body_of, length=4):
-    a, b = Buffer("A", F32, (_int(length),)), Buffer("B", F32, (_int(4),))
-    return PrimFunc("f", (a, b), body_of(a, b), ("B",))
-
-
-MASK = ir.LT(Ramp(_int(0), _int(1), 4), Broadcast(_int(2), 4))
+from tests.oracle.programs import LANES, MASK, flat_func, integer, run_text, zeros
 
 
 @pytest.mark.parametrize("kind", LOOP_KINDS)
@@ -51,7 +28,7 @@ def test_every_kind_of_loop_runs_each_iteration_once(kind):
     a, i = Buffer("A", I64, (Var("n", I64),)), Var("i", I64)
     body = BufferStore(a, (i,), BufferLoad(a, (i,)) + i)
     begin = int(kind not in THREAD_TAGS)
-    func = PrimFunc("f", (a,), For(i, _int(begin), a.shape[0] - begin, kind, body), ("A",))
+    func = PrimFunc("f", (a,), For(i, integer(begin), a.shape[0] - begin, kind, body), ("A",))
     data = np.full(6, 10, np.int64)
     interpret(func, [data])
     assert data.tolist() == [10, 11, 12, 13, 14, 15]
@@ -60,7 +37,7 @@ def test_every_kind_of_loop_runs_each_iteration_once(kind):
 def test_a_negative_extent_runs_nothing():
     for kind in LOOP_KINDS:
         i = Var("i", I64)
-        interpret(PrimFunc("f", (), For(i, _int(0), _int(-3), kind, Block(()))), [])
+        interpret(PrimFunc("f", (), For(i, integer(0), integer(-3), kind, Block(()))), [])
 
 
 def test_an_order_that_a_parallel_loop_must_not_have():
@@ -69,8 +46,8 @@ def test_an_order_that_a_parallel_loop_must_not_have():
       for i in range(n - 1) parallel { A[i + 1] = A[i] + 1 }
     }
     """
-    a = _zeros(6, dtype=np.int64)
-    _run(text, a)
+    a = zeros(6, dtype=np.int64)
+    run_text(text, a)
     assert a.tolist() != list(range(6))
 
 
@@ -96,18 +73,18 @@ def test_a_region_runs_every_task(num_tasks):
         end = (task + 1) * a.shape[0] // count
         return For(i, begin, end - begin, "serial", BufferStore(a, (i,), i * 10))
 
-    data = _zeros(7, dtype=np.int64)
+    data = zeros(7, dtype=np.int64)
     interpret(_region(lambda a: (a, a.shape[0]), body), [data], num_tasks=num_tasks)
     assert data.tolist() == [0, 10, 20, 30, 40, 50, 60]
 
 
 def test_a_result_that_depends_on_the_tasks_shows():
     def body(a, task, count):
-        return BufferStore(a, (_int(0),), BufferLoad(a, (_int(0),)) * count + task)
+        return BufferStore(a, (integer(0),), BufferLoad(a, (integer(0),)) * count + task)
 
     results = []
     for num_tasks in (1, 3):
-        data = _zeros(1, dtype=np.int64)
+        data = zeros(1, dtype=np.int64)
         interpret(_region(lambda a: (a,), body), [data], num_tasks=num_tasks)
         results.append(data[0])
     assert results[0] != results[1]
@@ -115,33 +92,34 @@ def test_a_result_that_depends_on_the_tasks_shows():
 
 def test_a_region_sees_only_what_it_captures():
     def body(a, task, count):
-        return BufferStore(a, (_int(0),), a.shape[0])
+        return BufferStore(a, (integer(0),), a.shape[0])
 
     with pytest.raises(InterpretError, match="variable n is used where it is not bound"):
-        interpret(_region(lambda a: (a,), body), [_zeros(1, dtype=np.int64)])
+        interpret(_region(lambda a: (a,), body), [zeros(1, dtype=np.int64)])
 
 
 def test_a_masked_lane_reads_and_writes_nothing():
-    lanes = Ramp(_int(0), _int(1), 4)
-    func = _flat(lambda a, b: Store(b, lanes, Load(a, lanes, MASK) + 1.0, MASK), length=2)
+    func = flat_func(lambda a, b: Store(b, LANES, Load(a, LANES, MASK) + 1.0, MASK), length=2)
     a, b = np.array([1, 2], np.float32), np.full(4, 9, np.float32)
     interpret(func, [a, b])
     assert b.tolist() == [2, 3, 9, 9]
 
 
 def test_lanes_are_written_in_ascending_order():
-    func = _flat(lambda a, b: Store(b, Broadcast(_int(1), 4), Load(a, Ramp(_int(0), _int(1), 4))))
-    b = _zeros(4)
+    func = flat_func(lambda a, b: Store(b, Broadcast(integer(1), 4), Load(a, LANES)))
+    b = zeros(4)
     interpret(func, [np.array([1, 2, 3, 4], np.float32), b])
     assert b.tolist() == [0, 4, 0, 0]
 
 
 def test_else_branches_and_empty_else():
-    a, n = Buffer("A", I64, (_int(1),)), Var("n", I64)
-    one, two = (BufferStore(a, (_int(0),), _int(v)) for v in (1, 2))
+    a, n = Buffer("A", I64, (integer(1),)), Var("n", I64)
+    one, two = (BufferStore(a, (integer(0),), integer(v)) for v in (1, 2))
     for otherwise, expected in ((two, 2), (None, 0)):
-        data = _zeros(1, dtype=np.int64)
-        interpret(PrimFunc("f", (a, n), IfThenElse(ir.GT(n, _int(0)), one, otherwise)), [data, 0])
+        data = zeros(1, dtype=np.int64)
+        interpret(
+            PrimFunc("f", (a, n), IfThenElse(ir.GT(n, integer(0)), one, otherwise)), [data, 0]
+        )
         assert data[0] == expected
 
 

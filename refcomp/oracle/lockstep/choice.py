@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.stmt import For, Stmt
 
-LEAST_THREADS = 16  # fewer are sooner done one by one
+LEAST_THREADS = 4  # fewer are sooner done one by one
 
 
 class Doubt(Exception):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from refcomp.dtype import I64, SCALAR_DTYPES, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
-from refcomp.ir.expr import Broadcast, IntImm, Ramp, Var
+from refcomp.ir.expr import Broadcast, Ramp, Var
 from refcomp.oracle import arrays
 from refcomp.oracle import expressions as plain
 from refcomp.oracle.interpret import evaluate_expr
@@ -15,16 +15,13 @@ from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS, evaluate
 from refcomp.oracle.memory import Memory
 from tests.oracle.lockstep.crowds import crowd_of, everyone, same_bits
+from tests.oracle.programs import integer
 from tests.strategies.exprs import dtypes, exprs
-
-
-def _int(value):
-    return IntImm(value, I64)
 
 
 def _threads(*values):
     threads, names = everyone(crowd_of(1, len(values)), x=values)
-    a = Buffer("A", I64, (_int(4),))
+    a = Buffer("A", I64, (integer(4),))
     memory = Memory(a, (4,), np.array([10, 11, 12, 13]))
     threads.crowd.memory[a] = Elements.of_memory(memory, threads.crowd, None)
     return threads, names["x"], a
@@ -74,16 +71,16 @@ def test_a_choice_that_is_the_same_for_all():
 
 def test_vectors_have_a_column_for_each_lane():
     threads, x, a = _threads(0, 1)
-    ramp = Ramp(x, _int(2), 2)
+    ramp = Ramp(x, integer(2), 2)
     assert evaluate(threads, Load(a, ramp)).tolist() == [[10, 12], [11, 13]]
-    mask = ir.LT(ramp, Broadcast(_int(2), 2))
+    mask = ir.LT(ramp, Broadcast(integer(2), 2))
     assert evaluate(threads, Load(a, ramp * 2, mask)).tolist() == [[10, 0], [12, 0]]
     assert evaluate(threads, Broadcast(x, 3)).tolist() == [[0, 0, 0], [1, 1, 1]]
 
 
 def test_what_all_threads_agree_on_is_one_row():
     threads, _, a = _threads(0, 1, 2)
-    assert evaluate(threads, BufferLoad(a, (_int(1) + 1,))).tolist() == [[12]]
+    assert evaluate(threads, BufferLoad(a, (integer(1) + 1,))).tolist() == [[12]]
 
 
 def test_a_shared_subtree_is_evaluated_once():

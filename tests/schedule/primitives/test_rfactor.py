@@ -7,17 +7,7 @@ from refcomp.errors import UserError
 from refcomp.oracle.interpret import interpret
 from refcomp.schedule.stage import Host
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION
-
-
-def _row_sums(n=None, m=None, where=None, begin=0):
-    n = refcomp.var("n") if n is None else n
-    m = refcomp.var("m") if m is None else m
-    a = refcomp.placeholder((n, m), name="A")
-    k = refcomp.reduce_axis((begin, m), "k")
-    b = refcomp.compute(
-        (n,), lambda i: refcomp.sum(a[i, k], axis=k, where=where and where(a[i, k])), name="B"
-    )
-    return refcomp.create_schedule(b.op), a, b, k
+from tests.lower.reductions import argmax, row_sums, whole_numbers
 
 
 def _two_axes():
@@ -26,22 +16,6 @@ def _two_axes():
     k, r = refcomp.reduce_axis((0, m), "k"), refcomp.reduce_axis((0, p), "r")
     b = refcomp.compute((n,), lambda i: refcomp.sum(a[i, k, r], axis=[k, r]), name="B")
     return refcomp.create_schedule(b.op), a, b, k, r
-
-
-def _argmax():
-    n, m = refcomp.var("n"), refcomp.var("m")
-    a = refcomp.placeholder((n, m), name="A")
-    k = refcomp.reduce_axis((0, m), "k")
-
-    def better(x, y):
-        is_first = refcomp.any(x[1] > y[1], refcomp.all(x[1] == y[1], x[0] < y[0]))
-        return tuple(refcomp.select(is_first, x[q], y[q]) for q in (0, 1))
-
-    argmax = refcomp.comm_reducer(
-        better, lambda i, v: (refcomp.max_value(i), refcomp.min_value(v)), name="argmax"
-    )
-    b = refcomp.compute((n,), lambda i: argmax((k.as_expr(), a[i, k]), axis=k), name="B")
-    return refcomp.create_schedule(b[0].op), a, b, k
 
 
 def _text(s, args):
@@ -54,12 +28,8 @@ def _sums(s, a, b, values, axes=1):
     assert out.tolist() == values.sum(axis=axes).tolist()
 
 
-def _whole(*shape):
-    return np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
-
-
 def test_the_inner_part_of_a_split(golden):
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     outer, inner = s[b].split(k, factor=4)
     made = s.rfactor(b, inner)
     assert made.name == "B.rf" and [stage.name for stage in s.stages] == ["A", "B.rf", "B"]
@@ -71,23 +41,23 @@ def test_the_inner_part_of_a_split(golden):
     golden("lower/rfactor.txt", _text(s, [a, b]))
     certify(s, [a, b], every_step=True).require()
     for columns in (0, 1, 4, 7):
-        _sums(s, a, b, _whole(3, columns))
+        _sums(s, a, b, whole_numbers(3, columns))
 
 
 def test_the_outer_part_of_a_split_has_a_row_for_each():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     outer, inner = s[b].split(k, factor=4)
     made = s.rfactor(b, outer)
     assert str(made.shape[0]) == "(m + 3) // 4" and made.op.reduce_axis == (inner,)
-    _sums(s, a, b, _whole(3, 7))
+    _sums(s, a, b, whole_numbers(3, 7))
 
 
 def test_an_axis_of_its_own_needs_no_reduction_to_be_left(golden):
-    s, a, b, k = _row_sums(where=lambda value: value > 0, begin=2)
+    s, a, b, k = row_sums(where=lambda value: value > 0, begin=2)
     made = s.rfactor(b, k)
     assert made.op.reduction is None and made.op.axis[0].name == "k"
     golden("lower/rfactor_whole.txt", _text(s, [a, b]))
-    values = _whole(3, 7)
+    values = whole_numbers(3, 7)
     out = np.zeros(3, np.float32)
     interpret(refcomp.lower(s, [a, b]), [values, out])
     assert out.tolist() == np.where(values > 0, values, 0)[:, 2:].sum(axis=1).tolist()
@@ -95,44 +65,44 @@ def test_an_axis_of_its_own_needs_no_reduction_to_be_left(golden):
 
 
 def test_a_condition_is_read_inside_only():
-    s, a, b, k = _row_sums(where=lambda value: value > 0)
+    s, a, b, k = row_sums(where=lambda value: value > 0)
     s.rfactor(b, s[b].split(k, factor=4)[1])
     certify(s, [a, b]).require()
-    values, out = _whole(3, 5), np.zeros(3, np.float32)
+    values, out = whole_numbers(3, 5), np.zeros(3, np.float32)
     interpret(refcomp.lower(s, [a, b]), [values, out])
     assert out.tolist() == np.where(values > 0, values, 0).sum(axis=1).tolist()
 
 
 def test_less_than_no_iterations_need_no_memory():
-    s, a, b, k = _row_sums(begin=3)
+    s, a, b, k = row_sums(begin=3)
     made = s.rfactor(b, k)
     assert str(made.shape[0]) == "max(m - 3, 0)"
     for columns in (0, 1, 3, 4):
         out = np.full(2, 77, np.float32)
-        interpret(refcomp.lower(s, [a, b]), [_whole(2, columns), out])
-        assert out.tolist() == _whole(2, columns)[:, 3:].sum(axis=1).tolist()
+        interpret(refcomp.lower(s, [a, b]), [whole_numbers(2, columns), out])
+        assert out.tolist() == whole_numbers(2, columns)[:, 3:].sum(axis=1).tolist()
 
 
 def test_a_whole_axis_without_a_condition_is_copied():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     made = s.rfactor(b, k)
     assert made.op.inputs == (a,) and "if" not in _text(s, [a, b])
-    _sums(s, a, b, _whole(3, 5))
+    _sums(s, a, b, whole_numbers(3, 5))
 
 
 @pytest.mark.parametrize(("position", "shape"), [(0, "4 n"), (1, "n 4"), (-1, "n 4"), (-2, "4 n")])
 def test_where_the_factored_axis_stands(position, shape):
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _, inner = s[b].split(k, factor=4)
     made = s.rfactor(b, inner, position)
     assert " ".join(map(str, made.shape)) == shape
     assert made.op.axis[made.shape.index(made.shape[position])].kind == DATA_PARALLEL
-    _sums(s, a, b, _whole(3, 6))
+    _sums(s, a, b, whole_numbers(3, 6))
 
 
 @pytest.mark.parametrize("position", [2, -3, 0.5, True, "first"])
 def test_nowhere_else(position):
-    s, _, b, k = _row_sums()
+    s, _, b, k = row_sums()
     with pytest.raises(UserError, match=r"1 dimensions(.|\n)*pass a factor_axis of -2 .. 1"):
         s.rfactor(b, k, position)
     assert not s.steps and len(s.stages) == 2
@@ -146,7 +116,7 @@ def test_one_of_several_reduction_axes_keeps_the_others_and_their_loops():
     assert made.op.reduce_axis == (r,) and s[made].leaf_iter_vars[2:] == (r_outer, r_inner)
     assert "unrolled" in _text(s, [a, b])
     certify(s, [a, b]).require()
-    _sums(s, a, b, _whole(3, 4, 5), axes=(1, 2))
+    _sums(s, a, b, whole_numbers(3, 4, 5), axes=(1, 2))
 
 
 def test_fused_axes_are_factored_together(golden):
@@ -156,27 +126,27 @@ def test_fused_axes_are_factored_together(golden):
     assert made.op.reduce_axis == (outer,)
     golden("lower/rfactor_fused.txt", _text(s, [a, b]))
     certify(s, [a, b]).require()
-    _sums(s, a, b, _whole(3, 3, 5), axes=(1, 2))
+    _sums(s, a, b, whole_numbers(3, 3, 5), axes=(1, 2))
 
 
 def test_a_split_of_a_split():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     outer, inner = s[b].split(k, factor=8)
     middle, inner = s[b].split(inner, factor=3)  # 3 does not divide 8
     made = s.rfactor(b, middle)
     assert made.op.reduce_axis == (outer, inner)
     certify(s, [a, b]).require()
-    _sums(s, a, b, _whole(3, 19))
+    _sums(s, a, b, whole_numbers(3, 19))
 
 
 def test_tuples_are_factored_together():
-    s, a, b, k = _argmax()
+    s, a, b, k = argmax()
     _, inner = s[b[0]].split(k, factor=4)
     made = s.rfactor(b[0], inner)
     assert [t.name for t in made] == ["B.rf", "B.rf.v1"]
     s[made[0]].compute_at(s[b[0]], s[b[0]].op.reduce_axis[0])
     certify(s, [a, *b]).require()
-    values = _whole(5, 9)
+    values = whole_numbers(5, 9)
     index, value = np.zeros(5, np.int64), np.zeros(5, np.float32)
     interpret(refcomp.lower(s, [a, *b]), [values, index, value])
     assert index.tolist() == values.argmax(axis=1).tolist()
@@ -184,41 +154,41 @@ def test_tuples_are_factored_together():
 
 
 def test_loops_over_the_output_stay():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     (i,) = b.op.axis
     outer, inner = s[b].split(i, factor=8)
     s[b].reorder(k, outer, inner)
     s[b].vectorize(inner)
     s.rfactor(b, k)
     assert [leaf.name for leaf in s[b].leaf_iter_vars] == ["k.v", "i.outer", "i.inner"]
-    _sums(s, a, b, _whole(11, 3))
+    _sums(s, a, b, whole_numbers(11, 3))
 
 
 def test_the_result_may_be_vectorized_where_the_reduction_could_not():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _, inner = s[b].split(k, factor=4)
     made = s.rfactor(b, inner, 1)
     s[made].reorder(made.op.axis[0], s[made].op.reduce_axis[0], made.op.axis[1])
     s[made].vectorize(made.op.axis[1])
     s[made].compute_at(s[b], b.op.axis[0])
     certify(s, [a, b], every_step=True).require()
-    _sums(s, a, b, _whole(3, 10))
+    _sums(s, a, b, whole_numbers(3, 10))
 
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("columns", [0, 3, 8, 13])
 def test_machine_code(columns):
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _, inner = s[b].split(k, factor=4)
     made = s.rfactor(b, inner, 1)
     s[made].compute_at(s[b], b.op.axis[0])
-    values, out = _whole(3, columns), np.full(3, 77, np.float32)
+    values, out = whole_numbers(3, columns), np.full(3, 77, np.float32)
     refcomp.build(s, [a, b], target="llvm")(values, out)
     assert out.tolist() == values.sum(axis=1).tolist()
 
 
 def test_hints_go_with_the_loops():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     outer, inner = s[b].split(k, factor=4)
     s[b].pragma(outer, "auto_unroll_max_step", 4)
     s[b].pragma(inner, "unroll_explicit", 0)
@@ -228,7 +198,7 @@ def test_hints_go_with_the_loops():
     assert [p[0] for p in fresh.pragmas] == [outer, made.op.axis[0]]
     assert [p.axis for p in fresh.prefetches] == [outer]
     assert not s[b].stage.pragmas and not s[b].stage.prefetches
-    _sums(s, a, b, _whole(3, 10))
+    _sums(s, a, b, whole_numbers(3, 10))
 
 
 def test_an_update_of_a_scan_is_factored_within_it():
@@ -244,7 +214,7 @@ def test_an_update_of_a_scan_is_factored_within_it():
     s = refcomp.create_schedule(scan.op)
     made = s.rfactor(update, k)
     assert isinstance(s[made].stage.attach, Host)
-    values, weights = _whole(4, 2, 3), _whole(3, 2)
+    values, weights = whole_numbers(4, 2, 3), whole_numbers(3, 2)
     out = np.zeros((4, 2), np.float32)
     interpret(refcomp.lower(s, [x, w, scan]), [values, weights, out])
     wanted = [weights[0] + 1]
@@ -254,7 +224,7 @@ def test_an_update_of_a_scan_is_factored_within_it():
 
 
 def test_steps_replay():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     _, inner = s[b].split(k, factor=4)
     made = s.rfactor(b, inner, 1)
     s[made].compute_at(s[b], b.op.axis[0])
@@ -265,7 +235,7 @@ def test_steps_replay():
 
 
 def test_only_reduction_loops_that_nothing_is_said_of():
-    s, _, b, k = _row_sums()
+    s, _, b, k = row_sums()
     (i,) = b.op.axis
     with pytest.raises(
         UserError, match=r"i of stage B(.|\n)*is no reduction axis(.|\n)*use one of"
@@ -283,7 +253,7 @@ def test_only_reduction_loops_that_nothing_is_said_of():
 
 
 def test_only_reductions():
-    s, a, b, k = _row_sums()
+    s, a, b, k = row_sums()
     with pytest.raises(UserError, match=r"factor the reduction of stage A(.|\n)*a placeholder"):
         s.rfactor(a, k)
     c = refcomp.compute((4,), lambda i: i * 2, name="C")
