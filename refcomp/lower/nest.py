@@ -40,7 +40,7 @@ from refcomp.lower.scan import ScanMemory, copy_inits
 from refcomp.lower.tensorize import Replacement, lower_intrin
 from refcomp.lower.together import store_together
 from refcomp.schedule.infer_bounds import Region
-from refcomp.schedule.kernels import LOCAL
+from refcomp.schedule.kernels import LOCAL, Kernel
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
@@ -85,7 +85,8 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     loops = Loops(bounds, nests.bounds, attach, hosts)
     if isinstance(stage.op, ScanOp):
         copies = copy_inits(stage, stage.op, nests.buffers, nests.scans)
-        return block([copies, loops.wrap([stage.op.scan_axis], block([]), [])])
+        rows = [s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)]
+        return block([copies, loops.wrap(rows, block([]), [])])
     assert isinstance(stage.op, ComputeOp)
     nest = _Nest(bounds, stage.op, loops, nests)
     guards = [*needed_guards(bounds, nests.regions), *_idle_thread_guards(bounds)]

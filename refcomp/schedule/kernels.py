@@ -19,6 +19,7 @@ from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS, THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.placement import loops_around, place_text, position
 from refcomp.schedule.stage import Stage
+from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 
 SHARED, LOCAL, GLOBAL = "shared", "local", "global"
@@ -134,7 +135,12 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
     if kernel is None:
         return scope
     is_inside = stage is not kernel.stage
-    if is_inside and scope == GLOBAL:
+    if _is_row(stage, kernel):
+        if stage.scope not in (None, GLOBAL):
+            why = f"its rows are those of scan {kernel.stage.name}, whose memory is global"
+            _refuse(stage, scope, why, "leave its scope as it is")
+        scope = GLOBAL
+    elif is_inside and scope == GLOBAL:
         why = "a kernel cannot allocate global memory, and the stage is computed inside one"
         _refuse(stage, scope, why, "use the scope shared or local, or compute it at the root")
     if not is_inside and scope != GLOBAL:
@@ -142,6 +148,12 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
         _refuse(stage, scope, why, "compute_at a loop of its consumer's kernel, or keep it global")
     _check_threads(stage, kernel, scope)
     return scope
+
+
+def _is_row(stage: Stage, kernel: Kernel) -> bool:
+    """Whether the stage computes the rows of the scan whose kernel it is in."""
+    op = kernel.stage.op
+    return isinstance(op, ScanOp) and any(tensor in op.update for tensor in stage.op.outputs)
 
 
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
@@ -157,8 +169,10 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
         return
     for leaf, thread in stage.threads.items():
         is_combined = leaf.kind == REDUCTION  # what threads have found together, each may keep
-        if (is_combined or scope == SHARED) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
+        if (is_combined or scope != LOCAL) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
             continue
+        if scope == GLOBAL:
+            _refuse_groups(stage, leaf, thread, kernel)
         owner = "each group of threads" if scope == SHARED else "each thread"
         raise UserError(
             f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}, "
@@ -167,6 +181,16 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
             why=f"{owner} has its own {scope} memory and must fill it alone",
             remedy=f"leave {leaf.name} unbound, or keep {stage.name} in another scope",
         )
+
+
+def _refuse_groups(stage: Stage, leaf: IterVar, thread: IterVar, kernel: Kernel) -> None:
+    raise UserError(
+        f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag} within one launch",
+        where=f"stage {stage.name}, at {stage.made[leaf].line}",
+        why="a row needs all of those before, and groups of threads cannot wait for each other",
+        remedy=f"leave {leaf.name} unbound, or do without env_threads of {kernel.stage.name}, so "
+        "that each row is a launch of its own",
+    )
 
 
 def _refuse(stage: Stage, scope: str, why: str, remedy: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from refcomp.arith import simplify
-from refcomp.errors import Unsupported, UserError
+from refcomp.errors import UserError
 from refcomp.ir.expr import IntImm
-from refcomp.ir.stmt import THREAD_TAGS
+from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS
 from refcomp.schedule.stage import Made, Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
@@ -18,18 +18,11 @@ def env_threads(stage: Stage, made: Made, threads: Any) -> None:
     """One launch runs the whole stage: loops that stand outside the bound ones are each thread's.
 
     `threads` come from thread_axis. Each has an extent, or is bound by a loop inside; one of
-    blockIdx by a loop of the stage itself, as groups would do the same work otherwise.
+    blockIdx by a loop of the stage itself, as groups would do the same work otherwise. A scan's
+    are threadIdx only: one group computes all rows, one after the other.
     """
     axes = list(threads) if isinstance(threads, list | tuple) else [threads]
-    if isinstance(stage.op, ScanOp):
-        raise Unsupported(
-            f"cannot begin a kernel around the scan {stage.name}",
-            where=f"stage {stage.name}",
-            why="a row needs all of those before, which other groups of threads may compute: "
-            "each row is a launch of its own",
-            remedy="bind the axes of the stages that compute a row",
-        )
-    if not isinstance(stage.op, ComputeOp):
+    if not isinstance(stage.op, ComputeOp | ScanOp):
         _refuse(stage, f"it is {stage.op.what}, which has no loops to bind")
     if stage.env:
         _refuse(stage, "its threads are named already", "name all of them in one call")
@@ -49,6 +42,14 @@ def _check_axis(stage: Stage, axis: Any) -> None:
         _refuse(stage, f"{named} is no axis of real threads")
     if not isinstance(simplify(axis.extent), IntImm):
         _refuse(stage, f"the extent of {axis.thread_tag} is {axis.extent}, which is no constant")
+    if isinstance(stage.op, ScanOp) and axis.thread_tag in BLOCK_TAGS:
+        _refuse(
+            stage,
+            f"a row needs all of those before, and groups of {axis.thread_tag} cannot wait for "
+            "each other",
+            "name axes of threadIdx only, so that one group computes all rows; or bind blockIdx in "
+            "the stages that compute a row, each of which is a launch of its own then",
+        )
 
 
 def _refuse(stage: Stage, why: str, remedy: str | None = None) -> NoReturn:

@@ -5,7 +5,7 @@ import pytest
 
 import refcomp as rc
 from refcomp.certify import certify
-from refcomp.errors import Unsupported, UserError
+from refcomp.errors import UserError
 from refcomp.pipeline import run_passes
 from refcomp.schedule.schedule import replay
 
@@ -142,14 +142,79 @@ def test_inside_another_kernel_it_is_refused():
         rc.lower(s, args)
 
 
-def test_scans_and_what_has_no_loops_are_refused():
-    a = rc.placeholder((4, 8), name="A")
-    state = rc.placeholder((4, 8), name="S")
-    init = rc.compute((1, 8), lambda _, j: a[0, j], name="I")
-    update = rc.compute((4, 8), lambda t, j: state[t - 1, j] + a[t, j], name="U")
+def scanned(m=6, middle=False, env=None, block=False):
+    """Rows of B, each from its right neighbours in the row before, in one launch: a scan."""
+    a = rc.placeholder((m, 12), name="A")
+    state = rc.placeholder((m, 12), name="S")
+    init = rc.compute((1, 12), lambda _, j: a[0, j], name="I")
+    right = lambda j: rc.if_then_else(j < 11, j + 1, 0)  # noqa: E731
+    inner = []
+    source = lambda t, j: state[t - 1, right(j)]  # noqa: E731
+    if middle:
+        inner = [rc.compute((m, 12), lambda t, j: state[t - 1, right(j)] * 2.0, name="M")]
+        source = lambda t, j: inner[0][t, right(j)]  # noqa: E731
+    update = rc.compute((m, 12), lambda t, j: source(t, j) + a[t, j], name="U")
     b = rc.scan(init, update, state, inputs=[a], name="B")
     s = rc.create_schedule(b)
-    with pytest.raises(Unsupported, match="each row is a launch of its own"):
-        s[b].env_threads([rc.thread_axis("threadIdx.x")])
+    tx = rc.thread_axis("threadIdx.x")
+    for tensor in (init, update, *inner):
+        outer, lanes = s[tensor].split(tensor.op.axis[1], factor=4)
+        s[tensor].bind(lanes, tx)
+        if block and tensor is update:
+            s[tensor].bind(outer, rc.thread_axis("blockIdx.x"))
+    s[b].env_threads([tx] if env is None else env)
+    return s, [a, b]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("middle", [False, True])
+def test_one_launch_runs_all_rows_of_a_scan(middle, target):
+    env = [rc.thread_axis((0, 2), "threadIdx.y"), rc.thread_axis("threadIdx.x")]
+    s, args = scanned(middle=middle, env=env)
+    text = text_of(s, args)
+    assert text.index("threadIdx.y in range(2)") < text.index("for B.idx in range(1, extent=5)")
+    assert text.count("threadIdx.x {") == 2  # the init's, and that of all rows
+    x = np.arange(72, dtype=np.float32).reshape(6, 12)
+    rows = [x[0]]
+    for t in range(1, 6):
+        before = np.roll(rows[-1], -1)
+        rows.append((np.roll(2 * before, -1) if middle else before) + x[t])
+    np.testing.assert_array_equal(ran(s, args, target, x, np.zeros_like(x)), np.stack(rows))
+
+
+def test_threads_wait_for_each_other_between_the_rows_of_a_scan():
+    func = run_passes(rc.lower(*scanned()), "interp")
+    assert rc.print_func(func).count("barrier") == 1
+    assert rc.print_func(run_passes(rc.lower(*scanned(middle=True)), "interp")).count("barrier") > 1
+
+
+def test_a_scan_in_one_launch_is_replayed():
+    s, args = scanned(middle=True)
+    again = replay(s.outputs, s.steps)
+    assert rc.print_func(rc.lower(again, args)) == text_of(s, args)
+
+
+def test_groups_cannot_share_out_the_rows_of_a_scan():
+    env = [rc.thread_axis((0, 3), "blockIdx.x"), rc.thread_axis("threadIdx.x")]
+    with pytest.raises(UserError, match="groups of blockIdx.x cannot wait for each other") as told:
+        scanned(env=env)
+    assert "one group computes all rows" in str(told.value)
+    s, args = scanned(block=True)
+    with pytest.raises(UserError, match="U binds axis j.outer to blockIdx.x within one") as told:
+        rc.lower(s, args)
+    assert "do without env_threads of B" in str(told.value)
+
+
+def test_rows_of_a_scan_lie_in_its_memory():
+    s, args = scanned()
+    update = next(stage for stage in s.stages if stage.name == "U")
+    s[update.op].set_scope("shared")
+    with pytest.raises(UserError, match="U cannot lie in shared memory") as told:
+        rc.lower(s, args)
+    assert "its rows are those of scan B" in str(told.value)
+
+
+def test_what_has_no_loops_is_refused():
+    s, (a, _) = blurred()
     with pytest.raises(UserError, match="a placeholder, which has no loops"):
         s[a].env_threads([rc.thread_axis("threadIdx.x")])
