@@ -5,7 +5,9 @@ import pytest
 
 from refcomp.dtype import BOOL, SCALAR_DTYPES, DType, as_dtype, to_numpy
 from refcomp.ir import expr as ir
+from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.oracle import arrays, scalars
+from refcomp.oracle.intrinsics import FLOAT_FUNCTIONS, apply_intrinsic
 
 INTEGERS = [d for d in SCALAR_DTYPES if d.is_int]
 FLOATS = [d for d in SCALAR_DTYPES if d.is_float]
@@ -103,3 +105,17 @@ def test_call_spreads_operands_and_gives_the_results_dtype() -> None:
     assert bits.dtype == np.uint32
     assert bits == 0x3F800000
     assert arrays.call("isnan", [np.array([np.nan, 1])], as_dtype("f64"), BOOL).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", FLOAT_FUNCTIONS)
+def test_functions_agree_with_single_values(name: str, dtype: DType) -> None:
+    """Numpy's own functions could give an array other bits than each of its elements."""
+    rng = np.random.default_rng(0)
+    count = 500 if dtype.bits > 16 else 100
+    drawn = rng.standard_normal((3, count)) * 10.0 ** rng.integers(-8, 4, (3, count))
+    with np.errstate(all="ignore"):
+        operands = list(arrays.convert(drawn, dtype))[: INTRINSICS[name].arity]
+        actual = arrays.call(name, operands, dtype, dtype)
+        expected = [apply_intrinsic(name, given, dtype) for given in zip(*operands, strict=True)]
+    assert_same(actual, np.array(expected, to_numpy(dtype)))

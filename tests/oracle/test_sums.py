@@ -15,7 +15,7 @@ from refcomp.oracle.sums import Products, Sums
 
 
 def _term(value, error=0.0):
-    value, error = np.array([value], WIDE), np.array([error])
+    value, error = np.array([value]).astype(WIDE), np.array([error])
     return Approx(value, error, np.array([False]), np.abs(value))
 
 
@@ -114,6 +114,34 @@ def test_ties_are_rounded_as_the_sum_rounds_them():
             sums.add(_term(value), ...)
         allowed = 2 if dtype == F64 else 1  # whose terms may be products of more digits
         assert one_more <= sums.result().error[0] <= allowed * one_more * (1 + 2.0**-8)
+
+
+# Sums that end just below a tie, at which rounding twice goes up: one ulp above 1, less a quarter
+# that was rounded off before, and half an ulp less very little.
+_JUST_BELOW = {F32: 2.0**-46, _HALF: 2.0**-50, _BFLOAT: 2.0**-34}
+
+
+@pytest.mark.parametrize("dtype", _JUST_BELOW, ids=str)
+def test_sums_just_below_a_tie_are_rounded_once(dtype):
+    ulp = float(np.spacing(to_numpy(dtype).type(1)))
+    terms = [WIDE(1), WIDE(1.25 * ulp), WIDE(ulp / 2) * (1 - WIDE(_JUST_BELOW[dtype]))]
+    for sign in (1, -1):
+        found = _sum(*[_term(sign * t) for t in terms], any_order=False, dtype=dtype)
+        legal = sign * WIDE(1 + ulp)  # 1 + 1.25 ulp is rounded down, and so is what comes then
+        assert abs(legal - found.value[0]) <= found.error[0] * (1 + 2.0**-30)
+
+
+def test_products_of_more_digits_than_the_reference_are_rounded_once():
+    """(1 + 2^-34)(1 - 2^-34) / 2^53 is below half an ulp, which the reference takes it for."""
+    x = np.array([1, 1.25 * 2.0**-52, 1 + 2.0**-34])
+    y = np.array([1, 1, (1 - 2.0**-34) * 2.0**-53])
+    value, error = _ordered(x, y, F64)
+    results = [
+        _contracted_in_order(x, y, F64, choices)
+        for choices in itertools.product((False, True), repeat=3)
+    ]
+    assert len(set(results)) == 2
+    assert all(abs(WIDE(result) - value) <= error for result in results)
 
 
 def test_what_leaves_the_range_on_the_way_is_not_known_better():

@@ -8,7 +8,7 @@ import refcomp
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.compare import compare
 from refcomp.oracle.evaluate import evaluate
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.whole_outputs import interpret_whole
 from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.schedule import Schedule
 from tests.strategies.computes import Computation
@@ -63,7 +63,8 @@ def _check_level(
     func: PrimFunc, computation: Computation, wanted: list[np.ndarray], where: str
 ) -> None:
     arrays = computation.arrays(_SEED)
-    interpret(func, [_as_stored(a, p.dtype) for a, p in zip(arrays, func.buffers, strict=True)])
+    stored = [_as_stored(a, p.dtype) for a, p in zip(arrays, func.buffers, strict=True)]
+    interpret_whole(func, stored)
     agree(arrays, wanted, where)
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import refcomp
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.whole_outputs import interpret_whole
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
@@ -38,14 +38,14 @@ def test_kernels_agree_with_numpy_in_the_interpreter(request, record_property):
         func = insert_barriers(inject_double_buffers(inject_virtual_threads(func)))
         verify(func, "nested")
         arrays = case.arrays()
-        interpret(func, arrays)
+        interpret_whole(func, arrays)
         agree(arrays, expected(case.computation), "interpreted kernels")
 
     run()
     total = flags["cases"]
     text = f"{total} GPU schedules, {flags['groups']} with several groups, {flags['shared']} shared"
     record_property("summary", f"{text}; primitives: {dict(primitives.most_common())}")
-    assert flags["shared"] >= total / 2, text
+    assert flags["shared"] >= total * 2 / 5, text
     for primitive in set(PRIMITIVES) - _NOT_HERE:
         assert primitives[primitive] >= total / 50, f"{primitive} is hardly ever drawn"
 

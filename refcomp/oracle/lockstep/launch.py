@@ -77,7 +77,7 @@ def _ran(
     restorers = [memory.save() for memory in written]
     try:
         _run_in_batches(host, plan, memories, groups, threads, is_kernel)
-    except (Doubt, RefcompError):
+    except (Doubt, RefcompError, RecursionError):
         for restore in restorers:
             restore()
         plan.loops = ()
