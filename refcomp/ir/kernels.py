@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from refcomp.ir.buffer import BufferLoad, Load
 from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Var
+from refcomp.ir.gpu_intrinsics import is_of_a_wave
 from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in, walk
@@ -163,7 +164,8 @@ def _asks_others(node: Node, is_uniform: bool) -> bool:
             for branch in (item.true_value, item.false_value)
         ]
     )
-    return any(is_subgroup_call(item) for branch in branches for item in walk(branch))
+    items = (item for branch in branches for item in walk(branch))
+    return any(is_subgroup_call(item) or is_of_a_wave(item) for item in items)
 
 
 def _diverges(stmt: Stmt, divergent: set[Var]) -> bool:

@@ -16,7 +16,8 @@ from refcomp.dtype import to_numpy
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import READ, WRITE, AddressOf
 from refcomp.ir.expr import Expr, PureExtern
-from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, LANES
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, LANES, is_of_a_wave
+from refcomp.oracle.failure import InterpretError
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import Scalar, make_scalar
 from refcomp.registry import get_global_func
@@ -74,6 +75,12 @@ def _offset(frame: Any, at: AddressOf) -> int:
 
 def call_pure(call: PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]) -> Scalar:
     """What the C function gives for the values of its arguments, or the GPU's instruction."""
+    if is_of_a_wave(call):
+        raise InterpretError(
+            f"{call.name} is computed by the threads of a wave together",
+            why="the interpreter runs each of them by itself",
+            remedy="interpret the function as it was before tensorize",
+        )
     if call.name in GPU_INTRINSICS:
         *factors, total = map(int, operands)
         pairs = zip(factors[:LANES], factors[LANES:], strict=True)

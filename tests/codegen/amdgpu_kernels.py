@@ -91,6 +91,31 @@ def _dot_product(sign: str) -> str:
     return "\n".join([*lines, "declare i32 @llvm.vector.reduce.add.v4i32(<4 x i32>)\n"])
 
 
+def _matrix_product() -> str:
+    """A function that does what the instruction does for one thread, by what the others hold."""
+    passed = "i32 %thread, ptr %barrier, ptr %pieces"
+    lines = [f"define <4 x float> @mfma({passed}, float %a, float %b, <4 x float> %c) {{"]
+    lines += [f"  %m{name} = bitcast float %{name} to i32" for name in "ab"]
+    lines += ["  %lane = and i32 %thread, 63", "  %column = and i32 %lane, 15"]
+    lines += ["  %group = lshr i32 %lane, 4", "  %first = shl i32 %group, 2"]
+    total = "%c"
+    for v, k in itertools.product(range(4), range(4)):
+        own, lanes = f"{v}.{k}", {"a": f"%row.{v}.{k}", "b": "%column"}
+        lines.append(f"  {lanes['a']} = add i32 %first, {v}")
+        for name, lane in lanes.items():
+            lines.append(f"  %l{name}.{own} = add i32 {lane}, {16 * k}")
+            lines.append(f"  %p{name}.{own} = shl i32 %l{name}.{own}, 2")
+            asked = f"{passed}, i32 %p{name}.{own}, i32 %m{name}"
+            lines.append(f"  %x{name}.{own} = call i32 @exchange({asked})")
+            lines.append(f"  %f{name}.{own} = bitcast i32 %x{name}.{own} to float")
+        lines.append(f"  %product.{own} = fmul float %fa.{own}, %fb.{own}")
+        lines.append(f"  %before.{own} = extractelement <4 x float> {total}, i32 {v}")
+        lines.append(f"  %sum.{own} = fadd float %before.{own}, %product.{own}")
+        lines.append(f"  %c.{own} = insertelement <4 x float> {total}, float %sum.{own}, i32 {v}")
+        total = f"%c.{own}"
+    return "\n".join([*lines, f"  ret <4 x float> {total}", "}", ""])
+
+
 _IDS = [f"{kind}.{axis}" for kind in ("workgroup.id", "workitem.id") for axis in "xyz"]
 _REWRITES = [
     (r"target datalayout = .*\ntarget triple = .*\n", ""),
@@ -110,6 +135,11 @@ _REWRITES = [
     (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds).*\n", ""),
     (r"call i32 @llvm\.amdgcn\.([su])dot4", r"call i32 @\1dot4"),
     (r"declare i32 @llvm\.amdgcn\.([su])dot4.*\n", lambda match: _dot_product(match[1])),
+    (
+        r"call <4 x float> @llvm\.amdgcn\.mfma\.f32\.16x16x4f32\((.*), i32 0, i32 0, i32 0\)",
+        r"call <4 x float> @mfma(i32 %workitem.number, ptr %group.barrier, ptr %group.pieces, \1)",
+    ),
+    (r"declare <4 x float> @llvm\.amdgcn\.mfma.*\n", lambda _: _matrix_product()),
     (
         r"call void @llvm\.amdgcn\.s\.barrier\(\)",
         "call i32 @pthread_barrier_wait(ptr %group.barrier)",
@@ -145,7 +175,7 @@ define i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %
 
 
 def _to_host_text(text: str) -> str:
-    if "bpermute" in text:
+    if "bpermute" in text or "mfma" in text:
         declared = (
             "" if "@llvm.amdgcn.s.barrier" in text else "declare void @llvm.amdgcn.s.barrier()\n"
         )

@@ -1,6 +1,8 @@
-"""Sums of products of bytes, by tensorize: as instructions, as text, and what they compute."""
+"""Dot products of bytes and products of matrices, by tensorize: instructions, text, results."""
 
 import re
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from refcomp.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.pipeline import run_device_passes
 from refcomp.target import as_target, limits_of
-from refcomp.toolchain import disassemble
+from refcomp.toolchain import disassemble, read_code_object
 from tests.codegen.amdgpu_kernels import (
     TOOLS_AND_GPUS,
     HostSimulation,
@@ -131,3 +133,70 @@ def test_a_gpu_without_it_refuses():
     for gpu in ("gfx900", "gfx1010"):
         with pytest.raises(Unsupported, match=f"{gpu} has no instruction llvm.amdgcn.sdot4"):
             print_kernels([kernel], gpu)
+
+
+# Products of matrices, by the walkthrough's schedule.
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "walkthroughs" / "matrix_cores.py"
+MATRIX = runpy.run_path(str(SCRIPT))
+SMALL = MATRIX["INSTRUCTIONS"]["gfx90a"]
+OTHERS = {
+    "mfma.f32.32x32x2f32": ("float32", 32, 2, 1, 16, 64),
+    "mfma.f32.16x16x16f16": ("float16", 16, 16, 4, 4, 64),
+}
+
+
+def _matrix_kernel(one, n, depth):
+    schedule, args = MATRIX["schedule_product"](one, n, depth)
+    program = run_device_passes(refcomp.lower(schedule, args, "product"), "rocm", _LIMITS)
+    (kernel,) = program.kernels
+    return kernel
+
+
+@pytest.mark.llvm
+def test_a_wave_computes_a_block_when_run_on_the_host(tmp_path):
+    kernel = _matrix_kernel(SMALL, 16, 8)
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((16, 8), (8, 16)))
+    c = np.zeros((16, 16), np.float32)
+    HostSimulation([kernel], tmp_path).call(kernel, [a, b, c])
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(
+    ("llvm", "gpu", "name", "pattern"),
+    [
+        ("19", "gfx908", "mfma.f32.16x16x4f32", "v_mfma_f32_16x16x4f32"),
+        ("19", "gfx90a", "mfma.f32.32x32x2f32", "v_mfma_f32_32x32x2f32"),
+        ("19", "gfx942", "mfma.f32.16x16x16f16", "v_mfma_f32_16x16x16_f16"),
+        ("19", "gfx942", "mfma.f32.32x32x8f16", "v_mfma_f32_32x32x8_f16"),
+        ("19", "gfx1100", "wmma.f32.16x16x16.f16", "v_wmma_f32_16x16x16_f16"),
+        pytest.param(
+            *("16", "gfx90a", "mfma.f32.16x16x4f32", "v_mfma_f32_16x16x4f32"),
+            marks=pytest.mark.llvm16,
+        ),
+        pytest.param(
+            *("16", "gfx1100", "wmma.f32.16x16x16.f16", "v_wmma_f32_16x16x16_f16"),
+            marks=pytest.mark.llvm16,
+        ),
+    ],
+)
+def test_each_step_of_a_wave_is_one_instruction(llvm, gpu, name, pattern, monkeypatch):
+    use_llvm(llvm, monkeypatch)
+    known = {one.name: one for one in MATRIX["INSTRUCTIONS"].values()}
+    one = known.get(name) or MATRIX["Instruction"](name, *OTHERS[name])
+    code = compile_kernels([_matrix_kernel(one, 64, 2 * one.step)], gpu)
+    assert disassemble(code).count(pattern) == 2
+    (told,) = read_code_object(code.data).kernels
+    assert (told.spilled, told.private_bytes, told.most_threads) == (0, 0, one.wave)
+
+
+def test_matrix_products_have_their_gpus_and_waves():
+    kernel = _matrix_kernel(SMALL, 16, 8)
+    with pytest.raises(Unsupported, match="gfx1100 has no instruction llvm.amdgcn.mfma"):
+        print_kernels([kernel], "gfx1100")
+    wmma = _matrix_kernel(MATRIX["INSTRUCTIONS"]["gfx1100"], 16, 16)
+    with pytest.raises(Unsupported, match="is an instruction of waves of 32 lanes") as caught:
+        print_kernels([wmma], "gfx1100", wavefront=64)
+    assert "build with -wavefront=32" in str(caught.value)

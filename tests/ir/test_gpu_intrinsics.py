@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.errors import RefcompError, UserError
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_gpu_intrinsic
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import find_fault
@@ -55,6 +55,35 @@ def test_other_targets_do_not_know_it(target):
     ) as caught:
         refcomp.build(nested, target=target)
     assert "it is an instruction of AMD GPUs" in str(caught.value)
+
+
+_MATRIX = """
+func f(A: f32[64], C: f32[64] out) {
+  for t in range(64) threadIdx.x {
+    C@[t] = extern f32 llvm.amdgcn.mfma.f32.16x16x4f32(
+      A@[t], A@[t], 0.0f32, 0.0f32, 0.0f32, 0.0f32, WHICH)
+  }
+}
+"""
+
+
+def test_a_matrix_product_is_asked_for_a_constant_element():
+    assert find_fault(parse_func(_MATRIX.replace("WHICH", "3i32")), "device") is None
+    for wrong in ("4i32", "-1i32", "i32(t)"):
+        with pytest.raises(UserError, match="is a constant from 0 to 3"):
+            parse_func(_MATRIX.replace("WHICH", wrong))
+
+
+def test_all_threads_of_a_wave_come_to_a_matrix_product():
+    text = _MATRIX.replace("WHICH", "0i32").replace("C@[t] =", "if (t < 9) { C@[t] =")
+    fault = find_fault(parse_func(text.replace("0i32)", "0i32) }")), "device")
+    assert fault.what == "a subgroup's call that some threads of a group may not reach"
+
+
+def test_the_interpreter_refuses_matrix_products():
+    func = parse_func(_MATRIX.replace("WHICH", "0i32"))
+    with pytest.raises(RefcompError, match="is computed by the threads of a wave together"):
+        interpret(func, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
 
 
 def test_names():
