@@ -12,9 +12,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 from benchmarks.fresh import call_fresh
@@ -31,8 +32,10 @@ FINE, FAILED, NO_CARD = 0, 1, 3
 def main(argv: Sequence[str]) -> int:
     """Runs what `argv` asks for; the exit code."""
     asked = _parse(argv)
-    report = _run(asked.quick, asked.gpus.split(","), asked.seed)
-    asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    report: dict[str, Any] = {}
+    for report in _run(asked.quick, asked.gpus.split(","), asked.seed):
+        # After each part: a GPU that fails may take the whole machine with it.
+        asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     for part, why in report["failures"].items():
         print(f"FAILED {part}: {why.splitlines()[0]}")
     looked = report["parts"].get("look", {})
@@ -62,8 +65,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _run(is_quick: bool, gpus: list[str], seed: int) -> dict[str, Any]:
-    """Every part's report or failure, with what it ran on."""
+def _run(is_quick: bool, gpus: list[str], seed: int) -> Iterator[dict[str, Any]]:
+    """Every part's report or failure, with what it ran on; again after each part."""
     report: dict[str, Any] = {
         "refcomp": __version__,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -73,24 +76,26 @@ def _run(is_quick: bool, gpus: list[str], seed: int) -> dict[str, Any]:
         **{"parts": {}, "seconds": {}, "failures": {}},
     }
     for part in ("build", "look"):
-        _add(report, part, {"gpus": gpus})
+        yield _with_part(report, part, {"gpus": gpus})
     looked = report["parts"].get("look", {})
     if looked.get("exists"):
         for part, arguments in parts.plan(is_quick, [looked["device"]["arch"]], seed):
             if not (report["emulated"] and part in ("figures", "emulated")):
-                _add(report, part, arguments)
-    return report
+                yield _with_part(report, part, arguments)
 
 
-def _add(report: dict[str, Any], part: str, arguments: dict[str, Any]) -> None:
-    """Runs a part in a process of its own, which a GPU may end."""
+def _with_part(report: dict[str, Any], part: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """`report`, after the part ran in a process of its own, which a GPU may end."""
     print(f"{part} ...", flush=True)
     start = time.perf_counter()
     try:
-        report["parts"][part] = call_fresh(getattr(parts, part), **arguments)
-    except Exception as error:  # whatever a part can raise is a finding
-        report["failures"][part] = str(error)
+        outcome = call_fresh(parts.attempt, part=part, arguments=arguments)
+    except (RuntimeError, ValueError, TimeoutExpired) as error:  # the process was ended
+        outcome = {"failure": f"the process ended: {error}"}
+    place, key = ("parts", "report") if "report" in outcome else ("failures", "failure")
+    report[place][part] = outcome[key]
     report["seconds"][part] = round(time.perf_counter() - start, 2)
+    return report
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import refcomp
+from benchmarks.fresh import run_python
 from benchmarks.rocm import check, parts, product
 from benchmarks.rocm.operators import CASES
 from benchmarks.rocm.product import TILE, RocBlas, build_product, peak_flops
@@ -58,8 +59,31 @@ def test_without_a_card_it_builds_and_tells_the_drivers_words(tmp_path):
 def test_what_fails_is_written_and_told(tmp_path):
     code, told, report = run_check(tmp_path, "--gpus", "gfx1")
     assert code == check.FAILED
-    assert "FAILED build: " in told and "1 parts failed: please send it" in told
+    assert "FAILED build: ToolchainError: " in told or "FAILED build: UserError: " in told
+    assert "1 parts failed: please send it" in told
     assert "gfx1" in report["failures"]["build"]
+
+
+def test_a_part_that_ends_its_process_is_a_failure(monkeypatch):
+    """As a GPU does that meets bad code."""
+    report = {"parts": {}, "seconds": {}, "failures": {}}
+    abort = ["-c", "import os; os.abort()"]
+    monkeypatch.setattr(check, "call_fresh", lambda *_, **__: run_python(abort))
+    check._with_part(report, "figures", {})
+    assert report["failures"] == {"figures": "the process ended: exit code -6\nexit code -6"}
+
+
+@pytest.mark.rocm
+def test_what_an_operator_raises_does_not_hide_the_others(recording, monkeypatch):
+    """A recording runs no kernel: what it returns is wrong, and said to be."""
+    few = [case for case in CASES if case.name in ("relu", "tanh", "gemm")]
+    monkeypatch.setattr(parts, "CASES", few)
+    recording.errors["hipModuleLaunchKernel"] = 719
+    found = parts.attempt("operators", {})
+    assert found["failure"].startswith("AssertionError: wrong: relu, tanh, gemm; ")
+    assert found["failure"].count("a kernel launched before failed") == 3
+    del recording.errors["hipModuleLaunchKernel"]
+    assert parts.attempt("operators", {})["failure"].startswith("AssertionError: wrong: relu,")
 
 
 @pytest.mark.pocl

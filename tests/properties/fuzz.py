@@ -13,11 +13,11 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from refcomp.ir.printer import print_func
 from refcomp.schedule.schedule import Schedule
@@ -50,8 +50,13 @@ if __name__ == "__main__":
 '''
 
 
-def fuzz_round(target: str, number: int, examples: int = _ROUND) -> tuple[int, str]:
-    """Draws schedules: how many ran, and the text of a program for a failure ('' for none)."""
+def fuzz_round(
+    target: str, number: int, examples: int = _ROUND, phases: Sequence[Phase] = tuple(Phase)
+) -> tuple[int, str]:
+    """Draws schedules: how many ran, and the text of a program for a failure ('' for none).
+
+    Without `Phase.shrink` the failure is the first that was met, and not made smaller.
+    """
     ran = 0
     failed: list[tuple[Computation, Schedule]] = []
 
@@ -61,6 +66,7 @@ def fuzz_round(target: str, number: int, examples: int = _ROUND) -> tuple[int, s
         deadline=None,
         database=None,
         print_blob=True,
+        phases=phases,
         suppress_health_check=list(HealthCheck),
     )
     @given(targets.cases_for(target))
