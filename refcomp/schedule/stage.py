@@ -7,7 +7,10 @@ from typing import Any, Literal, NoReturn
 
 from refcomp.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import For
 from refcomp.schedule.relations import Relation
+from refcomp.te.extern import ExternOp
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
@@ -143,8 +146,25 @@ class Stage:
                 primitive,
                 axis.name,
                 f"it is opaque: {self.op.what} computes all of its elements in a way of its own",
-                "schedule the stages before and after it",
+                self._remedy_within(),
             )
+
+    def _remedy_within(self) -> str:
+        """Where it is said how the loops of an opaque operation run."""
+        beside = "the stages before and after it are scheduled as ever"
+        if not isinstance(self.op, ExternOp):
+            return "schedule the stages before and after it"
+        if self.op.tag == "hybrid":
+            return (
+                "say it in the hybrid function, in place of range(n): parallel(n), vectorize(n), "
+                f'unroll(n) or bind("threadIdx.x", n); {beside}'
+            )
+        if any(isinstance(node, For) for node in walk(self.op.body)):
+            return (
+                'say it in the ir_builder: for_range(0, n, for_type="parallel"), "vectorize" or '
+                f'"unroll"; {beside}'
+            )
+        return "schedule the stages before and after it; cache_read copies what it reads or makes"
 
     def unmarked_leaf(self, given: Any, primitive: str, remedy: str) -> IterVar:
         """As `leaf`, and how the loop is carried out is not yet said."""

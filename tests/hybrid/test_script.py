@@ -154,6 +154,17 @@ def test_threads():
     assert np.array_equal(got, add(given)) and got[9] == 10
 
 
+@pytest.mark.parametrize("primitive", ["parallel", "vectorize", "unroll"])
+def test_how_its_loops_run_is_said_in_the_function(primitive):
+    a, b = refcomp.placeholder((4,), name="a"), refcomp.placeholder((3,), name="b")
+    c = outer(a, b)
+    with pytest.raises(UserError) as told:
+        getattr(refcomp.create_schedule(c)[c], primitive)(c.op.axis[0])
+    assert f"{primitive}(n)" in told.value.remedy
+    assert "before and after it are scheduled as ever" in told.value.remedy
+    assert "parallel" in refcomp.print_func(refcomp.lower(refcomp.create_schedule(c), [a, b, c]))
+
+
 def test_statements_tell_their_lines():
     a, b = refcomp.placeholder((4,), name="a"), refcomp.placeholder((3,), name="b")
     line = outer.source.first_line

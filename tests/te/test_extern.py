@@ -198,6 +198,36 @@ def test_an_opaque_axis_is_left_alone(primitive):
     assert not s.steps
 
 
+def test_who_wrote_the_loops_of_an_opaque_axis_says_how_they_run():
+    a = refcomp.placeholder((8,), name="A")
+
+    def doubled(ins, outs):
+        builder = refcomp.ir_builder.create()
+        source, target = builder.buffer_ptr(ins[0]), builder.buffer_ptr(outs[0])
+        with builder.for_range(0, 8) as i:
+            target[i] = source[i] * 2.0
+        return builder.get()
+
+    called = refcomp.extern((8,), [a], lambda i, o: refcomp.call_packed("f", i[0], o[0]), name="B")
+    written = refcomp.extern((8,), [a], doubled, name="C")
+    remedies = []
+    for tensor in (called, written):
+        with pytest.raises(UserError) as told:
+            refcomp.create_schedule(tensor)[tensor].parallel(tensor.op.axis[0])
+        remedies.append(told.value.remedy)
+    assert "cache_read copies what it reads or makes" in remedies[0]
+    assert 'for_range(0, n, for_type="parallel")' in remedies[1]
+
+
+def test_what_says_how_a_stage_is_stored_is_refused_for_an_extern_stage():
+    s, _, _, c, _ = scheduled()
+    with pytest.raises(UserError, match="storage_align axis i0 of stage C(.|\n)*has no gaps"):
+        s[c].storage_align(c.op.axis[0], 8, 1)
+    with pytest.raises(UserError, match="store stage C by such a(.|\n)*in a way of its own"):
+        s[c].set_store_predicate(refcomp.thread_axis("threadIdx.x").var.equal(0))
+    assert not s.steps
+
+
 def test_an_extern_stage_stays_where_it_is():
     s, _, b, c, d = scheduled()
     with pytest.raises(UserError, match="it is an extern operation: all of it is computed at once"):

@@ -23,7 +23,8 @@ def env_threads(stage: Stage, made: Made, threads: Any) -> None:
     """
     axes = list(threads) if isinstance(threads, list | tuple) else [threads]
     if not isinstance(stage.op, ComputeOp | ScanOp):
-        _refuse(stage, f"it is {stage.op.what}, which has no loops to bind")
+        why = f"it is {stage.op.what}, which has no loops to bind"
+        _refuse(stage, why, "name the threads of a stage that computes")
     if stage.env:
         _refuse(stage, "its threads are named already", "name all of them in one call")
     if not axes:

@@ -91,10 +91,16 @@ def double_buffer(stage: Stage, made: Made) -> None:
 def storage_align(stage: Stage, made: Made, axis: Any, factor: Any, offset: Any) -> None:
     """Two elements that are neighbours along `axis`, one of the operation's own, lie k * factor +
     offset elements apart, for some k: so that columns do not fall on one memory bank."""
-    own = [given for given in getattr(stage.op, "axis", ()) if given is axis]
-    if not own or not isinstance(stage.op, ComputeOp):
-        names = ", ".join(a.name for a in getattr(stage.op, "axis", ()))
-        named = getattr(axis, "name", repr(axis))
+    named = getattr(axis, "name", repr(axis))
+    if not isinstance(stage.op, ComputeOp):
+        stage.refuse(
+            "storage_align",
+            named,
+            f"the stage is {stage.op.what}: its memory is given to others, and has no gaps",
+            "make a copy with cache_read, and align that",
+        )
+    if not any(given is axis for given in stage.op.axis):
+        names = ", ".join(given.name for given in stage.op.axis)
         stage.refuse(
             "storage_align", named, "it is no axis of the tensor", f"use one of {names or 'none'}"
         )

@@ -18,11 +18,12 @@ def set_scope(stage: Stage, made: Made, scope: Any) -> None:
     if stage.is_output or not isinstance(stage.op, ComputeOp):
         what = "an output" if stage.is_output else stage.op.what
         given = "given to others" if isinstance(stage.op, ExternOp) else "the caller's"
+        copies = "cache_read or cache_write" if isinstance(stage.op, ComputeOp) else "cache_read"
         raise UserError(
             f"cannot set the scope of stage {stage.name}",
             where=f"stage {stage.name}",
             why=f"it is {what}: its memory is {given}, and so global",
-            remedy="use cache_read or cache_write, which make a copy in another scope",
+            remedy=f"use {copies}, which makes a copy in another scope",
         )
     stage.scope = checked
 

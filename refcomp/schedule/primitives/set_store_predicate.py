@@ -8,6 +8,7 @@ from refcomp.errors import UserError
 from refcomp.ir.expr import EQ, And, Expr, IntImm, Var
 from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.stage import Made, Stage
+from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION
 
 
@@ -17,6 +18,9 @@ def set_store_predicate(stage: Stage, made: Made, predicate: Any) -> None:
 
     Any other condition would leave elements unwritten, and is refused.
     """
+    if not isinstance(stage.op, ComputeOp):
+        remedy = "choose the thread in the stages before and after it"
+        _refuse(stage, f"it is {stage.op.what}, which stores in a way of its own", remedy)
     chosen: dict[str, int] = {}
     for condition in _conjuncts(stage, predicate):
         match condition:
@@ -41,10 +45,11 @@ def _conjuncts(stage: Stage, predicate: Any) -> list[Expr]:
     return [predicate]
 
 
-def _refuse(stage: Stage, why: str) -> NoReturn:
+def _refuse(stage: Stage, why: str, remedy: str | None = None) -> NoReturn:
     raise UserError(
         f"cannot store stage {stage.name} by such a predicate",
         where=f"stage {stage.name}",
         why=why,
-        remedy="use tx.var == 0 for a thread axis tx that the stage binds to no output axis",
+        remedy=remedy
+        or "use tx.var == 0 for a thread axis tx that the stage binds to no output axis",
     )
