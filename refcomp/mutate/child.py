@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 Tell = Callable[[Any], None]
@@ -38,7 +39,7 @@ def run_in_child(work: Callable[[Tell], None], limit_s: float) -> Outcome:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _be_child(work, writing)
+        _be_child(work, writing, limit_s)
     os.close(writing)
     try:
         text, is_late = _read(reading, time.monotonic() + limit_s)
@@ -51,13 +52,16 @@ def run_in_child(work: Callable[[Tell], None], limit_s: float) -> Outcome:
     return Outcome(told, "did not end" if is_late else _how_it_ended(status))
 
 
-def _be_child(work: Callable[[Tell], None], writing: int) -> None:
+def _be_child(work: Callable[[Tell], None], writing: int, limit_s: float) -> None:
     """Never returns: what stands above on the stack belongs to the parent."""
     try:
         os.setsid()
         faulthandler.disable()  # a crash is what is looked for
         resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # Should the parent be killed, nobody else ends what does not end by itself.
+        seconds = ceil(limit_s * (os.cpu_count() or 1)) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         silence = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(silence, stream)

@@ -121,7 +121,7 @@ def _least_sum(total: Any, term: Any, error: Any, dtype: DType) -> Any:
     so the result is no greater than that of rounding once."""
     low = _at_most(*_two_sum(total, _at_most(*_two_sum(term, -error))))
     if dtype.bits < 32:  # numpy's ways to these lead through f64, or f32
-        low = _narrowed(low, np.float32 if dtype.kind == "bfloat" else np.float64)
+        low = _as_f32_at_most(low)
     return to_dtype(low, dtype).astype(WIDE)
 
 
@@ -137,10 +137,10 @@ def _at_most(total: Any, rest: Any) -> Any:
     return np.where(rest < 0, np.nextafter(total, WIDE(-np.inf)), total)
 
 
-def _narrowed(value: Any, narrow: Any) -> Any:
+def _as_f32_at_most(value: Any) -> Any:
     """`value` rounded down."""
-    near = value.astype(narrow)
-    return np.where(near > value, np.nextafter(near, narrow(-np.inf)), near)
+    near = value.astype(np.float32)
+    return np.where(near > value, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def _grain(value: Any) -> Any:

@@ -123,6 +123,8 @@ def _worst_dot(x, y):
 
 @pytest.mark.parametrize("kind", ["positive", "of both signs"])
 def test_bounds_of_dots_in_any_order_are_reached_nearly(kind, record_property):
+    """No bound of any order can be near the error of each: the worst order found is off by many
+    times as much as that of the axis, and must lie within the bound, too."""
     rng = np.random.default_rng(7)
     make = rng.random if kind == "positive" else rng.standard_normal
     x, y = (make((12, 1024)).astype(np.float32) for _ in "ab")
@@ -132,11 +134,13 @@ def test_bounds_of_dots_in_any_order_are_reached_nearly(kind, record_property):
     assert (errors <= bounded.error).all()
     in_order = _errors(evaluate([c], {a: x, b: y})[0], bounded)
     worst, plain = (float(np.median(bounded.error / e)) for e in (errors, in_order))
-    assert worst <= 50
+    spread = float(np.median(errors / in_order))
+    assert worst <= 50 and spread >= 10
     record_property(
         "summary",
         f"dots of 1024 f32 products {kind}, any order: the bound is {worst:.1f} times the error of "
-        f"the worst order found, {plain:.0f} times that of the axis' order (medians)",
+        f"the worst order found, {plain:.0f} times that of the axis' order; the former is "
+        f"{spread:.0f} times the latter (medians)",
     )
 
 
