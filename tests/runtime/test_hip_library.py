@@ -85,6 +85,22 @@ def test_an_emulator_is_used_only_when_asked_for(monkeypatch):
     assert load_hip() is None and len(made) == 1
 
 
+def test_the_loader_is_asked_for_each_number_newest_first(monkeypatch):
+    monkeypatch.delenv("ROCM_PATH", raising=False)
+    asked = []
+
+    def load(name, mode):
+        asked.append(name)
+        raise OSError("not there")
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    assert load_hip() is None
+    numbers = [int(name.rpartition(".")[2]) for name in asked if name[-1].isdigit()]
+    assert numbers[-3:] == [7, 6, 5] and numbers == sorted(numbers, reverse=True)
+    assert numbers[0] > 20, "versions to come, too"
+    assert asked[len(numbers)] == "libamdhip64.so"
+
+
 def test_where_it_is_sought(monkeypatch):
     monkeypatch.setenv("ROCM_PATH", "/r")
     assert sought_places() == "ROCM_PATH=/r: lib/libamdhip64.so*"
