@@ -10,13 +10,13 @@ are none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import prod
 
 from refcomp.artifacts import Source
 from refcomp.codegen.accumulator import BODY, join_chunks
 from refcomp.codegen.amdgpu_expressions import DEVICE_EXPRESSIONS
+from refcomp.codegen.amdgpu_names import isa_version, wavefront_size
 from refcomp.codegen.amdgpu_statements import (
     DEVICE_STATEMENTS,
     constant_count,
@@ -28,7 +28,6 @@ from refcomp.codegen.llvm_function import LlvmFunction, LlvmModule, constant_of
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.dtype import DType
-from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
@@ -41,8 +40,6 @@ MOST_THREADS = 1024  # of a group, on every AMD GPU
 SIMDS = 4  # that share out the waves of a group, on every AMD GPU
 _MOST_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
-_PROCESSOR = re.compile(r"gfx([1-9]\d?)(\d)([0-9a-f])\Z")
-_FIRST_OF_32_LANES = 10
 
 
 @deep_recursion()
@@ -85,36 +82,7 @@ def print_amdgpu(
     return Source(text, "llvm", line_map, requires, tuple(symbols))
 
 
-def isa_version(mcpu: str) -> tuple[int, int, int]:
-    """Major, minor and stepping of a GPU by its name: gfx90a is 9, 0, 10.
-
-    UserError for what is no such name.
-    """
-    match = _PROCESSOR.match(mcpu)
-    if match is None:
-        raise UserError(
-            f"{mcpu!r} names no AMD GPU",
-            where=f"-mcpu={mcpu}",
-            remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo tells that of a GPU, "
-            "`llc -mtriple=amdgcn-amd-amdhsa -mcpu=help` all",
-        )
-    return int(match[1]), int(match[2]), int(match[3], 16)
-
-
-def wavefront_size(mcpu: str, wish: int = 0) -> int:
-    """How many lanes a wave of the GPU `mcpu` has: `wish`, or by default as it likes best.
-
-    UserError for a wish that is neither 32 nor 64, or 32 on a GPU whose waves always have 64.
-    """
-    has_choice = isa_version(mcpu)[0] >= _FIRST_OF_32_LANES
-    sizes = (32, 64) if has_choice else (64,)
-    if wish and wish not in sizes:
-        raise UserError(
-            f"a wave of {mcpu} has {' or '.join(map(str, sizes))} lanes, not {wish}",
-            where=f"-wavefront={wish}",
-            remedy=f"leave the option out: it is {sizes[0]} then",
-        )
-    return wish or sizes[0]
+# What the device library asks.
 
 
 def _feature(module: LlvmModule, mcpu: str) -> str:
@@ -122,9 +90,6 @@ def _feature(module: LlvmModule, mcpu: str) -> str:
     features: dict[str, str] = module.tables["wavefront_feature"]
     size = module.wavefront_size
     return "" if size == wavefront_size(mcpu) else features[str(size)]
-
-
-# What the device library asks.
 
 
 def _control_answers(

@@ -1,13 +1,15 @@
 """Prints what the threads of a subgroup compute together, for AMD GPUs.
 
 Lanes of a wave read each other's registers, 32 bits at a time; a value of another width goes in one
-or two such pieces. The threads of a group fill its waves in the order of their numbers, so the
-threads of a subgroup, whose width divides a wave's, are in one wave. Refuses, with Unsupported,
-subgroups that are wider than a wave of the GPU.
+or two such pieces. Near lanes are read as a part of other instructions (DPP), further ones through
+the paths of shared memory, without taking any. The threads of a group fill its waves in the order
+of their numbers, so the threads of a subgroup, whose width divides a wave's, are in one wave.
+Refuses, with Unsupported, subgroups that are wider than a wave of the GPU.
 """
 
 from __future__ import annotations
 
+from refcomp.codegen.amdgpu_names import isa_version
 from refcomp.codegen.llvm_function import ExpressionPrinters, LlvmFunction
 from refcomp.codegen.llvm_maths import CALLS
 from refcomp.dtype import DType
@@ -17,6 +19,11 @@ from refcomp.ir.expr import Call, IntImm, Var
 from refcomp.ir.intrinsics import is_subgroup_call
 
 _PIECE = DType("uint", 32)
+# As "Data parallel primitives" and "DS_SWIZZLE_B32" of the manuals have it: lanes that instructions
+# permute among themselves, and the numbers that say how.
+_QUAD, _ROW, _SWIZZLED = 4, 16, 32
+_ROW_XOR, _SWIZZLE_XOR = 0x160, 10
+_FIRST_WITH_ROW_XOR = 10
 
 
 def _call(out: LlvmFunction, call: Call) -> str:
@@ -50,14 +57,26 @@ def _sum(out: LlvmFunction, value: str, width: int, dtype: DType) -> str:
 
 
 def _shuffle(out: LlvmFunction, value: str, mask: int, dtype: DType) -> str:
-    module, result = out.module, out.fresh()
-    module.declarations.add("shuffle", out.say.declare_shuffle)
+    module, result, (way, number) = out.module, out.fresh(), _way(out, mask)
+    declare = out.say.declare_shuffle
+    module.declarations.add(f"shuffle {way}", lambda: declare(way))
     types = module.type_of(dtype), module.type_of(DType("uint", dtype.bits))
     macro = out.say.shuffle if dtype.bits == _PIECE.bits else out.say.shuffle_wide
     if dtype.bits < _PIECE.bits:
         macro = out.say.shuffle_narrow
-    out.emit(macro(result, *types, value, mask))
+    out.emit(macro(result, *types, value, way, number))
     return result
+
+
+def _way(out: LlvmFunction, mask: int) -> tuple[str, int]:
+    """The quickest way to the lane whose number differs by `mask`, and how it calls that lane."""
+    if mask < _QUAD:
+        return "permute", sum((lane ^ mask) << (2 * lane) for lane in range(_QUAD))
+    if mask < _ROW and isa_version(out.module.gpu)[0] >= _FIRST_WITH_ROW_XOR:
+        return "permute", _ROW_XOR + mask
+    if mask < _SWIZZLED:
+        return "swizzle", mask << _SWIZZLE_XOR | _SWIZZLED - 1
+    return "any", mask
 
 
 SUBGROUP_CALLS: ExpressionPrinters = {Call: _call}

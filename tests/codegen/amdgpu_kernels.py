@@ -91,6 +91,14 @@ def _dot_product(sign: str) -> str:
     return "\n".join([*lines, "declare i32 @llvm.vector.reduce.add.v4i32(<4 x i32>)\n"])
 
 
+def _exchange_with(mine: str, number: int) -> str:
+    """A call for what the lane holds that an instruction calls `number`."""
+    near = number - 0x160 if number >= 0x160 else number & 3
+    mask = number >> 10 or near
+    passed = "i32 %workitem.number, ptr %group.barrier, ptr %group.pieces"
+    return f"call i32 @exchange_xor({passed}, i32 {mask}, i32 {mine})"
+
+
 def _matrix_product() -> str:
     """A function that does what the instruction does for one thread, by what the others hold."""
     passed = "i32 %thread, ptr %barrier, ptr %pieces"
@@ -132,7 +140,12 @@ _REWRITES = [
         r"call i32 @llvm\.amdgcn\.ds\.bpermute\((.*)\)",
         r"call i32 @exchange(i32 %workitem.number, ptr %group.barrier, ptr %group.pieces, \1)",
     ),
-    (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds).*\n", ""),
+    (
+        r"call i32 @llvm\.amdgcn\.(?:update\.dpp\.i32\(i32 0, |ds\.swizzle\()"
+        r"i32 (\S+), i32 (\d+).*\)",
+        lambda match: _exchange_with(match[1], int(match[2])),
+    ),
+    (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds|update).*\n", ""),
     (r"call i32 @llvm\.amdgcn\.([su])dot4", r"call i32 @\1dot4"),
     (r"declare i32 @llvm\.amdgcn\.([su])dot4.*\n", lambda match: _dot_product(match[1])),
     (
@@ -171,11 +184,18 @@ define i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %
   %read = call i32 @pthread_barrier_wait(ptr %barrier)
   ret i32 %theirs
 }
+define i32 @exchange_xor(i32 %thread, ptr %barrier, ptr %pieces, i32 %mask, i32 %mine) {
+  %own = and i32 %thread, 63
+  %lane = xor i32 %own, %mask
+  %address = shl i32 %lane, 2
+  %theirs = call i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %mine)
+  ret i32 %theirs
+}
 """
 
 
 def _to_host_text(text: str) -> str:
-    if "bpermute" in text or "mfma" in text:
+    if any(name in text for name in ("bpermute", "update.dpp", "swizzle", "mfma")):
         declared = (
             "" if "@llvm.amdgcn.s.barrier" in text else "declare void @llvm.amdgcn.s.barrier()\n"
         )

@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 
-from refcomp.codegen.amdgpu import isa_version, wavefront_size
 from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
@@ -139,17 +138,6 @@ def test_only_kernels_with_maths_require_the_device_library():
 def test_the_entries_are_the_kernels():
     kernels = parse_funcs("func exp(A: f32[1] out) { A@[0] = 1.0f32 } func g(A: f32[1] out) { }")
     assert print_kernels(kernels).entries == ("exp_", "g")
-
-
-def test_names_of_gpus():
-    assert isa_version("gfx90a") == (9, 0, 10)
-    assert isa_version("gfx942") == (9, 4, 2)
-    assert isa_version("gfx1100") == (11, 0, 0)
-    assert [wavefront_size(name) for name in ("gfx906", "gfx1030")] == [64, 32]
-    for name in ("gfx9", "sm_80", "gfx90a:xnack+", "gfx11-generic"):
-        with pytest.raises(UserError, match="names no AMD GPU") as caught:
-            isa_version(name)
-        assert "use a name such as gfx90a" in str(caught.value)
 
 
 def test_every_line_tells_its_statement():

@@ -35,22 +35,34 @@ SHUFFLE = "subgroup_shuffle_xor(A@[t], 4i32, 8i32)"
 SUM = "subgroup_reduce_add(A@[t], 32i32)"
 
 
+def _ways(gpu, width):
+    """How each step of a sum reads the other lane, and the number that says which."""
+    kernel = _kernel("sum", f"subgroup_reduce_add(A@[t], {width}i32)", "f32")
+    text = print_kernels([kernel], gpu).text
+    assert text.count(" = fadd float ") == width.bit_length() - 1
+    pattern = (
+        r"(update.dpp).*?, i32 (\d+), i32 15|(swizzle).*, i32 (\d+)\)|(xor) i32 \S+.lane, (\d+)"
+    )
+    return [(m[1] or m[3] or m[5], int(m[2] or m[4] or m[6])) for m in re.finditer(pattern, text)]
+
+
 def test_a_sum_takes_a_step_for_each_bit_of_the_width():
-    text = print_kernels([_kernel("sum", SUM, "f32")]).text
-    masks = re.findall(r"xor i32 \S+\.lane, (\d+)", text)
-    assert masks == ["1", "2", "4", "8", "16"]
-    assert text.count(" = fadd float ") == 5
+    quad = [("update.dpp", 0b10110001), ("update.dpp", 0b01001110)]
+    swizzle = [("swizzle", mask << 10 | 31) for mask in (4, 8, 16)]
+    assert _ways("gfx90a", 64) == [*quad, *swizzle, ("xor", 32)]
+    rows = [("update.dpp", 0x164), ("update.dpp", 0x168)]
+    assert _ways("gfx1100", 32) == [*quad, *rows, ("swizzle", 16 << 10 | 31)]
 
 
 @pytest.mark.parametrize(("dtype", "pieces"), [("u8", 1), ("f16", 1), ("i32", 1), ("f64", 2)])
 def test_a_value_goes_in_pieces_of_32_bits(dtype, pieces):
     text = print_kernels([_kernel("shuffle", SHUFFLE, dtype)]).text
-    assert text.count("call i32 @llvm.amdgcn.ds.bpermute(") == pieces
+    assert text.count("call i32 @llvm.amdgcn.ds.swizzle(") == pieces
 
 
 def test_a_subgroup_is_no_wider_than_a_wave():
     kernel = _kernel("sum", "subgroup_reduce_add(A@[t], 64i32)", "i32")
-    assert "bpermute" in print_kernels([kernel], "gfx90a").text
+    assert "bpermute" in print_kernels([kernel], "gfx90a").text  # for the last step
     with pytest.raises(Unsupported, match="a subgroup of 64 threads") as caught:
         print_kernels([kernel], "gfx1100")
     assert "a wave of this GPU has 32" in str(caught.value)
@@ -85,5 +97,12 @@ def test_they_compile(llvm, gpu, monkeypatch):
     use_llvm(llvm, monkeypatch)
     kernels = [_kernel(*named, d) for named in (("a", SHUFFLE), ("b", SUM)) for d in DTYPES]
     text = disassemble(compile_kernels(kernels, gpu))
-    # What LLVM knows a quicker instruction for may have none.
-    assert "ds_bpermute_b32" in text or "_dpp" in text
+    assert "ds_swizzle_b32" in text and ("_dpp" in text or "quad_perm" in text)
+
+
+@pytest.mark.rocm
+def test_near_lanes_are_read_by_the_sum_itself():
+    kernel = _kernel("sum", "subgroup_reduce_add(A@[t], 4i32)", "f32")
+    text = disassemble(compile_kernels([kernel], "gfx90a"))
+    assert len(re.findall(r"v_add_f32_dpp \S+, \S+, \S+ quad_perm:", text)) == 2
+    assert "ds_" not in text
