@@ -61,7 +61,13 @@ class HipKernels:
         )
 
     def occupancy(self, kernel: str, threads: int, shared_bytes: tuple[int, ...] = ()) -> int:
-        """How many groups of `threads` threads a multiprocessor runs at once."""
+        """How many groups of `threads` threads a multiprocessor runs at once.
+
+        UserError for a kernel that the code does not have.
+        """
+        if kernel not in self._kernels:
+            known = ", ".join(self._kernels)
+            raise UserError(f"there is no kernel {kernel}", remedy=f"use one of: {known}")
         groups = ctypes.c_int32()
         self._owner.use(self._index).call(
             "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",

@@ -76,6 +76,8 @@ def test_more_threads_than_hip_counts_are_refused(recording):
 def test_the_occupancy_is_the_librarys(recording):
     launcher = load(recording, KERNEL)
     assert [launcher.occupancy("main.kernel0", threads) for threads in (64, 256)] == [32, 8]
+    with pytest.raises(UserError, match=r"no kernel main\n.*use one of: main.kernel0"):
+        launcher.occupancy("main", 64)
     recording.errors["hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"] = 1
     with pytest.raises(ToolchainError, match=r"threads=3, shared_bytes=16\) says: hipError1,"):
         launcher.occupancy("main.kernel0", 3, (5,))
