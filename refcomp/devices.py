@@ -6,11 +6,14 @@ OpenCL device. A device need not exist: `.exist` tells. Refuses names that are n
 
 from functools import cache
 
+from refcomp.artifacts import Binary
+from refcomp.emulator.hip import EmulatedHip
 from refcomp.errors import UserError
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import emulated_hip
+from refcomp.runtime.hip_library import emulated_hip, register_emulator
 from refcomp.target import Target, as_target, target_kinds
+from refcomp.toolchain import disassemble
 
 # Targets whose code runs on a device of another name; every other target names its own.
 _DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
@@ -64,3 +67,10 @@ def rocm_emulator(arch: str = "gfx942") -> Device:
 @cache
 def _emulator_driver(arch: str) -> HipDriver:
     return HipDriver(lambda: emulated_hip(arch))
+
+
+def _disassemble(code: bytes) -> str:
+    return disassemble(Binary(code, "hsaco"))
+
+
+register_emulator(lambda arch: EmulatedHip(arch, _disassemble))

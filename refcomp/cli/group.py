@@ -42,6 +42,7 @@ COMMANDS = {
     "print": ("print", "Print loop-IR text as LLVM IR."),
     "assemble": ("assemble", "Make machine code of LLVM IR that `refcomp print` wrote."),
     "execute": ("execute", "Run a compiled module, or loop-IR text by the interpreter."),
+    "emulate": ("emulate", "Run a kernel of an AMD code object without a GPU."),
 }
 JSON_ASKED = "refcomp.cli.json"
 

@@ -1,0 +1,140 @@
+"""`refcomp emulate`: a kernel of a code object, run without a GPU, on arrays from files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+
+from refcomp import toolchain
+from refcomp.artifacts import Binary
+from refcomp.cli.digest import digest, digest_to_text
+from refcomp.cli.options import json_option
+from refcomp.cli.outcomes import FAILED, FINE
+from refcomp.cli.streams import progress, read_bytes, write_json
+from refcomp.dtype import as_dtype, to_numpy
+from refcomp.emulator import EmulatedGpu
+from refcomp.emulator.launch import USUAL_STEPS, Extents
+from refcomp.errors import UserError
+
+_NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An argument; `path` is where an array that the kernel writes goes."""
+
+    name: str
+    value: Any
+    path: str | None
+
+
+def _extents(ctx: click.Context, param: click.Parameter, value: str) -> Extents:
+    """`64`, `16,16` or `8,8,4`."""
+    words = value.split(",")
+    if len(words) > 3 or not all(word.isdecimal() and int(word) for word in words):
+        raise click.BadParameter(f"{value!r} is not one to three positive numbers", ctx, param)
+    x, y, z = (*map(int, words), *(1,) * (3 - len(words)))
+    return x, y, z
+
+
+_SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]", "required": True}
+
+
+@click.command("emulate")
+@click.argument("file", metavar="KERNEL.hsaco")
+@click.option("--kernel", help="Which kernel; needed where there are several.")
+@click.option("--grid", **_SHAPE, help="How many groups.")
+@click.option("--block", **_SHAPE, help="How many threads in a group.")
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="ARG",
+    help="The kernel's arguments, in order: a.npy, out:c.npy (written back), n:i32=1000.",
+)
+@click.option("--shared", default=0, help="Bytes of shared memory beyond the kernel's own.")
+@click.option("--steps", default=USUAL_STEPS, help="After how many instructions to give up.")
+@click.option(
+    "--checks/--no-checks",
+    default=True,
+    help="Look for bits that nothing wrote: some times slower.",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: str,
+    kernel: str | None,
+    grid: Extents,
+    block: Extents,
+    arguments: tuple[str, ...],
+    shared: int,
+    steps: int,
+    checks: bool,
+    as_json: bool,
+) -> None:
+    """Run a kernel of an AMD code object without a GPU.
+
+    Prints what was written, and what is wrong with the kernel: accesses out of bounds, and what
+    depends on bits that nothing wrote. The exit code is 1 when something is. GPUs: gfx942.
+    """
+    given = [_read(text) for text in arguments]
+    with progress(f"emulating {file}"):
+        gpu = EmulatedGpu(_disassemble, is_watched=checks)
+        loaded = gpu.load(read_bytes(file))
+        name = kernel or _only(list(loaded.code.kernels))
+        values = [one.value for one in given]
+        report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, steps=steps)
+    outputs = [one for one in given if one.path]
+    for one in outputs:
+        np.save(str(one.path), one.value)
+    findings = [str(finding) for finding in report.findings]
+    digests = [digest(one.name, one.value) for one in outputs]
+    if as_json:
+        told = {"kernel": name, "steps": report.steps, "outputs": digests, "findings": findings}
+        write_json(told)
+    else:
+        click.echo("\n".join([*map(digest_to_text, digests), *findings]))
+    ctx.exit(FAILED if findings else FINE)
+
+
+def _disassemble(code: bytes) -> str:
+    return toolchain.disassemble(Binary(code, "hsaco"))
+
+
+def _only(names: list[str]) -> str:
+    if len(names) != 1:
+        known = ", ".join(sorted(names)) or "none"
+        raise UserError("which kernel is to run?", why=f"there are: {known}", remedy="--kernel")
+    return names[0]
+
+
+def _read(text: str) -> _Given:
+    """What `--arg` says."""
+    if match := _NUMBER.fullmatch(text):
+        return _Given(match[1], _number(match[2], match[3], text), None)
+    path = text.removeprefix("out:")
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read", why=error.strerror or str(error)) from error
+    except (ValueError, EOFError) as error:
+        raise UserError(f"{path} is no .npy file of a plain array", why=str(error)) from error
+    if not isinstance(array, np.ndarray):
+        raise UserError(f"{path} holds several arrays", remedy="give an .npy file")
+    array = np.ascontiguousarray(array)
+    is_output = text != path
+    array.flags.writeable = is_output
+    return _Given(path, array, path if is_output else None)
+
+
+def _number(dtype: str, value: str, text: str) -> Any:
+    kind = to_numpy(as_dtype(dtype))
+    try:
+        return kind.type(float(value) if kind.kind == "f" else int(value, 0))
+    except (ValueError, OverflowError) as error:
+        raise UserError(f"--arg {text} is no number of that type", why=str(error)) from error

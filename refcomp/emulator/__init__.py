@@ -1,0 +1,27 @@
+"""AMD's code objects run without an AMD GPU: an interpreter of machine code on numpy arrays.
+
+Waves run together, register by register, and what is wrong with a kernel is found on the way: what
+is out of bounds, and what depends on bits that nothing wrote. Imports nothing of what it judges;
+whoever makes an `EmulatedGpu` hands it a disassembler.
+
+Reading order: code_object.py and assembly.py (what is run), arrays.py, operation.py and the tables
+(vector_floats.py, vector_integers.py, vector_conversions.py, packed.py, scalar.py: what each
+instruction means, with exact.py and spreads.py), registers.py, memory.py and waves.py (on what),
+sources.py, vector.py, scalar_binding.py, memory_access.py, atomics.py, cross_lane.py and dpp.py
+(instructions bound to operands), program.py and execute.py (in which order), launch.py and run.py
+(the doors), findings.py (what comes out).
+"""
+
+from refcomp.emulator.findings import Finding
+from refcomp.emulator.launch import ARCHITECTURES, LaunchReport, LaunchRequest, launch, load_code
+from refcomp.emulator.run import EmulatedGpu
+
+__all__ = [
+    "EmulatedGpu",
+    "Finding",
+    "ARCHITECTURES",
+    "LaunchReport",
+    "LaunchRequest",
+    "launch",
+    "load_code",
+]

@@ -1,0 +1,64 @@
+"""The types that instructions compute with, as numpy arrays, and what joins and splits them.
+
+A register holds 32 bits. `b32 u32 i32 f32` are those bits, `u16 i16 f16` the low 16 of them,
+`b64 u64 i64 f64` two registers, the lower first; `mask` is one bit for each lane of a wave: a bool
+array [wave, lane], from or to two scalar registers. `p16` are two 16-bit numbers in a register, and
+`p32` two 32-bit ones in two registers: [..., 2].
+"""
+
+from typing import Any
+
+import numpy as np
+
+# A numpy array. Its type follows from a name in `NUMPY`, which numpy's annotations cannot say.
+Array = Any
+
+LANES = 64
+NUMPY: dict[str, Any] = {
+    **{"b32": np.uint32, "u32": np.uint32, "i32": np.int32, "f32": np.float32},
+    **{"b64": np.uint64, "u64": np.uint64, "i64": np.int64, "f64": np.float64},
+    **{"u16": np.uint16, "i16": np.int16, "f16": np.float16},
+    **{"p16": np.uint32, "p32": np.uint64},
+}
+_BITS = {np.uint16: 16, np.int16: 16, np.float16: 16, np.uint32: 32, np.int32: 32, np.float32: 32}
+
+
+def bits_of(kind: str) -> int:
+    """16, 32 or 64; of a mask 64, since it is two scalar registers."""
+    return 64 if kind == "mask" else _BITS.get(NUMPY[kind], 64)
+
+
+def registers_of(kind: str) -> int:
+    """How many registers a value of that type takes."""
+    return max(1, bits_of(kind) // 32)
+
+
+def join(low: Array, high: Array) -> Array:
+    """Two arrays of 32 bits as one of 64."""
+    both = np.empty((*low.shape, 2), np.uint32)
+    both[..., 0] = low
+    both[..., 1] = high
+    return both.view(np.uint64)[..., 0]
+
+
+def split(value: Array) -> tuple[Array, Array]:
+    """The lower and the upper half of an array of 64 bits."""
+    both = np.ascontiguousarray(value).view(np.uint32).reshape(*value.shape, 2)
+    return both[..., 0], both[..., 1]
+
+
+def mask_of(bits: Array) -> Array:
+    """[wave] of 64 bits -> bool [wave, lane]."""
+    octets = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8)
+    return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
+
+
+def bits_of_mask(mask: Array) -> Array:
+    """bool [wave, lane] -> [wave] of 64 bits."""
+    return np.packbits(mask, axis=1, bitorder="little").view(np.uint64)[:, 0]
+
+
+def as_bits(value: Array, kind: str) -> Array:
+    """The same bits as an unsigned integer."""
+    unsigned = {16: np.uint16, 32: np.uint32, 64: np.uint64}[bits_of(kind)]
+    return np.asarray(value, NUMPY[kind]).view(unsigned)

@@ -1,0 +1,167 @@
+"""Instructions read off the text that llvm-objdump prints of a code object.
+
+    v_add_f32_e64 v1, -v2, |s3| clamp     // 000000002C70: D1010001 00000702
+
+becomes Instruction("v_add_f32", operands v1, -v2, |s3|, modifiers {"clamp": ""}, ...): the suffix
+of the encoding is dropped, since it changes how an instruction is written, not what it does.
+Refuses, by ToolchainError, text that is not of this form.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.errors import ToolchainError
+
+_LINE = re.compile(r"^\t(\S+)(.*?)\s*// ([0-9A-F]+): ((?:[0-9A-F]{8} ?)+)")
+_SYMBOL = re.compile(r"^([0-9a-f]+) <(.+)>:$")
+_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp|vi|gfx\d+)$")
+# Blanks that part modifiers, and the commas that part operands: neither stands within brackets.
+_PART = re.compile(r",\s*(?![^(\[]*[)\]])")
+_BLANK = re.compile(r"\s+(?![^(\[]*[)\]])")
+_REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)|\[(\d+):(\d+)\])$")
+_NAMED = {
+    **{"flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)},
+    **{"xnack_mask": (104, 2), "vcc": (106, 2), "vcc_lo": (106, 1), "vcc_hi": (107, 1)},
+    **{"m0": (124, 1), "exec": (126, 2), "exec_lo": (126, 1), "exec_hi": (127, 1)},
+}
+TTMP, VCC, M0, EXEC = 108, 106, 124, 126
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """`file` is `v` or `a` (vector), `s` (scalar), `c` (a constant as written in `text`)."""
+
+    text: str
+    file: str
+    index: int = 0
+    count: int = 1
+    negative: bool = False
+    absolute: bool = False
+    sign_extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """`address` counts from where the code object is loaded; `number` among all instructions."""
+
+    mnemonic: str
+    operands: tuple[Operand, ...]
+    modifiers: Mapping[str, str]
+    address: int
+    encoding: str
+    text: str
+    number: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return 4 * len(self.encoding.split())
+
+    def __str__(self) -> str:
+        return f"{self.text}  ({self.encoding} at {self.address:#x})"
+
+
+class Assembly:
+    """All instructions in the order of their addresses, each read when it is asked for."""
+
+    def __init__(self, lines: Sequence[re.Match[str]], symbols: Mapping[int, str]) -> None:
+        self._lines, self.symbols = lines, symbols
+        self._read: dict[int, Instruction] = {}
+        self._numbers = {int(line[3], 16): number for number, line in enumerate(lines)}
+        self._starts = sorted(symbols)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def mnemonic(self, number: int) -> str:
+        """The name of an instruction alone."""
+        return _SUFFIX.sub("", self._lines[number][1])
+
+    def instruction(self, number: int) -> Instruction:
+        """Instruction `number`."""
+        if number not in self._read:
+            self._read[number] = _instruction(self._lines[number], number)
+        return self._read[number]
+
+    def number_at(self, address: int) -> int | None:
+        """The number of the instruction at an address; None where none begins."""
+        return self._numbers.get(address)
+
+    def symbol_of(self, instruction: Instruction) -> str:
+        """The name of the function that the instruction stands in, and how far in it."""
+        place = bisect_right(self._starts, instruction.address)
+        if not place:
+            return f"{instruction.address:#x}"
+        start = self._starts[place - 1]
+        return f"{self.symbols[start]}+{instruction.address - start:#x}"
+
+
+def read_assembly(text: str) -> Assembly:
+    """The instructions of a disassembly. ToolchainError when there are none."""
+    lines: list[re.Match[str]] = []
+    symbols: dict[int, str] = {}
+    for line in text.splitlines():
+        if match := _LINE.match(line):
+            lines.append(match)
+        elif match := _SYMBOL.match(line):
+            symbols[int(match[1], 16)] = match[2]
+    if not lines:
+        raise ToolchainError(
+            "the disassembly holds no instructions",
+            why=f"it begins: {text[:200]!r}",
+            remedy="disassemble by the llvm-objdump of the LLVM that made the code object",
+        )
+    return Assembly(lines, symbols)
+
+
+def _instruction(match: re.Match[str], number: int) -> Instruction:
+    name, rest, address, encoding = match.groups()
+    operands, modifiers = _parts(rest.strip())
+    return Instruction(
+        mnemonic=_SUFFIX.sub("", name),
+        operands=tuple(map(read_operand, operands)),
+        modifiers=modifiers,
+        address=int(address, 16),
+        encoding=encoding.strip(),
+        text=f"{name} {rest.strip()}".strip(),
+        number=number,
+    )
+
+
+def _parts(rest: str) -> tuple[list[str], dict[str, str]]:
+    if not rest:
+        return [], {}
+    operands = _PART.split(rest)
+    last, *modifiers = _BLANK.split(operands[-1])
+    pairs = (modifier.partition(":") for modifier in modifiers)
+    return [*operands[:-1], last], {name: value for name, _, value in pairs}
+
+
+def read_operand(text: str) -> Operand:
+    """What one operand means."""
+    bare, negative, absolute, extended = text, False, False, False
+    if bare.startswith("sext("):
+        bare, extended = bare[5:-1], True
+    if bare.startswith("neg("):
+        bare, negative = bare[4:-1], True
+    if bare.startswith("-") and not bare[1:2].isdigit():
+        bare, negative = bare[1:], True
+    if bare.startswith("|"):
+        bare, absolute = bare[1:-1], True
+    file, index, count = _place(bare)
+    return Operand(bare, file, index, count, negative, absolute, extended)
+
+
+def _place(text: str) -> tuple[str, int, int]:
+    if text in _NAMED:
+        return "s", *_NAMED[text]
+    match = _REGISTERS.match(text)
+    if match is None:
+        return "c", 0, 1
+    first = int(match[2] or match[3])
+    count = int(match[4]) - first + 1 if match[4] else 1
+    return ("s", TTMP + first, count) if match[1] == "ttmp" else (match[1], first, count)

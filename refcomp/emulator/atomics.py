@@ -1,0 +1,181 @@
+"""Updates of memory that nobody interrupts: one lane after the other, in order of wave and lane.
+
+global_atomic_add_x2 v1, v[2:3], s[0:1] sc0        ds_max_rtn_i32 v0, v1, v2
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import NUMPY, Array, bits_of, registers_of, split
+from refcomp.emulator.assembly import Instruction, Operand
+from refcomp.emulator.memory import gather, scatter
+from refcomp.emulator.memory_access import (
+    GLOBAL,
+    SHARED,
+    Run,
+    Space,
+    global_address,
+    offset_of,
+    put,
+    shared_address,
+)
+from refcomp.emulator.sources import numbers_of, vector_index
+from refcomp.emulator.vector_floats import VECTOR_FLOATS
+
+Update = Callable[..., Any]
+
+
+def _increment(old: Any, most: Any) -> Any:
+    return np.where(old >= most, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old: Any, most: Any) -> Any:
+    return np.where((old == 0) | (old > most), most, old - old.dtype.type(1))
+
+
+def _exchange_if(old: Any, wanted: Any, compared: Any) -> Any:
+    return np.where(old == compared, wanted, old)
+
+
+# Name: what becomes of the old value, and whether the type has a sign (None: as the name says).
+_UPDATES: dict[str, tuple[Update, str]] = {
+    **{"add": (np.add, "u"), "sub": (np.subtract, "u"), "inc": (_increment, "u")},
+    **{"rsub": (lambda old, a: a - old, "u"), "dec": (_decrement, "u")},
+    **{"smin": (np.minimum, "i"), "smax": (np.maximum, "i")},
+    **{"umin": (np.minimum, "u"), "umax": (np.maximum, "u")},
+    **{"and": (np.bitwise_and, "u"), "or": (np.bitwise_or, "u"), "xor": (np.bitwise_xor, "u")},
+    **{"swap": (lambda old, a: a, "u"), "cmpswap": (_exchange_if, "u")},
+}
+_FLOAT_UPDATES = {"add": "v_add", "min": "v_min", "max": "v_max"}
+_SHARED_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
+_GLOBAL = re.compile(r"global_atomic_(\w+?)(?:_(f32|f64)|(_x2))?$")
+_SHARED = re.compile(r"ds_(\w+?)(_rtn)?_([uifb])(32|64)$")
+
+
+def bind_atomic(instruction: Instruction) -> Run | None:
+    """The instruction, ready to run; None when it is no such update."""
+    if match := _GLOBAL.match(instruction.mnemonic):
+        return _bind_global(instruction, match)
+    if match := _SHARED.match(instruction.mnemonic):
+        return _bind_shared(instruction, match)
+    return None
+
+
+def _bind_global(instruction: Instruction, match: re.Match[str]) -> Run | None:
+    kind = match[2] or ("u64" if match[3] else "u32")
+    found = _update(match[1], kind)
+    if found is None:
+        return None
+    operands = instruction.operands
+    returns = "sc0" in instruction.modifiers
+    result, rest = (operands[0], operands[1:]) if returns else (None, operands)
+    address = global_address(instruction, rest[0], rest[2])
+    count = 2 if match[1] == "cmpswap" else 1
+    data = [(vector_index(rest[1]) + n * registers_of(found[1]), rest[1]) for n in range(count)]
+    return _bind(instruction, GLOBAL, address, found, data, result)
+
+
+def _bind_shared(instruction: Instruction, match: re.Match[str]) -> Run | None:
+    name, kind = _SHARED_NAMES.get(match[1], match[1]), f"{match[3]}{match[4]}".replace("b", "u")
+    if name in ("min", "max") and kind[0] != "f":
+        name = ("s" if kind[0] == "i" else "u") + name
+    found = _update(name, kind)
+    if found is None:
+        return None
+    operands = instruction.operands
+    result, rest = (operands[0], operands[1:]) if match[2] else (None, operands)
+    address = shared_address(instruction, rest[0], offset_of(instruction))
+    # Of ds_cmpst the value to compare with comes first.
+    chosen = rest[1:] if name != "cmpswap" else (rest[2], rest[1])
+    data = [(vector_index(operand), operand) for operand in chosen]
+    return _bind(instruction, SHARED, address, found, data, result)
+
+
+def _update(name: str, kind: str) -> tuple[Update, str] | None:
+    if kind.startswith("f"):
+        row = _FLOAT_UPDATES.get(name)
+        return (VECTOR_FLOATS[f"{row}_{kind}"].function, kind) if row else None
+    if name not in _UPDATES:
+        return None
+    function, sign = _UPDATES[name]
+    return function, f"{sign}{bits_of(kind)}"
+
+
+def _bind(
+    instruction: Instruction,
+    space: Space,
+    address: Callable[[Any], Any],
+    update: tuple[Update, str],
+    data: list[tuple[int, Operand]],
+    result: Operand | None,
+) -> Run:
+    function, kind = update
+    width = bits_of(kind) // 8
+    watched = frozenset().union(*(numbers_of(o, f"u{8 * width}") for _, o in data))
+
+    def run(waves: Any) -> None:
+        index, wrong = space.index(waves, address(waves), width, instruction)
+        active = waves.active()
+        values = [waves.pick(waves.values.vector(n, kind, waves.rows), active) for n, _ in data]
+        if waves.dirty and not waves.dirty.isdisjoint(watched):
+            _check_data(waves, instruction, data, kind, active)
+        bytes_ = space.bytes_of(waves)
+        undefined = bytes_.load_undefined(index, width)
+        if undefined is not None and wrong is None:
+            waves.report_undefined(instruction, "an update of memory", waves.mask)
+        chosen = slice(None) if wrong is None else ~wrong
+        old = np.zeros(index.shape, NUMPY[kind])
+        old[chosen] = update_in_order(
+            bytes_.data, index[chosen], function, [value[chosen] for value in values]
+        )
+        if bytes_.known is not None:
+            ones = np.full(index[chosen].shape, -1, np.int64).astype(f"u{width}")
+            scatter(bytes_.known, index[chosen], width, ones)
+        if result is not None:
+            _put_old(waves, vector_index(result), old)
+
+    return run
+
+
+def _check_data(
+    waves: Any, ins: Instruction, data: list[tuple[int, Operand]], kind: str, active: Any
+) -> None:
+    for index, _ in data:
+        shadow = waves.shadow.vector(index, kind.replace("f", "u").replace("i", "u"), waves.rows)
+        undefined = (shadow != 0) & waves.mask
+        if undefined.any():
+            waves.report_undefined(ins, "an update of memory", undefined)
+
+
+def _put_old(waves: Any, index: int, old: Array) -> None:
+    if old.itemsize == 4:
+        put(waves, index, old.view(np.uint32), None)
+        return
+    for offset, half in enumerate(split(old.view(np.uint64))):
+        put(waves, index + offset, half, None)
+
+
+def update_in_order(memory: Array, index: Array, function: Update, values: list[Array]) -> Array:
+    """Has each lane update the number at its index, the lanes in order; the old values."""
+    width, kind = values[0].itemsize, values[0].dtype
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    lengths = np.diff(np.append(starts, len(ordered)))
+    turn = np.arange(len(ordered)) - np.repeat(starts, lengths)
+    old = np.empty(len(index), kind)
+    by_turn = np.argsort(turn, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(turn))]) if len(turn) else [0]
+    for start, end in pairwise(bounds):
+        lanes = order[by_turn[start:end]]
+        before = gather(memory, index[lanes], width).view(kind)
+        old[lanes] = before
+        after = np.asarray(function(before, *(value[lanes] for value in values)), kind)
+        scatter(memory, index[lanes], width, after.view(f"u{width}"))
+    return old

@@ -1,0 +1,184 @@
+"""Code objects as a GPU's loader sees them: what lies where in memory, and where kernels begin.
+
+Needs a whole ELF file for AMD GPUs in `data`. Ensures: what is given was there, within the file.
+Refuses, by ToolchainError, what is no such file, is truncated, has no kernels or asks of the loader
+what it does not do (relocations to symbols of other objects).
+Format: LLVM's "User Guide for AMDGPU Backend", sections on code objects and kernel descriptors.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from refcomp.errors import ToolchainError
+from refcomp.msgpack import read_msgpack
+
+_METADATA = 32  # type of notes
+_DESCRIPTOR_BYTES = 64
+_RELATIVE = 13
+_INSTALL = "pip install 'refcomp[emulator]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """`kind` is `global_buffer`, `by_value`, or `hidden_...`: what the loader fills in."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """The 64 bytes that tell a GPU how to begin a kernel."""
+
+    shared_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    entry_offset: int
+    rsrc3: int
+    rsrc1: int
+    rsrc2: int
+    properties: int
+    preload: int
+
+    @property
+    def vgprs(self) -> int:
+        """Vector registers of a lane, accumulators included."""
+        return ((self.rsrc1 & 63) + 1) * 8
+
+    @property
+    def first_accumulator(self) -> int:
+        """The number of the vector register that `a0` is."""
+        return ((self.rsrc3 & 63) + 1) * 4
+
+    @property
+    def user_sgprs(self) -> int:
+        return self.rsrc2 >> 1 & 31
+
+    @property
+    def float_mode(self) -> int:
+        """Rounding and denormals, as the MODE register has them; 0xF0 is IEEE."""
+        return self.rsrc1 >> 12 & 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`entry` is an address; `block` is the only size of a group that it takes, if it has one."""
+
+    name: str
+    entry: int
+    descriptor_address: int
+    descriptor: Descriptor
+    arguments: tuple[Argument, ...]
+    most_threads: int
+    block: tuple[int, ...]
+    has_dynamic_stack: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeObject:
+    """`segments` are pairs of an address and bytes; `pointers` are pairs of an address where
+    a pointer lies and what it points to: both count from where the object is loaded."""
+
+    mcpu: str
+    size: int
+    segments: tuple[tuple[int, bytes], ...]
+    pointers: tuple[tuple[int, int], ...]
+    kernels: dict[str, Kernel]
+
+
+def read_code_object(data: bytes) -> CodeObject:
+    """What the code object `data` holds. ToolchainError."""
+    try:
+        from elftools.common.exceptions import ELFError  # noqa: PLC0415 (an optional package)
+        from elftools.elf.elffile import ELFFile  # noqa: PLC0415
+    except ImportError as error:
+        raise ToolchainError("code objects are read by pyelftools", remedy=_INSTALL) from error
+    try:
+        return _read(ELFFile(BytesIO(data)))
+    except (ELFError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        raise ToolchainError(
+            "this is no code object for AMD GPUs that can be loaded",
+            why=f"{type(error).__name__}: {error}",
+            remedy="give a linked code object (.hsaco), whole, as the compiler wrote it",
+        ) from error
+
+
+def _read(elf: Any) -> CodeObject:
+    if elf["e_machine"] != "EM_AMDGPU" or elf.elfclass != 64:
+        raise ValueError(f"it is made for {elf['e_machine']}")
+    loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+    segments = tuple((s["p_vaddr"], _content(s)) for s in loaded)
+    metadata = read_msgpack(next(_notes(elf)))
+    symbols = {s.name: s["st_value"] for s in elf.get_section_by_name(".dynsym").iter_symbols()}
+    kernels = [_kernel(item, symbols, segments) for item in metadata["amdhsa.kernels"]]
+    return CodeObject(
+        mcpu=str(metadata["amdhsa.target"]).rpartition("--")[2].partition(":")[0],
+        size=max(address + len(content) for address, content in segments),
+        segments=segments,
+        pointers=tuple(_pointers(elf)),
+        kernels={kernel.name: kernel for kernel in kernels},
+    )
+
+
+def _content(segment: Any) -> bytes:
+    content: bytes = segment.data()
+    if len(content) != segment["p_filesz"]:
+        raise ValueError("the file ends within a segment")
+    return content + bytes(segment["p_memsz"] - segment["p_filesz"])
+
+
+def _notes(elf: Any) -> Iterator[bytes]:
+    for segment in elf.iter_segments():
+        if segment["p_type"] == "PT_NOTE":
+            for note in segment.iter_notes():
+                if note["n_name"] == "AMDGPU" and note["n_type"] == _METADATA:
+                    yield note["n_descdata"]
+    raise ValueError("it has no metadata")
+
+
+def _pointers(elf: Any) -> Iterator[tuple[int, int]]:
+    for section in elf.iter_sections():
+        for entry in section.iter_relocations() if section["sh_type"] == "SHT_RELA" else ():
+            if entry["r_info_type"] != _RELATIVE:
+                raise ValueError(f"a relocation of type {entry['r_info_type']} is not known")
+            yield entry["r_offset"], entry["r_addend"]
+
+
+def _kernel(
+    item: dict[str, Any], symbols: dict[str, int], segments: tuple[tuple[int, bytes], ...]
+) -> Kernel:
+    address = symbols[item[".symbol"]]
+    descriptor = _descriptor(_bytes_at(segments, address, _DESCRIPTOR_BYTES))
+    return Kernel(
+        name=item[".name"],
+        entry=address + descriptor.entry_offset,
+        descriptor_address=address,
+        descriptor=descriptor,
+        arguments=tuple(_argument(arg) for arg in item.get(".args", ())),
+        most_threads=item[".max_flat_workgroup_size"],
+        block=tuple(item.get(".reqd_workgroup_size", ())),
+        has_dynamic_stack=bool(item.get(".uses_dynamic_stack", False)),
+    )
+
+
+def _argument(item: dict[str, Any]) -> Argument:
+    return Argument(item.get(".name", ""), item[".offset"], item[".size"], item[".value_kind"])
+
+
+def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) -> bytes:
+    for start, content in segments:
+        if start <= address <= start + len(content) - size:
+            return content[address - start : address - start + size]
+    raise ValueError(f"nothing is loaded at {address:#x}")
+
+
+def _descriptor(data: bytes) -> Descriptor:
+    shared, private, kernarg, entry = struct.unpack_from("<III4xq", data)
+    return Descriptor(shared, private, kernarg, entry, *struct.unpack_from("<IIIHH", data, 44))

@@ -1,0 +1,148 @@
+"""Instructions in which lanes read each other's registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import LANES, Array
+from refcomp.emulator.assembly import Instruction
+from refcomp.emulator.registers import FIRST_VECTOR
+from refcomp.emulator.sources import Source, scalar_source, vector_index, vector_source
+from refcomp.emulator.vector import whole_writer
+from refcomp.emulator.vector_integers import bit_count
+
+Run = Callable[[Any], None]
+
+_LANE = np.arange(LANES)
+
+
+# Single lanes.
+
+
+def bind_readlane(instruction: Instruction) -> Run:
+    """v_readlane_b32 s0, v1, lane: of any lane, active or not."""
+    result, operand, lane = instruction.operands
+    source, number = vector_source(operand, "u32", {}, 0), scalar_source(lane, "u32")
+
+    def run(waves: Any) -> None:
+        chosen = np.broadcast_to(number.value(waves) & np.uint32(LANES - 1), (waves.count(),))
+        _read_lane(waves, result.index, source, chosen)
+
+    return run
+
+
+def bind_readfirstlane(instruction: Instruction) -> Run:
+    """v_readfirstlane_b32 s0, v1: of the first active lane; of lane 0 where none is."""
+    result, operand = instruction.operands
+    source = vector_source(operand, "u32", {}, 0)
+    return lambda waves: _read_lane(waves, result.index, source, waves.mask.argmax(axis=1))
+
+
+def _read_lane(waves: Any, result: int, source: Source, lane: Array) -> None:
+    place = np.arange(waves.count()), lane
+    shape = waves.count(), LANES
+    is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)
+    shadow = None if is_clean else np.broadcast_to(source.shadow(waves), shape)[place]
+    waves.write_scalar(result, "u32", np.broadcast_to(source.value(waves), shape)[place])
+    if shadow is None:
+        waves.define((result,))
+    else:
+        waves.set_shadow(result, shadow)
+
+
+def bind_writelane(instruction: Instruction) -> Run:
+    """v_writelane_b32 v0, s1, lane: of any lane, active or not."""
+    index = vector_index(instruction.operands[0])
+    source, number = (scalar_source(operand, "u32") for operand in instruction.operands[1:3])
+
+    def run(waves: Any) -> None:
+        lane = np.broadcast_to(number.value(waves) & np.uint32(LANES - 1), (waves.count(),))
+        place = index, np.arange(waves.waves)[waves.rows], lane
+        waves.values.v[place] = source.value(waves)
+        if waves.shadow is not None:
+            waves.shadow.v[place] = source.shadow(waves)
+            if source.shadow(waves).any():
+                waves.dirty.add(FIRST_VECTOR + index)
+
+    return run
+
+
+# Counting lanes below.
+
+
+def bind_count_below(instruction: Instruction) -> Run:
+    """v_mbcnt_lo_u32_b32 (lanes 0 to 31) and v_mbcnt_hi_u32_b32 (the rest)."""
+    is_high = "_hi_" in instruction.mnemonic
+    first, second = (
+        vector_source(operand, "u32", {}, position)
+        for position, operand in enumerate(instruction.operands[1:])
+    )
+    reach = np.clip(_LANE - (32 if is_high else 0), 0, 32).astype(np.uint64)
+    below = ((np.uint64(1) << reach) - np.uint64(1)).astype(np.uint32)
+    index = vector_index(instruction.operands[0])
+    write = whole_writer(index, "u32")
+
+    def run(waves: Any) -> None:
+        counted = bit_count(first.value(waves) & below) + second.value(waves)
+        is_clean = not waves.dirty or waves.dirty.isdisjoint(first.numbers | second.numbers)
+        undefined = None if is_clean else _any(first.shadow(waves) & below, second.shadow(waves))
+        write(waves, counted, undefined)
+        if undefined is None:
+            waves.define((FIRST_VECTOR + index,))
+
+    return run
+
+
+def _any(*shadows: Any) -> Array:
+    total = np.zeros((1, 1), np.bool_)
+    for shadow in shadows:
+        total = total | (shadow != 0)
+    return np.where(total, np.uint32(0xFFFFFFFF), np.uint32(0))
+
+
+# Exchange through the hardware of shared memory.
+
+
+def bind_bpermute(instruction: Instruction) -> Run:
+    """ds_bpermute_b32 v0, v1, v2: of the lane that v1 says (times 4), its v2; 0 if it is off."""
+    result, address, data = instruction.operands
+    index = vector_index(result)
+    chooser, source = vector_source(address, "u32", {}, 0), vector_source(data, "u32", {}, 1)
+    write = whole_writer(index, "u32")
+    offset = np.uint32(int(instruction.modifiers.get("offset", "0"), 0))
+
+    def run(waves: Any) -> None:
+        shape = waves.count(), LANES
+        wanted = np.broadcast_to(chooser.value(waves) + offset, shape)
+        lane = ((wanted >> np.uint32(2)) & np.uint32(LANES - 1)).astype(np.intp)
+        is_on = np.take_along_axis(waves.mask, lane, 1)
+        found = np.take_along_axis(np.broadcast_to(source.value(waves), shape), lane, 1)
+        shadow = None
+        if waves.dirty and not waves.dirty.isdisjoint(source.numbers | chooser.numbers):
+            moved = np.take_along_axis(np.broadcast_to(source.shadow(waves), shape), lane, 1)
+            shadow = np.where(is_on, moved, np.uint32(0)) | _any(chooser.shadow(waves))
+        write(waves, np.where(is_on, found, np.uint32(0)), shadow)
+        if shadow is None:
+            waves.define((FIRST_VECTOR + index,))
+
+    return run
+
+
+def bind_swap(instruction: Instruction) -> Run:
+    """v_swap_b32 v0, v1."""
+    pair = [vector_index(operand) for operand in instruction.operands]
+
+    def run(waves: Any) -> None:
+        values = [np.array(waves.values.vector(n, "u32", waves.rows)) for n in pair]
+        shadows: Any = (None, None)
+        if waves.shadow is not None:
+            shadows = [np.array(waves.shadow.vector(n, "u32", waves.rows)) for n in pair]
+        for n, value, shadow in zip(pair, values[::-1], shadows[::-1], strict=True):
+            waves.write_vector(n, "u32", value)
+            if shadow is not None:
+                waves.set_shadow(FIRST_VECTOR + n, shadow)
+
+    return run

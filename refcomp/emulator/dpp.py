@@ -1,0 +1,99 @@
+"""DPP, a modifier of many vector instructions: the first source comes from another lane.
+
+Lanes that have no lane to read keep their result, or read 0 under `bound_ctrl`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import LANES, Array, bits_of_mask
+from refcomp.emulator.assembly import EXEC, Instruction
+from refcomp.emulator.sources import Source
+from refcomp.errors import Unsupported
+
+Run = Callable[[Any], None]
+
+_LANE = np.arange(LANES)
+_QUAD = re.compile(r"\[(\d),(\d),(\d),(\d)\]")
+
+
+def is_dpp(instruction: Instruction) -> bool:
+    """Whether the first source comes from another lane."""
+    return "row_mask" in instruction.modifiers
+
+
+def _origin(instruction: Instruction) -> Array:
+    """Of each lane, the lane that it reads; -1 for none."""
+    modifiers = instruction.modifiers
+    row, place = _LANE & ~15, _LANE & 15
+    if match := _QUAD.match(modifiers.get("quad_perm", "")):
+        return (_LANE & ~3) + np.array([int(n) for n in match.groups()])[_LANE & 3]
+    if "row_shl" in modifiers:
+        moved = place + int(modifiers["row_shl"])
+        return np.where(moved < 16, row + moved, -1)
+    if "row_shr" in modifiers:
+        moved = place - int(modifiers["row_shr"])
+        return np.where(moved >= 0, row + moved, -1)
+    if "row_ror" in modifiers:
+        return row + (place - int(modifiers["row_ror"])) % 16
+    if "row_newbcast" in modifiers:
+        return row + int(modifiers["row_newbcast"])
+    if "row_mirror" in modifiers:
+        return row + 15 - place
+    if "row_half_mirror" in modifiers:
+        return (_LANE & ~7) + 7 - (_LANE & 7)
+    return _origin_in_wave(instruction)
+
+
+def _origin_in_wave(instruction: Instruction) -> Array:
+    modifiers = instruction.modifiers
+    if "row_bcast" in modifiers:
+        width = int(modifiers["row_bcast"]) + 1  # 16 or 32: the last lane of what stands before
+        last = (_LANE // width) * width - 1
+        return np.where((_LANE // width) % 2 == 1, last, -1) if width == 16 else last
+    moves = {"wave_shl": 1, "wave_shr": -1}
+    for name, step in moves.items():
+        if name in modifiers:
+            moved = _LANE + step
+            return np.where((moved >= 0) & (moved < LANES), moved, -1)
+    for name, step in {"wave_rol": 1, "wave_ror": -1}.items():
+        if name in modifiers:
+            return (_LANE + step) % LANES
+    raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+
+
+def moved_source(source: Source, instruction: Instruction) -> Source:
+    """The first source of a DPP instruction, as the lanes read it."""
+    origin = _origin(instruction)
+    is_there, place = origin >= 0, np.maximum(origin, 0)
+
+    def read(file: Any, rows: Any) -> Any:
+        moved = np.asarray(source.read(file, rows))[:, place]
+        return np.where(is_there, moved, moved.dtype.type(0))
+
+    return replace(source, read=read)
+
+
+def with_dpp(run: Run, instruction: Instruction) -> Run:
+    """Runs in the lanes that have an active lane to read, or that may read 0."""
+    origin = _origin(instruction)
+    rows, banks = (int(instruction.modifiers[name], 0) for name in ("row_mask", "bank_mask"))
+    allowed = (rows >> (_LANE // 16) & 1 == 1) & (banks >> (_LANE // 4 % 4) & 1 == 1)
+    reads_zero = "bound_ctrl" in instruction.modifiers
+    place = np.maximum(origin, 0)
+
+    def restricted(waves: Any) -> None:
+        full = waves.mask
+        can_read = reads_zero | ((origin >= 0) & full[:, place])
+        saved = np.array(waves.values.scalar(EXEC, "u64", waves.rows))
+        waves.write_scalar(EXEC, "u64", bits_of_mask(full & allowed & can_read))
+        run(waves)
+        waves.write_scalar(EXEC, "u64", saved)
+
+    return restricted

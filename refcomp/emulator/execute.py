@@ -1,0 +1,174 @@
+"""Running waves: always those with the smallest program counter, so that they meet again.
+
+A wave runs, waits at a barrier, or has ended. Waves at the same instruction run together. When none
+runs, all that wait at barriers go on. Refuses, by UserError, more than a limit of instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import Array
+from refcomp.emulator.assembly import EXEC, VCC, Instruction
+from refcomp.emulator.findings import BARRIER
+from refcomp.emulator.program import Block, Program
+from refcomp.emulator.registers import SCC
+from refcomp.emulator.sources import scalar_source
+from refcomp.emulator.waves import Waves
+from refcomp.errors import Unsupported, UserError
+
+_RUNS, _WAITS, _ENDED = 0, 1, 2
+_ALL = slice(None)
+
+
+class Execution:
+    """One batch of waves on its way through a program; `steps` counts instructions of waves."""
+
+    def __init__(self, waves: Waves, program: Program, entry: int, limit: int) -> None:
+        self.waves, self.program, self.limit, self.steps = waves, program, limit, 0
+        self.pc = np.full(waves.waves, entry)
+        self.state = np.full(waves.waves, _RUNS, np.int8)
+
+    def run(self) -> None:
+        """Until all waves have ended."""
+        with np.errstate(all="ignore"):
+            while self._select():
+                self._run_selected()
+
+    def _select(self) -> bool:
+        """Picks the waves that run next; False when all have ended."""
+        running = self.state == _RUNS
+        if not running.any():
+            if (self.state == _ENDED).all():
+                return False
+            self._release()
+            running = self.state == _RUNS
+        chosen = running & (self.pc == self.pc[running].min())
+        self.waves.select(_ALL if chosen.all() else np.flatnonzero(chosen))
+        self.is_alone = bool((chosen == running).all())
+        return True
+
+    def _release(self) -> None:
+        """All waves that wait at a barrier go on; those of a group must wait at the same one."""
+        waiting = self.state == _WAITS
+        for group in range(len(self.waves.groups)):
+            waves = slice(group * self.waves.per_group, (group + 1) * self.waves.per_group)
+            places = np.unique(self.pc[waves][waiting[waves]])
+            if len(places) > 1:
+                self._report_barriers(group, places)
+        self.state[waiting] = _RUNS
+
+    def _report_barriers(self, group: int, places: Array) -> None:
+        wave = group * self.waves.per_group
+        at = np.flatnonzero(self.pc[wave : wave + self.waves.per_group] == places[-1])[0]
+        self.waves.select(np.array([wave + at]))
+        barrier = self.program.assembly.instruction(int(places[-1]) - 1)
+        told = f"waves of a group wait at {len(places)} different barriers"
+        self.waves.report(BARRIER, barrier, told, np.array([True]))
+
+    def _run_selected(self) -> None:
+        """Blocks, as long as these waves stay together and no others run."""
+        waves, rows = self.waves, self.waves.rows
+        number = int(self.pc[rows][0])
+        while True:
+            block = self.program.block(number)
+            for run in block.runs:
+                run(waves)
+            self._count(block)
+            following = self._next(block)
+            if isinstance(following, int) and self.is_alone and following >= 0:
+                number = following
+                continue
+            if not isinstance(following, int) or following >= 0:
+                self.pc[rows] = following
+            return
+
+    def _count(self, block: Block) -> None:
+        self.steps += block.count * self.waves.count()
+        if self.steps > self.limit:
+            raise UserError(
+                f"the kernel {self.waves.around.kernel} ran more than {self.limit} instructions",
+                where=str(block.end),
+                why="a loop may never end",
+                remedy="allow more steps, if it is only slow",
+            )
+
+    def _next(self, block: Block) -> Any:
+        """The number of the next instruction: one for all waves, or an array; -1: they stop."""
+        end = block.end
+        if end is None:
+            return block.next
+        if end.mnemonic == "s_endpgm":
+            self.state[self.waves.rows] = _ENDED
+            return -1
+        if end.mnemonic == "s_barrier":
+            self.state[self.waves.rows] = _WAITS
+            self.pc[self.waves.rows] = block.next
+            return -1
+        if end.mnemonic == "s_branch":
+            return block.target
+        if end.mnemonic in ("s_setpc_b64", "s_swappc_b64"):
+            return self._jump(end)
+        if end.mnemonic == "s_trap":
+            raise Unsupported("the kernel stopped by a trap", where=str(end))
+        return self._branch(end, block)
+
+    def _branch(self, end: Instruction, block: Block) -> Any:
+        condition = end.mnemonic.removeprefix("s_cbranch_")
+        taken = self._taken(condition, end)
+        if taken.all():
+            return block.target
+        return np.where(taken, block.target, block.next) if taken.any() else block.next
+
+    def _taken(self, condition: str, end: Instruction) -> Array:
+        waves = self.waves
+        if condition.startswith("scc"):
+            self._check_scc(end)
+            found: Array = waves.values.scc[waves.rows]
+            return found if condition == "scc1" else ~found
+        index = VCC if condition.startswith("vcc") else EXEC
+        self._check_mask(index, end)
+        is_zero = waves.values.scalar(index, "u64", waves.rows) == 0
+        return is_zero if condition in ("vccz", "execz") else ~is_zero
+
+    def _check_scc(self, end: Instruction) -> None:
+        waves = self.waves
+        if SCC in waves.dirty and waves.shadow is not None:
+            undefined = waves.shadow.scc[waves.rows]
+            if undefined.any():
+                waves.report_undefined(end, "a branch", undefined)
+
+    def _check_mask(self, index: int, end: Instruction) -> None:
+        """A mask is 0 or not whatever its undefined bits are, if one of the others is 1."""
+        waves = self.waves
+        if waves.shadow is None or waves.dirty.isdisjoint((index, index + 1)):
+            return
+        shadow = waves.shadow.scalar(index, "u64", waves.rows)
+        value = waves.values.scalar(index, "u64", waves.rows)
+        undefined = (shadow != 0) & (value & ~shadow == 0)
+        if undefined.any():
+            waves.report_undefined(end, "a branch", undefined)
+
+    def _jump(self, end: Instruction) -> Any:
+        waves = self.waves
+        source = scalar_source(end.operands[-1], "u64")
+        addresses = np.array(source.value(waves))
+        if not waves.dirty.isdisjoint(source.numbers) and source.shadow(waves).any():
+            waves.report_undefined(end, "where a jump leads to", source.shadow(waves) != 0)
+        if end.mnemonic == "s_swappc_b64":
+            after = waves.around.base + end.address + end.size
+            result = end.operands[0].index
+            waves.write_scalar(result, "u64", np.full(waves.count(), after, np.uint64))
+            waves.define((result, result + 1))
+        found = {int(a): self._number_at(int(a), end) for a in np.unique(addresses)}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return np.array([found[int(address)] for address in addresses])
+
+    def _number_at(self, address: int, end: Instruction) -> int:
+        number = self.program.assembly.number_at(address - self.waves.around.base)
+        if number is None:
+            raise UserError(f"a jump to {address:#x}, where no instruction is", where=str(end))
+        return number

@@ -1,0 +1,58 @@
+"""What the emulator finds wrong with a kernel: where, and in which lane of which group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refcomp.emulator.assembly import Instruction
+
+OUT_OF_BOUNDS, UNDEFINED, BARRIER = "out of bounds", "undefined", "barrier"
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`kind` is one of the constants above. `group` is the work-group in x, y and z, `item` the
+    work item in it; `times` counts the lanes in which the instruction did the same."""
+
+    kind: str
+    what: str
+    instruction: Instruction
+    place: str
+    kernel: str
+    group: tuple[int, int, int]
+    item: tuple[int, int, int]
+    times: int = 1
+
+    def __str__(self) -> str:
+        often = f" ({self.times} times)" if self.times > 1 else ""
+        return (
+            f"{self.kind}: {self.what}{often}\n"
+            f"    by {self.instruction}\n"
+            f"    in {self.place}; kernel {self.kernel}, group {self.group}, work item {self.item}"
+        )
+
+
+class Findings:
+    """The first finding of each instruction and kind, and how many more there were."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], Finding] = {}
+        self._times: dict[tuple[str, int], int] = {}
+
+    def add(self, finding: Finding) -> None:
+        """Counts it with what the same instruction did before."""
+        key = (finding.kind, finding.instruction.number)
+        if key not in self._found and len(self._found) < _MOST:
+            self._found[key] = finding
+        self._times[key] = self._times.get(key, 0) + finding.times
+
+    def all(self) -> tuple[Finding, ...]:
+        """In the order in which they were found."""
+        return tuple(
+            Finding(
+                **{name: getattr(one, name) for name in one.__slots__ if name != "times"},
+                times=self._times[key],
+            )
+            for key, one in self._found.items()
+        )

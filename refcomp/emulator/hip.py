@@ -1,0 +1,318 @@
+"""The functions of AMD's HIP runtime on an emulated GPU, for `refcomp.hip_interface.offered_by`.
+
+Everything is done at once and in order, so streams and events have nothing to wait for; an event is
+a time of the host's clock. What a driver answers by a number is answered so; what is found wrong
+with a kernel is raised, a UserError with all the words that there are. May be called by several
+threads, one of which works at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Callable
+from itertools import count
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from refcomp import hip_api
+from refcomp.emulator.findings import Finding
+from refcomp.emulator.launch import (
+    ARCHITECTURES,
+    SHARED_LIMIT,
+    THREADS_LIMIT,
+    LaunchRequest,
+    LoadedCode,
+    launch,
+    load_code,
+)
+from refcomp.emulator.memory import Arena
+from refcomp.errors import RefcompError, ToolchainError, UserError
+from refcomp.hip_numbers import NUMBERS
+
+_ARENA_BYTES = 4 << 30
+_NAME = b"emulated AMD GPU\0"
+_HEADER_BYTES = 64
+_ATTRIBUTES = {
+    **{"MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 1024},
+    **{"MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65536, "MaxGridDimZ": 65536},
+    **{"MaxThreadsPerBlock": THREADS_LIMIT, "MaxSharedMemoryPerBlock": SHARED_LIMIT},
+    **{"WarpSize": 64, "MultiprocessorCount": 1, "ClockRate": 1000, "MemoryClockRate": 1000},
+    **{"MemoryBusWidth": 64, "L2CacheSize": 1 << 20, "MaxRegistersPerBlock": 65536},
+    **{"MaxThreadsPerMultiProcessor": 2048, "MaxSharedMemoryPerMultiprocessor": SHARED_LIMIT},
+    **{"PciDomainID": 0, "PciBusId": 0, "PciDeviceId": 0},
+}
+_TO_DEVICE, _FROM_DEVICE = 1, 2
+
+
+def _number(name: str) -> int:
+    return hip_api.number(f"hipError{name}")
+
+
+_VALUES = {hip_api.number(f"hipDeviceAttribute{name}"): v for name, v in _ATTRIBUTES.items()}
+_INVALID_VALUE, _INVALID_HANDLE = _number("InvalidValue"), _number("InvalidHandle")
+_NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"}
+
+
+class EmulatedHip:
+    """One emulated GPU. `disassemble` gives the assembly text of a code object; `is_watched` has it
+    look for bits that nothing wrote. UserError for a GPU that is not emulated."""
+
+    def __init__(
+        self,
+        arch: str,
+        disassemble: Callable[[bytes], str],
+        *,
+        size: int = _ARENA_BYTES,
+        is_watched: bool = True,
+    ) -> None:
+        if arch not in ARCHITECTURES:
+            known = ", ".join(ARCHITECTURES)
+            raise UserError(f"there is no emulator of {arch}", remedy=f"use {known}")
+        self._arch, self._disassemble = arch, disassemble
+        self._arena = Arena(size, is_watched=is_watched)
+        self._lock = RLock()
+        self._handles = count(1)
+        self._kinds: dict[int, str] = {}
+        self._modules: dict[int, LoadedCode] = {}
+        self._functions: dict[int, tuple[int, str]] = {}
+        self._events: dict[int, float] = {}
+        self._pinned: dict[int, Any] = {}
+
+    # What there is.
+
+    def hipRuntimeGetVersion(self, version: Any) -> int:
+        version[0] = 7 * hip_api.MAJOR_UNIT
+        return 0
+
+    hipDriverGetVersion = hipRuntimeGetVersion
+
+    def hipGetDeviceCount(self, devices: Any) -> int:
+        devices[0] = 1
+        return 0
+
+    def hipSetDevice(self, index: int) -> int:
+        return _number("InvalidDevice") if index else 0
+
+    def hipDeviceGetName(self, text: int, size: int, index: int) -> int:
+        ctypes.memmove(text, _NAME, min(len(_NAME), size))
+        return 0
+
+    def hipGetDevicePropertiesR0600(self, answer: int, index: int) -> int:
+        name = self._arch.encode() + b"\0"
+        ctypes.memmove(answer + hip_api.PROPERTIES[0].arch_offset, name, len(name))
+        return 0
+
+    def hipDeviceGetAttribute(self, value: Any, number: int, index: int) -> int:
+        value[0] = _VALUES.get(number, 0)
+        return 0 if number in _VALUES else _INVALID_VALUE
+
+    def hipDeviceSynchronize(self) -> int:
+        return 0
+
+    def hipGetErrorName(self, number: int) -> bytes:
+        return _NAMES.get(number, "hipSuccess" if not number else "hipErrorUnknown").encode()
+
+    def hipGetErrorString(self, number: int) -> bytes:
+        words = self.hipGetErrorName(number).decode().removeprefix("hipError")
+        return "".join(f" {c.lower()}" if c.isupper() else c for c in words).strip().encode()
+
+    # Memory.
+
+    def hipMemGetInfo(self, free: Any, total: Any) -> int:
+        free[0], total[0] = self._arena.free_bytes(), self._arena.size
+        return 0
+
+    def hipMalloc(self, memory: Any, size: int) -> int:
+        with self._lock:
+            place = self._arena.allocate(size, f"memory of {size} bytes") if size else None
+        memory[0] = place.address if place else 0
+        return _number("OutOfMemory") if size and place is None else 0
+
+    def hipFree(self, address: int | None) -> int:
+        with self._lock:
+            return 0 if not address or self._arena.free(address) else _INVALID_VALUE
+
+    def hipHostMalloc(self, memory: Any, size: int, flags: int) -> int:
+        piece = ctypes.create_string_buffer(max(size, 1))
+        memory[0] = ctypes.addressof(piece)
+        self._pinned[ctypes.addressof(piece)] = piece
+        return 0
+
+    def hipHostFree(self, address: int) -> int:
+        return _INVALID_VALUE if self._pinned.pop(address, None) is None else 0
+
+    def hipMemcpy(self, target: int, source: int, size: int, kind: int) -> int:
+        to_device, from_device = bool(kind & _TO_DEVICE), bool(kind & _FROM_DEVICE)
+        ends = [target] * to_device + [source] * from_device
+        with self._lock:
+            if not all(self._arena.holds(address or 0, size) for address in ends):
+                return _INVALID_VALUE
+            if to_device and from_device:
+                self._arena.copy(target, source, size)
+            elif to_device:
+                self._arena.write(target, _host_bytes(source, size))
+            elif from_device:
+                _host_bytes(target, size)[:] = self._arena.read(source, size)
+            else:
+                ctypes.memmove(target, source, size)
+        return 0
+
+    def hipMemcpyAsync(
+        self, target: int, source: int, size: int, kind: int, stream: int | None
+    ) -> int:
+        return self._check(stream, "stream") or self.hipMemcpy(target, source, size, kind)
+
+    def hipMemcpyPeer(self, target: int, to: int, source: int, of: int, size: int) -> int:
+        return self.hipMemcpy(target, source, size, _TO_DEVICE | _FROM_DEVICE)
+
+    def hipMemset(self, target: int, value: int, size: int) -> int:
+        with self._lock:
+            if not self._arena.holds(target, size):
+                return _INVALID_VALUE
+            self._arena.write(target, np.full(size, value & 0xFF, np.uint8))
+        return 0
+
+    def hipMemsetAsync(self, target: int, value: int, size: int, stream: int | None) -> int:
+        return self._check(stream, "stream") or self.hipMemset(target, value, size)
+
+    # Streams and events.
+
+    def hipStreamCreate(self, stream: Any) -> int:
+        stream[0] = self._make("stream")
+        return 0
+
+    def hipStreamDestroy(self, stream: int) -> int:
+        return self._give_back(stream, "stream")
+
+    def hipStreamSynchronize(self, stream: int | None) -> int:
+        return self._check(stream, "stream")
+
+    def hipStreamWaitEvent(self, stream: int | None, event: int, flags: int) -> int:
+        return self._check(stream, "stream") or self._check(event, "event")
+
+    def hipEventCreate(self, event: Any) -> int:
+        event[0] = self._make("event")
+        return 0
+
+    def hipEventDestroy(self, event: int) -> int:
+        self._events.pop(event, None)
+        return self._give_back(event, "event")
+
+    def hipEventRecord(self, event: int, stream: int | None) -> int:
+        self._events[event] = time.perf_counter()
+        return self._check(event, "event") or self._check(stream, "stream")
+
+    def hipEventSynchronize(self, event: int) -> int:
+        return self._check(event, "event")
+
+    def hipEventElapsedTime(self, milliseconds: Any, start: int, stop: int) -> int:
+        if start not in self._events or stop not in self._events:
+            return _INVALID_HANDLE
+        milliseconds[0] = 1e3 * (self._events[stop] - self._events[start])
+        return 0
+
+    # Code.
+
+    def hipModuleLoadData(self, module: Any, image: int) -> int:
+        data = _elf_file(image)
+        if data is None:
+            return _number("InvalidImage")
+        with self._lock:
+            try:
+                loaded = load_code(self._arena, data, self._disassemble)
+            except ToolchainError as error:
+                is_other = "is for gfx" in error.what
+                return _number("NoBinaryForGpu" if is_other else "InvalidImage")
+            module[0] = handle = self._make("module")
+            self._modules[handle] = loaded
+        return 0
+
+    def hipModuleUnload(self, module: int) -> int:
+        with self._lock:
+            loaded = self._modules.pop(module, None)
+            if loaded is not None:
+                self._arena.free(loaded.base)
+            return self._give_back(module, "module")
+
+    def hipModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
+        if module not in self._modules:
+            return _INVALID_HANDLE
+        if name.decode(errors="replace") not in self._modules[module].code.kernels:
+            return _number("NotFound")
+        function[0] = handle = next(self._handles)
+        self._functions[handle] = (module, name.decode())
+        return 0
+
+    def hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+        self, groups: Any, function: int, threads: int, shared_bytes: int
+    ) -> int:
+        groups[0] = max(1, 2048 // max(threads, 1))
+        return 0 if function in self._functions else _INVALID_HANDLE
+
+    def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
+        *numbers, shared_bytes, stream, params, extra = rest
+        module, name = self._functions.get(function, (0, ""))
+        if module not in self._modules or self._check(stream, "stream"):
+            return _INVALID_HANDLE
+        arguments = None if params else _arguments(extra)
+        if arguments is None or 0 in numbers:
+            return _INVALID_VALUE
+        x, y, z, bx, by, bz = numbers
+        if bx * by * bz > THREADS_LIMIT:
+            return _number("InvalidConfiguration")
+        request = LaunchRequest(name, (x, y, z), (bx, by, bz), arguments, shared_bytes)
+        with self._lock:
+            report = launch(self._modules[module], request)
+        if report.findings:
+            raise failure_of(name, report.findings)
+        return 0
+
+    # Handles.
+
+    def _make(self, kind: str) -> int:
+        handle = next(self._handles)
+        self._kinds[handle] = kind
+        return handle
+
+    def _give_back(self, handle: int, kind: str) -> int:
+        return 0 if self._kinds.pop(handle, None) == kind else _INVALID_HANDLE
+
+    def _check(self, handle: int | None, kind: str) -> int:
+        return 0 if not handle or self._kinds.get(handle) == kind else _INVALID_HANDLE
+
+
+def failure_of(kernel: str, findings: tuple[Finding, ...]) -> RefcompError:
+    """What is raised when something was found."""
+    return UserError(
+        f"the kernel {kernel} does what no kernel may ({len(findings)} findings)",
+        why="\n    ".join(str(finding) for finding in findings),
+        remedy="mend the kernel; a real GPU need not notice",
+    )
+
+
+def _host_bytes(address: int, size: int) -> Any:
+    """Memory of the host as an array."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def _arguments(extra: Any) -> bytes | None:
+    """The packed arguments of a launch."""
+    wanted = (hip_api.LAUNCH_BUFFER_POINTER, hip_api.LAUNCH_BUFFER_SIZE, hip_api.LAUNCH_END)
+    if not extra or tuple(extra[n] for n in (0, 2, 4)) != wanted:
+        return None
+    size = ctypes.c_size_t.from_address(extra[3]).value
+    return ctypes.string_at(extra[1], size) if size else b""
+
+
+def _elf_file(address: int) -> bytes | None:
+    """The file that lies at an address: its header tells where the last of its tables ends."""
+    header = ctypes.string_at(address, _HEADER_BYTES)
+    if header[:6] != b"\x7fELF\x02\x01":
+        return None
+    (start,) = struct.unpack_from("<Q", header, 40)
+    size, number = struct.unpack_from("<HH", header, 58)
+    return ctypes.string_at(address, start + size * number)

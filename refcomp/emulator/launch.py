@@ -1,0 +1,288 @@
+"""Code objects loaded and kernels launched: memory and registers as they are when waves begin.
+
+The initial state follows the kernel descriptor alone, as LLVM's "User Guide for AMDGPU Backend"
+has it (initial kernel execution state); gfx942 has architected flat scratch. Refuses, by UserError,
+what a driver would: another machine's code, a group too large, too few bytes of arguments.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from refcomp.emulator.arrays import LANES, Array
+from refcomp.emulator.assembly import read_assembly
+from refcomp.emulator.code_object import CodeObject, Descriptor, Kernel, read_code_object
+from refcomp.emulator.execute import Execution
+from refcomp.emulator.findings import Finding, Findings
+from refcomp.emulator.memory import Arena
+from refcomp.emulator.program import Program
+from refcomp.emulator.sources import FIRST_ACCUMULATOR
+from refcomp.emulator.waves import Surroundings, Waves
+from refcomp.errors import ToolchainError, Unsupported, UserError
+
+ARCHITECTURES = ("gfx942",)
+SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
+IEEE_MODE = 0xF0
+USUAL_STEPS = 2_000_000_000
+_WAVES_TOGETHER = 256
+_DYNAMIC_STACK = 16384
+_PACKET_BYTES = 64
+
+Extents = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCode:
+    """A code object in memory, at `base`, and its instructions."""
+
+    code: CodeObject
+    program: Program
+    base: int
+    arena: Arena
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name. UserError."""
+        found = self.code.kernels.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.code.kernels)) or "none"
+            raise UserError(f"the code object has no kernel {name!r}", why=f"it has: {known}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """`grid` counts groups, `block` the threads of one, `arguments` is the packed buffer without
+    hidden ones, `shared_bytes` what is asked for beyond the kernel's own."""
+
+    kernel: str
+    grid: Extents
+    block: Extents
+    arguments: bytes
+    shared_bytes: int = 0
+    steps: int = USUAL_STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """What was found, and how many instructions of waves ran."""
+
+    findings: tuple[Finding, ...]
+    steps: int
+
+
+def load_code(arena: Arena, data: bytes, disassemble: Callable[[bytes], str]) -> LoadedCode:
+    """A code object, loaded. ToolchainError when it is none or for another machine."""
+    code = read_code_object(data)
+    if code.mcpu not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise ToolchainError(
+            f"the code object is for {code.mcpu}, the emulated GPU is {known}",
+            remedy=f"compile for it: rocm -mcpu={known}",
+        )
+    program = Program(read_assembly(disassemble(data)))
+    place = arena.allocate(code.size, "the code object")
+    if place is None:
+        raise MemoryError("no room for the code object")
+    arena.write(place.address, bytes(code.size))
+    for address, content in code.segments:
+        arena.write(place.address + address, content)
+    for address, target in code.pointers:
+        arena.write(place.address + address, struct.pack("<Q", place.address + target))
+    return LoadedCode(code, program, place.address, arena)
+
+
+def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
+    """Runs a kernel to its end. UserError for what a driver refuses."""
+    kernel = loaded.kernel(request.kernel)
+    _check(kernel, request)
+    addresses = [
+        _place(loaded.arena, content, label)
+        for content, label in (
+            (_packet(kernel, request, loaded.base), "the dispatch packet"),
+            (_kernarg_segment(kernel, request), "the arguments"),
+        )
+    ]
+    around = _surroundings(loaded, kernel, request)
+    steps = 0
+    try:
+        for groups in _batches(request):
+            waves = _begin(around, kernel, request, groups, addresses)
+            entry = loaded.program.assembly.number_at(kernel.entry)
+            if entry is None:
+                raise ToolchainError(f"no instruction begins where {kernel.name} does")
+            execution = Execution(waves, loaded.program, entry, request.steps - steps)
+            execution.run()
+            steps += execution.steps
+    finally:
+        for address in addresses:
+            loaded.arena.free(address)
+    return LaunchReport(around.findings.all(), steps)
+
+
+def _place(arena: Arena, content: bytes, label: str) -> int:
+    place = arena.allocate(len(content), label)
+    if place is None:
+        raise MemoryError(f"no room for {label}")
+    arena.write(place.address, content)
+    return place.address
+
+
+def _check(kernel: Kernel, request: LaunchRequest) -> None:
+    threads, descriptor = prod(request.block), kernel.descriptor
+    if min(*request.grid, *request.block) < 1:
+        raise UserError(f"{kernel.name} is launched with nothing to do: {request.grid} groups")
+    if threads > min(kernel.most_threads, THREADS_LIMIT):
+        most = min(kernel.most_threads, THREADS_LIMIT)
+        raise UserError(f"{kernel.name} takes {most} threads in a group, not {threads}")
+    if kernel.block and tuple(kernel.block) != request.block:
+        raise UserError(f"{kernel.name} takes groups of {kernel.block}, not {request.block}")
+    shared = descriptor.shared_bytes + request.shared_bytes
+    if shared > SHARED_LIMIT:
+        raise UserError(f"{kernel.name} asks for {shared} bytes of shared memory")
+    explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
+    least = max((a.offset + a.size for a in explicit), default=0)
+    if len(request.arguments) < least:
+        given = len(request.arguments)
+        raise UserError(f"{kernel.name} takes {least} bytes of arguments, not {given}")
+    if descriptor.float_mode != IEEE_MODE:
+        raise Unsupported(
+            f"{kernel.name} wants rounding or denormals that are not IEEE's",
+            why=f"its float mode is {descriptor.float_mode:#x}",
+        )
+
+
+def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) -> Surroundings:
+    descriptor = kernel.descriptor
+    stack = _DYNAMIC_STACK if kernel.has_dynamic_stack else 0
+    return Surroundings(
+        arena=loaded.arena,
+        assembly=loaded.program.assembly,
+        base=loaded.base,
+        kernel=kernel.name,
+        block=request.block,
+        shared_bytes=descriptor.shared_bytes + request.shared_bytes,
+        private_bytes=descriptor.private_bytes + stack,
+        is_watched=loaded.arena.bytes.known is not None,
+        findings=Findings(),
+    )
+
+
+def _batches(request: LaunchRequest) -> Iterator[Array]:
+    """Ids of groups, as many together as make a batch."""
+    per_group = -(-prod(request.block) // LANES)
+    together = max(1, _WAVES_TOGETHER // per_group)
+    x, y, z = request.grid
+    for start in range(0, x * y * z, together):
+        number = np.arange(start, min(start + together, x * y * z))
+        yield np.stack([number % x, number // x % y, number // (x * y)], axis=1)
+
+
+# Registers as waves find them.
+
+
+def _begin(
+    around: Surroundings,
+    kernel: Kernel,
+    request: LaunchRequest,
+    groups: Array,
+    addresses: Sequence[int],
+) -> Waves:
+    threads = prod(request.block)
+    per_group = -(-threads // LANES)
+    item = np.arange(per_group * LANES).reshape(per_group, LANES)
+    existing = np.tile(item < threads, (len(groups), 1))
+    waves = Waves(around, _vectors(kernel.descriptor), existing, groups)
+    octets = np.packbits(existing, axis=1, bitorder="little").view(np.uint32)
+    waves.initialise_scalar(126, octets[:, 0])
+    waves.initialise_scalar(127, octets[:, 1])
+    x, y, _ = request.block
+    packed = item % x | item // x % y << 10 | item // (x * y) << 20
+    waves.initialise_vector(0, np.tile(packed.astype(np.uint32), (len(groups), 1)))
+    ids = np.repeat(groups, per_group, axis=0).astype(np.uint32)
+    for number, value in enumerate(_scalars(kernel, around, ids, addresses)):
+        if value is not None:
+            waves.initialise_scalar(number, value)
+    return waves
+
+
+def _vectors(descriptor: Descriptor) -> int:
+    """Registers to lay out: accumulators, if there are any, come from number 256 on."""
+    own = min(descriptor.first_accumulator, descriptor.vgprs)
+    more = descriptor.vgprs - own
+    return FIRST_ACCUMULATOR + more if more > 0 else own
+
+
+def _scalars(
+    kernel: Kernel, around: Surroundings, ids: Array, addresses: Sequence[int]
+) -> list[Array | np.uint32 | None]:
+    """What stands in the scalar registers from 0 on; None: nothing."""
+    properties, descriptor = kernel.descriptor.properties, kernel.descriptor
+    packet, kernarg = addresses
+    private = around.private_bytes
+    user: list[Array | np.uint32 | None] = []
+    # Bit of the properties, and what it puts into registers.
+    parts: list[tuple[int, list[np.uint32 | None]]] = [
+        (0, [None] * 4),
+        (1, _halves(packet)),
+        (2, [None] * 2),
+        (3, _halves(kernarg)),
+        (4, _halves(0)),
+        (5, [None] * 2),
+        (6, [np.uint32(private)]),
+    ]
+    for bit, values in parts:
+        user += values if properties >> bit & 1 else []
+    if descriptor.preload:
+        raise Unsupported(f"{kernel.name} wants its arguments in registers")
+    user += [None] * (descriptor.user_sgprs - len(user))
+    system = [ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1]
+    return [*user[: descriptor.user_sgprs], *system]
+
+
+def _halves(address: int) -> list[np.uint32 | None]:
+    return [np.uint32(address & 0xFFFFFFFF), np.uint32(address >> 32)]
+
+
+# What the driver lays out in memory.
+
+
+def _packet(kernel: Kernel, request: LaunchRequest, base: int) -> bytes:
+    """The packet that a queue has of a launch."""
+    work = [count * size for count, size in zip(request.grid, request.block, strict=True)]
+    descriptor = kernel.descriptor
+    return struct.pack(
+        "<HH3HHIIIIIQQQQ",
+        *(0, 3, *request.block, 0, *work),
+        *(descriptor.private_bytes, descriptor.shared_bytes + request.shared_bytes),
+        *(base + kernel.descriptor_address, 0, 0, 0),
+    )
+
+
+def _kernarg_segment(kernel: Kernel, request: LaunchRequest) -> bytes:
+    """The arguments as given, and the hidden ones."""
+    size = max(kernel.descriptor.kernarg_bytes, len(request.arguments), 1)
+    segment = bytearray(request.arguments.ljust(size, b"\0"))
+    for argument in kernel.arguments:
+        if argument.kind.startswith("hidden_"):
+            value = _hidden(argument.kind, request)
+            end = argument.offset + argument.size
+            segment[argument.offset : end] = value.to_bytes(argument.size, "little")
+    return bytes(segment)
+
+
+def _hidden(kind: str, request: LaunchRequest) -> int:
+    values = {"hidden_grid_dims": 3, "hidden_dynamic_lds_size": request.shared_bytes}
+    for axis, name in enumerate("xyz"):
+        values[f"hidden_block_count_{name}"] = request.grid[axis]
+        values[f"hidden_group_size_{name}"] = request.block[axis]
+    return values.get(kind, 0)
+
+
+def with_steps(request: LaunchRequest, steps: int) -> LaunchRequest:
+    """The same launch with another limit of instructions."""
+    return replace(request, steps=steps)

@@ -1,0 +1,107 @@
+"""A kernel of a code object on numpy arrays: the shortest way to run one.
+
+    report = run_kernel(code, "vector_add", (4, 1, 1), (64, 1, 1), [a, b, c, np.int64(200)], tool)
+
+Arrays are written in place; numbers are numpy scalars of the width that the kernel takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code_object import Argument, Kernel
+from refcomp.emulator.launch import (
+    USUAL_STEPS,
+    Extents,
+    LaunchReport,
+    LaunchRequest,
+    LoadedCode,
+    launch,
+    load_code,
+)
+from refcomp.emulator.memory import Arena
+from refcomp.errors import UserError
+
+_ARENA_BYTES = 1 << 30
+
+
+class EmulatedGpu:
+    """An emulated GPU: memory of `size` bytes; `disassemble` gives the assembly text of a code
+    object. `is_watched` has it look for bits that nothing wrote, which takes a few times longer."""
+
+    def __init__(
+        self,
+        disassemble: Callable[[bytes], str],
+        *,
+        size: int = _ARENA_BYTES,
+        is_watched: bool = True,
+    ) -> None:
+        self.arena = Arena(size, is_watched=is_watched)
+        self._disassemble = disassemble
+
+    def load(self, code: bytes) -> LoadedCode:
+        """The code object, loaded. ToolchainError."""
+        return load_code(self.arena, code, self._disassemble)
+
+    def run(
+        self,
+        loaded: LoadedCode,
+        kernel: str,
+        grid: Extents,
+        block: Extents,
+        arguments: Sequence[Any],
+        *,
+        shared_bytes: int = 0,
+        steps: int = USUAL_STEPS,
+    ) -> LaunchReport:
+        """Runs the kernel; numpy arrays are copied to the GPU and back. UserError."""
+        explicit = explicit_arguments(loaded.kernel(kernel))
+        if len(explicit) != len(arguments):
+            names = ", ".join(argument.name or "?" for argument in explicit)
+            count = len(arguments)
+            raise UserError(f"{kernel} takes {len(explicit)} arguments ({names}), not {count}")
+        placed = [self._put(a, g) for a, g in zip(explicit, arguments, strict=True)]
+        buffer = _pack(explicit, placed)
+        request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps)
+        report = launch(loaded, request)
+        for given, (address, _) in zip(arguments, placed, strict=True):
+            if address is not None:
+                self._take_back(given, address)
+        return report
+
+    def _put(self, argument: Argument, given: Any) -> tuple[int | None, bytes]:
+        if not isinstance(given, np.ndarray):
+            return None, np.asarray(given).tobytes()
+        if argument.kind != "global_buffer":
+            raise UserError(f"the argument {argument.name} is a number, not an array")
+        if not given.flags.c_contiguous:
+            raise UserError(f"the array for {argument.name} is not contiguous")
+        place = self.arena.allocate(given.nbytes, f"the argument {argument.name}")
+        if place is None:
+            raise MemoryError(f"no room for the argument {argument.name}")
+        self.arena.write(place.address, given.reshape(-1).view(np.uint8))
+        return place.address, place.address.to_bytes(8, "little")
+
+    def _take_back(self, given: Any, address: int) -> None:
+        if given.flags.writeable:
+            given.reshape(-1).view(np.uint8)[:] = self.arena.read(address, given.nbytes)
+        self.arena.free(address)
+
+
+def explicit_arguments(kernel: Kernel) -> list[Argument]:
+    """The arguments that whoever launches a kernel gives."""
+    return [a for a in kernel.arguments if not a.kind.startswith("hidden_")]
+
+
+def _pack(explicit: Sequence[Argument], placed: Sequence[tuple[int | None, bytes]]) -> bytes:
+    size = max((a.offset + a.size for a in explicit), default=0)
+    buffer = bytearray(size)
+    for argument, (_, content) in zip(explicit, placed, strict=True):
+        if len(content) != argument.size:
+            given = len(content)
+            raise UserError(f"the argument {argument.name} has {argument.size} bytes, not {given}")
+        buffer[argument.offset : argument.offset + argument.size] = content
+    return bytes(buffer)

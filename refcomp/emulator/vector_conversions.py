@@ -1,0 +1,132 @@
+"""Vector instructions that convert and compare. To an integer: towards zero, what does not fit
+becomes the nearest that does, NaN becomes 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import NUMPY, Array
+from refcomp.emulator.operation import Operation, operation
+
+
+def to_integer(value: Any, kind: str) -> Array:
+    """A float as an integer of type `kind`."""
+    limits = np.iinfo(NUMPY[kind])
+    wide = np.trunc(
+        np.nan_to_num(np.asarray(value, np.float64), nan=0.0, posinf=1e300, neginf=-1e300)
+    )
+    clipped = np.clip(wide, float(limits.min), float(limits.max))
+    return clipped.astype(np.int64).astype(NUMPY[kind])
+
+
+def _to(kind: str) -> Callable[[Any], Array]:
+    if kind[0] == "f":
+        return lambda a: np.asarray(a).astype(NUMPY[kind])
+    return lambda a: to_integer(a, kind)
+
+
+def _octet(number: int) -> Callable[[Any], Array]:
+    shift = np.uint32(8 * number)
+    return lambda a: ((np.asarray(a) >> shift) & np.uint32(255)).astype(np.float32)
+
+
+def pack(low: Any, high: Any) -> Array:
+    """Two numbers of 16 bits in one register."""
+    parts = [np.asarray(part).view(np.uint16).astype(np.uint32) for part in (low, high)]
+    return parts[0] | parts[1] << np.uint32(16)
+
+
+def to_half_towards_zero(value: Any) -> Array:
+    """f32 -> f16 without rounding up; what is too large becomes the largest."""
+    value = np.asarray(value)
+    near = value.astype(np.float16)
+    beyond = np.abs(near.astype(np.float32)) > np.abs(value)
+    return np.where(beyond, np.nextafter(near, np.float16(0)), near)
+
+
+def _normalised(kind: str, low: float) -> Callable[[Any, Any], Array]:
+    most = float(np.iinfo(NUMPY[kind]).max)
+
+    def one(value: Any) -> Array:
+        clipped = np.clip(np.nan_to_num(np.asarray(value, np.float64)), low, 1.0)
+        return np.rint(clipped * most).astype(NUMPY[kind])
+
+    return lambda a, b: pack(one(a), one(b))
+
+
+_PAIRS = (
+    *("f32_i32", "f32_u32", "i32_f32", "u32_f32", "f16_f32", "f32_f16", "f64_f32", "f32_f64"),
+    *("f64_i32", "f64_u32", "i32_f64", "u32_f64", "u16_f16", "i16_f16", "f16_u16", "f16_i16"),
+)
+
+
+def _conversions() -> dict[str, Operation]:
+    rows = {}
+    for pair in _PAIRS:
+        to, of = pair.split("_")
+        rows[f"v_cvt_{pair}"] = operation(f"{to} = {of}", _to(to))
+    for number in range(4):
+        rows[f"v_cvt_f32_ubyte{number}"] = operation("f32 = u32", _octet(number))
+    return rows | {
+        "v_cvt_flr_i32_f32": operation("i32 = f32", lambda a: to_integer(np.floor(a), "i32")),
+        "v_cvt_rpi_i32_f32": operation(
+            "i32 = f32", lambda a: to_integer(np.floor(np.asarray(a, np.float64) + 0.5), "i32")
+        ),
+        "v_cvt_pkrtz_f16_f32": operation(
+            "u32 = f32 f32", lambda a, b: pack(to_half_towards_zero(a), to_half_towards_zero(b))
+        ),
+        "v_pack_b32_f16": operation("u32 = u16 u16", pack, spread=lambda s, t, a, b: pack(s, t)),
+        "v_cvt_pk_u16_u32": operation("u32 = u32 u32", _packed_by("u16")),
+        "v_cvt_pk_i16_i32": operation("u32 = i32 i32", _packed_by("i16")),
+        "v_cvt_pknorm_i16_f32": operation("u32 = f32 f32", _normalised("i16", -1.0)),
+        "v_cvt_pknorm_u16_f32": operation("u32 = f32 f32", _normalised("u16", 0.0)),
+    }
+
+
+def _packed_by(kind: str) -> Callable[[Any, Any], Array]:
+    limits = np.iinfo(NUMPY[kind])
+
+    def narrow(value: Any) -> Array:
+        return np.clip(np.asarray(value), limits.min, limits.max).astype(NUMPY[kind])
+
+    return lambda a, b: pack(narrow(a), narrow(b))
+
+
+# Comparisons: `o` ordered (no NaN), `u` unordered; `n..` the negation, true for NaN.
+_INTEGER_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": np.less,
+    "eq": np.equal,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ne": np.not_equal,
+    "ge": np.greater_equal,
+}
+_FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: f for name, f in _INTEGER_COMPARISONS.items() if name != "ne"},
+    "lg": lambda a, b: (a < b) | (a > b),
+    "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+}
+
+
+def _negated(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: ~function(a, b)
+
+
+def _comparisons() -> dict[str, Operation]:
+    rows = {}
+    for kind in ("i16", "u16", "i32", "u32", "i64", "u64"):
+        for name, function in _INTEGER_COMPARISONS.items():
+            rows[f"v_cmp_{name}_{kind}"] = operation(f"mask = {kind} {kind}", function)
+    for kind in ("f16", "f32", "f64"):
+        for name, function in _FLOAT_COMPARISONS.items():
+            negated = "neq" if name == "eq" else "u" if name == "o" else f"n{name}"
+            rows[f"v_cmp_{name}_{kind}"] = operation(f"mask = {kind} {kind}", function)
+            signature = f"mask = {kind} {kind}"
+            rows[f"v_cmp_{negated}_{kind}"] = operation(signature, _negated(function))
+    return rows
+
+
+VECTOR_CONVERSIONS: dict[str, Operation] = _conversions() | _comparisons()

@@ -1,0 +1,64 @@
+"""`refcomp emulate` runs a kernel of a code object on arrays from files; tells what is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.emulator.kernels import compiled_code
+
+pytestmark = pytest.mark.rocm
+_SHAPE = ("--grid", "2", "--block", "64,1")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "k.hsaco").write_bytes(compiled_code("vector_add"))
+    np.save(tmp_path / "a.npy", np.arange(100, dtype=np.float32))
+    np.save(tmp_path / "c.npy", np.zeros(100, np.float32))
+    return tmp_path
+
+
+def _arguments(files, n="n:i64=100"):
+    texts = (files / "a.npy", files / "a.npy", f"out:{files / 'c.npy'}", n, "groups:i64=2")
+    return [word for text in texts for word in ("--arg", text)]
+
+
+def test_a_kernel_writes_its_outputs(cli, files):
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
+    assert result.exit_code == 0, result.stderr
+    assert "c.npy" in result.stdout and "198" in result.stdout
+    assert (np.load(files / "c.npy") == 2 * np.arange(100)).all()
+    assert (np.load(files / "a.npy") == np.arange(100)).all()
+
+
+def test_findings_end_with_1(cli, files):
+    arguments = _arguments(files, "n:i64=101")
+    result = cli("emulate", files / "k.hsaco", "--json", *_SHAPE, *arguments)
+    report = json.loads(result.stdout)
+    assert result.exit_code == 1 and report["kernel"] == "vector_add" and report["steps"] > 0
+    assert "4 bytes that end 4 bytes behind the argument A" in report["findings"][0]
+    shown = cli("emulate", files / "k.hsaco", "--no-checks", *_SHAPE, *arguments)
+    assert shown.exit_code == 1 and "kernel vector_add, group (1, 0, 0)" in shown.stdout
+
+
+def test_wrong_requests_are_refused(cli, files):
+    kernel = files / "k.hsaco"
+    cases = [
+        ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is no number of that type"),
+        ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),
+        ((kernel, *_SHAPE, "--arg", kernel), 4, "is no .npy file"),
+        ((kernel, *_SHAPE, "--kernel", "other"), 4, "no kernel 'other'"),
+        ((kernel, *_SHAPE), 4, "takes 5 arguments"),
+        ((files / "a.npy", *_SHAPE), 3, "no code object for AMD GPUs"),
+        ((kernel, "--grid", "0", "--block", "64"), 2, "not one to three positive numbers"),
+    ]
+    for arguments, code, message in cases:
+        result = cli("emulate", *arguments)
+        assert result.exit_code == code and message in result.stderr, result.stderr
+
+
+def test_one_of_several_kernels_must_be_named(cli, files):
+    (files / "two.hsaco").write_bytes(compiled_code("vector_add", "matmul"))
+    result = cli("emulate", files / "two.hsaco", *_SHAPE)
+    assert result.exit_code == 4 and "there are: matmul, vector_add" in result.stderr

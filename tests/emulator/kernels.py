@@ -1,0 +1,63 @@
+"""Kernels of the device level, compiled for the emulated GPU and run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from refcomp.artifacts import Binary
+from refcomp.dtype import to_numpy
+from refcomp.emulator import EmulatedGpu, LaunchReport
+from refcomp.emulator.launch import Extents, LoadedCode
+from refcomp.ir.func import PrimFunc
+from refcomp.runtime.launch import kernel_signature
+from refcomp.toolchain import disassemble
+from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.device_kernels import device_kernel
+
+GPU = "gfx942"
+SMALL = 1 << 26
+
+
+def disassembled(code: bytes) -> str:
+    return disassemble(Binary(code, "hsaco"))
+
+
+@cache
+def compiled_code(*names: str) -> bytes:
+    """The code object of kernels of `tests.codegen.device_kernels`."""
+    return compile_kernels([device_kernel(name) for name in names], GPU).data
+
+
+def make_gpu(*, is_watched: bool = True) -> EmulatedGpu:
+    return EmulatedGpu(disassembled, size=SMALL, is_watched=is_watched)
+
+
+class Kernels:
+    """Kernels compiled together and loaded."""
+
+    def __init__(self, kernels: Sequence[PrimFunc], **options: str) -> None:
+        self.gpu = make_gpu()
+        code = compile_kernels(list(kernels), GPU, **options).data
+        self.loaded: LoadedCode = self.gpu.load(code)
+
+    def run(
+        self,
+        kernel: PrimFunc,
+        args: Sequence[Any],
+        grid: Extents = (1, 1, 1),
+        block: Extents = (1, 1, 1),
+        shared_bytes: int = 0,
+    ) -> LaunchReport:
+        """Runs one on numpy arrays, written in place, and numbers."""
+        signature = kernel_signature(kernel)
+        values = [
+            np.ascontiguousarray(arg) if param is None else to_numpy(param).type(arg)
+            for param, arg in zip(signature.params, args, strict=True)
+        ]
+        return self.gpu.run(
+            self.loaded, kernel.name, grid, block, values, shared_bytes=shared_bytes
+        )

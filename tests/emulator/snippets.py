@@ -1,0 +1,127 @@
+"""Instructions as llvm-objdump prints them, run one by one on waves whose registers a test sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.assembly import Assembly, Instruction, read_assembly
+from refcomp.emulator.execute import Execution
+from refcomp.emulator.findings import Finding
+from refcomp.emulator.memory import Arena
+from refcomp.emulator.program import Program, bind
+from refcomp.emulator.waves import Surroundings, Waves
+
+LANE = np.arange(64)
+_numbers = count()  # findings are told apart by them
+
+
+def assembly(*lines: str) -> Assembly:
+    """Instructions of 4 bytes each, from address 0 on; `NAME:` begins a function."""
+    text, address = [], 0
+    for line in lines:
+        if line.endswith(":"):
+            text.append(f"{address:016x} <{line[:-1]}>:")
+        else:
+            text.append(f"\t{line:50} // {address:012X}: 00000000")
+            address += 4
+    return read_assembly("\n".join(text))
+
+
+def instruction(line: str) -> Instruction:
+    return assembly(line).instruction(0)
+
+
+def make_waves(
+    count: int = 1,
+    *,
+    groups: int = 1,
+    watched: bool = True,
+    shared: int = 0,
+    private: int = 0,
+    arena: Arena | None = None,
+    existing: Any = None,
+    code: Assembly | None = None,
+    vectors: int = 16,
+) -> Waves:
+    """Waves with all lanes active and no register written."""
+    around = Surroundings(
+        arena=arena or Arena(1 << 16, is_watched=watched),
+        assembly=code or assembly("begin:", "s_endpgm"),
+        base=0,
+        kernel="snippet",
+        block=(64, 1, 1),
+        shared_bytes=shared,
+        private_bytes=private,
+        is_watched=watched,
+    )
+    lanes = np.ones((count, 64), np.bool_) if existing is None else existing
+    ids = np.stack([np.arange(groups), np.zeros(groups, int), np.zeros(groups, int)], axis=1)
+    waves = Waves(around, vectors, lanes, ids)
+    halves = np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)
+    waves.initialise_scalar(126, halves[:, 0])
+    waves.initialise_scalar(127, halves[:, 1])
+    return waves
+
+
+def put(waves: Waves, index: int, values: Any) -> None:
+    """Sets a vector register, or two for 64 bits; one row for each wave, or one for all."""
+    values = np.asarray(values)
+    shape = waves.waves, 64
+    if values.dtype.itemsize == 8:
+        bits = values.view(np.uint64)
+        waves.initialise_vector(index + 1, np.broadcast_to(bits >> np.uint64(32), shape))
+        values = (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    unsigned = values.view(f"u{values.dtype.itemsize}").astype(np.uint32)
+    waves.initialise_vector(index, np.broadcast_to(unsigned, shape))
+
+
+def set_scalar(waves: Waves, index: int, value: int, count: int = 1) -> None:
+    for number in range(count):
+        waves.initialise_scalar(index + number, np.uint32(value >> (32 * number) & 0xFFFFFFFF))
+
+
+def set_mask(waves: Waves, mask: Any) -> None:
+    """EXEC of all waves: a bool for each lane."""
+    bits = np.packbits(np.asarray(mask, np.bool_), bitorder="little").view(np.uint64)[0]
+    set_scalar(waves, 126, int(bits), 2)
+
+
+def run(waves: Waves, *lines: str) -> Waves:
+    """Runs instructions one after the other in all waves."""
+    with np.errstate(all="ignore"):
+        for line in lines:
+            one = bind(replace(instruction(line), number=next(_numbers)))
+            if one is not None:
+                one(waves)
+    return waves
+
+
+def execute(waves: Waves, code: Assembly, limit: int = 10_000) -> Execution:
+    """Runs a whole program, from its first instruction on."""
+    execution = Execution(waves, Program(code), 0, limit)
+    execution.run()
+    return execution
+
+
+def get(waves: Waves, index: int, kind: str = "u32", wave: int = 0) -> np.ndarray:
+    """A vector register of a wave."""
+    return np.array(waves.values.vector(index, kind, slice(None))[wave])
+
+
+def scalar(waves: Waves, index: int, kind: str = "u32") -> int:
+    """A scalar register of the first wave."""
+    return int(waves.values.scalar(index, kind, slice(None))[0])
+
+
+def undefined(waves: Waves, index: int) -> np.ndarray:
+    """Which bits of a vector register of the first wave are undefined."""
+    assert waves.shadow is not None
+    return np.array(waves.shadow.v[index, 0])
+
+
+def found(waves: Waves) -> tuple[Finding, ...]:
+    return waves.around.findings.all()

@@ -1,0 +1,116 @@
+"""Waves on their way: loops, branches that part them, barriers, calls, an end to endless loops."""
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.findings import BARRIER
+from refcomp.errors import Unsupported, UserError
+from tests.emulator.snippets import assembly, execute, found, get, make_waves, put, set_scalar
+
+
+def test_waves_that_part_meet_again():
+    code = assembly(
+        "s_mov_b32 s1, 0",
+        "s_add_u32 s1, s1, s0",
+        "s_sub_u32 s0, s0, 1",
+        "s_cmp_lg_u32 s0, 0",
+        "s_cbranch_scc1 65532",
+        "v_mov_b32_e32 v0, s1",
+        "s_endpgm",
+    )
+    waves = make_waves(3)
+    waves.initialise_scalar(0, np.array([1, 4, 2], np.uint32))
+    execution = execute(waves, code)
+    assert [get(waves, 0, wave=n)[0] for n in range(3)] == [1, 10, 3]
+    assert execution.steps == 3 * 3 + 4 * (1 + 4 + 2)
+
+
+def test_conditions():
+    code = assembly(
+        "s_cbranch_vccz 1",
+        "s_mov_b32 s0, 1",
+        "s_cbranch_execnz 1",
+        "s_mov_b32 s0, 2",
+        "s_endpgm",
+    )
+    for vcc, wanted in ((0, 7), (1 << 40, 1)):
+        waves = make_waves()
+        set_scalar(waves, 0, 7)
+        set_scalar(waves, 106, vcc, 2)
+        execute(waves, code)
+        assert waves.values.s[0, 0] == wanted
+
+
+def test_all_waves_of_a_group_meet_at_a_barrier():
+    code = assembly(
+        "s_cmp_eq_u32 s0, 0",
+        "s_cbranch_scc1 2",
+        "ds_write_b32 v0, v1",
+        "s_nop 0",
+        "s_barrier",
+        "ds_read_b32 v2, v0",
+        "s_endpgm",
+    )
+    waves = make_waves(2, shared=4)
+    waves.initialise_scalar(0, np.array([0, 1], np.uint32))
+    put(waves, 0, np.zeros(64, np.uint32))
+    put(waves, 1, np.full(64, 9, np.uint32))
+    execute(waves, code)
+    assert get(waves, 2)[0] == 9 and not found(waves)
+
+
+def test_waves_at_different_barriers_are_told_of():
+    code = assembly("s_cbranch_scc1 2", "s_barrier", "s_endpgm", "s_barrier", "s_endpgm")
+    waves = make_waves(2)
+    waves.values.scc[1] = True
+    waves.shadow.scc[:] = False
+    execute(waves, code)
+    (finding,) = found(waves)
+    assert (
+        finding.kind == BARRIER and finding.what == "waves of a group wait at 2 different barriers"
+    )
+
+
+def test_calls_return():
+    code = assembly(
+        "f:",
+        "s_getpc_b64 s[0:1]",
+        "s_add_u32 s0, s0, 12",
+        "s_addc_u32 s1, s1, 0",
+        "s_swappc_b64 s[30:31], s[0:1]",
+        "g:",
+        "s_cbranch_scc1 1",
+        "s_setpc_b64 s[30:31]",
+        "s_endpgm",
+    )
+    # The call leads to g, returns behind itself, and SCC, set there, ends it.
+    waves = make_waves()
+    with pytest.raises(UserError, match="more than 50 instructions"):
+        execute(waves, code, limit=50)
+    set_scalar(waves, 4, 99)
+    assert waves.values.s[30, 0] == 16
+
+
+def test_a_jump_to_nowhere_is_refused():
+    waves = make_waves()
+    set_scalar(waves, 0, 3, 2)
+    with pytest.raises(UserError, match="a jump to 0x3, where no instruction is"):
+        execute(waves, assembly("s_setpc_b64 s[0:1]", "s_endpgm"))
+
+
+def test_endless_loops_end():
+    with pytest.raises(UserError, match="ran more than 100 instructions") as caught:
+        execute(make_waves(), assembly("s_branch 65535", "s_endpgm"), limit=100)
+    assert "a loop may never end" in str(caught.value)
+    with pytest.raises(Unsupported, match="the kernel stopped by a trap"):
+        execute(make_waves(), assembly("s_trap 2", "s_endpgm"))
+
+
+def test_branches_must_not_depend_on_undefined_bits():
+    waves = make_waves()
+    execute(waves, assembly("s_cbranch_scc1 0", "s_cbranch_vccz 0", "s_endpgm"))
+    assert [f.what for f in found(waves)] == ["a branch depends on bits that nothing wrote"] * 2
+    waves = make_waves()
+    set_scalar(waves, 106, 1)  # one defined 1 is enough
+    execute(waves, assembly("s_cbranch_vccz 0", "s_endpgm"))
+    assert not found(waves)

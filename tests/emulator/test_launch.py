@@ -1,0 +1,65 @@
+"""Launches: what waves find when they begin, and what a driver refuses."""
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.launch import LaunchRequest, launch, with_steps
+from refcomp.errors import ToolchainError, UserError
+from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.device_kernels import device_kernel
+from tests.emulator.kernels import compiled_code, make_gpu
+
+pytestmark = pytest.mark.rocm
+_BLOCK = (64, 1, 1)
+
+
+def _vector_add(count=100, **changes):
+    """A launch of 100 sums; what it wrote."""
+    gpu = make_gpu()
+    loaded = gpu.load(compiled_code("vector_add"))
+    places = [gpu.arena.allocate(4 * count, name) for name in "ABC"]
+    for place in places:
+        gpu.arena.write(place.address, np.arange(count, dtype=np.float32).tobytes())
+    numbers = [*(place.address for place in places), count, 2]
+    details = {
+        "kernel": "vector_add",
+        "grid": (2, 1, 1),
+        "block": _BLOCK,
+        "arguments": b"".join(n.to_bytes(8, "little") for n in numbers),
+    }
+    report = launch(loaded, LaunchRequest(**{**details, **changes}))
+    return gpu.arena.read(places[2].address, 4 * count).view(np.float32), report
+
+
+def test_a_kernel_runs():
+    result, report = _vector_add()
+    assert (result == 2 * np.arange(100)).all() and not report.findings
+    assert report.steps > 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": "other"}, "no kernel 'other'"),
+        ({"grid": (0, 1, 1)}, "nothing to do"),
+        ({"block": (32, 1, 1)}, r"takes groups of \(64, 1, 1\), not \(32, 1, 1\)"),
+        ({"block": (2048, 1, 1)}, "takes 64 threads in a group, not 2048"),
+        ({"shared_bytes": 1 << 17}, "asks for 131072 bytes of shared memory"),
+        ({"arguments": b"1234"}, "takes 40 bytes of arguments, not 4"),
+        ({"steps": 10}, "ran more than 10 instructions"),
+    ],
+)
+def test_what_a_driver_refuses(changes, message):
+    with pytest.raises(UserError, match=message):
+        _vector_add(**changes)
+
+
+def test_code_for_another_gpu_is_refused():
+    other = compile_kernels([device_kernel("vector_add")], "gfx90a").data
+    with pytest.raises(ToolchainError, match="is for gfx90a, the emulated GPU is gfx942"):
+        make_gpu().load(other)
+
+
+def test_steps_may_be_limited():
+    request = LaunchRequest("k", (1, 1, 1), (1, 1, 1), b"")
+    assert with_steps(request, 5).steps == 5

@@ -1,0 +1,72 @@
+"""Memory: bytes that need not be aligned, allocations with red zones, what was written."""
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.memory import BASE, Arena, Bytes, gather, scatter
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@pytest.mark.parametrize("step", [0, 1])
+def test_numbers_lie_anywhere(width, step):
+    data = np.arange(64, dtype=np.uint8)
+    index = np.array([8, 24]) + step
+    wanted = [int.from_bytes(bytes(range(i, i + width)), "little") for i in index]
+    assert gather(data, index, width).tolist() == wanted
+    scatter(data, index, width, np.array([5, 6], np.uint64))
+    assert gather(data, index, width).tolist() == [5, 6]
+
+
+def test_bytes_know_what_was_written():
+    memory, index = Bytes(16, is_watched=True), np.array([4])
+    assert memory.load_undefined(index, 4).tolist() == [0xFFFFFFFF]
+    memory.store(index, 2, np.array([7]), None)
+    assert memory.load(index, 4).tolist() == [7]
+    assert memory.load_undefined(index, 4).tolist() == [0xFFFF0000]
+    memory.store(index + 2, 2, np.array([7]), np.array([0xF0], np.uint16))
+    assert memory.load_undefined(index, 4).tolist() == [0x00F00000]
+    assert Bytes(16, is_watched=False).load_undefined(index, 4) is None
+
+
+def test_allocations_are_apart():
+    arena = Arena(1 << 16, is_watched=True)
+    first, second = arena.allocate(100, "A"), arena.allocate(50, "B")
+    assert first.address % 256 == 0 and second.address >= first.end + 4096
+    assert arena.holds(first.address, 100) and not arena.holds(first.address, 101)
+    assert arena.holds(first.address + 60, 40) and not arena.holds(first.address + 100, 1)
+    assert arena.free_bytes() == (1 << 16) - 150
+
+
+def test_what_is_outside_is_found():
+    arena = Arena(1 << 16, is_watched=True)
+    first, second = arena.allocate(100, "A"), arena.allocate(50, "B")
+    inside = np.array([first.address, first.address + 96, second.address], np.uint64)
+    assert arena.outside(inside, 4) is None
+    wrong = np.append(inside, np.array([first.address + 97, BASE - 8], np.uint64))
+    assert arena.outside(wrong, 4).tolist() == [False, False, False, True, True]
+    told = arena.describe(first.address + 97, 4)
+    assert told == "4 bytes that end 1 bytes behind A (100 bytes)"
+    assert "8 bytes before A" in arena.describe(first.address - 8, 4)
+    assert "far from all memory" in arena.describe(0x1234, 4)
+
+
+def test_freed_memory_is_nobodys():
+    arena = Arena(3 * 4352, is_watched=True)
+    first, second = arena.allocate(64, "A"), arena.allocate(64, "B")
+    assert arena.free(first.address) and not arena.free(first.address)
+    assert not arena.holds(first.address, 4)
+    assert "which was freed" in arena.describe(first.address, 4)
+    third, fourth = arena.allocate(64, "C"), arena.allocate(64, "D")
+    assert fourth.address == first.address and third.address > second.address
+    assert arena.allocate(64, "E") is None
+
+
+def test_the_host_writes_and_copies():
+    arena = Arena(1 << 16, is_watched=True)
+    place, other = arena.allocate(8, "A"), arena.allocate(8, "B")
+    assert not arena.is_known(place.address, 8)
+    arena.write(place.address, b"abcd")
+    assert bytes(arena.read(place.address, 4)) == b"abcd" and arena.is_known(place.address, 4)
+    arena.copy(other.address, place.address, 8)
+    assert bytes(arena.read(other.address, 4)) == b"abcd"
+    assert arena.is_known(other.address, 4) and not arena.is_known(other.address, 8)

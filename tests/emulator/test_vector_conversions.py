@@ -1,0 +1,82 @@
+"""Conversions and comparisons on edge values."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.emulator.snippets import LANE, get, make_waves, put, run, scalar, set_mask
+
+_CASES = [
+    ("v_cvt_i32_f32 v0, v2", np.float32(-2.9), "i32", -2),
+    ("v_cvt_i32_f32 v0, v2", np.float32(3e9), "i32", 2**31 - 1),
+    ("v_cvt_i32_f32 v0, v2", np.float32(math.nan), "i32", 0),
+    ("v_cvt_u32_f32 v0, v2", np.float32(-1.0), "u32", 0),
+    ("v_cvt_u32_f32 v0, v2", np.float32(math.inf), "u32", 2**32 - 1),
+    ("v_cvt_u32_f64 v0, v[2:3]", np.float64(2**32 - 1.5), "u32", 2**32 - 2),
+    ("v_cvt_i32_f64 v0, v[2:3]", np.float64(-math.inf), "i32", -(2**31)),
+    ("v_cvt_f32_u32 v0, v2", np.uint32(2**32 - 1), "f32", 2.0**32),
+    ("v_cvt_f32_i32 v0, v2", np.int32(-3), "f32", -3.0),
+    ("v_cvt_f64_i32 v[0:1], v2", np.int32(-3), "f64", -3.0),
+    ("v_cvt_f16_f32 v0, v2", np.float32(65520.0), "f16", math.inf),
+    ("v_cvt_f16_f32 v0, v2", np.float32(2.0**-25 * 1.5), "f16", 2.0**-24),
+    ("v_cvt_f32_f16 v0, v2", np.float16(0.1), "f32", np.float16(0.1)),
+    ("v_cvt_f32_f64 v0, v[2:3]", np.float64(1 + 2.0**-25), "f32", 1.0),
+    ("v_cvt_i16_f16 v0, v2", np.float16(40000.0), "i16", 32767),
+    ("v_cvt_f16_u16 v0, v2", np.uint16(65535), "f16", math.inf),
+    ("v_cvt_f32_ubyte2 v0, v2", np.uint32(0x12345678), "f32", 0x34),
+    ("v_cvt_flr_i32_f32 v0, v2", np.float32(-0.5), "i32", -1),
+    ("v_cvt_rpi_i32_f32 v0, v2", np.float32(2.5), "i32", 3),
+]
+
+
+@pytest.mark.parametrize(("line", "operand", "kind", "expected"), _CASES)
+def test_conversions(line, operand, kind, expected):
+    waves = make_waves()
+    put(waves, 2, np.full(64, operand))
+    run(waves, line)
+    assert get(waves, 0, kind)[0] == expected
+
+
+def test_pairs():
+    waves = make_waves()
+    put(waves, 2, np.full(64, 65535.0, np.float32))
+    put(waves, 3, np.full(64, -1 - 2.0**-11, np.float32))
+    run(waves, "v_cvt_pkrtz_f16_f32 v0, v2, v3")
+    halves = get(waves, 0).view(np.float16)[:2]
+    assert halves.tolist() == [65504.0, -1.0]
+    run(waves, "v_pack_b32_f16 v0, v2, v3", "v_cvt_pk_i16_i32 v1, v2, v3")
+    assert get(waves, 0)[0] == (
+        0x3F800000 & 0 | 0xFF00 | (np.float32(-1 - 2.0**-11).view(np.uint32) & 0xFFFF) << 16
+    )
+    assert get(waves, 1)[0] == 0x7FFF | 0x8000 << 16
+
+
+_NUMBERS = [-math.inf, -1.0, 0.0, 1.0, math.nan]
+_PREDICATES = {
+    **{"lt": lambda a, b: a < b, "eq": lambda a, b: a == b, "le": lambda a, b: a <= b},
+    **{"gt": lambda a, b: a > b, "ge": lambda a, b: a >= b},
+    **{"lg": lambda a, b: a < b or a > b, "neq": lambda a, b: a != b},
+    **{"nlt": lambda a, b: not a < b, "nge": lambda a, b: not a >= b},
+    **{"o": lambda a, b: a == a and b == b, "u": lambda a, b: a != a or b != b},
+}
+
+
+@pytest.mark.parametrize("name", _PREDICATES)
+def test_comparisons_of_floats(name):
+    a, b = (np.resize(grid.ravel(), 64) for grid in np.meshgrid(_NUMBERS, _NUMBERS))
+    waves = make_waves()
+    put(waves, 2, a.astype(np.float32))
+    put(waves, 4, b.astype(np.float32))
+    set_mask(waves, LANE < 25)
+    run(waves, f"v_cmp_{name}_f32_e32 vcc, v2, v4")
+    wanted = [_PREDICATES[name](x, y) for x, y in zip(a, b, strict=True)]
+    assert scalar(waves, 106, "u64") == sum(1 << k for k in range(25) if wanted[k])
+
+
+def test_comparisons_of_integers():
+    waves = make_waves()
+    put(waves, 2, np.full(64, -1, np.int32))
+    run(waves, "v_cmp_lt_i32_e64 s[2:3], v2, 0", "v_cmp_lt_u32_e64 s[4:5], v2, 0")
+    run(waves, "v_cmp_ne_u16_e64 s[6:7], v2, -1")
+    assert [scalar(waves, n, "u64") for n in (2, 4, 6)] == [(1 << 64) - 1, 0, 0]

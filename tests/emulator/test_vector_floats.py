@@ -1,0 +1,113 @@
+"""Vector instructions on floats, each on edge values, in the lanes that are active only."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.vector_floats import VECTOR_FLOATS
+from tests.emulator.snippets import LANE, get, make_waves, put, run, scalar, set_mask, set_scalar
+
+NAN, INF = math.nan, math.inf
+_BITS = 0xA2F9836E4E441529FC2757D1F534DDC0DB629599  # the first 160 of 2/pi
+
+
+def _compute(line, kind, *operands, result=None):
+    """The first lane of v0 after an instruction on v2, v4, v6."""
+    waves = make_waves()
+    for place, operand in zip((2, 4, 6), operands, strict=False):
+        put(waves, place, np.full(64, operand))
+    put(waves, 0, np.zeros(64, np.uint64))
+    set_mask(waves, LANE % 3 == 0)
+    run(waves, line)
+    assert (get(waves, 0)[LANE % 3 != 0] == 0).all()
+    return get(waves, 0, result or kind)[0]
+
+
+_F32 = [
+    ("v_min_f32 v0, v2, v4", (-0.0, 0.0), -0.0),
+    ("v_min_f32 v0, v2, v4", (NAN, 3.0), 3.0),
+    ("v_max_f32 v0, v2, v4", (-0.0, 0.0), 0.0),
+    ("v_max_f32 v0, v2, v4", (1.0, NAN), 1.0),
+    ("v_med3_f32 v0, v2, v4, v6", (3.0, 1.0, 2.0), 2.0),
+    ("v_med3_f32 v0, v2, v4, v6", (1.0, 1.0, 2.0), 1.0),
+    ("v_med3_f32 v0, v2, v4, v6", (3.0, NAN, 2.0), 2.0),
+    ("v_subrev_f32 v0, v2, v4", (1.0, 3.0), 2.0),
+    ("v_fract_f32 v0, v2", (-1e-10,), 1 - 2**-24),
+    ("v_fract_f32 v0, v2", (2.25,), 0.25),
+    ("v_rndne_f32 v0, v2", (2.5,), 2.0),
+    ("v_trunc_f32 v0, v2", (-2.7,), -2.0),
+    ("v_frexp_mant_f32 v0, v2", (-12.0,), -0.75),
+    ("v_frexp_mant_f32 v0, v2", (INF,), INF),
+    ("v_exp_f32 v0, v2", (3.0,), 8.0),
+    ("v_log_f32 v0, v2", (0.125,), -3.0),
+    ("v_rcp_f32 v0, v2", (-0.0,), -INF),
+    ("v_rcp_iflag_f32 v0, v2", (4.0,), 0.25),
+    ("v_rsq_f32 v0, v2", (16.0,), 0.25),
+    ("v_sqrt_f32 v0, v2", (2.25,), 1.5),
+    ("v_sin_f32 v0, v2", (0.25,), 1.0),
+    ("v_cos_f32 v0, v2", (-0.5,), -1.0),
+    ("v_fmac_f32 v0, v2, v4", (3.0, 5.0), 15.0),
+    ("v_fmamk_f32 v0, v2, 0x40000000, v4", (3.0, 5.0), 11.0),
+    ("v_fmaak_f32 v0, v2, v4, 0x40000000", (3.0, 5.0), 17.0),
+    ("v_mul_legacy_f32 v0, v2, v4", (0.0, INF), 0.0),
+    ("v_fma_f32 v0, -v2, |v4|, 1.0", (3.0, -5.0), -14.0),
+    ("v_add_f32_e64 v0, v2, v4 mul:4", (1.0, 2.0), 12.0),
+    ("v_add_f32_e64 v0, v2, v4 clamp", (1.0, 2.0), 1.0),
+    ("v_max_f32_e64 v0, v2, v2 clamp", (NAN,), 0.0),
+]
+
+
+@pytest.mark.parametrize(("line", "operands", "expected"), _F32)
+def test_single_precision(line, operands, expected):
+    result = _compute(line, "f32", *map(np.float32, operands))
+    assert result == np.float32(expected) and np.signbit(result) == np.signbit(expected)
+
+
+def test_scaling_by_powers_of_two():
+    scaled = _compute("v_ldexp_f32 v0, v2, v4", "f32", np.float32(0.75), np.int32(-148))
+    assert scaled == np.float32(2.0**-148)  # a subnormal number, rounded to even
+    wide = _compute("v_ldexp_f64 v0, v[2:3], v4", "f64", np.float64(3.0), np.int32(99999))
+    assert wide == INF
+    half = _compute("v_ldexp_f16 v0, v2, v4", "f16", np.float16(3.0), np.int16(-2))
+    assert half == 0.75
+    exponent = _compute("v_frexp_exp_i32_f64 v0, v[2:3]", "i32", np.float64(12.0))
+    assert exponent == 4
+
+
+def test_classes():
+    values = [NAN, -INF, -1.0, -1e-40, -0.0, 0.0, 1e-40, 1.0, INF]
+    told = {1: 0, **{k: k for k in range(2, 10)}}
+    for number, value in enumerate(values, 1):
+        waves = make_waves()
+        put(waves, 2, np.full(64, value, np.float32))
+        set_scalar(waves, 4, 1 << told.get(number, 1) if number > 1 else 2)
+        run(waves, "v_cmp_class_f32_e64 s[6:7], v2, s4")
+        assert scalar(waves, 6, "u64") == (1 << 64) - 1, value
+        set_scalar(waves, 4, 0x3FF ^ (1 << told[number] if number > 1 else 2))
+        run(waves, "v_cmp_class_f32_e64 s[6:7], v2, s4")
+        assert scalar(waves, 6, "u64") == 0, value
+
+
+def test_bits_of_two_over_pi():
+    first = _compute("v_trig_preop_f64 v0, v[2:3], 0", "f64", np.float64(1.0))
+    second = _compute("v_trig_preop_f64 v0, v[2:3], 1", "f64", np.float64(1.0))
+    assert 0 <= 2 / math.pi - first <= 2.0**-53 and 0 < second < 2.0**-53
+    assert Fraction(first) + Fraction(second) == Fraction(_BITS >> 54, 1 << 106)
+
+
+def test_fma_of_halves_keeps_the_other_half():
+    waves = make_waves()
+    put(waves, 0, np.full(64, 0xABCD0000, np.uint32))
+    put(waves, 2, np.full(64, 3.0, np.float16))
+    run(waves, "v_fma_f16 v0, v2, v2, 1.0")
+    assert get(waves, 0)[0] == 0xABCD0000 | int(np.float16(10.0).view(np.uint16))
+    run(waves, "v_add_f16_e32 v0, v2, v2")
+    assert get(waves, 0)[0] == np.float16(6.0).view(np.uint16)
+
+
+def test_what_is_approximate_says_so():
+    approximate = {name for name, row in VECTOR_FLOATS.items() if row.is_approximate}
+    assert {"v_rcp_f32", "v_exp_f16", "v_sqrt_f64", "v_sin_f32"} <= approximate
+    assert not {"v_fma_f32", "v_div_fixup_f64", "v_add_f16"} & approximate

@@ -1,0 +1,161 @@
+"""Vector instructions on integers, held against Python's own, on edge values."""
+
+import numpy as np
+import pytest
+
+from tests.emulator.snippets import (
+    LANE,
+    get,
+    make_waves,
+    put,
+    run,
+    scalar,
+    set_mask,
+    set_scalar,
+    undefined,
+)
+
+_EDGES = [0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
+_M = 0xFFFFFFFF
+
+
+def _signed(x, bits=32):
+    return x - (1 << bits) if x >> (bits - 1) & 1 else x
+
+
+def _field(x, start, width):
+    return x >> (start & 31) & ((1 << (width & 31)) - 1)
+
+
+def _lead(x):
+    return 32 - x.bit_length() if x else _M
+
+
+_TWO = {
+    "v_add_u32": lambda a, b: a + b,
+    "v_sub_u32": lambda a, b: a - b,
+    "v_subrev_u32": lambda a, b: b - a,
+    "v_mul_lo_u32": lambda a, b: a * b,
+    "v_mul_hi_u32": lambda a, b: a * b >> 32,
+    "v_mul_hi_i32": lambda a, b: _signed(a) * _signed(b) >> 32,
+    "v_mul_u32_u24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
+    "v_mul_i32_i24": lambda a, b: _signed(a & 0xFFFFFF, 24) * _signed(b & 0xFFFFFF, 24),
+    "v_mul_hi_u32_u24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 32,
+    "v_mul_hi_i32_i24": lambda a, b: _signed(a & 0xFFFFFF, 24) * _signed(b & 0xFFFFFF, 24) >> 32,
+    "v_lshlrev_b32": lambda a, b: b << (a & 31),
+    "v_lshrrev_b32": lambda a, b: b >> (a & 31),
+    "v_ashrrev_i32": lambda a, b: _signed(b) >> (a & 31),
+    "v_and_b32": lambda a, b: a & b,
+    "v_xnor_b32": lambda a, b: ~(a ^ b),
+    "v_min_i32": lambda a, b: min(_signed(a), _signed(b)),
+    "v_max_u32": max,
+    "v_bfm_b32": lambda a, b: ((1 << (a & 31)) - 1) << (b & 31),
+    "v_bcnt_u32_b32": lambda a, b: a.bit_count() + b,
+    "v_mul_lo_u16": lambda a, b: a * b & 0xFFFF,
+    "v_sub_u16": lambda a, b: a - b & 0xFFFF,
+    "v_ashrrev_i16": lambda a, b: _signed(b & 0xFFFF, 16) >> (a & 15) & 0xFFFF,
+    "v_max_i16": lambda a, b: max(_signed(a & 0xFFFF, 16), _signed(b & 0xFFFF, 16)) & 0xFFFF,
+}
+_THREE = {
+    "v_add3_u32": lambda a, b, c: a + b + c,
+    "v_lshl_or_b32": lambda a, b, c: a << (b & 31) | c,
+    "v_lshl_add_u32": lambda a, b, c: (a << (b & 31)) + c,
+    "v_add_lshl_u32": lambda a, b, c: (a + b & _M) << (c & 31),
+    "v_and_or_b32": lambda a, b, c: a & b | c,
+    "v_or3_b32": lambda a, b, c: a | b | c,
+    "v_xad_u32": lambda a, b, c: (a ^ b) + c,
+    "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
+    "v_bfe_u32": _field,
+    "v_alignbit_b32": lambda a, b, c: (a << 32 | b) >> (c & 31),
+    "v_alignbyte_b32": lambda a, b, c: (a << 32 | b) >> 8 * (c & 3),
+    "v_mad_u32_u24": lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
+    "v_med3_i32": lambda a, b, c: sorted(map(_signed, (a, b, c)))[1],
+    "v_min3_u32": min,
+    "v_sad_u8": lambda a, b, c: (
+        c + sum(abs((a >> s & 255) - (b >> s & 255)) for s in (0, 8, 16, 24))
+    ),
+    "v_dot4_u32_u8": lambda a, b, c: (
+        c + sum((a >> s & 255) * (b >> s & 255) for s in (0, 8, 16, 24))
+    ),
+    "v_dot4_i32_i8": lambda a, b, c: (
+        c + sum(_signed(a >> s & 255, 8) * _signed(b >> s & 255, 8) for s in (0, 8, 16, 24))
+    ),
+}
+_ONE = {
+    "v_not_b32": lambda a: ~a,
+    "v_ffbh_u32": _lead,
+    "v_ffbl_b32": lambda a: (a & -a).bit_length() - 1 if a else _M,
+    "v_ffbh_i32": lambda a: _lead(a if not a >> 31 else ~a & _M),
+    "v_bfrev_b32": lambda a: int(f"{a:032b}"[::-1], 2),
+}
+
+
+@pytest.mark.parametrize("name", [*_ONE, *_TWO, *_THREE])
+def test_agrees_with_python(name):
+    function = {**_ONE, **_TWO, **_THREE}[name]
+    count = 1 if name in _ONE else 2 if name in _TWO else 3
+    grids = [grid.ravel() for grid in np.meshgrid(*[_EDGES] * count)]
+    for start in range(0, len(grids[0]), 64):
+        operands = [np.resize(grid[start : start + 64], 64).astype(np.uint32) for grid in grids]
+        waves = make_waves()
+        put(waves, 0, np.full(64, 77, np.uint32))
+        for place, operand in zip((1, 2, 3), operands, strict=False):
+            put(waves, place, operand)
+        set_mask(waves, LANE % 5 != 1)
+        run(waves, f"{name} v0, " + ", ".join(["v1", "v2", "v3"][:count]))
+        wanted = [function(*map(int, column)) & _M for column in zip(*operands, strict=True)]
+        expected = np.where(LANE % 5 != 1, wanted, 77)
+        assert (get(waves, 0) == expected).all()
+
+
+def test_carries_travel_through_masks():
+    waves = make_waves()
+    put(waves, 1, np.full(64, 0xFFFFFFFF, np.uint32))
+    put(waves, 2, np.where(LANE < 8, 1, 0).astype(np.uint32))
+    run(waves, "v_add_co_u32_e32 v3, vcc, v1, v2", "v_addc_co_u32_e32 v4, vcc, 5, v2, vcc")
+    assert get(waves, 3)[7:9].tolist() == [0, 0xFFFFFFFF]
+    assert get(waves, 4)[7:9].tolist() == [7, 5] and scalar(waves, 106, "u64") == 0
+    run(waves, "v_sub_co_u32_e64 v3, s[4:5], v2, 1", "v_subb_co_u32_e64 v4, s[4:5], 0, 0, s[4:5]")
+    assert scalar(waves, 4, "u64") == (1 << 64) - 256 and get(waves, 4)[9] == 0xFFFFFFFF
+
+
+def test_wide_products_and_sums():
+    waves = make_waves()
+    put(waves, 2, np.full(64, (1 << 63) - 1, np.uint64))
+    set_scalar(waves, 4, 0xFFFFFFFF)
+    run(waves, "v_mad_u64_u32 v[0:1], s[6:7], s4, s4, v[2:3]")
+    wanted = 0xFFFFFFFF**2 + (1 << 63) - 1
+    assert get(waves, 0, "u64")[0] == wanted & (1 << 64) - 1
+    assert (scalar(waves, 6, "u64") != 0) == (wanted >> 64 != 0)
+    run(waves, "v_lshl_add_u64 v[0:1], v[2:3], 1, v[2:3]")
+    assert get(waves, 0, "u64")[0] == 3 * ((1 << 63) - 1) & (1 << 64) - 1
+    run(waves, "v_lshlrev_b64 v[0:1], 65, v[2:3]", "v_ashrrev_i64 v[2:3], 62, v[0:1]")
+    assert get(waves, 2, "i64")[0] == -1
+
+
+def test_bytes_are_permuted():
+    waves = make_waves()
+    put(waves, 1, np.full(64, 0x88776655, np.uint32))
+    put(waves, 2, np.full(64, 0x44332211, np.uint32))
+    for selector, wanted in ((0x07000401, 0x88115522), (0x0C0D0B08, 0x00FFFF00)):
+        set_scalar(waves, 4, selector)
+        run(waves, "v_perm_b32 v0, v1, v2, s4")
+        assert get(waves, 0)[0] == wanted
+
+
+def test_sums_may_saturate():
+    waves = make_waves()
+    put(waves, 1, np.full(64, 5, np.uint32))
+    run(waves, "v_sub_u32_e64 v0, v1, 9 clamp", "v_add_u16_e64 v2, v1, -1 clamp")
+    assert (get(waves, 0)[0], get(waves, 2)[0]) == (0, 0xFFFF)
+
+
+def test_bits_that_do_not_matter_may_be_undefined():
+    waves = make_waves()
+    put(waves, 1, np.full(64, 0xFF, np.uint32))
+    run(waves, "v_and_b32_e32 v2, v1, v5", "v_lshlrev_b32_e32 v3, 24, v5")
+    assert undefined(waves, 2)[0] == 0xFF and undefined(waves, 3)[0] == 0xFF000000
+    run(waves, "v_add_u32_e32 v4, v2, v1", "v_min_u32_e32 v6, v2, v1")
+    assert undefined(waves, 4)[0] == 0xFFFFFFFF and undefined(waves, 6)[0] == 0xFFFFFFFF
+    run(waves, "v_cndmask_b32_e64 v7, 3, v5, 0", "v_bfi_b32 v8, v1, v1, v5")
+    assert undefined(waves, 7)[0] == 0 and undefined(waves, 8)[0] == 0xFFFFFF00
