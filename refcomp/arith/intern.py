@@ -14,8 +14,14 @@ from typing import Any, TypeVar
 
 from refcomp.dtype import DType
 from refcomp.ir.buffer import BufferLoad, Load
-from refcomp.ir.expr import Broadcast, Expr, IfThenElseExpr, IntImm, Var
-from refcomp.ir.node import Node
+from refcomp.ir.expr import (
+    Broadcast,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Var,
+)
+from refcomp.ir.node import MADE_OF_NODES, Node
 from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
@@ -50,7 +56,7 @@ class ExprTable:
 
     def make(self, cls: type[Any], *fields: Any) -> Expr:
         """The representative of `cls(*fields)`, whose child expressions are representatives."""
-        key = (cls, *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
+        key = (cls, *map(id, fields)) if cls in MADE_OF_NODES else _key(cls, fields)
         found = self._by_structure.get(key)
         return self._add(key, cls(*fields)) if found is None else found
 
@@ -94,13 +100,19 @@ class ExprTable:
     def _register(self, expr: Expr) -> tuple[Expr, Expr]:
         if expr.by_identity:  # two variables of one name are not the same
             return expr, self._add((Var, id(expr)), expr)
-        old = [getattr(expr, name) for name in type(expr).__match_args__]
-        fields = [self._field(value) for value in old]
-        key = (type(expr), *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
+        cls = type(expr)
+        old = [getattr(expr, name) for name in cls.__match_args__]
+        if cls in MADE_OF_NODES:
+            known = self._known
+            fields = [known[id(part)][1] for part in old]
+            key: Hashable = (cls, *map(id, fields))
+        else:
+            fields = [self._field(value) for value in old]
+            key = _key(cls, fields)
         found = self._by_structure.get(key)
         if found is None:
             is_same = all(map(is_, fields, old))
-            found = self._add(key, expr if is_same else type(expr)(*fields))
+            found = self._add(key, expr if is_same else cls(*fields))
         return expr, found
 
     def _field(self, value: Any) -> Any:
@@ -144,6 +156,11 @@ class ExprTable:
 def _reach(span: tuple[Rank, Rank]) -> tuple[bool, Rank]:
     """The innermost loop comes last; symbols and unknown variables lie outside of all loops."""
     return span[1][0] == LOOP_RANK, span[1]
+
+
+def _key(cls: type[Any], fields: Iterable[Any]) -> Hashable:
+    """What tells nodes of different structure apart, whose children are representatives."""
+    return (cls, *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
 
 
 def _hashable(value: Any) -> Hashable:

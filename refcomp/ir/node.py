@@ -50,6 +50,8 @@ _CHILD_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 _DATA_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 # What reads all children of a node of a class; `refcomp.ir.rewrite.children` is how it is asked.
 CHILD_READERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
+# The classes whose fields hold one child each and nothing else, as those of all operators.
+MADE_OF_NODES: set[type[Any]] = set()
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -62,6 +64,8 @@ def node(cls: type[_N]) -> type[_N]:
     _CHILD_FIELDS[made] = names
     _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*names, "origin"))
     CHILD_READERS[made] = _reader(names, [f.type for f in fields(made) if f.name in names])
+    if all(f.type in ("Expr", "Stmt") for f in fields(made)):
+        MADE_OF_NODES.add(made)
     return cast(type[_N], made)
 
 

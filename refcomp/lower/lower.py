@@ -27,7 +27,7 @@ from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lower.extern import reads_of_extern
 from refcomp.lower.hints import aligned_shape, allocated, imported_texts
 from refcomp.lower.inline import inline_reads
-from refcomp.lower.nest import Nests, lower_stage
+from refcomp.lower.nest import Nests, guests_by_axis, lower_stage
 from refcomp.lower.scan import place_scans, reads_of_scan
 from refcomp.python_limits import deep_recursion
 from refcomp.schedule.infer_bounds import Region
@@ -102,13 +102,13 @@ def _lower_stages(
             if region is not None:
                 regions[tensor] = region
     scans = place_scans(stages, bodies, arguments, buffers, regions, facts)
-    nests = Nests(bounds, buffers, regions, scans)
+    nests = Nests(bounds, buffers, regions, scans, guests_by_axis(stages))
     roots = [stage for stage in stages if stage.host is None]
     body = block([scans.guarded(stage, lower_stage(stage, nests)) for stage in roots])
-    made = [tensor for stage in roots for tensor in stage.op.outputs if tensor not in arguments]
-    for tensor in reversed(made):
-        if tensor not in scans.borrowed:
-            body = allocated(schedule.stage_of(tensor), buffers[tensor], body)
+    made = [(stage, tensor) for stage in roots for tensor in stage.op.outputs]
+    for stage, tensor in reversed(made):
+        if tensor not in arguments and tensor not in scans.borrowed:
+            body = allocated(stage, buffers[tensor], body)
     return body
 
 
@@ -186,6 +186,7 @@ def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
         raise UserError(
             f"the arguments are {args!r}, not a list", remedy="pass a list such as [A, B, C]"
         )
+    makers = {tensor: stage for stage in schedule.stages for tensor in stage.op.outputs}
     seen: set[int] = set()
     for k, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):
@@ -197,7 +198,7 @@ def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
             raise UserError(f"argument {arg.name} is given twice", remedy="list it once")
         seen.add(id(arg))
         if isinstance(arg, Tensor):
-            _check_tensor(schedule.stage_of(arg), arg)
+            _check_tensor(makers.get(arg) or schedule.stage_of(arg), arg)
     _check_nothing_missing(schedule, args)
 
 

@@ -13,7 +13,7 @@ kernel, a stage that leaves threads of its group idle is computed by the first o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -52,13 +52,14 @@ from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
 @dataclass(frozen=True, slots=True)
 class Nests:
-    """What all nests of a function share: the bounds of each stage, the buffer of each tensor, and
-    of those of attached stages the region that is in it."""
+    """What all nests of a function share: the bounds of each stage, the buffer of each tensor, of
+    those of attached stages the region that is in it, and the stages attached to each loop."""
 
     bounds: Mapping[Stage, StageBounds]
     buffers: Mapping[Tensor, Buffer]
     regions: Mapping[Tensor, Region]
     scans: ScanMemory = field(default_factory=ScanMemory)
+    guests: Mapping[IterVar, Sequence[Stage]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,10 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return lower_extern(stage.op, stage.name, nests.buffers)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
-        body = _with_guests(_guests(stage, axis), body, nests)
+        body = _with_guests(nests.guests.get(axis, ()), body, nests)
         return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
 
-    hosts = frozenset(guest.host.axis for guest in stage.guests if guest.host is not None)
+    hosts = frozenset(leaf for leaf in stage.leaves if leaf in nests.guests)
     loops = Loops(bounds, nests.bounds, attach, hosts)
     if isinstance(stage.op, ScanOp):
         copies = copy_inits(stage, stage.op, nests.buffers, nests.scans)
@@ -102,8 +103,13 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
 # Attached stages.
 
 
-def _guests(stage: Stage, axis: IterVar) -> list[Stage]:
-    return [g for g in stage.guests if g.host is not None and g.host.axis is axis]
+def guests_by_axis(stages: Iterable[Stage]) -> dict[IterVar, list[Stage]]:
+    """The stages that are attached to each loop, producers first."""
+    guests: dict[IterVar, list[Stage]] = {}
+    for stage in stages:
+        if stage.host is not None:
+            guests.setdefault(stage.host.axis, []).append(stage)
+    return guests
 
 
 def _with_guests(guests: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:

@@ -188,8 +188,10 @@ class Schedule:
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
         outputs_set = set(self.outputs)
+        taken: set[str] = set()
         for op in reachable_operations(self.outputs):
-            name = unique_name(op.name, [stage.name for stage in self.stages])
+            name = unique_name(op.name, taken)
+            taken.add(name)
             stage = Stage(op, name, op in outputs_set, siblings=self.stages)
             stage.leaves = list(stage.roots)
             self.stages.append(stage)

@@ -6,9 +6,9 @@ import pytest
 
 from refcomp.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, Load
-from refcomp.ir.expr import Add, Call, Expr, IntImm, Let, Var
+from refcomp.ir.expr import Add, Call, Expr, IntImm, Let, Select, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.node import Node, bound_by, child_fields, data_fields, node
+from refcomp.ir.node import MADE_OF_NODES, Node, bound_by, child_fields, data_fields, node
 from refcomp.ir.stmt import Block, For, IfThenElse, ParallelRegion
 
 
@@ -28,6 +28,11 @@ from refcomp.ir.stmt import Block, For, IfThenElse, ParallelRegion
 def test_fields_are_children_or_data_and_origin_is_neither(cls, children, data):
     assert child_fields(cls) == children
     assert data_fields(cls) == data
+
+
+def test_classes_of_one_child_in_each_field_are_known():
+    assert {Add, Select} <= MADE_OF_NODES
+    assert MADE_OF_NODES.isdisjoint({Block, Call, For, IfThenElse, IntImm, Load, Var})
 
 
 def test_bound_by_lists_what_is_bound_in_order():

@@ -7,6 +7,7 @@ from refcomp.ir.rewrite import buffers_in, walk
 from refcomp.ir.stmt import Allocate
 from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret
+from refcomp.schedule.stage import Stage
 
 
 def _add(n):
@@ -136,3 +137,19 @@ def test_the_simple_mode_of_the_classic_api_is_taken():
     s = refcomp.create_schedule(b)
     simple = refcomp.print_func(refcomp.lower(s, [a, b], simple_mode=True))
     assert simple == refcomp.print_func(refcomp.lower(s, [a, b]))
+
+
+def test_work_on_stages_is_linear_in_their_number(monkeypatch):
+    host, asked = Stage.host, []
+    monkeypatch.setattr(Stage, "host", property(lambda s: asked.append(0) or host.fget(s)))
+    numbers = []
+    for count in (10, 40):
+        tensors = [refcomp.placeholder((8,), name="A")]
+        for _ in range(count):
+            read = tensors[-1]
+            tensors.append(refcomp.compute((8,), lambda i, read=read: read[i] + 1.0, name="B"))
+        s = refcomp.create_schedule(tensors[-1])
+        asked.clear()
+        refcomp.lower(s, tensors)
+        numbers.append(len(asked))
+    assert 0 < numbers[1] <= 4.5 * numbers[0]
