@@ -27,6 +27,9 @@ from refcomp.provenance import caller_line
 from refcomp.toolchain import CodeObject, Occupancy, occupancy_of, read_code_object
 from refcomp.toolchain.code_object import ExpectedKernel, KernelMetadata
 
+# Into how many variables LLVM's GlobalOpt parts one.
+_MOST_PARTS = 16
+
 
 class SlowKernelWarning(UserWarning):
     """A kernel will be slower than its schedule looks."""
@@ -88,14 +91,19 @@ def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
 
 
 def _shared_bytes(kernel: PrimFunc) -> int:
-    """What the shared buffers of constant size take at most, each at its alignment."""
+    """What the shared buffers of constant size take at most, each at its alignment.
+
+    LLVM may part a buffer into up to sixteen variables, each at the alignment of the whole.
+    """
     total = 0
     for node in walk(kernel.body):
         if isinstance(node, Allocate) and node.buffer.scope == "shared":
             count = constant_count(node.buffer)
-            unit = max(SHARED_ALIGNMENT, node.buffer.alignment)
-            size = 0 if count is None else max(1, count) * node.buffer.dtype.bytes
-            total += -(-size // unit) * unit
+            if count is not None:
+                unit = max(SHARED_ALIGNMENT, node.buffer.alignment)
+                size = max(1, count) * node.buffer.dtype.bytes
+                parts = min(max(1, count), _MOST_PARTS)
+                total += (-(-size // unit) + parts - 1) * unit
     return total
 
 

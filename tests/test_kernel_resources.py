@@ -9,7 +9,8 @@ import refcomp
 from refcomp.artifacts import Binary, Source
 from refcomp.compile_kernels import compile_programs
 from refcomp.errors import Unsupported
-from refcomp.kernel_resources import SlowKernelWarning, resources_of
+from refcomp.ir.parser import parse_func
+from refcomp.kernel_resources import SlowKernelWarning, expected_kernel, resources_of
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 
@@ -79,3 +80,19 @@ def test_what_fits_is_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compile_programs([_lowered(16, True)], "rocm -mcpu=gfx90a")
+
+
+def test_a_shared_buffer_may_be_parted_into_its_elements():
+    """LLVM makes two variables of this buffer, each at the alignment of the whole: 65 bytes."""
+    kernel = parse_func("""
+    func f(A: i8[64], C: i8[64] out, n: i64) {
+      for g in range(n) blockIdx.x { for t in range(1) threadIdx.x {
+        alloc S: i8[2] shared align 64 {
+          S@[0] = A@[g] * 3i8
+          S@[1] = A@[g + 1] * 5i8
+          for k in range(2) { if (g + k < n) { C@[g + k] = S@[k] } }
+        }
+      } }
+    }
+    """)
+    assert expected_kernel(kernel).shared_bytes == 128
