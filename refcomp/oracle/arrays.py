@@ -93,8 +93,9 @@ def convert(value: Array, target: DType) -> Array:
     if target.is_int and _is_float(value):
         return _saturate(value.astype(np.float64), target)
     if target.kind == "bfloat" and value.dtype.itemsize > 2 and value.dtype != np.float32:
-        # numpy goes by way of f32 here, which would round twice
-        return each(lambda x: make_scalar(x, target), to_numpy(target), value)
+        # numpy goes by way of f32 here, and of f64 from integers, which would round twice
+        plain = value if _is_float(value) else value.astype(object)
+        return each(lambda x: make_scalar(x, target), to_numpy(target), plain)
     return value.astype(to_numpy(target))
 
 

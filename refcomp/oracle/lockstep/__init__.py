@@ -12,5 +12,5 @@ to the plain interpreter are kernels and loops that call functions of the host, 
 threads or iterations, and those of which a run in step has raised Doubt once.
 
 Read in this order: `launch` (the doors), `choice`, `plans`, `threads`, `elements`, `touches`,
-`expressions`, `statements`.
+`expressions`, `folds`, `statements`.
 """

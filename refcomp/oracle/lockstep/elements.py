@@ -96,7 +96,7 @@ class Elements:
             self._place(offset, threads.column), value, threads.column
         )
         several = self._note(updates_by(operator), at, ids)
-        if several and (self.buffer.dtype.is_float or self._is_watched):
+        if several and (self.buffer.dtype.is_float or self.is_watched):
             raise Doubt
         self._check_written(at, ids)
         at, value, ids = at.ravel(), value.ravel(), ids.ravel()
@@ -134,7 +134,8 @@ class Elements:
         return several
 
     @property
-    def _is_watched(self) -> bool:
+    def is_watched(self) -> bool:
+        """Whether somebody wants to know each write."""
         return self.memory is not None and self.memory.is_watched
 
     def _tell(self, at: Array, value: Array, ids: Array, threads: Threads) -> None:

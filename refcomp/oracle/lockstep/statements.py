@@ -14,6 +14,7 @@ from refcomp.oracle.kernels import scrambled
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import evaluate
+from refcomp.oracle.lockstep.folds import MOST_FOLDING, Fold, fold_of, run_fold
 from refcomp.oracle.lockstep.threads import Threads
 from refcomp.oracle.scalars import ATOMIC
 
@@ -32,12 +33,28 @@ def _for(threads: Threads, loop: st.For) -> None:
     steps = scrambled(most) if loop.kind == st.PARALLEL else range(most)
     if loop.kind == st.PARALLEL and most != least:
         raise Doubt  # the order is another one for each thread
+    fold = _fold_of(threads, loop) if most == least > 0 else None
+    if fold is not None:
+        threads.crowd.stmt = loop.body
+        run_fold(threads, loop, fold, minimum, most)
+        return
     for step in steps:
         inside = threads if step < least else threads.narrow((step < extent)[:, 0])
         inside.bind(loop.var, inside.rows(minimum) if inside is not threads else minimum)
         inside.values[loop.var] = inside.values[loop.var] + step
         run(inside, loop.body)
         del inside.values[loop.var]
+
+
+def _fold_of(threads: Threads, loop: st.For) -> Fold | None:
+    folds = threads.crowd.folds
+    if loop not in folds:
+        folds[loop] = fold_of(loop)
+    fold = folds[loop]
+    if fold is None or len(threads.ids) > MOST_FOLDING:
+        return None
+    # Who watches an element wants to know each step.
+    return None if threads.memory_of(fold.kept.buffer).is_watched else fold
 
 
 def _buffer_store(threads: Threads, store: st.BufferStore) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from refcomp.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.stmt import Allocate, Block, Origin, Stmt
+from refcomp.ir.stmt import Allocate, Block, For, Origin, Stmt
 from refcomp.oracle.arrays import Array
 from refcomp.oracle.expressions import lanes_of
 from refcomp.oracle.lockstep.choice import Doubt
@@ -50,6 +50,7 @@ class Crowd:
         self.stmt: Stmt = Block(())
         self.origins: dict[Var, Origin] = {}
         self.constants: dict[Expr, Array] = {}
+        self.folds: dict[For, Any] = {}
 
     def pass_barrier(self, ids: Array) -> None:
         """The threads `ids` meet at a barrier. Raises Doubt unless they are all of their groups."""
@@ -86,7 +87,7 @@ class Threads:
         return self.crowd.libraries
 
     def narrow(self, chosen: Array) -> Threads:
-        """Those for which `chosen`, one truth for each, holds; at least one."""
+        """Those in the rows `chosen`, by a truth for each of these or by numbers; at least one."""
         return Threads(self.crowd, self.ids[chosen], {}, self, chosen)
 
     def rows(self, value: Array) -> Array:
