@@ -13,6 +13,7 @@ from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import Source, scalar_source, vector_index, vector_source
 from refcomp.emulator.vector import whole_writer
 from refcomp.emulator.vector_integers import bit_count
+from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
 
@@ -129,6 +130,40 @@ def bind_bpermute(instruction: Instruction) -> Run:
             waves.define((FIRST_VECTOR + index,))
 
     return run
+
+
+def bind_swizzle(instruction: Instruction) -> Run:
+    """ds_swizzle_b32 v0, v1 offset:...: of a lane that follows from the offset; 0 if it is off.
+
+    The offset is read off the encoding, since it is printed in words.
+    """
+    result, data = instruction.operands[0], instruction.operands[1]
+    index, source = vector_index(result), vector_source(data, "u32", {}, 0)
+    origin = _swizzled(int(instruction.encoding.split()[0], 16) & 0xFFFF, instruction)
+    write = whole_writer(index, "u32")
+
+    def run(waves: Any) -> None:
+        shape = waves.count(), LANES
+        is_on, shadow = waves.mask[:, origin], None
+        found = np.broadcast_to(source.value(waves), shape)[:, origin]
+        if waves.dirty and not waves.dirty.isdisjoint(source.numbers):
+            moved = np.broadcast_to(source.shadow(waves), shape)[:, origin]
+            shadow = np.where(is_on, moved, np.uint32(0))
+        write(waves, np.where(is_on, found, np.uint32(0)), shadow)
+        if shadow is None:
+            waves.define((FIRST_VECTOR + index,))
+
+    return run
+
+
+def _swizzled(offset: int, instruction: Instruction) -> Array:
+    """Of each lane, the lane that it reads: of four, or of 32 by masks (and, or, xor)."""
+    if offset & 0xE000 == 0x8000:
+        return (_LANE & ~3) + (offset >> 2 * (_LANE & 3) & 3)
+    if offset & 0x8000:
+        raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+    low = _LANE & offset & 31 | offset >> 5 & 31
+    return (_LANE & ~31) + (low ^ offset >> 10 & 31)
 
 
 def bind_swap(instruction: Instruction) -> Run:

@@ -20,9 +20,11 @@ from refcomp.emulator.cross_lane import (
     bind_readfirstlane,
     bind_readlane,
     bind_swap,
+    bind_swizzle,
     bind_writelane,
 )
 from refcomp.emulator.dpp import is_dpp, with_dpp
+from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
 from refcomp.emulator.packed import PACKED
 from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
@@ -55,11 +57,12 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_mbcnt_lo_u32_b32": bind_count_below,
     "v_mbcnt_hi_u32_b32": bind_count_below,
     "ds_bpermute_b32": bind_bpermute,
+    "ds_swizzle_b32": bind_swizzle,
     "v_swap_b32": bind_swap,
 }
 _SAME = {"v_accvgpr_read_b32": "v_mov_b32", "v_accvgpr_write_b32": "v_mov_b32"}
 _SAME |= {"v_accvgpr_mov_b32": "v_mov_b32"}
-_BY_PATTERN = (bind_memory, bind_two, bind_scalar_load, bind_atomic)
+_BY_PATTERN = (bind_memory, bind_two, bind_scalar_load, bind_atomic, bind_matrix)
 
 
 def known_mnemonics() -> tuple[str, ...]:

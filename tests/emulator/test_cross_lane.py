@@ -1,10 +1,16 @@
 """Lanes that read each other's registers."""
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from refcomp.emulator.program import bind
+from refcomp.errors import Unsupported
 from tests.emulator.snippets import (
     LANE,
     get,
+    instruction,
     make_waves,
     put,
     run,
@@ -59,6 +65,21 @@ def test_any_lane_may_be_asked():
     set_mask(waves, LANE < 40)
     run(waves, "ds_bpermute_b32 v3, v2, v1")
     assert get(waves, 3)[[0, 23, 24, 39]].tolist() == [0, 0, 390, 240]
+
+
+def test_lanes_are_swizzled_by_the_encoded_offset():
+    """and, or, xor in five bits each; or a choice among four."""
+    for offset, origin in (
+        (0x041F, lambda n: n ^ 1),
+        (0x7C1F, lambda n: n ^ 31),
+        (0x0060, lambda n: n & 32 | 3),
+        (0x80E4 ^ 0x05, lambda n: n & ~3 | [1, 0, 2, 3][n & 3]),
+    ):
+        waves, one = _waves(), instruction("ds_swizzle_b32 v3, v1")
+        bind(replace(one, encoding=f"D87A{offset:04X} 03000001"))(waves)
+        assert get(waves, 3).tolist() == [10 * origin(n) for n in range(64)]
+    with pytest.raises(Unsupported, match="this exchange among lanes is not known"):
+        bind(replace(one, encoding="D87AC020 03000001"))
 
 
 def test_registers_change_places():
