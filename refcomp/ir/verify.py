@@ -142,7 +142,8 @@ class _Check:
         self._outside: list[tuple[set[Node], set[int]]] = []
 
     def run(self, func: PrimFunc) -> None:
-        self._inputs = {buffer for buffer in func.buffers if buffer.name not in func.outputs}
+        outputs = set(func.outputs)
+        self._inputs = {buffer for buffer in func.buffers if buffer.name not in outputs}
         if self._level == "device":
             symbols = ", ".join(symbol.name for symbol in func.symbols)
             self._require(not symbols, f"a kernel has no symbols, but {symbols}")

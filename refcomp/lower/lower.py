@@ -222,14 +222,14 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
 def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     given = {arg for arg in args if isinstance(arg, Tensor)}
     scans = (stage.op for stage in schedule.stages if isinstance(stage.op, ScanOp))
-    states = {tensor for op in scans for tensor in op.state}
+    given.update(tensor for op in scans for tensor in op.state)  # it lies in the scan's result
     needed = [
         tensor
         for stage in schedule.stages
         if stage.is_output or isinstance(stage.op, PlaceholderOp)
         for tensor in stage.op.outputs
     ]
-    missing = [tensor.name for tensor in needed if tensor not in given | states]
+    missing = [tensor.name for tensor in needed if tensor not in given]
     if missing:
         raise UserError(
             f"the arguments lack {', '.join(missing)}",
