@@ -21,9 +21,6 @@ from refcomp.mutate.score import score
 from refcomp.mutate.subjects import Subject, subjects
 
 LEAST = 95.0
-_UNEXPLAINED = "no data that was tried tells it apart"
-_NEVER_EQUAL = "the two compared are never equal where it counts, whatever was tried"
-_MORE_NUMBERS = "only more numbers than ours compares tell it apart"
 _LOOPS, _COMPILER = "loop-ir", "compiler"
 _SPELLINGS = ("llvm", "opencl")
 _ALL = "all"
@@ -135,17 +132,11 @@ def _counts(mutants: Sequence[Mutant]) -> dict[str, Any]:
             for kind, count in sorted(by_kind.items())
         },
         "survivors": [
-            {"mutant": str(mutant), "reason": _reason(mutant)}
+            {"mutant": str(mutant), "reason": mutant.reason}
             for mutant in wrong
             if OURS not in mutant.noticed
         ],
     }
-
-
-def _reason(mutant: Mutant) -> str:
-    if mutant.is_of_source:
-        return _MORE_NUMBERS
-    return _NEVER_EQUAL if mutant.kind == "comparison off by one" else _UNEXPLAINED
 
 
 def _noticed(mutants: Sequence[Mutant]) -> dict[str, int]:

@@ -27,7 +27,7 @@ from refcomp.ir.structure import structurally_equal
 from refcomp.lower.lower import lower
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
-from refcomp.mutate.mutant import OURS, POLICIES, Mutant
+from refcomp.mutate.mutant import MORE_DATA, OURS, POLICIES, Mutant
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.score import check_subject
 from refcomp.mutate.subjects import Subject
@@ -170,5 +170,13 @@ def _mutant(room: str, edit: Edit, outcome: Outcome) -> Mutant:
     where = f"{room} ({edit.function.__module__.split('.', 2)[2]})"
     equivalent = found.get("equivalent", "")
     return Mutant(
-        found["subject"], where, edit.kind, str(edit), frozenset(noticed), told, equivalent, refused
+        found["subject"],
+        where,
+        edit.kind,
+        str(edit),
+        frozenset(noticed),
+        told,
+        equivalent,
+        refused,
+        "" if told or equivalent or refused else MORE_DATA,
     )

@@ -25,7 +25,7 @@ from typing import Any
 from refcomp.errors import CompilerBug
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.host_runs import Ran
-from refcomp.mutate.mutant import OURS, POLICIES, Mutant
+from refcomp.mutate.mutant import MORE_DATA, OURS, POLICIES, Mutant
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.operations import Operations, operations
 from refcomp.mutate.outputs import OUTPUTS, Output
@@ -127,7 +127,8 @@ def _mutant(target: str, edit: SpellingEdit, outcome: Outcome) -> Mutant:
     for message in outcome.told:
         found |= message
     told, noticed = found["told"], set(found["noticed"])
-    refused, failure = found.get("refused", ""), outcome.ended or found.get("error", "")
+    refused, equivalent = found.get("refused", ""), found.get("equivalent", "")
+    failure = outcome.ended or found.get("error", "")
     if failure and found["subject"] == "all":
         refused = f"the printer fails ({failure.split(':')[0]})"
     elif failure:  # whoever runs it notices
@@ -140,6 +141,7 @@ def _mutant(target: str, edit: SpellingEdit, outcome: Outcome) -> Mutant:
         str(edit),
         frozenset(noticed),
         told,
-        found.get("equivalent", ""),
+        equivalent,
         refused,
+        "" if told or equivalent or refused else MORE_DATA,
     )

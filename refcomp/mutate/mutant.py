@@ -15,6 +15,7 @@ class Mutant:
 
     `noticed`: which of POLICIES tell it from the right program; `told`: by what ours did.
     `equivalent`: why it is no wrong code, `refused`: why it is no code at all; '' where it is.
+    `reason`: what is known of one that ours does not notice.
     """
 
     subject: str
@@ -25,19 +26,19 @@ class Mutant:
     told: str = ""
     equivalent: str = ""
     refused: str = ""
+    reason: str = ""
 
     @property
     def is_wrong(self) -> bool:
         """Whether it is a program, and another one."""
         return not self.equivalent and not self.refused
 
-    @property
-    def is_of_source(self) -> bool:
-        """Whether the compiler's own text was changed, and more numbers were tried then."""
-        return "(" in self.stage or self.stage.startswith("templates")
-
     def __str__(self) -> str:
         return f"{self.subject}, {self.stage}: {self.kind}: {self.change}"
+
+
+MORE_DATA = "more data than ours compares tell it apart"
+NO_DATA = "the same on many more data, few and special numbers among them"
 
 
 def first_line(text: object) -> str:

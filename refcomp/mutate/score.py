@@ -20,7 +20,7 @@ from refcomp.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.lower.lower import lower
-from refcomp.mutate.mutant import OURS, Mutant, first_line
+from refcomp.mutate.mutant import MORE_DATA, NO_DATA, OURS, Mutant, first_line
 from refcomp.mutate.mutations import (
     ROUNDING_KINDS,
     Mutation,
@@ -57,9 +57,21 @@ def mutant_of(trial: Trial, stage: str, mutation: Mutation) -> Mutant:
     noticed = trial.noticed_by_tolerances(mutated) | ({OURS} if told else set())
     equivalent = "" if told else _equivalence(trial, mutation, mutated)
     change = f"{first_line(mutation.node)}  ->  {first_line(mutation.replacement)}"
+    reason = "" if told or equivalent else _reason(trial, mutated)
     return Mutant(
-        trial.subject.name, stage, mutation.kind, change, frozenset(noticed), told, equivalent
+        trial.subject.name,
+        stage,
+        mutation.kind,
+        change,
+        frozenset(noticed),
+        told,
+        equivalent,
+        reason=reason,
     )
+
+
+def _reason(trial: Trial, mutated: PrimFunc) -> str:
+    return MORE_DATA if trial.differs_elsewhere(mutated) else NO_DATA
 
 
 def _equivalence(trial: Trial, mutation: Mutation, mutated: PrimFunc) -> str:

@@ -5,8 +5,8 @@ A mutant is killed
 - by ours, when the interpreter refuses it, when it differs from the tensor expressions on elements
   of a prime field (random ones; a few values many times, as ties need them; rising and falling
   ones, so that the first and the last are extremes; zeros), or on floats: what may add up in
-  another order by more than the bound of any legal one, what must not by one bit. Outputs begin
-  with numbers that no program writes, great or small;
+  another order by more than the bound of any legal one, what must not by one bit, on equal and
+  infinite ones and on NaN, too. Outputs begin with numbers that no program writes, great or small;
 - by a tolerance, when its floats differ from the right ones by more than that part of them
   (numpy's assert_allclose, as peers compare). A broken rule counts as noticed as well, as if it
   crashed, but for races: numbers do not show them reliably.
@@ -14,7 +14,7 @@ A mutant is killed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.python_limits import deep_recursion
 from refcomp.te.tensor import Tensor
 
-_FLOATS, _RANDOM = "floats", "random"
+_FLOATS, _RANDOM, _SPECIAL = "floats", "random", "special"
+_SPECIAL_FLOATS = (0.0, -0.0, 1.0, 1.0, 2.5, np.inf, -np.inf, np.nan)
 _FIELD_MODES = (_RANDOM, "ties", "rising", "falling", "zeros")
 # Where outputs begin with a very small number, not a great one.
 _BELOW = ("ties", "falling", "zeros")
@@ -65,7 +66,8 @@ class Trial:
                 if told:
                     return told
         if self.bounded is None:
-            return _compared(mutated, self._arrays(_FLOATS), self.floats, self._outputs())
+            told = _compared(mutated, self._arrays(_FLOATS), self.floats, self._outputs())
+            return told or self._on_special_floats(mutated, (_SEED,))
         arrays = self._arrays(_FLOATS)
         interpret(mutated, arrays)  # no rule is broken: it ran in the field
         reports = [judge_bounded(arrays[k], b) for k, b in self.bounded.items()]
@@ -109,7 +111,10 @@ class Trial:
         return _writes(changed, self._arrays(mode)) == _writes(func, self._arrays(mode))
 
     def differs_elsewhere(self, mutated: PrimFunc) -> bool:
-        """Whether any of many more inputs in the field tells it from the right program."""
+        """Whether any of many more inputs in the field tells it from the right program; or floats
+        of which many are equal, zero, infinite or no numbers, where no order is free."""
+        if self.bounded is None and self._on_special_floats(mutated, _MORE_SEEDS):
+            return True
         if self.field is None:
             return not self.writes_the_same(mutated)
         fielded = to_field(mutated)
@@ -119,6 +124,16 @@ class Trial:
             for mode in (_RANDOM, "ties")
             for wanted in [self._expected(mode, seed)]
         )
+
+    def _on_special_floats(self, mutated: PrimFunc, seeds: Iterable[int]) -> str:
+        """By what it is told on floats of which many are equal, zero, infinite or no numbers."""
+        for seed in seeds:
+            wanted = self._arrays(_SPECIAL, seed)
+            interpret(self.func, wanted)
+            told = _compared(mutated, self._arrays(_SPECIAL, seed), wanted, self._outputs())
+            if told:
+                return told
+        return ""
 
     def _outputs(self) -> list[int]:
         return [k for k, arg in enumerate(self.subject.args) if _is_computed(arg)]
@@ -142,11 +157,14 @@ class Trial:
 
 def _array(tensor: Tensor, mode: str, rng: np.random.Generator) -> Any:
     shape = tuple(getattr(dim, "value", 0) for dim in tensor.shape)
-    dtype: DType = tensor.dtype if mode == _FLOATS else field_dtype(tensor.dtype)
+    dtype: DType = tensor.dtype if mode in (_FLOATS, _SPECIAL) else field_dtype(tensor.dtype)
     if _is_computed(tensor):
         values: Any = np.full(shape, -77_777_777 if mode in _BELOW else 77_777_777)
     elif mode == _FLOATS:
         values = rng.standard_normal(shape)
+    elif mode == _SPECIAL:
+        # Few different ones at a time, as all of them at once make most sums NaN.
+        values = rng.choice(rng.choice(_SPECIAL_FLOATS, 3), shape)
     else:
         values = rng.integers(0, {"ties": 3, "zeros": 1}.get(mode, P), shape)
     if not _is_computed(tensor) and mode in ("rising", "falling"):

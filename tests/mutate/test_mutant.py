@@ -18,11 +18,5 @@ def test_it_is_printed_in_one_line():
     assert first_line(" a\nb") == "a" and first_line("") == "nothing"
 
 
-def test_the_text_of_the_compiler_is_told_from_loop_ir():
-    assert _mutant("schedule (ranges)").is_of_source
-    assert _mutant("templates of llvm").is_of_source
-    assert not _mutant().is_of_source
-
-
 def test_ours_comes_first():
     assert POLICIES == (OURS, "rtol 1e-02", "rtol 1e-03")

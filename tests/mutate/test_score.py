@@ -4,7 +4,7 @@ import pytest
 
 import refcomp
 from refcomp.errors import UserError
-from refcomp.mutate.mutant import OURS, POLICIES
+from refcomp.mutate.mutant import NO_DATA, OURS, POLICIES
 from refcomp.mutate.mutations import mutations_of
 from refcomp.mutate.score import LOWERING, mutant_of, score
 from refcomp.mutate.subjects import Subject, subjects
@@ -67,6 +67,14 @@ def test_the_same_polynomial_is_equivalent():
     same = [mutant for mutant in found if "polynomial" in mutant.equivalent]
     assert same and all("0.12345f32" in mutant.change for mutant in same)
     assert all(OURS in mutant.noticed for mutant in found if mutant.is_wrong)
+
+
+def test_survivors_say_what_is_known_of_them():
+    """Of an argmax' two results, the values are the same whichever of two equal ones is taken."""
+    found = _mutants(trial_of("argmax"), "comparison off by one")
+    survivors = [mutant for mutant in found if mutant.is_wrong and not mutant.told]
+    assert survivors and {mutant.reason for mutant in survivors} == {NO_DATA}
+    assert not any(mutant.reason for mutant in found if mutant.told)
 
 
 def test_extents_must_be_constant():

@@ -58,3 +58,14 @@ def test_a_rule_that_is_broken_is_noticed():
         mutant_of(trial, LOWERING, m) for m in mutations_of(trial.func) if m.kind == "guard dropped"
     ]
     assert "out of range" in mutant.told
+
+
+def test_what_is_another_program_on_nan_alone_is_noticed_where_no_bit_may_change():
+    fixed, free = (trial_of("transpose", is_free=is_free) for is_free in (False, True))
+    text = print_func(fixed.func)
+    (stored,) = {part.split(", 0.0f32)")[0] for part in text.split("max(")[1:]}
+    wrong = _changed(
+        fixed, f"max({stored}, 0.0f32)", f"select({stored} > 0.0f32, {stored}, 0.0f32)"
+    )
+    assert fixed.difference(wrong) == "another result" and fixed.differs_elsewhere(wrong)
+    assert not fixed.noticed_by_tolerances(wrong) and free.difference(wrong) == ""
