@@ -189,10 +189,13 @@ class _Widening:
 
     def _prefetch(self, hint: Prefetch) -> Stmt:
         """For the first lane; the others lie beside it, or are not worth a hint each."""
-        (index,) = map(self.expr, hint.indices)
+        (flat,) = hint.indices
+        buffer, index = self._access(hint.buffer, flat)
         if isinstance(index, Ramp):
             index = index.base
-        return with_fields(hint, indices=(index,)) if _all_scalar(index) else Block((), hint.origin)
+        if not _all_scalar(index):
+            return Block((), hint.origin)
+        return with_fields(hint, buffer=buffer, indices=(index,))
 
     def _for(self, loop: For) -> Stmt:
         minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)

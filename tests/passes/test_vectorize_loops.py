@@ -399,6 +399,17 @@ def test_a_prefetch_is_done_for_the_first_lane(hint, left):
     assert ("prefetch" not in text) if left is None else (left in text)
 
 
+def test_a_prefetch_of_memory_with_a_copy_for_each_lane_names_the_copy():
+    func = parse_func(
+        "func f(A: f32[16], B: f32[4] out) { for i in range(4) vectorized { alloc T: f32[2] {"
+        " T@[0] = A@[i] prefetch T[1] B@[i] = T@[0] } } }"
+    )
+    vectors = vectorize_loops(func)
+    verify(vectors, "flat")
+    assert "alloc T: f32[2, 4]" in print_func(vectors)
+    assert "prefetch T[4]" in print_func(vectors)
+
+
 @pytest.mark.parametrize("stmt", ["barrier", "atomic add B[0] with A@[i]"])
 def test_what_threads_do_together_stays_a_loop(stmt):
     loop = f"for i in range(4) vectorized {{ {stmt} B@[i] = 1f32 }}"
