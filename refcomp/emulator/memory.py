@@ -27,7 +27,8 @@ class Bytes:
 
     def __init__(self, size: int, *, is_watched: bool) -> None:
         self.data = np.zeros(-(-size // 8) * 8, np.uint8)
-        self.known = np.zeros_like(self.data) if is_watched else None
+        # Not zeros_like, which writes the zeros: pages that nobody uses shall cost nothing.
+        self.known = np.zeros(self.data.shape, np.uint8) if is_watched else None
 
     def load(self, index: Array, width: int) -> Array:
         """What lies at each index, as unsigned integers of `width` bytes."""
