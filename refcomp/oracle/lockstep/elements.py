@@ -28,39 +28,47 @@ class Elements:
     thread i's begins at element `begin[i]`. `lives` counts how often each thread has allocated it.
     """
 
-    def __init__(self, buffer: Buffer, shape: tuple[int, ...], crowd: Crowd) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        shape: tuple[int, ...],
+        crowd: Crowd,
+        data: Any,
+        written: Array | None,
+        by_thread: Touches | None,
+    ) -> None:
         self.buffer, self.shape, self.size, self.crowd = buffer, shape, math.prod(shape), crowd
-        self.data: Any = None
+        self.data, self.written = data, written
         self.begin: Array | None = None
-        self.written: Array | None = None
         self.lives: Array | None = None
         self.memory: Memory | None = None
-        self._by_thread: Touches | None = None
+        self._by_thread = by_thread
         self._by_group: Touches | None = None
 
     @staticmethod
     def of_memory(memory: Memory, crowd: Crowd, by_group: Touches | None) -> Elements:
         """Those of `memory`, which all see. `by_group` is what groups have touched, where the
         crowd writes: without a writer there are no races."""
-        found = Elements(memory.buffer, memory.shape, crowd)
-        found.data, found.written, found.memory = memory.elements, memory.written, memory
-        if by_group is not None:
-            found._by_group = by_group
-            found._by_thread = Touches(found.size) if crowd.group_size > 1 else None
+        has_races = by_group is not None and crowd.group_size > 1
+        by_thread = Touches(memory.size) if has_races else None
+        found = Elements(
+            memory.buffer, memory.shape, crowd, memory.elements, memory.written, by_thread
+        )
+        found.memory, found._by_group = memory, by_group
         return found
 
     @staticmethod
     def allocated(buffer: Buffer, shape: tuple[int, ...], crowd: Crowd) -> Elements:
         """Fresh ones, a copy for each thread; shared ones, a copy for each group."""
-        found, is_shared = Elements(buffer, shape, crowd), buffer.scope == "shared"
+        is_shared, size = buffer.scope == "shared", math.prod(shape)
         copies = crowd.group - crowd.group[0] if is_shared else np.arange(crowd.count)
-        total = (int(copies[-1]) + 1) * found.size
+        total = (int(copies[-1]) + 1) * size
         if total > _MOST_ELEMENTS:
             raise Doubt
-        found.data, found.begin = np.empty(total, to_numpy(buffer.dtype)), copies * found.size
-        found.written = np.zeros(total, np.int64)
-        found.lives = np.zeros(crowd.count, np.int64)
-        found._by_thread = Touches(total) if is_shared and crowd.group_size > 1 else None
+        data, written = np.empty(total, to_numpy(buffer.dtype)), np.zeros(total, np.int64)
+        by_thread = Touches(total) if is_shared and crowd.group_size > 1 else None
+        found = Elements(buffer, shape, crowd, data, written, by_thread)
+        found.begin, found.lives = copies * size, np.zeros(crowd.count, np.int64)
         return found
 
     def begin_life(self, ids: Array) -> None:

@@ -7,7 +7,8 @@ interpreter does it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,7 +32,6 @@ _MOST_THREADS = 1 << 14  # in one go, as each may allocate memory
 _MOST_PER_THREAD = 1 << 13  # elements of the buffers written, which all are saved before
 
 _Range = tuple[For, int, int]  # a loop, its minimum and its extent
-_Memories = Mapping[Buffer, Memory]
 
 
 def kernel_ran(host: Frame, loop: For) -> bool:
@@ -42,7 +42,8 @@ def kernel_ran(host: Frame, loop: For) -> bool:
         return False
     ranges = [(loop, 0, extent) for loop, extent in bound_loops(host, plan.loops)]
     groups = [r for r in ranges if r[0].kind in BLOCK_TAGS]
-    return _ran(host, plan, groups, [r for r in ranges if r[0].kind not in BLOCK_TAGS], True)
+    threads = [r for r in ranges if r[0].kind not in BLOCK_TAGS]
+    return _Launch(host, plan, groups, threads, is_kernel=True).has_run()
 
 
 def loops_ran(host: Frame, loop: For) -> bool:
@@ -51,7 +52,7 @@ def loops_ran(host: Frame, loop: For) -> bool:
     if plan is None:
         return False
     ranges = [(r, host.evaluate(r.minimum), host.evaluate(r.extent)) for r in plan.loops]
-    return _ran(host, plan, ranges, [], False)
+    return _Launch(host, plan, ranges, [], is_kernel=False).has_run()
 
 
 def _plan_of(host: Frame, loop: For) -> Plan | None:
@@ -63,65 +64,80 @@ def _plan_of(host: Frame, loop: For) -> Plan | None:
     return plans[loop] if plans[loop].loops else None
 
 
-def _ran(
-    host: Frame, plan: Plan, groups: list[_Range], threads: list[_Range], is_kernel: bool
-) -> bool:
-    count = _size(groups) * _size(threads)
-    if host.in_step is None or count < host.in_step.least:
-        return False
-    seen = (b for b in plan.used if b in host.memory and not (is_kernel and b.scope == "local"))
-    memories = {buffer: host.memory[buffer] for buffer in seen}
-    written = [memory for buffer, memory in memories.items() if buffer in plan.written]
-    if not is_kernel and sum(memory.size for memory in written) > _MOST_PER_THREAD * count:
-        return False
-    restorers = [memory.save() for memory in written]
-    try:
-        _run_in_batches(host, plan, memories, groups, threads, is_kernel)
-    except (Doubt, RefcompError, RecursionError):
-        for restore in restorers:
-            restore()
-        plan.loops = ()
-        return False
-    return True
+@dataclass(frozen=True, slots=True, eq=False)
+class _Launch:
+    """A plan that is to be run: its loops, with their ranges, over groups and over the threads of
+    a group; iterations are groups of one thread."""
+
+    host: Frame
+    plan: Plan
+    groups: Sequence[_Range]
+    threads: Sequence[_Range]
+    is_kernel: bool
+
+    def has_run(self) -> bool:
+        """Runs it, if that is worth while and raises no Doubt; otherwise all is as before."""
+        memories = self._memories()
+        written = [memory for buffer, memory in memories.items() if buffer in self.plan.written]
+        if not self._is_worth_while(written):
+            return False
+        restorers = [memory.save() for memory in written]
+        try:
+            self._run(memories)
+        except (Doubt, RefcompError, RecursionError):
+            for restore in restorers:
+                restore()
+            self.plan.loops = ()
+            return False
+        return True
+
+    def _memories(self) -> dict[Buffer, Memory]:
+        """What the threads see of the host's memory."""
+        hidden = ("local",) if self.is_kernel else ()
+        seen = [b for b in self.plan.used if b in self.host.memory and b.scope not in hidden]
+        return {buffer: self.host.memory[buffer] for buffer in seen}
+
+    def _is_worth_while(self, written: Sequence[Memory]) -> bool:
+        count = _size(self.groups) * _size(self.threads)
+        if self.host.in_step is None or count < max(1, self.host.in_step.least):
+            return False
+        return self.is_kernel or sum(m.size for m in written) <= _MOST_PER_THREAD * count
+
+    def _run(self, memories: dict[Buffer, Memory]) -> None:
+        """Some groups after the others, all threads of each in step."""
+        count, size = _size(self.groups), _size(self.threads)
+        for loop in self.plan.loops:
+            self.host.enter(loop)
+        # By memory, as a launch may give a kernel the same one under two names.
+        written = (memories[buffer] for buffer in self.plan.written & memories.keys())
+        touches = {id(memory): Touches(memory.size) for memory in written}
+        per_batch = max(1, _MOST_THREADS // size)
+        for first in range(0, count, per_batch):
+            group = np.repeat(np.arange(first, min(count, first + per_batch)), size)
+            crowd = Crowd(group, size, self.is_kernel, EXPRESSIONS, self.host.libraries)
+            elements = {
+                id(memory): Elements.of_memory(memory, crowd, touches.get(id(memory)))
+                for memory in memories.values()
+            }
+            crowd.memory |= {buffer: elements[id(memory)] for buffer, memory in memories.items()}
+            crowd.origins = self.host.origins
+            run(self._everyone(crowd), self.plan.body)
+
+    def _everyone(self, crowd: Crowd) -> Threads:
+        """The threads of `crowd`, who know the host's variables and their own places."""
+        ids = np.arange(crowd.count)
+        values = {var: as_value(var, plain) for var, plain in self.host.values.items()}
+        everyone = Threads(crowd, ids, values)
+        _bind(everyone, self.groups, crowd.group)
+        _bind(everyone, self.threads, ids % crowd.group_size)
+        return everyone
 
 
-def _size(ranges: list[_Range]) -> int:
+def _size(ranges: Sequence[_Range]) -> int:
     return math.prod(max(0, extent) for _, _, extent in ranges)
 
 
-def _run_in_batches(
-    host: Frame,
-    plan: Plan,
-    memories: _Memories,
-    groups: list[_Range],
-    threads: list[_Range],
-    is_kernel: bool,
-) -> None:
-    """Runs some groups after the others, all threads of each in step."""
-    count, size = _size(groups), _size(threads)
-    for loop in plan.loops:
-        host.enter(loop)
-    touches = {id(memories[b]): Touches(memories[b].size) for b in plan.written & memories.keys()}
-    per_batch = max(1, _MOST_THREADS // size)
-    for first in range(0, count, per_batch):
-        chosen = np.arange(first, min(count, first + per_batch))
-        crowd = Crowd(np.repeat(chosen, size), size, is_kernel, EXPRESSIONS, host.libraries)
-        # A launch may give a kernel one memory under two names.
-        elements = {
-            id(memory): Elements.of_memory(memory, crowd, touches.get(id(memory)))
-            for memory in memories.values()
-        }
-        crowd.memory |= {buffer: elements[id(memory)] for buffer, memory in memories.items()}
-        crowd.origins = host.origins
-        ids = np.arange(crowd.count)
-        values = {var: as_value(var, plain) for var, plain in host.values.items()}
-        everyone = Threads(crowd, ids, values)
-        _bind(everyone, groups, crowd.group)
-        _bind(everyone, threads, ids % size)
-        run(everyone, plan.body)
-
-
-def _bind(everyone: Threads, ranges: list[_Range], number: Array) -> None:
+def _bind(everyone: Threads, ranges: Sequence[_Range], number: Array) -> None:
     """Binds the loops' variables to the positions of those numbers, in row-major order."""
     positions = np.unravel_index(number, [extent for _, _, extent in ranges]) if ranges else ()
     for (loop, minimum, _), position in zip(ranges, positions, strict=True):

@@ -45,6 +45,11 @@ def test_few_threads_and_those_without_a_choice_do_not(least):
     assert not array.any()
 
 
+def test_no_threads_do_not():
+    assert not kernel_ran(*_frame(KERNEL, np.zeros(0, np.int64), 0))
+    assert not loops_ran(*_frame(LOOPS, np.zeros((0, 3), np.int64), 0))
+
+
 def test_loops_run_iteration_for_iteration():
     array = np.zeros((2, 3), np.int64)
     assert loops_ran(*_frame(LOOPS, array, 6))
@@ -62,7 +67,7 @@ def test_after_a_doubt_all_is_as_before_and_it_is_not_tried_again(monkeypatch):
     frame, loop = _frame(text, array, 1)
     assert not loops_ran(frame, loop)
     assert array.tolist() == [0, 1, 2, 3, 4, 5]
-    monkeypatch.setattr(module, "_run_in_batches", lambda *_: pytest.fail("it is tried again"))
+    monkeypatch.setattr(module, "run", lambda *_: pytest.fail("it is tried again"))
     assert not loops_ran(frame, loop)
 
 
