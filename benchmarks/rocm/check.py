@@ -51,6 +51,8 @@ def _outcome(report: dict[str, Any], looked: dict[str, Any]) -> str:
     if not looked["exists"]:
         return f"all was built, but there is no AMD GPU: {looked['why']}"
     name = looked["device"]["name"]
+    if report["emulated"]:
+        return f"all is well on the {name}, which is no card: nothing to send"
     return f"all is well on {name}: please send it, too"
 
 

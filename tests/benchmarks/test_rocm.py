@@ -64,6 +64,16 @@ def test_what_fails_is_written_and_told(tmp_path):
     assert "gfx1" in report["failures"]["build"]
 
 
+def test_what_is_told_at_the_end():
+    report = {"failures": {}, "emulated": ""}
+    there = {"exists": True, "device": {"name": "MI"}}
+    assert check._outcome(report, there) == "all is well on MI: please send it, too"
+    report["emulated"] = "emulator:gfx942"
+    assert (
+        check._outcome(report, there) == "all is well on the MI, which is no card: nothing to send"
+    )
+
+
 def test_a_part_that_ends_its_process_is_a_failure(monkeypatch):
     """As a GPU does that meets bad code."""
     report = {"parts": {}, "seconds": {}, "failures": {}}
@@ -139,6 +149,19 @@ def test_figures_are_rates_of_the_devices_clock(recording, monkeypatch):
     assert row["Tflop/s"]["median"] == pytest.approx(2 * TILE**3 / 2.5e-3 / 1e12)
     assert row["of the peak"] == pytest.approx(2 * TILE**3 / 2.5e-3 / (110 * 128 * 1.7e9))
     assert row["rocBLAS"] == "no rocBLAS: sought nowhere.so"
+
+
+@pytest.mark.rocm
+def test_operators_are_numpys_on_the_emulator(monkeypatch):
+    """All of the way that a card would go, but for the card."""
+    gpu = refcomp.rocm_emulator("gfx942")
+    monkeypatch.setattr(parts, "_gpu", lambda: (gpu, gpu.driver))
+    few = [case for case in CASES if case.name in ("add_f16", "tanh", "softmax", "conv2d")]
+    monkeypatch.setattr(parts, "CASES", few)
+    worst = parts.operators()["worst"]
+    assert {*worst} == {case.name for case in few} and max(worst.values()) <= 1
+    assert parts.emulated("gfx942") == {"differing elements": dict.fromkeys(worst, 0)}
+    assert parts.move()["ways"]
 
 
 def test_a_card_that_is_not_listed_has_no_peak(recording):
