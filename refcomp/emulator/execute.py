@@ -53,11 +53,12 @@ class Execution:
     def _release(self) -> None:
         """All waves that wait at a barrier go on; those of a group must wait at the same one."""
         waiting = self.state == _WAITS
-        for group in range(len(self.waves.groups)):
-            waves = slice(group * self.waves.per_group, (group + 1) * self.waves.per_group)
-            places = np.unique(self.pc[waves][waiting[waves]])
-            if len(places) > 1:
-                self._report_barriers(group, places)
+        by_group = waiting.reshape(-1, self.waves.per_group)
+        places = self.pc.reshape(by_group.shape)
+        last = np.where(by_group, places, -1).max(axis=1)
+        parted = (by_group & (places != last[:, None])).any(axis=1)
+        for group in np.flatnonzero(parted):
+            self._report_barriers(int(group), np.unique(places[group][by_group[group]]))
         self.state[waiting] = _RUNS
 
     def _report_barriers(self, group: int, places: Array) -> None:

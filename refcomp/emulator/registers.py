@@ -65,7 +65,7 @@ class Registers:
         self.dirty: set[int] = set(range(FIRST_VECTOR + vectors)) if is_watched else set()
         self.rows: Any = _ALL
         self._mask: Array | None = None
-        self._covers = False
+        self._covers = self._is_full = False
 
     # Which waves and lanes run.
 
@@ -79,6 +79,7 @@ class Registers:
         if self._mask is None:
             self._mask = self.values.scalar(EXEC, "mask", self.rows)
             self._covers = bool((self._mask == self.existing[self.rows]).all())
+            self._is_full = self._covers and bool(self._mask.all())
         return self._mask
 
     @property
@@ -90,7 +91,8 @@ class Registers:
     @property
     def is_full(self) -> bool:
         """Whether all 64 lanes of all waves that run are active."""
-        return self.covers and bool(self.mask.all())
+        _ = self.mask
+        return self._is_full
 
     def count(self) -> int:
         """How many waves run."""

@@ -49,7 +49,8 @@ class Waves(Registers):
 
     def pick(self, value: Any, active: Array | None) -> Array:
         """The active lanes of [wave, lane], flat."""
-        whole = np.broadcast_to(value, (self.count(), LANES))
+        shape = self.count(), LANES
+        whole = value if np.shape(value) == shape else np.broadcast_to(value, shape)
         return whole.reshape(-1) if active is None else whole[active]
 
     def active(self) -> Array | None:
