@@ -62,3 +62,26 @@ def test_an_emulated_gpu_is_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(refcomp.array([1, 2], gpu).asnumpy(), [1, 2])
     assert "hipMalloc" in made["gfx942"].calls and "hipMalloc" not in made["gfx90a"].calls
     devices._emulator_driver.cache_clear()
+
+
+@pytest.mark.rocm
+def test_an_emulated_gpu_gets_all_its_memory_back() -> None:
+    gpu, n = refcomp.rocm_emulator("gfx942"), refcomp.var("n")
+    a = refcomp.placeholder((n,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] * 2.0, name="B")
+    schedule = refcomp.create_schedule(b)
+    schedule[b].bind(b.op.axis[0], refcomp.thread_axis("blockIdx.x"))
+    double = refcomp.build(schedule, [a, b], "rocm -mcpu=gfx942")
+    driver, free, values = gpu.driver, [], np.arange(10, dtype=np.float32)
+    for _ in range(100):
+        given, out = refcomp.array(values, gpu), refcomp.empty(10, "float32", gpu)
+        double(given, out)
+        np.testing.assert_array_equal(out.asnumpy(), 2 * values)
+        with driver.stream(0) as stream:  # type: ignore[attr-defined]
+            double(out, given)
+            stream.record().sync()
+        del given, out, stream
+        free.append(driver.info(0).free_bytes)  # type: ignore[attr-defined]
+    assert {*free} == {free[0]}
+    seconds = double.time_evaluator("main", gpu, number=2, repeat=2)
+    assert len(seconds(*(refcomp.array(values, gpu) for _ in "AB")).results) == 2
