@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from refcomp.errors import ToolchainError
 
 _LINE = re.compile(r"^\t(\S+)(.*?)\s*// ([0-9A-F]+): ((?:[0-9A-F]{8} ?)+)")
+_SOURCE = re.compile(r"^; (\S+:\d+)$")
 _SYMBOL = re.compile(r"^([0-9a-f]+) <(.+)>:$")
 _SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp|vi|gfx\d+)$")
 # Blanks that part modifiers, and the commas that part operands: neither stands within brackets.
@@ -46,7 +47,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """`address` counts from where the code object is loaded; `number` among all instructions."""
+    """`address` counts from where the code object is loaded, `number` among all instructions;
+    `source` is the line that it was made of, "" where that is not known."""
 
     mnemonic: str
     operands: tuple[Operand, ...]
@@ -55,6 +57,7 @@ class Instruction:
     encoding: str
     text: str
     number: int
+    source: str = ""
 
     @property
     def size(self) -> int:
@@ -62,14 +65,20 @@ class Instruction:
         return 4 * len(self.encoding.split())
 
     def __str__(self) -> str:
-        return f"{self.text}  ({self.encoding} at {self.address:#x})"
+        made_of = f", made of {self.source}" if self.source else ""
+        return f"{self.text}  ({self.encoding} at {self.address:#x}{made_of})"
 
 
 class Assembly:
     """All instructions in the order of their addresses, each read when it is asked for."""
 
-    def __init__(self, lines: Sequence[re.Match[str]], symbols: Mapping[int, str]) -> None:
-        self._lines, self.symbols = lines, symbols
+    def __init__(
+        self,
+        lines: Sequence[re.Match[str]],
+        symbols: Mapping[int, str],
+        sources: Mapping[int, str],
+    ) -> None:
+        self._lines, self.symbols, self._sources = lines, symbols, sources
         self._read: dict[int, Instruction] = {}
         self._numbers = {int(line[3], 16): number for number, line in enumerate(lines)}
         self._starts = sorted(symbols)
@@ -84,7 +93,8 @@ class Assembly:
     def instruction(self, number: int) -> Instruction:
         """Instruction `number`."""
         if number not in self._read:
-            self._read[number] = _instruction(self._lines[number], number)
+            source = self._sources.get(number, "")
+            self._read[number] = _instruction(self._lines[number], number, source)
         return self._read[number]
 
     def number_at(self, address: int) -> int | None:
@@ -104,21 +114,27 @@ def read_assembly(text: str) -> Assembly:
     """The instructions of a disassembly. ToolchainError when there are none."""
     lines: list[re.Match[str]] = []
     symbols: dict[int, str] = {}
+    sources: dict[int, str] = {}
+    source = ""
     for line in text.splitlines():
         if match := _LINE.match(line):
+            sources[len(lines)] = source
             lines.append(match)
+        elif match := _SOURCE.match(line):
+            source = match[1]
         elif match := _SYMBOL.match(line):
             symbols[int(match[1], 16)] = match[2]
+            source = ""
     if not lines:
         raise ToolchainError(
             "the disassembly holds no instructions",
             why=f"it begins: {text[:200]!r}",
             remedy="disassemble by the llvm-objdump of the LLVM that made the code object",
         )
-    return Assembly(lines, symbols)
+    return Assembly(lines, symbols, sources)
 
 
-def _instruction(match: re.Match[str], number: int) -> Instruction:
+def _instruction(match: re.Match[str], number: int, source: str) -> Instruction:
     name, rest, address, encoding = match.groups()
     operands, modifiers = _parts(rest.strip())
     return Instruction(
@@ -129,6 +145,7 @@ def _instruction(match: re.Match[str], number: int) -> Instruction:
         encoding=encoding.strip(),
         text=f"{name} {rest.strip()}".strip(),
         number=number,
+        source=source,
     )
 
 

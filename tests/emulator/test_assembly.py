@@ -21,6 +21,8 @@ def test_names_places_and_sizes():
     assert (first.mnemonic, first.address, first.size) == ("s_load_dwordx2", 0x2C00, 8)
     assert code.number_at(0x2C10) == 2 and code.number_at(0x2C04) is None
     assert code.symbol_of(third) == "kernel+0x10"
+    assert (first.source, second.source, third.source) == ("", "kernel.ir:3", "kernel.ir:3")
+    assert str(third).endswith("at 0x2c10, made of kernel.ir:3)")
     assert str(second).startswith("v_fma_f32 v1, -v2, |s3|, -|v4| clamp mul:2  (D1CB0001")
 
 

@@ -127,3 +127,4 @@ def test_what_is_found_is_raised():
     with pytest.raises(UserError, match="does what no kernel may") as caught:
         module(a, c)
     assert "what is stored depends on bits that nothing wrote (100 times)" in str(caught.value)
+    assert "made of kernels.ir:" in str(caught.value)
