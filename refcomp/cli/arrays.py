@@ -166,7 +166,7 @@ def _as_dtype(param: TensorParam, array: Any) -> Any:
         array = array.view(wanted)
     if array.dtype != wanted:
         raise UserError(
-            f"input {param.name} has dtype {array.dtype}, expected {wanted}",
+            f"array {param.name} has dtype {array.dtype}, expected {wanted}",
             where=str(param),
             remedy=f"convert it: array.astype({wanted.name!r})",
         )
@@ -180,7 +180,7 @@ def _checked(
         return array
     dims = ", ".join(map(dim_to_text, param.shape))
     raise UserError(
-        f"input {param.name} has shape {array.shape}, expected ({dims})",
+        f"array {param.name} has shape {array.shape}, expected ({dims})",
         where=str(param),
         why=", ".join(f"{name} is {size}" for name, size in sizes.items()) or None,
     )

@@ -24,6 +24,7 @@ from refcomp.cli.options import (
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.references import Reference, load_reference
 from refcomp.cli.streams import write_json
+from refcomp.dtype import DType, as_dtype
 from refcomp.errors import ToolchainError, UserError
 from refcomp.oracle.compare import (
     EXACT,
@@ -48,6 +49,11 @@ _ORDER = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)
 @click.option(
     "--in-order", is_flag=True, help="Sums are added in the order of their axes, not in any."
 )
+@click.option(
+    "--accumulate",
+    metavar="DTYPE",
+    help="Floats may also be added up in this dtype, such as float16, and not in their own alone.",
+)
 @fill_mode_option
 @seed_option
 @symbol_option
@@ -60,6 +66,7 @@ def command(
     inputs: str | None,
     results: str | None,
     in_order: bool,
+    accumulate: str | None,
     fill_mode: str,
     seed: int,
     symbols: tuple[tuple[str, int], ...],
@@ -75,11 +82,18 @@ def command(
     reference = load_reference(what)
     feeds, _ = complete(reference.params, read_npz(inputs), Filling(fill_mode, seed, dict(symbols)))
     found = _results(reference, call, results, feeds)
-    licence = Licence(reassociate=not in_order)
+    licence = Licence(not in_order, None if accumulate is None else _float_type(accumulate))
     report = judge(reference, feeds, found, licence)
     write_json(report)
     if report["verdict"] == VERDICTS[WRONG]:
         context.exit(FAILED)
+
+
+def _float_type(name: str) -> DType:
+    dtype = as_dtype(name)
+    if not dtype.is_float:
+        raise UserError(f"floats are not added up in {name}", remedy="--accumulate float32")
+    return dtype
 
 
 def judge(
@@ -150,21 +164,31 @@ def _results(
 
 def _run(call: Sequence[str], feeds: Mapping[str, Any]) -> Arrays:
     """What the command writes for `feeds`, in a private folder."""
+    tool, *args = call
+    found = shutil.which(tool)
+    if found is None:
+        raise UserError(f"there is no command {tool!r}", remedy="give its path")
+    if not any("{results}" in arg for arg in args):
+        raise UserError(
+            f"{tool} is not told where to write its results",
+            remedy="name {results} among its arguments: an .npz file, of arrays by name",
+        )
     with tempfile.TemporaryDirectory(prefix="refcomp-judge-") as folder:
         paths = {hole: str(Path(folder, f"{hole}.npz")) for hole in ("inputs", "results")}
         write_npz(paths["inputs"], feeds)
-        tool, *args = call
-        found = shutil.which(tool)
-        if found is None:
-            raise UserError(f"there is no command {tool!r}", remedy="give its path")
-        filled = [_filled(arg, paths) for arg in args]
-        process = start_tool([os.path.abspath(found), *filled])
+        process = start_tool([os.path.abspath(found), *(_filled(arg, paths) for arg in args)])
         done = finish_tool(process, tool_timeout_s())
         if done.status != 0:
             raise ToolchainError(
                 f"{tool} ended with status {done.status}",
                 command=done.command,
                 stderr=done.stderr,
+            )
+        if not Path(paths["results"]).exists():
+            raise UserError(
+                f"{tool} ended well, but wrote no results",
+                where=" ".join(call),
+                remedy="let it write its arrays by name: np.savez(path, C=c)",
             )
         return read_npz(paths["results"])
 

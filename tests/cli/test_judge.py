@@ -98,9 +98,49 @@ def test_what_cannot_be_judged(cli: Cli, script: Path, tmp_path: Path) -> None:
 
 def test_a_command_that_fails_is_told(cli: Cli, script: Path) -> None:
     code = "import sys; sys.exit('out of luck')"
-    result = cli("judge", script, "--", sys.executable, "-c", code)
+    result = cli("judge", script, "--", sys.executable, "-c", code, "{results}")
     assert result.exit_code == 3
     assert "ended with status 1" in result.stderr and "out of luck" in result.stderr
+
+
+def test_a_command_that_writes_nothing_is_told(cli: Cli, script: Path) -> None:
+    untold = cli("judge", script, "--", sys.executable, "-c", "pass")
+    assert untold.exit_code == 4
+    assert "is not told where to write its results" in untold.stderr
+    idle = cli("judge", script, "--", sys.executable, "-c", "pass", "{results}")
+    assert idle.exit_code == 4
+    assert "ended well, but wrote no results" in idle.stderr
+
+
+def test_results_of_another_dtype_are_refused(cli: Cli, script: Path, tmp_path: Path) -> None:
+    given, _ = _add(tmp_path)
+    wide = _saved(tmp_path / "wide.npz", C=np.zeros(3))
+    result = cli("judge", script, "-i", given, "-r", wide)
+    assert result.exit_code == 4
+    assert "array C has dtype float64, expected float32" in result.stderr
+    assert "array.astype('float32')" in result.stderr
+
+
+_SUMS = """
+import refcomp as rc
+def computation():
+    a, k = rc.placeholder((4, 64), name="A"), rc.reduce_axis((0, 64), "k")
+    c = rc.compute((4,), lambda i: rc.sum(a[i, k], axis=k), name="C")
+    return rc.create_schedule(c), [a, c]
+"""
+
+
+def test_sums_in_another_dtype_are_licensed(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "sums.py").write_text(_SUMS)
+    a = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
+    given = _saved(tmp_path / "given.npz", A=a)
+    rough = a.astype(np.float16).sum(1, dtype=np.float16).astype(np.float32)
+    results = _saved(tmp_path / "results.npz", C=rough)
+    call = ("judge", tmp_path / "sums.py", "-i", given, "-r", results)
+    assert json.loads(cli(*call).stdout)["verdict"] == "wrong"
+    assert json.loads(cli(*call, "--accumulate", "float16").stdout)["verdict"] != "wrong"
+    refused = cli(*call, "--accumulate", "int32")
+    assert "floats are not added up in int32" in refused.stderr
 
 
 def test_the_order_of_sums_may_be_fixed(cli: Cli, tmp_path: Path) -> None:

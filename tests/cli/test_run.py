@@ -121,8 +121,8 @@ def test_times_are_printed(cli: Cli, model: Path) -> None:
     ("arrays", "message"),
     [
         ({"z": np.zeros((1, 4), "f")}, "there is no input 'z'"),
-        ({"x": np.zeros((1, 5), "f")}, "input x has shape (1, 5), expected (N, 4)"),
-        ({"x": np.zeros((1, 4))}, "input x has dtype float64, expected float32"),
+        ({"x": np.zeros((1, 5), "f")}, "array x has shape (1, 5), expected (N, 4)"),
+        ({"x": np.zeros((1, 4))}, "array x has dtype float64, expected float32"),
     ],
 )
 def test_wrong_inputs_are_refused(
