@@ -11,6 +11,9 @@ touch different elements, iteration for iteration; whether they do is checked at
 to the plain interpreter are kernels and loops that call functions of the host, regions, few
 threads or iterations, and those of which a run in step has raised Doubt once.
 
+A loop in which each thread folds values into one element, such as a sum, has these values all at
+once, and folds them in order.
+
 Read in this order: `launch` (the doors), `choice`, `plans`, `threads`, `elements`, `touches`,
 `expressions`, `folds`, `statements`.
 """

@@ -30,7 +30,6 @@ def _for(threads: Threads, loop: st.For) -> None:
         threads.crowd.origins[loop.var] = loop.origin
     minimum, extent = evaluate(threads, loop.minimum), evaluate(threads, loop.extent)
     most, least = int(extent.max()), int(extent.min())
-    steps = scrambled(most) if loop.kind == st.PARALLEL else range(most)
     if loop.kind == st.PARALLEL and most != least:
         raise Doubt  # the order is another one for each thread
     fold = _fold_of(threads, loop) if most == least > 0 else None
@@ -38,10 +37,12 @@ def _for(threads: Threads, loop: st.For) -> None:
         threads.crowd.stmt = loop.body
         run_fold(threads, loop, fold, minimum, most)
         return
-    for step in steps:
-        inside = threads if step < least else threads.narrow((step < extent)[:, 0])
-        inside.bind(loop.var, inside.rows(minimum) if inside is not threads else minimum)
-        inside.values[loop.var] = inside.values[loop.var] + step
+    for step in scrambled(most) if loop.kind == st.PARALLEL else range(most):
+        inside, value = threads, minimum + step
+        if step >= least:
+            inside = threads.narrow((step < extent)[:, 0])
+            value = inside.rows(value)
+        inside.bind(loop.var, value)
         run(inside, loop.body)
         del inside.values[loop.var]
 
