@@ -33,13 +33,16 @@ class Outcome:
     ended: str = ""
 
 
-def run_in_child(work: Callable[[Tell], None], limit_s: float) -> Outcome:
-    """Runs `work` in a child for at most `limit_s` seconds. An exception that leaves it is told
-    as {"error": its text}."""
+def run_in_child(
+    work: Callable[[Tell], None], limit_s: float, processor_s: float | None = None
+) -> Outcome:
+    """Runs `work` in a child for at most `limit_s` seconds, or `processor_s` of the processor's
+    time, which does not hang on who else is at work. An exception that leaves it is told as
+    {"error": its text}."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _be_child(work, writing, limit_s)
+        _be_child(work, writing, processor_s or limit_s * (os.cpu_count() or 1))
     os.close(writing)
     try:
         text, is_late = _read(reading, time.monotonic() + limit_s)
@@ -52,7 +55,7 @@ def run_in_child(work: Callable[[Tell], None], limit_s: float) -> Outcome:
     return Outcome(told, "did not end" if is_late else _how_it_ended(status))
 
 
-def _be_child(work: Callable[[Tell], None], writing: int, limit_s: float) -> None:
+def _be_child(work: Callable[[Tell], None], writing: int, processor_s: float) -> None:
     """Never returns: what stands above on the stack belongs to the parent."""
     try:
         os.setsid()
@@ -60,8 +63,8 @@ def _be_child(work: Callable[[Tell], None], writing: int, limit_s: float) -> Non
         resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # Should the parent be killed, nobody else ends what does not end by itself.
-        seconds = ceil(limit_s * (os.cpu_count() or 1)) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        seconds = ceil(processor_s + time.process_time())
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         silence = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(silence, stream)
@@ -103,6 +106,7 @@ def _end(pid: int) -> int:
 
 
 def _how_it_ended(status: int) -> str:
-    return (
-        f"crashed by {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else ""
-    )
+    if not os.WIFSIGNALED(status):
+        return ""
+    name = signal.Signals(os.WTERMSIG(status)).name
+    return "did not end" if name == "SIGXCPU" else f"crashed by {name}"

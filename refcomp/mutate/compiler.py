@@ -36,7 +36,7 @@ from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.schedule import replay
 
 ROOMS = ("schedule", "lower", "passes")
-_LIMIT_S = 15.0
+_LIMIT_S, _PROCESSOR_S = 120.0, 5.0
 _Lines = frozenset[tuple[str, int]]
 
 
@@ -68,7 +68,8 @@ def score_compiler(subjects: Sequence[Subject], count: int, seed: int = 0) -> It
                 if (edit.file, edit.line) in one.lines
             ]
             rng.shuffle(reached)
-            yield _mutant(room, edit, run_in_child(partial(_try, edit, reached), _LIMIT_S))
+            work = partial(_try, edit, reached)
+            yield _mutant(room, edit, run_in_child(work, _LIMIT_S, _PROCESSOR_S))
 
 
 def _know(subject: Subject) -> _Known:

@@ -52,6 +52,15 @@ def test_an_endless_loop_is_ended():
     assert run_in_child(work, 0.5) == Outcome(("before",), "did not end")
 
 
+def test_a_busy_loop_is_ended_by_the_time_of_the_processor():
+    def work(tell):
+        tell("before")
+        while True:
+            pass
+
+    assert run_in_child(work, 300, processor_s=0.5) == Outcome(("before",), "did not end")
+
+
 def test_more_than_a_pipe_holds():
     text = "x" * 300_000
     assert run_in_child(lambda tell: tell(text), 20).told == (text,)
