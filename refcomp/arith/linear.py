@@ -270,14 +270,20 @@ class SumTable(ExprTable):
         if first is None:
             result, const = self.constant(total.const, dtype), 0
         else:
-            result, const = self._term(*items.pop(first), dtype), total.const
-        for monomial, k in items:
+            items.insert(0, items.pop(first))
+            result, const = self._term(*items[0], dtype), total.const
+        for monomial, k in items if first is None else items[1:]:
             term = self._term(monomial, abs(k), dtype)
             result = self.make(Add if k > 0 else Sub, result, term)
         if const:
             offset = self.constant(abs(const), dtype)
             result = self.make(Add if const > 0 else Sub, result, offset)
+        if first is not None and all(self._is_leaf(monomial) for monomial, _ in items):
+            self._sums.setdefault(id(result), Sum(dict(items), total.const))  # as it would be read
         return result
+
+    def _is_leaf(self, monomial: Monomial) -> bool:
+        return len(monomial) == 1 and not isinstance(self.expr(monomial[0]), _ADDITIVE)
 
     def _place(self, monomial: Monomial) -> tuple[list[tuple[Rank, int]], Monomial]:
         return sorted(self._atom_place(atom) for atom in monomial), monomial

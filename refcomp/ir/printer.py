@@ -183,9 +183,10 @@ class _Writer:
         for bound in bound_by(func):
             self._bind(bound)
         parts: list[_Part] = [f"func {to_identifier(func.name)}("]
+        outputs = set(func.outputs)
         for k, param in enumerate(func.params):
             parts += [", "] if k else []
-            parts += [partial(self._param, param, param.name in func.outputs)]
+            parts += [partial(self._param, param, param.name in outputs)]
         imports = [f"import {json.dumps(text)} " for text in func.imports]
         return [*parts, ") ", *imports, *self._scope(0, func, func.body)]
 

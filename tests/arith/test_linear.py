@@ -134,3 +134,17 @@ def test_a_long_product_is_one_atom():
         expr = table.make(Mul, table.intern(expr), table.intern(Var(f"x{k}", I64)))
         assert len(table.sum_of(expr).terms) == 1
     assert table.sum_of(expr).sole_atom() is not None
+
+
+@given(st.data(), st.sampled_from(["i8", "u8", "i64"]))
+def test_what_is_remembered_of_a_sum_that_was_built_is_what_would_be_read(data, text):
+    dtype = as_dtype(text)
+    table = SumTable()
+    names = [table.intern(Var(name, dtype)) for name in "abc"]
+    atoms = [*names, table.make(Mul, *names[:2]), table.make(Add, *names[1:])]
+    factors = st.integers(-dtype.max_value, dtype.max_value)
+    chosen = data.draw(st.lists(st.tuples(st.sampled_from(atoms), factors), max_size=4))
+    terms = {(table.serial(atom),): k for atom, k in chosen if k}
+    expr = table.build(Sum(terms, data.draw(factors)), dtype)
+    remembered, read = table.sum_of(expr), collect(expr, table._leaf)
+    assert remembered.equals(read) and list(remembered.terms) == list(read.terms)
