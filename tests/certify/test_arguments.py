@@ -7,7 +7,7 @@ import refcomp as rc
 from refcomp.certify.arguments import Arguments, size_sets, symbols_of
 from refcomp.dtype import to_numpy
 from refcomp.oracle.field import P
-from tests.strategies.computes import DTYPES
+from tests.strategies.computation import DTYPES
 
 N, M = rc.var("n"), rc.var("m")
 ALPHA = rc.var("alpha", "float32")

@@ -23,7 +23,7 @@ from refcomp.pipeline import kernel_passes_for, passes_for, run_device_passes, r
 from refcomp.schedule.schedule import Schedule
 from refcomp.target import DeviceLimits, as_target
 from tests.properties.differential import agree, expected, lowered
-from tests.strategies.computes import Computation
+from tests.strategies.computation import Computation
 
 _SEED = 20240  # as in differential.expected
 

@@ -11,7 +11,7 @@ from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
 from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.schedule import Schedule
-from tests.strategies.computes import Computation
+from tests.strategies.computation import Computation
 
 _SEED = 20240
 

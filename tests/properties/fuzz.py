@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.internal.conjecture import engine
 
 from refcomp.ir.printer import print_func
 from refcomp.schedule.schedule import Schedule
 from tests.properties import targets
 from tests.properties.differential import lowered
-from tests.strategies.computes import Computation
+from tests.strategies.computation import Computation
 
 _ROUND = 100  # schedules between two looks at the clock
 _BLOB = re.compile(r"@reproduce_failure\((?P<blob>.*)\) as a decorator")
@@ -51,11 +54,16 @@ if __name__ == "__main__":
 
 
 def fuzz_round(
-    target: str, number: int, examples: int = _ROUND, phases: Sequence[Phase] = tuple(Phase)
+    target: str,
+    number: int,
+    examples: int = _ROUND,
+    phases: Sequence[Phase] = tuple(Phase),
+    until: float = math.inf,
 ) -> tuple[int, str]:
     """Draws schedules: how many ran, and the text of a program for a failure ('' for none).
 
-    Without `Phase.shrink` the failure is the first that was met, and not made smaller.
+    Without `Phase.shrink` the failure is the first that was met, and not made smaller; with it,
+    it is made smaller until the monotonic clock shows `until`.
     """
     ran = 0
     failed: list[tuple[Computation, Schedule]] = []
@@ -74,13 +82,38 @@ def fuzz_round(
         nonlocal ran
         ran += 1
         failed[:] = [case]
-        targets.check_on(target, *case)
+        with _shrinking_ends(until):
+            targets.check_on(target, *case)
 
     try:
-        run()
+        with _limits_kept():
+            run()
     except Exception as error:  # whatever a schedule can raise is a finding
         return ran, _program(target, error, *failed[0])
     return ran, ""
+
+
+# Hypothesis shrinks for five minutes, and has no setting for that.
+
+
+@contextmanager
+def _limits_kept() -> Iterator[None]:
+    seconds = engine.MAX_SHRINKING_SECONDS
+    try:
+        yield
+    finally:
+        engine.MAX_SHRINKING_SECONDS = seconds
+
+
+@contextmanager
+def _shrinking_ends(until: float) -> Iterator[None]:
+    """When what runs fails, the time for shrinking it is what is left."""
+    try:
+        yield
+    except Exception:
+        left = max(0.0, until - time.monotonic())
+        engine.MAX_SHRINKING_SECONDS = min(engine.MAX_SHRINKING_SECONDS, left)
+        raise
 
 
 def _program(target: str, error: Exception, computation: Computation, schedule: Schedule) -> str:
@@ -115,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
     end = time.monotonic() + given_.minutes * 60
     total, found = 0, set[str]()
     while time.monotonic() < end:
-        ran, program = fuzz_round(given_.target, number)
+        ran, program = fuzz_round(given_.target, number, until=end)
         total, number = total + ran, number + 1
         if program:
             name = f"failure_{hashlib.sha256(program.encode()).hexdigest()[:12]}.py"

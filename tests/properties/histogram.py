@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 from statistics import median
 
 from refcomp.schedule.schedule import PRIMITIVES, Schedule
@@ -15,10 +17,13 @@ class Histogram:
         self.with_primitive: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
         self.depths: list[int] = []
+        self.near = 0  # of those with a stage computed where it is needed, or a copy
 
     def add(self, kind: str, schedule: Schedule) -> None:
         """Counts one accepted schedule."""
-        self.with_primitive.update({step.primitive for step in schedule.steps})
+        primitives = {step.primitive for step in schedule.steps}
+        self.with_primitive.update(primitives)
+        self.near += not primitives.isdisjoint(("compute_at", "cache_read", "cache_write"))
         self.kinds[kind] += 1
         self.depths.append(len(schedule.steps))
 
@@ -30,6 +35,13 @@ class Histogram:
         """The part of all schedules that have at least four steps."""
         return sum(depth >= 4 for depth in self.depths) / max(1, len(self.depths))
 
+    def add_all(self, other: Histogram) -> None:
+        """Counts what `other` counted."""
+        self.with_primitive.update(other.with_primitive)
+        self.kinds.update(other.kinds)
+        self.depths += other.depths
+        self.near += other.near
+
     def __str__(self) -> str:
         rows = [f"  {name:16} {self.share(name):6.1%}" for name in PRIMITIVES]
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.kinds.most_common())
@@ -38,3 +50,21 @@ class Histogram:
             f"{self.deep_share():.0%} of at least four steps; share that uses each primitive:"
         )
         return "\n".join([head, *rows, f"  computations: {kinds}"])
+
+
+def whole_of(histogram: Histogram, shard: int, shards: int, folder: Path) -> Histogram | None:
+    """What all shards of a run drew, None while some are missing: each leaves in `folder` what it
+    counted, and the last one that comes finds them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f"{shard}.draft"
+    draft.write_text(json.dumps(vars(histogram)), encoding="utf-8")
+    draft.rename(folder / f"{shard}.json")
+    parts = sorted(folder.glob("*.json"))
+    if len(parts) < shards:
+        return None
+    whole = Histogram()
+    for part in parts:
+        counted = Histogram()
+        vars(counted).update(json.loads(part.read_text(encoding="utf-8")))
+        whole.add_all(counted)
+    return whole

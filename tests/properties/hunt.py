@@ -15,6 +15,7 @@ from refcomp.errors import RefcompError
 from tests.properties.differential import check_compiled
 from tests.properties.seeded_bugs import COMPILED, switched_on
 from tests.properties.test_schedules import cases
+from tests.strategies.computes import FEW_STAGES
 
 
 def is_found(check: Callable[[Any, Any], None], examples: int, strategy: Any = None) -> bool:
@@ -29,7 +30,7 @@ def is_found(check: Callable[[Any, Any], None], examples: int, strategy: Any = N
         phases=[Phase.generate],
         report_multiple_bugs=False,
     )
-    @given(cases() if strategy is None else strategy)
+    @given(cases(FEW_STAGES) if strategy is None else strategy)
     def hunt(case: Any) -> None:
         check(*case)
 
@@ -43,4 +44,8 @@ def is_found(check: Callable[[Any, Any], None], examples: int, strategy: Any = N
 if __name__ == "__main__":
     (wanted,) = [bug for bug in COMPILED if bug.name == sys.argv[1]]
     with switched_on(wanted):
-        sys.exit(0 if is_found(check_compiled, 500, cases(wanted.kinds, wanted.dtypes)) else 1)
+        sys.exit(
+            0
+            if is_found(check_compiled, 500, cases(wanted.kinds or FEW_STAGES, wanted.dtypes))
+            else 1
+        )

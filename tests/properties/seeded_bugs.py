@@ -15,7 +15,7 @@ from importlib import import_module
 from operator import attrgetter
 from textwrap import dedent
 
-from tests.strategies.computes import DTYPES
+from tests.strategies.computation import DTYPES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from refcomp.schedule.schedule import Schedule
 from tests.properties.device_differential import check_every_pass, check_opencl, check_rocm
 from tests.properties.differential import check_compiled, check_interpreted
 from tests.properties.test_schedules import cases
-from tests.strategies.computes import DTYPES, Computation
+from tests.strategies.computation import DTYPES, Computation
+from tests.strategies.computes import COMPUTES
 from tests.strategies.gpu_schedules import gpu_cases
 
 
@@ -21,7 +22,7 @@ def device_cases(kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> S
 
 
 _Check = Callable[[Computation, Schedule], None]
-_TARGETS: dict[str, tuple[Callable[[], SearchStrategy[Any]], _Check]] = {
+_TARGETS: dict[str, tuple[Callable[[Sequence[str]], SearchStrategy[Any]], _Check]] = {
     "interp": (cases, check_interpreted),
     "llvm": (cases, check_compiled),
     "kernels": (device_cases, check_every_pass),  # interpreted, so that races show
@@ -31,9 +32,10 @@ _TARGETS: dict[str, tuple[Callable[[], SearchStrategy[Any]], _Check]] = {
 NAMES = tuple(_TARGETS)
 
 
-def cases_for(target: str) -> SearchStrategy[Any]:
-    """Computations with schedules for the target."""
-    return _TARGETS[target][0]()
+def cases_for(target: str, kinds: Sequence[str] = ()) -> SearchStrategy[Any]:
+    """Computations, of `kinds` or of all that the target runs, with schedules for it."""
+    strategy = _TARGETS[target][0]
+    return strategy(kinds or (COMPUTES if strategy is device_cases else ()))
 
 
 def check_on(target: str, computation: Computation, schedule: Schedule) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from refcomp.certify import certify
 from tests.properties.histogram import Histogram
 from tests.properties.targets import cases_for
+from tests.strategies.computes import FEW_STAGES
 
 # How many are drawn for each target, and at night: 10,000 in all.
 _COUNTS = {"llvm": (60, 4_000), "opencl": (20, 1_000)}
@@ -26,7 +27,7 @@ def test_legal_schedules_raise_no_alarm(target, shard, request, record_property)
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases_for(target))
+    @given(cases_for(target, FEW_STAGES))
     def run(case):
         computation, schedule = case
         certificate = certify(schedule, computation.args, kind=target)

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import refcomp
 from refcomp.errors import UserError
-from refcomp.ir.expr import IntImm
+from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk
@@ -35,7 +35,8 @@ from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
-from tests.strategies.computes import DTYPES, Computation, computations, evaluate_dim
+from tests.strategies.computation import DTYPES, Computation
+from tests.strategies.computes import FEW_STAGES, computations
 from tests.strategies.wishes import with_wishes
 
 _SEED = 20240
@@ -69,7 +70,7 @@ class GpuCase(NamedTuple):
 @st.composite
 def gpu_cases(draw: _Draw, kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> GpuCase:
     """A case of `kinds` of computations (all if none are named) and of `dtypes`."""
-    computation = draw(computations(kinds, dtypes))
+    computation = draw(computations(kinds or FEW_STAGES, dtypes))
     schedule = _Maker(draw, computation).schedule()
     func = refcomp.lower(schedule, computation.args, "case")
     has_groups, has_shared = _kernels_of(func, computation)
@@ -89,6 +90,16 @@ def _kernels_of(func: PrimFunc, computation: Computation) -> tuple[bool, bool]:
         has_groups |= groups >= 2
         has_shared |= groups >= 2 and shared
     return has_groups, has_shared
+
+
+def _rough_size(dim: Expr, sizes: dict[Var, int]) -> int:
+    """A size to draw factors by: of sums exact, of other operations the sum of their operands."""
+    if isinstance(dim, Var):
+        return sizes[dim]
+    value = getattr(dim, "value", None)
+    if isinstance(value, int):
+        return value
+    return _rough_size(dim.a, sizes) + _rough_size(dim.b, sizes)
 
 
 class _Maker:
@@ -134,7 +145,7 @@ class _Maker:
 
     def _size(self, axis: IterVar) -> int:
         try:
-            return evaluate_dim(axis.extent, self.computation.sizes)
+            return _rough_size(axis.extent, self.computation.sizes)
         except (AttributeError, KeyError):
             return 4
 

@@ -2,11 +2,12 @@
 
 Drawn: up to ten steps of split (factor and nparts, dividing or not), tile, fuse, reorder,
 vectorize, unroll, parallel, compute_inline, compute_root, compute_at (any loop of any stage that
-may hold it), cache_read, cache_write and set_scope on any stage, rfactor of any reduction loop.
+may hold it), cache_read, cache_write and set_scope on any stage, rfactor of any reduction loop;
+products by blocks that an intrinsic does (tensorize); and wishes (`tests.strategies.wishes`).
 
-Never drawn: illegal steps, schedules that `lower` would refuse (`closed` undoes attachments and
-scopes that do not fit), vectors of more than 16 lanes, unrolled loops of more than 16 iterations,
-threads and shared memory (see `tests.strategies.gpu_schedules`).
+Never drawn: illegal steps, but in scans, where what is refused is left out; schedules that `lower`
+would refuse (`closed` undoes what does not fit), vectors of more than 16 lanes, unrolled loops of
+more than 16 iterations, threads and shared memory (see `tests.strategies.gpu_schedules`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
-from refcomp.schedule.schedule import Schedule, StageSchedule
+from refcomp.schedule.placement import position
+from refcomp.schedule.schedule import Schedule, StageSchedule, replay
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION, IterVar
-from tests.strategies.computes import Computation
+from tests.strategies.computation import Computation
+from tests.strategies.computes import SCANS
+from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16)
@@ -36,8 +40,14 @@ _DEPTHS = (2, 4, 5, 5, 6, 7, 8, 10)
 _Draw = Callable[[Any], Any]
 
 
+def _loops(stage: StageSchedule) -> list[IterVar]:
+    """The loops of the stage, but those that an intrinsic does."""
+    leaves, done = list(stage.leaf_iter_vars), stage.stage.tensorized
+    return leaves if done is None else leaves[: position(stage.stage, done.axis)]
+
+
 def _free(stage: StageSchedule) -> list[IterVar]:
-    return [axis for axis in stage.leaf_iter_vars if axis not in stage.stage.marks]
+    return [axis for axis in _loops(stage) if axis not in stage.stage.marks]
 
 
 def _replaceable(stage: StageSchedule) -> list[IterVar]:
@@ -63,7 +73,7 @@ def _split(draw: _Draw, stage: StageSchedule) -> bool:
 
 
 def _pairs(stage: StageSchedule) -> list[tuple[IterVar, IterVar]]:
-    loops, free = stage.leaf_iter_vars, _replaceable(stage)
+    loops, free = _loops(stage), _replaceable(stage)
     return [(x, y) for x, y in pairwise(loops) if x in free and y in free]
 
 
@@ -85,7 +95,7 @@ def _fuse(draw: _Draw, stage: StageSchedule) -> bool:
 
 
 def _reorder(draw: _Draw, stage: StageSchedule) -> bool:
-    loops = list(stage.leaf_iter_vars)
+    loops = _loops(stage)
     if len(loops) < 2:
         return False
     stage.reorder(*draw(st.permutations(loops)))
@@ -112,8 +122,8 @@ def _inline(draw: _Draw, stage: StageSchedule) -> bool:
     op = stage.op
     if stage.stage.is_output or not isinstance(op, ComputeOp) or op.reduction is not None:
         return False
-    if stage.stage.guests:
-        return False
+    if stage.stage.guests or any(not isinstance(r.op, ComputeOp) for r in readers_of(stage.stage)):
+        return False  # scans and extern operations read memory
     stage.compute_inline()
     return True
 
@@ -129,7 +139,8 @@ def _at(draw: _Draw, stage: StageSchedule) -> bool:
         host
         for host in own.siblings
         if host.attach != "inline"
-        and host.leaves
+        and isinstance(host.op, ComputeOp)
+        and _loops(stage.schedule[host.op])
         and depends_on(host, own)
         and all(reader is host or depends_on(host, reader) for reader in readers_of(own))
     ]
@@ -137,7 +148,7 @@ def _at(draw: _Draw, stage: StageSchedule) -> bool:
         return False
     host = hosts[draw(st.integers(0, len(hosts) - 1))]
     consumer = stage.schedule[host.op]
-    stage.compute_at(consumer, _pick(draw, list(consumer.leaf_iter_vars)))
+    stage.compute_at(consumer, _pick(draw, _loops(consumer)))
     return True
 
 
@@ -177,7 +188,7 @@ def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
 def _rfactor(draw: _Draw, stage: StageSchedule) -> bool:
     own = stage.stage
     axes = [axis for axis in _free(stage) if axis.kind == REDUCTION]
-    if not axes or own.guests or len(own.siblings) > _MOST_STAGES:
+    if not axes or own.guests or own.tensorized or len(own.siblings) > _MOST_STAGES:
         return False
     axis = _pick(draw, axes)
     if draw(st.booleans()):
@@ -208,28 +219,54 @@ _WEIGHTED = tuple(step for weight, step in _STEPS for _ in range(weight))
 
 
 @st.composite
-def schedules(draw: _Draw, computation: Computation) -> Schedule:
-    """A schedule of `computation`; its `steps` tell what was drawn."""
-    schedule = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
+def schedules(draw: _Draw, computation: Computation, by_blocks: bool = True) -> Schedule:
+    """A schedule of `computation`; its `steps` tell what was drawn. Most products are done by
+    blocks, if that is allowed."""
+    schedule = _begun(draw, computation, by_blocks)
     depth = draw(st.sampled_from(_DEPTHS))
     for _ in range(2 * depth):  # a step that finds nothing to work on is drawn again
         computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
         stage = computed[draw(st.integers(0, len(computed) - 1))]
         step = draw(st.sampled_from(_WEIGHTED))
-        step(draw, schedule[stage.op])
+        try:
+            step(draw, schedule[stage.op])
+        except (UserError, Unsupported):  # no other computation has anything to refuse
+            assert computation.kind in SCANS
         if len(schedule.steps) >= depth:
             break
     return with_wishes(draw, closed(schedule, computation), computation.args)
 
 
+def _begun(draw: _Draw, computation: Computation, by_blocks: bool) -> Schedule:
+    """A fresh schedule, or one in which an intrinsic does blocks of a product."""
+    by_blocks = by_blocks and computation.kind.startswith("matmul")
+    if not by_blocks or not draw(st.integers(0, 3)):
+        return refcomp.create_schedule([tensor.op for tensor in computation.outputs])
+    (c,) = computation.outputs
+    sizes = [draw(st.sampled_from(_blocks(axis))) for axis in (*c.op.axis, *c.op.reduce_axis)]
+    intrin = block_product(*sizes, dtype=str(c.dtype))
+    return blocked(c, c.op.reduce_axis[0], *sizes, intrin)
+
+
+def _blocks(axis: IterVar) -> list[int]:
+    """Extents of blocks that leave no guards."""
+    extent = axis.extent.value if isinstance(axis.extent, IntImm) else 1
+    return [size for size in (1, 2, 3, 4, 5) if extent and extent % size == 0] or [1]
+
+
 def closed(schedule: Schedule, computation: Computation) -> Schedule:
-    """`schedule` with a few more steps, after which `lower` takes it: stages that are read outside
-    the loop they are attached to go back to the root, and memory of unknown size is global."""
+    """A schedule that `lower` takes: `schedule` with a few more steps, or without some.
+    Stages that are read outside the loop they are attached to go back to the root, and memory of
+    unknown size is global; intrinsics that do not fit any more and vectors of none are left out."""
     while True:
         try:
             refcomp.lower(schedule, computation.args, "case")
         except UserError as error:
-            if not _mended(schedule, str(error)):
+            hindered = next((p for found, p in _HINDERED if re.search(found, str(error))), None)
+            if hindered is not None:
+                rest = [step for step in schedule.steps if step.primitive != hindered]
+                schedule = replay(schedule.outputs, rest)
+            elif not _mended(schedule, str(error)):
                 raise
         else:
             return schedule
@@ -248,4 +285,9 @@ def _mended(schedule: Schedule, message: str) -> bool:
 _MENDS = (
     (r"^stage (\S+) is computed inside loop .* reads it outside", "compute_root", ()),
     (r"^local memory of unknown size: dimension \d+ of (\S+) is", "set_scope", ("global",)),
+    (r"^cannot call a function with the memory of (\S+)", "set_scope", ("global",)),
+)
+_HINDERED = (
+    (r"^cannot tensorize|^tensor intrinsic", "tensorize"),
+    (r"the vector length 0 is not", "vectorize"),  # of the rows of a scan that is all init
 )
