@@ -118,6 +118,11 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
             execution = Execution(waves, loaded.program, entry, request.steps - steps)
             execution.run()
             steps += execution.steps
+    except UserError as error:
+        # What was found before is most often the cause.
+        told = [error.why, *map(str, around.findings.all())]
+        error.why = "\n    ".join(text for text in told if text) or None
+        raise
     finally:
         for address in addresses:
             loaded.arena.free(address)

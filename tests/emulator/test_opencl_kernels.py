@@ -1,0 +1,203 @@
+"""Kernels that another compiler made: clang's OpenCL C, with calls, private arrays and atomics."""
+
+import math
+import subprocess
+
+import numpy as np
+import pytest
+
+from refcomp.errors import UserError
+from tests.emulator.kernels import make_gpu
+
+pytestmark = [pytest.mark.rocm, pytest.mark.clang]
+
+_SOURCE = """
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define T __builtin_amdgcn_workitem_id_x()
+#define I (__builtin_amdgcn_workgroup_id_x() * 64 + T)
+#define MEET __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); __builtin_amdgcn_s_barrier();
+typedef __global int *ints;
+kernel void saxpy(__global float *x, __global float *y, float a, int n) {
+  if (I < n) y[I] = a * x[I] + y[I];
+}
+kernel void reverse(ints x, ints y) { local int t[64]; t[T] = x[I]; MEET y[I] = t[63 - T]; }
+kernel void reduce(ints x, ints y) {
+  local int t[64];
+  t[T] = x[I];
+  for (int s = 32; s > 0; s >>= 1) { MEET if (T < s) t[T] += t[T + s]; }
+  if (T == 0) y[I / 64] = t[0];
+}
+kernel void scan(ints x, ints y) {
+  local int t[64];
+  t[T] = x[I];
+  for (int s = 1; s < 64; s <<= 1) { MEET int v = T >= s ? t[T - s] : 0; MEET t[T] += v; }
+  y[I] = t[T];
+}
+kernel void histogram(ints x, ints y) {
+  local int h[16];
+  if (T < 16) h[T] = 0;
+  MEET
+  __atomic_fetch_add(&h[x[I] & 15], 1, __ATOMIC_RELAXED);
+  MEET
+  if (T < 16) __atomic_fetch_add(&y[T], h[T], __ATOMIC_RELAXED);
+}
+kernel void collatz(ints x, ints y) {
+  unsigned v = x[I], c = 0;
+  while (v != 1) { v = v & 1 ? 3 * v + 1 : v / 2; c++; }
+  y[I] = c;
+}
+kernel void sort(ints x, ints y) {
+  int a[8];
+  for (int k = 0; k < 8; k++) a[k] = x[I * 8 + k];
+  for (int i = 1; i < 8; i++) {
+    int v = a[i], j = i;
+    while (j > 0 && a[j - 1] > v) { a[j] = a[j - 1]; j--; }
+    a[j] = v;
+  }
+  for (int k = 0; k < 8; k++) y[I * 8 + k] = a[k];
+}
+__attribute__((noinline)) int gcd(int a, int b) {
+  while (b) { int t = a % b; a = b; b = t; }
+  return a;
+}
+kernel void gcds(ints x, ints y) { y[I] = gcd(x[I], x[I ^ 63]); }
+kernel void transpose(__global float *x, __global float *y) {
+  local float t[8][9];
+  t[T / 8][T % 8] = x[I]; MEET y[I] = t[T % 8][T / 8];
+}
+kernel void pick(ints x, ints y, int n) {
+  int a[16];
+  for (int k = 0; k < 16; k++) a[k] = k * n;
+  y[I] = a[x[I] & 15];
+}
+kernel void swap(__global char4 *x, __global char4 *y) { y[I] = x[I].wzyx; }
+kernel void longs(__global long *x, __global long *y) {
+  long v = x[I];
+  y[I] = v * v / 3 + (v >> 5) - v % 7;
+}
+kernel void halves(__global half *x, __global half *y) { y[I] = x[I] * x[I] + (half)0.5f; }
+kernel void doubles(__global double *x, __global double *y) {
+  y[I] = 1.0 / x[I] + __builtin_sqrt(x[I]);
+}
+__attribute__((noinline)) int twice(int v) { return 2 * v; }
+__attribute__((noinline)) int square(int v) { return v * v; }
+kernel void choose(ints x, ints y) {
+  int v = x[I], r;
+  switch (v & 7) {
+    case 0: r = 5; break;
+    case 1: r = v * 3; break;
+    case 2: r = twice(v); break;
+    case 3: r = -v; break;
+    case 4: r = square(v); break;
+    default: r = v ^ 99;
+  }
+  y[I] = r;
+}
+kernel void walk(ints x, ints y) {
+  int i = T, c = 0;
+  while (c < 100 && i != 0) { i = x[I / 64 * 64 + i % 64] % 64; c++; }
+  y[I] = c;
+}
+__attribute__((noinline)) int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+kernel void fibs(ints x, ints y) { y[I] = fib(x[I]); }
+"""
+_COUNT = 128
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("opencl")
+    source, result = folder / "kernels.cl", folder / "kernels.hsaco"
+    source.write_text(_SOURCE)
+    command = ["/usr/lib/llvm-19/bin/clang", "-x", "cl", "-cl-std=CL2.0", "-O2", "-nogpulib"]
+    command += ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-mcode-object-version=5"]
+    subprocess.run([*command, str(source), "-o", str(result)], check=True, timeout=120)
+    return result.read_bytes()
+
+
+def _run(code, name, x, y, *numbers):
+    gpu = make_gpu()
+    report = gpu.run(gpu.load(code), name, (2, 1, 1), (64, 1, 1), [x, y, *numbers])
+    assert not report.findings
+    return y
+
+
+def _ints(low=1, high=20, count=_COUNT):
+    return np.random.default_rng(3).integers(low, high, count).astype(np.int32)
+
+
+def _steps(n):
+    return 0 if n == 1 else 1 + _steps(3 * n + 1 if n % 2 else n // 2)
+
+
+def _chosen(v):
+    return {0: 5, 1: v * 3, 2: 2 * v, 3: -v, 4: v * v}.get(v & 7, v ^ 99)
+
+
+def _walked(x):
+    counts = []
+    for k in range(_COUNT):
+        i, c = k % 64, 0
+        while c < 100 and i != 0:
+            i, c = int(x[k // 64 * 64 + i % 64]) % 64, c + 1
+        counts.append(c)
+    return counts
+
+
+_EXPECTED = {
+    "reverse": lambda x: x.reshape(2, 64)[:, ::-1].ravel(),
+    "reduce": lambda x: np.append(x.reshape(2, 64).sum(1), np.zeros(_COUNT - 2)),
+    "scan": lambda x: x.reshape(2, 64).cumsum(1).ravel(),
+    "histogram": lambda x: np.bincount(x & 15, minlength=_COUNT),
+    "collatz": lambda x: [_steps(int(v)) for v in x],
+    "gcds": lambda x: np.gcd(x, x[np.arange(_COUNT) ^ 63]),
+    "choose": lambda x: [_chosen(int(v)) for v in x],
+    "walk": _walked,
+}
+
+
+@pytest.mark.parametrize("name", _EXPECTED)
+def test_kernels_on_integers(name, code):
+    x = _ints()
+    y = _run(code, name, x, np.zeros(_COUNT, np.int32))
+    np.testing.assert_array_equal(y, _EXPECTED[name](x))
+
+
+def test_arguments_of_other_types(code):
+    x = np.arange(_COUNT, dtype=np.float32)
+    y = _run(code, "saxpy", x, np.ones_like(x), np.float32(2), np.int32(100))
+    np.testing.assert_array_equal(y, np.where(x < 100, 2 * x + 1, 1))
+    picked = _run(code, "pick", _ints(), np.zeros(_COUNT, np.int32), np.int32(-7))
+    np.testing.assert_array_equal(picked, (_ints() & 15) * -7)
+
+
+def test_arrays_of_other_types(code):
+    bytes_ = _ints(-128, 128, 4 * _COUNT).astype(np.int8)
+    swapped = _run(code, "swap", bytes_, np.zeros_like(bytes_))
+    np.testing.assert_array_equal(swapped.reshape(-1, 4), bytes_.reshape(-1, 4)[:, ::-1])
+    longs = _ints(-(2**20), 2**20).astype(np.int64) * 123
+    wanted = [int(v) ** 2 // 3 + (int(v) >> 5) - int(math.fmod(v, 7)) for v in longs]
+    np.testing.assert_array_equal(_run(code, "longs", longs, np.zeros_like(longs)), wanted)
+    halves = np.linspace(-9, 9, _COUNT).astype(np.float16)
+    result = _run(code, "halves", halves, np.zeros_like(halves))
+    np.testing.assert_allclose(result, halves * halves + np.float16(0.5), rtol=2e-3)
+    doubles = np.linspace(0.1, 9, _COUNT)
+    result = _run(code, "doubles", doubles, np.zeros_like(doubles))
+    np.testing.assert_array_equal(result, 1 / doubles + np.sqrt(doubles))
+
+
+def test_private_and_shared_arrays(code):
+    x = _ints(-50, 50, 8 * _COUNT)
+    result = _run(code, "sort", x, np.zeros_like(x)).reshape(-1, 8)
+    np.testing.assert_array_equal(result, np.sort(x.reshape(-1, 8), axis=1))
+    tiles = np.arange(_COUNT, dtype=np.float32)
+    result = _run(code, "transpose", tiles, np.zeros_like(tiles)).reshape(2, 8, 8)
+    np.testing.assert_array_equal(result, tiles.reshape(2, 8, 8).transpose(0, 2, 1))
+
+
+def test_a_stack_that_overflows_is_told_of(code):
+    """The compiler keeps 32 bytes for a recursion that it does not see."""
+    with pytest.raises(UserError, match="a jump to") as caught:
+        _run(code, "fibs", np.full(_COUNT, 9, np.int32), np.zeros(_COUNT, np.int32))
+    assert "of 32 bytes of private memory" in str(caught.value)
+    assert "in fib+" in str(caught.value)
