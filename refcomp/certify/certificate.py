@@ -48,7 +48,8 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """What was compared. `guilty` names the first step that changed the result ('' when none did),
-    and `difference` says how; `sizes` are those of the symbols where it showed."""
+    and `difference` says how; `sizes` are those of the symbols where it showed, and of the axes of
+    a stand-in, if one was compared."""
 
     name: str
     compared: tuple[str, ...]
@@ -62,9 +63,10 @@ class Certificate:
         return not self.guilty
 
     def __str__(self) -> str:
-        if self.holds:
-            return f"{self.name}: certified, {len(self.compared)} programs agree"
         sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        if self.holds:
+            on = f" on a stand-in ({sizes})" if sizes else ""
+            return f"{self.name}: certified, {len(self.compared)} programs agree{on}"
         return f"{self.name}: {self.guilty} is guilty{f' ({sizes})' if sizes else ''}\n  " + (
             str(self.difference)
         )

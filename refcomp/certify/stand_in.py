@@ -77,7 +77,7 @@ def find_stand_in(
 def _wholes(factors: Sequence[int]) -> Iterator[int]:
     """Numbers of iterations of which only some are kept, the best first."""
     together = lcm(*factors)
-    if together <= _MOST_WHOLE:
+    if 1 < together <= _MOST_WHOLE:
         yield together
     yield from sorted({f for f in factors if f <= _MOST_WHOLE} | {4, 1}, reverse=True)
 

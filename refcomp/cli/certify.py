@@ -26,8 +26,9 @@ def command(
     """Compare a program's schedules with what they compute, exactly.
 
     Its function NAME (default: computation) returns (schedule, [arguments]) or a list of such. The
-    scheduled program and what every pass makes of it are interpreted on small sizes and compared
-    with the tensor expressions, exactly. Where they differ, the first guilty step is named.
+    scheduled program and what all passes make of it are interpreted on small sizes, and compared
+    with the tensor expressions: exactly on elements of a field, within error bounds on floats.
+    Where they differ, the first guilty step is named. REFCOMP_CERTIFY=1 does so in each build.
     """
     found = [_certify(piece, every_step, seed) for piece in load_program(program).pieces]
     if as_json:

@@ -29,6 +29,8 @@ def test_a_certificate_names_the_guilty_step_and_the_sizes():
     right = Certificate("f", ("a", "b"))
     assert right.holds and str(right) == "f: certified, 2 programs agree"
     right.require()
+    standing_in = Certificate("f", ("a", "b"), sizes={"B.i": 7})
+    assert str(standing_in) == "f: certified, 2 programs agree on a stand-in (B.i = 7)"
 
 
 def _writes(*values, name="k"):

@@ -44,3 +44,20 @@ def test_loop_ir_has_no_schedule_to_certify(cli: Cli, tmp_path: Path) -> None:
     assert result.exit_code == 4
     assert "add cannot be certified" in result.stderr
     assert "nothing to be compared with" in result.stderr
+
+
+_LARGE = """
+import refcomp as rc
+def computation():
+    a = rc.placeholder((4000, 4000), name="A")
+    b = rc.compute((4000, 4000), lambda i, j: a[i, j] * 2, name="B")
+    return rc.create_schedule(b), [a, b]
+"""
+
+
+def test_a_stand_in_is_told(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text(_LARGE)
+    result = cli("certify", path)
+    assert result.exit_code == 0
+    assert result.stdout.endswith(" programs agree on a stand-in (B.i = 8, B.j = 8)\n")
