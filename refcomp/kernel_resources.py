@@ -10,8 +10,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from refcomp.artifacts import Binary
+from refcomp.codegen.amdgpu import MOST_THREADS
 from refcomp.codegen.amdgpu_statements import SHARED_ALIGNMENT, constant_count
 from refcomp.codegen.signature import machine_symbol
 from refcomp.dtype import I64
@@ -21,9 +23,10 @@ from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import THREAD_TAGS, Allocate, For, LetStmt, Origin, Store
+from refcomp.ir.rewrite import children, walk
+from refcomp.ir.stmt import THREAD_TAGS, Allocate, For, LetStmt, Origin, Stmt, Store
 from refcomp.provenance import caller_line
+from refcomp.python_limits import deep_recursion
 from refcomp.toolchain import CodeObject, Occupancy, occupancy_of, read_code_object
 from refcomp.toolchain.code_object import ExpectedKernel, KernelMetadata
 
@@ -87,24 +90,39 @@ def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
     extents = kernel_nest(starts[0]).block if starts else (IntImm(1, I64),) * 3
     known = [extent.value for extent in extents if isinstance(extent, IntImm)]
     block = tuple(max(1, extent) for extent in known) if len(known) == len(extents) else ()
-    return ExpectedKernel(machine_symbol(kernel.name), params, block, _shared_bytes(kernel))
+    threads = prod(block) if block else MOST_THREADS
+    shared_bytes = _shared_bytes(kernel, threads)
+    return ExpectedKernel(machine_symbol(kernel.name), params, block, shared_bytes)
 
 
-def _shared_bytes(kernel: PrimFunc) -> int:
-    """What the shared buffers of constant size take at most, each at its alignment.
+@deep_recursion()
+def _shared_bytes(kernel: PrimFunc, threads: int) -> int:
+    """What the buffers of constant size take at most, whatever order they lie in.
 
-    LLVM may part a buffer into up to sixteen variables, each at the alignment of the whole.
+    LLVM may part a shared buffer into up to sixteen variables, each at the alignment of the whole,
+    and put small local ones into shared memory, one for each thread.
     """
-    total = 0
-    for node in walk(kernel.body):
-        if isinstance(node, Allocate) and node.buffer.scope == "shared":
-            count = constant_count(node.buffer)
-            if count is not None:
-                unit = max(SHARED_ALIGNMENT, node.buffer.alignment)
-                size = max(1, count) * node.buffer.dtype.bytes
-                parts = min(max(1, count), _MOST_PARTS)
-                total += (-(-size // unit) + parts - 1) * unit
-    return total
+    units = [n.buffer.alignment for n in walk(kernel.body) if isinstance(n, Allocate)]
+    unit, known = max(SHARED_ALIGNMENT, *units, 0), dict[int, int]()
+
+    def total(stmt: Stmt) -> int:
+        # A statement that stands in several places is printed at each, with memory of its own.
+        if id(stmt) not in known:
+            inner = sum(total(child) for child in children(stmt) if isinstance(child, Stmt))
+            known[id(stmt)] = inner + _own_shared_bytes(stmt, threads, unit)
+        return known[id(stmt)]
+
+    return total(kernel.body)
+
+
+def _own_shared_bytes(stmt: Stmt, threads: int, unit: int) -> int:
+    count = constant_count(stmt.buffer) if isinstance(stmt, Allocate) else None
+    if not isinstance(stmt, Allocate) or count is None:
+        return 0
+    size = max(1, count) * stmt.buffer.dtype.bytes
+    if stmt.buffer.scope != "shared":
+        return -(-size * threads // unit) * unit
+    return (-(-size // unit) + min(max(1, count), _MOST_PARTS) - 1) * unit
 
 
 def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObject) -> None:

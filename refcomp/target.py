@@ -14,14 +14,15 @@ from refcomp.errors import UserError
 @dataclass(frozen=True, slots=True)
 class DeviceLimits:
     """What a kernel may ask of a device: threads of a group in x, y and z and in all, bytes of
-    shared memory of a group, groups in x, y and z, and what it has by name (of OpenCL, its
-    extensions)."""
+    shared memory of a group, groups in x, y and z, what it has by name (of OpenCL, its extensions),
+    and bytes of a kernel's arguments."""
 
     threads_per_axis: tuple[int, int, int]
     threads: int
     shared_bytes: int
     features: frozenset[str] = frozenset()
     groups_per_axis: tuple[int, int, int] = (2**31 - 1,) * 3
+    argument_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ register_kind(
             shared_bytes=65536,
             features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
             groups_per_axis=(2**31 - 1, 65535, 65535),
+            argument_bytes=4096,
         ),
     )
 )

@@ -10,6 +10,7 @@ from refcomp.artifacts import Binary, Source
 from refcomp.compile_kernels import compile_programs
 from refcomp.errors import Unsupported
 from refcomp.ir.parser import parse_func
+from refcomp.ir.stmt import Block
 from refcomp.kernel_resources import SlowKernelWarning, expected_kernel, resources_of
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
@@ -96,3 +97,33 @@ def test_a_shared_buffer_may_be_parted_into_its_elements():
     }
     """)
     assert expected_kernel(kernel).shared_bytes == 128
+
+
+def _expected_bytes(body):
+    return expected_kernel(parse_func(f"func f(A: i8[9] out) {{ {body} }}")).shared_bytes
+
+
+def test_what_shared_memory_is_expected():
+    one = "alloc S: i8[5] shared { A@[0] = S@[0] }"
+    assert _expected_bytes(one) == 5 * 16  # in so many parts
+    wide = one.replace("shared", "shared align 64").replace("S", "T")
+    assert _expected_bytes(f"{one} {wide}") == 2 * 5 * 64  # in whatever order they lie
+    dynamic = "alloc S: i8[n] shared { A@[0] = S@[0] }"
+    func = parse_func(f"func f(A: i8[9] out, n: i64) {{ {dynamic} }}")
+    assert expected_kernel(func).shared_bytes == 0
+
+
+def test_llvm_may_put_local_memory_into_shared():
+    local = "alloc L: i64[3] local { A@[0] = i8(L@[0]) }"
+    assert _expected_bytes(local) == 32
+    assert _expected_bytes(f"for t in range(4) threadIdx.x {{ {local} }}") == 96
+    func = parse_func(
+        f"func f(A: i8[9] out, n: i64) {{ for t in range(n) threadIdx.x {{ {local} }} }}"
+    )
+    assert expected_kernel(func).shared_bytes == 1024 * 24
+
+
+def test_a_statement_that_stands_twice_has_memory_twice():
+    kernel = parse_func("func f(A: i8[9] out) { alloc S: i8[5] shared { A@[0] = S@[0] } }")
+    twice = kernel.with_body(Block((kernel.body, kernel.body)))
+    assert expected_kernel(twice).shared_bytes == 2 * 80

@@ -1,4 +1,4 @@
-"""Refuses kernels that ask for more than a device has: threads, groups, shared memory.
+"""Refuses kernels that ask for more than a device has: threads, groups, shared memory, arguments.
 
 Before::
 
@@ -39,6 +39,8 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, For, Store
 from refcomp.target import DeviceLimits
 
+_POINTER_BYTES = 8
+
 
 def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
     """`kernel` itself, when a device of such `limits` can run it."""
@@ -48,6 +50,7 @@ def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
         _check_axes(kernel, nest, BLOCK_TAGS, limits.groups_per_axis, "groups")
         _check_group(kernel, nest, limits.threads)
     _check_shared(kernel, limits.shared_bytes)
+    _check_arguments(kernel, limits.argument_bytes)
     return kernel
 
 
@@ -97,6 +100,20 @@ def _check_shared(kernel: PrimFunc, most: int) -> None:
         remedy=f"make the tiles of {largest.buffer.name} smaller: split by smaller factors the "
         "loops that it is computed inside, or attach it deeper",
     )
+
+
+def _check_arguments(kernel: PrimFunc, most: int) -> None:
+    """A pointer for each buffer, and numbers at multiples of their sizes."""
+    total = 0
+    for param in kernel.params:
+        size = _POINTER_BYTES if isinstance(param, Buffer) else param.dtype.bytes
+        total += -total % size + size
+    if total > most:
+        raise UserError(
+            f"the kernel {kernel.name} takes {len(kernel.params)} arguments of {total} bytes, of "
+            f"which the device passes at most {most}",
+            remedy="let fewer stages share a kernel, or join tensors",
+        )
 
 
 def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:

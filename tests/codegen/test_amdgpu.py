@@ -37,6 +37,21 @@ def test_golden_kernels_compile(llvm, gpu, monkeypatch):
     assert "s_barrier" in disassemble(code)
 
 
+@pytest.mark.rocm
+@pytest.mark.parametrize(
+    "gpu",
+    ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1200"],
+)
+def test_every_gpu_that_llvm_knows(gpu, monkeypatch):
+    use_llvm("19", monkeypatch)
+    names = ("matmul", "softmax", "halves", "atomics")
+    code = compile_kernels([device_kernel(name) for name in names], gpu)
+    assert read_code_object(code.data).mcpu == gpu
+    # Two elements of f16 in one instruction.
+    text = disassemble(code)
+    assert ("v_pk_mul_f16" in text and "v_pk_add_f16" in text) or "v_pk_fma_f16" in text
+
+
 @pytest.mark.llvm
 @pytest.mark.parametrize("name", TEXTS)
 def test_golden_kernels_compute_when_run_on_the_host(name, tmp_path):

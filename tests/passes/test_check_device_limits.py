@@ -1,5 +1,6 @@
 """Kernels that a device has no room for, each refused with the loop to change."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,7 +14,7 @@ from refcomp.passes import check_device_limits as module
 from refcomp.passes.check_device_limits import check_device_limits
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.target import DeviceLimits
+from refcomp.target import DeviceLimits, as_target, limits_of
 from tests.passes.docstring_examples import assert_docstring_holds
 
 SMALL = DeviceLimits(
@@ -114,3 +115,18 @@ def test_the_remedy_helps():
     assert "axis i.inner of stage C so that at most 64" in caught.value.remedy
     assert "test_check_device_limits.py:" in caught.value.where
     check_device_limits(split(64), SMALL)
+
+
+def test_more_arguments_than_are_passed():
+    params = ", ".join(f"A{k}: f32[1] out" for k in range(8))
+    kernel = parse_func(f"func f(a: i8, {params}) {{ }}")
+    limits = DeviceLimits((8, 8, 8), 8, 64, argument_bytes=72)
+    assert check_device_limits(kernel, limits) is kernel
+    with pytest.raises(UserError, match="takes 9 arguments of 72 bytes, of which the device pass"):
+        check_device_limits(kernel, replace(limits, argument_bytes=71))
+
+
+def test_amd_gpus_pass_4096_bytes():
+    params = ", ".join(f"A{k}: f32[1] out" for k in range(513))
+    with pytest.raises(UserError, match="let fewer stages share a kernel"):
+        check_device_limits(parse_func(f"func f({params}) {{ }}"), limits_of(as_target("rocm")))
