@@ -18,6 +18,7 @@ from refcomp.cli.streams import progress, read_bytes, write_json
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.launch import USUAL_STEPS, Extents
+from refcomp.emulator.ledger import read_ledger
 from refcomp.errors import UserError
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
@@ -63,6 +64,14 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]", "require
     default=True,
     help="Look for bits that nothing wrote: some times slower.",
 )
+@click.option(
+    "--ledger",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, param, value: _print_ledger(ctx) if value else None,
+    help="Print which instructions are known, and which were compared with a reference.",
+)
 @json_option
 @click.pass_context
 def command(
@@ -100,6 +109,11 @@ def command(
     else:
         click.echo("\n".join([*map(digest_to_text, digests), *findings]))
     ctx.exit(FAILED if findings else FINE)
+
+
+def _print_ledger(ctx: click.Context) -> None:
+    click.echo("\n".join(map(str, read_ledger())))
+    ctx.exit(FINE)
 
 
 def _disassemble(code: bytes) -> str:

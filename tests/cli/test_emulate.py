@@ -58,6 +58,11 @@ def test_wrong_requests_are_refused(cli, files):
         assert result.exit_code == code and message in result.stderr, result.stderr
 
 
+def test_the_ledger_is_printed(cli):
+    result = cli("emulate", "--ledger")
+    assert result.exit_code == 0 and "v_rcp_f32: approximate\n" in result.stdout
+
+
 def test_one_of_several_kernels_must_be_named(cli, files):
     (files / "two.hsaco").write_bytes(compiled_code("vector_add", "matmul"))
     result = cli("emulate", files / "two.hsaco", *_SHAPE)

@@ -44,6 +44,11 @@ class Kernels:
         code = compile_kernels(list(kernels), GPU, **options).data
         self.loaded: LoadedCode = self.gpu.load(code)
 
+    @property
+    def executed(self) -> frozenset[str]:
+        """The mnemonics of all that ran so far."""
+        return frozenset(self.loaded.program.executed)
+
     def run(
         self,
         kernel: PrimFunc,

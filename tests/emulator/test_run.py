@@ -4,31 +4,11 @@ The interpreter of the loop IR says what they mean; results agree to the bit, or
 of an intrinsic, and nothing is found wrong with them.
 """
 
-import copy
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from refcomp.dtype import to_numpy
 from refcomp.errors import UserError
-from refcomp.ir.expr import IntImm
-from refcomp.ir.intrinsics import INTRINSICS
-from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.parser import parse_func
-from refcomp.ir.stmt import For
-from refcomp.oracle.interpret import interpret
-from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
-from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
-from tests.codegen.host_kernels import same_bits
-from tests.codegen.intrinsic_cases import (
-    CASES,
-    COUNT,
-    draw_operands,
-    intrinsic_kernel,
-    kernel_as_written,
-    within_bound,
-)
 from tests.codegen.one_operation import (
     binary_cases,
     cast_cases,
@@ -36,99 +16,39 @@ from tests.codegen.one_operation import (
     constant_cases,
     let_cases,
 )
+from tests.emulator.agreement import all_accesses, intrinsics, operations, whole_kernels
 from tests.emulator.kernels import Kernels, compiled_code, make_gpu
 
 pytestmark = pytest.mark.rocm
 GENERATORS = (binary_cases, cast_cases, choice_cases, let_cases, constant_cases)
-# LLVM takes half a minute to optimize them all as it usually does.
-_QUICK = {"passes": "always-inline,sroa", "verify": "0"}
 
 
-def _extents(kernel, args):
-    """Grid and block of a kernel with these arguments."""
-    known = dict(zip(kernel.params, args, strict=True))
-    nest = kernel_nest(next(iter(kernels_in(kernel.body))))
-    sides = nest.grid, nest.block
-    return tuple(
-        tuple(e.value if isinstance(e, IntImm) else int(known[e]) for e in side) for side in sides
-    )
-
-
-@pytest.fixture(scope="module")
-def device_kernels():
-    return Kernels([device_kernel(name) for name in TEXTS])
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_kernels_agree_with_the_interpreter(name, device_kernels):
-    kernel, args = device_kernel(name), draw_arguments(name)
-    expected = copy.deepcopy(args)
-    interpret(kernel, expected)
-    report = device_kernels.run(kernel, args, *_extents(kernel, args), shared_bytes=4096)
-    for ours, theirs in zip(args, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-    assert not report.findings
-
-
-def _as_threads(func):
-    """The kernel whose outermost loop is one of threads, and how many there are."""
-    loop = func.body
-    assert isinstance(loop, For) and isinstance(loop.extent, IntImm)
-    return replace(func, body=replace(loop, kind="threadIdx.x")), (loop.extent.value, 1, 1)
-
-
-def _select(cases, request):
+@pytest.fixture
+def step(request):
     """Every case at night, else every second one."""
-    return cases if request.config.getoption("--nightly") else cases[::2]
+    return 1 if request.config.getoption("--nightly") else 2
+
+
+def _check(outcome):
+    assert not outcome.wrong, "\n".join(outcome.wrong[:20])
+
+
+def test_whole_kernels_agree():
+    _check(whole_kernels())
 
 
 @pytest.mark.parametrize("cases", GENERATORS)
-def test_operations_agree_to_the_bit(cases, request, record_property):
-    drawn = [(case, lanes) for case in _select(list(cases()), request) for lanes in (1, 4)]
-    if not request.config.getoption("--nightly"):
-        drawn = drawn[::3] if cases is constant_cases else drawn
-    funcs = [_as_threads(case.kernels[lanes]) for case, lanes in drawn]
-    kernels, wrong = Kernels([func for func, _ in funcs], **_QUICK), []
-    for (case, lanes), (func, block) in zip(drawn, funcs, strict=True):
-        result = case.empty_result()
-        report = kernels.run(func, [*case.operands, result], (1, 1, 1), block)
-        bad = np.flatnonzero(~same_bits(result, case.expected))
-        if bad.size:
-            inputs = [operand[bad[0]] for operand in case.operands]
-            told = f"{inputs} gives {result[bad[0]]}, not {case.expected[bad[0]]}"
-            wrong.append(f"{case.name} x{lanes}: {told}")
-        wrong += [f"{case.name} x{lanes}: {finding}" for finding in report.findings]
-    assert not wrong, "\n".join(wrong[:20])
-    record_property("summary", f"{len(drawn)} {cases.__name__} emulated as gfx942")
+def test_operations_agree_to_the_bit(cases, step, record_property):
+    _check(operations(cases, step))
+    record_property("summary", f"{operations(cases, step).count} {cases.__name__} emulated")
 
 
-def test_intrinsics_agree_within_their_bounds(request):
-    drawn = [(case, lanes) for case in _select(CASES, request) for lanes in (1, 4)]
-    funcs = [_as_threads(intrinsic_kernel(*case, lanes)) for case, lanes in drawn]
-    kernels, wrong = Kernels([func for func, _ in funcs], **_QUICK), []
-    for ((name, dtype), lanes), (func, block) in zip(drawn, funcs, strict=True):
-        operands = draw_operands(name, dtype)
-        expected = np.zeros(COUNT, to_numpy(INTRINSICS[name].result_dtype(dtype)))
-        interpret(kernel_as_written(name, dtype), [*operands, expected])
-        actual = np.zeros_like(expected)
-        report = kernels.run(func, [*operands, actual], (1, 1, 1), block)
-        bad = np.flatnonzero(~within_bound(name, dtype, actual, expected))
-        wrong += [f"{name} {dtype} x{lanes}: {actual[k]}, not {expected[k]}" for k in bad[:1]]
-        wrong += map(str, report.findings)
-    assert not wrong, "\n".join(wrong)
+def test_intrinsics_agree_within_their_bounds(step):
+    _check(intrinsics(step))
 
 
-def test_accesses_agree_to_the_bit(request):
-    drawn = [(access_kernel(*a, dtype), dtype) for dtype in DTYPES for a in accesses(dtype, 16)]
-    drawn = _select(drawn, request)
-    kernels, wrong = Kernels([func for func, _ in drawn], **_QUICK), []
-    for func, dtype in drawn:
-        expected, actual = access_arguments(dtype), access_arguments(dtype)
-        interpret(func, expected)
-        report = kernels.run(func, actual)
-        same = all(same_bits(a, e).all() for a, e in zip(actual, expected, strict=True))
-        wrong += [] if same and not report.findings else [func.name]
-    assert not wrong
+def test_accesses_agree_to_the_bit(step):
+    _check(all_accesses(step))
 
 
 def test_arguments_that_do_not_fit_are_refused():
