@@ -166,12 +166,15 @@ def _bounds(outputs: Sequence[Tensor], arguments: Arguments) -> list[Bounded] | 
 
 
 def _broken(program: Runnable, arrays: Arrays) -> Difference | None:
-    """The rule that `program` breaks on `arrays`, which it changes."""
+    """The rule that `program` breaks on `arrays`, which it changes. Unsupported where it cannot be
+    interpreted."""
     try:
         if isinstance(program, Program):
             interpret_program(program, arrays)
         else:
             interpret(program, _as_stored(program, arrays))
+    except Unsupported:
+        raise
     except RefcompError as error:
         return Difference(broken_rule=f"{type(error).__name__}: {error}")
     return None

@@ -183,6 +183,8 @@ def _touches_floats(node: Expr) -> bool:
     operand = node.a if isinstance(node, ir.Binary) else node
     if isinstance(node, Cast):
         return node.dtype.is_float or node.value.dtype.is_float
+    if isinstance(node, ir.PureExtern):
+        return node.dtype.is_float or any(arg.dtype.is_float for arg in node.args)
     if isinstance(node, Call) and node.args:
         return node.dtype.is_float or node.args[0].dtype.is_float
     return operand.dtype.is_float
@@ -258,10 +260,21 @@ def _call(node: Call, recurse: _Visit) -> Expr:
     return _stand_in(node.name, args)
 
 
+def _pure_extern(node: ir.PureExtern, recurse: _Visit) -> Expr:
+    if not node.dtype.is_float:
+        raise Unsupported(
+            f"{node.name} makes an integer of floats, which has no meaning on field elements",
+            remedy="certify the computes around it",
+        )
+    args = [recurse(arg) for arg in node.args]
+    elements = [arg if arg.dtype == I64 else _reduced(Cast(I64, arg)) for arg in args]
+    return _stand_in(f"extern {node.name}", elements)
+
+
 def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
     """A polynomial that only the function `name` of these operands has."""
     seed = zlib.crc32(name.encode())
-    result: Expr = _number(seed % P, args[0])
+    result: Expr = _number(seed % P, args[0]) if args else IntImm(seed % P, I64)
     for k, arg in enumerate(args):
         factor = _number((seed * (2 * k + 3) + 0x9E3779B1 * (k + 1)) % P, arg)
         mixed = _reduced(ir.Add(_times(arg, factor), result))
@@ -281,4 +294,5 @@ _RULES: dict[type[Node], Callable[[Any, _Visit], Expr]] = {
     ir.Mod: _mod,
     Cast: _cast,
     Call: _call,
+    ir.PureExtern: _pure_extern,
 }

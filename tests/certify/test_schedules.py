@@ -115,6 +115,20 @@ def test_what_the_field_cannot_see_is_found_by_the_error_bounds():
     assert judge.judge_of_tensors(given).on_field(rounded) is None
 
 
+def test_c_functions_stand_for_themselves():
+    n = rc.var("n")
+    a = rc.placeholder((n,), "float64", name="A")
+    b = rc.compute((n,), lambda i: rc.call_pure_extern("float64", "cbrt", a[i]) + 1, name="B")
+    s = rc.create_schedule(b)
+    s[b].split(b.op.axis[0], factor=3)
+    assert certify(s, [a, b], every_step=True).holds
+    with switched_on(seeded("lost tail guard")):
+        assert not certify(s, [a, b]).holds
+    c = rc.compute((n,), lambda i: rc.call_pure_extern("int32", "lround", a[i]), name="C")
+    with pytest.raises(Unsupported, match="lround makes an integer of floats"):
+        certify(rc.create_schedule(c), [a, c])
+
+
 def test_scalars_are_arguments():
     n, alpha, beta = rc.var("n"), rc.var("alpha", "float32"), rc.var("beta", "int32")
     a = rc.placeholder((n,), name="A")
