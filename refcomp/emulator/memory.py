@@ -19,6 +19,8 @@ from refcomp.emulator.arrays import Array
 BASE = 0x1000_0000_0000
 _ALIGNMENT = 256
 _RED_ZONE = 4096
+# So many freed bytes are kept from use, that what uses them wrongly is found.
+_QUARANTINE = 64 << 20
 _BY_WIDTH: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -72,6 +74,10 @@ def scatter(data: Array, index: Array, width: int, values: Array) -> None:
         data[index[..., None] + np.arange(width)] = octets
 
 
+def _with_zone(size: int) -> int:
+    return -(-(size + _RED_ZONE) // _ALIGNMENT) * _ALIGNMENT
+
+
 @dataclass(slots=True)
 class Allocation:
     """Bytes of the arena that belong together; `is_free` once they were given back."""
@@ -95,10 +101,13 @@ class Arena:
         self._starts: list[int] = []
         self._allocations: dict[int, Allocation] = {}
         self._next = BASE
+        self._freed_bytes = 0
 
     def allocate(self, size: int, label: str) -> Allocation | None:
         """`size` bytes with a red zone behind them, or None when there is no room."""
-        whole = -(-(size + _RED_ZONE) // _ALIGNMENT) * _ALIGNMENT
+        whole = _with_zone(size)
+        if self._freed_bytes > _QUARANTINE:
+            self._forget_freed()
         address = self._next if self._next + whole <= BASE + self.size else self._gap(whole)
         if address is None:
             return None
@@ -117,20 +126,27 @@ class Arena:
         if found is None or found.is_free:
             return False
         found.is_free = True
+        self._freed_bytes += found.size
         return True
+
+    def _forget_freed(self) -> None:
+        """Room behind the last allocation that lives is given out anew, lest memory only grow."""
+        for address in [a for a, found in self._allocations.items() if found.is_free]:
+            del self._allocations[address]
+        self._starts = sorted(self._allocations)
+        last = self._starts[-1] if self._starts else None
+        size = 0 if last is None else _with_zone(self._allocations[last].size)
+        self._next, self._freed_bytes = (last or BASE) + size, 0
 
     def _gap(self, whole: int) -> int | None:
         """Where freed allocations, now forgotten, leave room."""
-        for address in [a for a, found in self._allocations.items() if found.is_free]:
-            del self._allocations[address]
-            self._starts.remove(address)
+        self._forget_freed()
         end = BASE
         for start in [*self._starts, BASE + self.size]:
             if start - end >= whole:
                 return end
             if start < BASE + self.size:
-                size = self._allocations[start].size
-                end = start + -(-(size + _RED_ZONE) // _ALIGNMENT) * _ALIGNMENT
+                end = start + _with_zone(self._allocations[start].size)
         return None
 
     def free_bytes(self) -> int:

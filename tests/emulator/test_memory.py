@@ -70,3 +70,15 @@ def test_the_host_writes_and_copies():
     arena.copy(other.address, place.address, 8)
     assert bytes(arena.read(other.address, 4)) == b"abcd"
     assert arena.is_known(other.address, 4) and not arena.is_known(other.address, 8)
+
+
+def test_memory_that_is_freed_again_and_again_does_not_grow():
+    arena = Arena(1 << 30, is_watched=False)
+    kept = arena.allocate(64, "kept")
+    addresses = []
+    for _ in range(40):
+        place = arena.allocate(8 << 20, "A")
+        addresses.append(place.address)
+        arena.free(place.address)
+    assert max(addresses) - BASE < 100 << 20 and len(set(addresses)) > 4
+    assert arena.holds(kept.address, 64) and min(addresses) > kept.end
