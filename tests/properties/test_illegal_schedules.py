@@ -15,6 +15,7 @@ from refcomp.ir.rewrite import children, variables_in
 from refcomp.ir.stmt import For, Stmt
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.passes.refuse_bound_loops import refuse_bound_loops
+from refcomp.passes.split_host_device import split_host_device
 from refcomp.pipeline import passes_for, run_pass
 from tests.properties.differential import check_interpreted, expected
 from tests.strategies.blind_calls import blind_call
@@ -43,6 +44,8 @@ def _build(computation: Computation, schedule: refcomp.Schedule) -> RefcompError
         for step in passes_for(kind):
             if step.function is not refuse_bound_loops:
                 func = run_pass(step, func)
+        if kind == "opencl":
+            split_host_device(func)
     except (UserError, Unsupported) as error:
         return error
     return None
