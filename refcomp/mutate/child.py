@@ -21,7 +21,9 @@ from math import ceil
 from typing import Any
 
 Tell = Callable[[Any], None]
-_MOST_BYTES = 8 << 30  # of data, for a mutant that asks for more and more
+_MOST_BYTES = 8 << 30  # of data that is new, for a mutant that asks for more and more
+# Libraries may have taken these for themselves; LLVM's goes on after SIGXCPU.
+_DEADLY = ("SIGXCPU", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,10 @@ def _be_child(work: Callable[[Tell], None], writing: int, processor_s: float) ->
     try:
         os.setsid()
         faulthandler.disable()  # a crash is what is looked for
-        resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
+        for name in _DEADLY:
+            signal.signal(signal.Signals[name], signal.SIG_DFL)
+        most = _bytes_of_data() + _MOST_BYTES
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # Should the parent be killed, nobody else ends what does not end by itself.
         seconds = ceil(processor_s + time.process_time())
@@ -78,6 +83,12 @@ def _be_child(work: Callable[[Tell], None], writing: int, processor_s: float) ->
             tell({"error": f"{type(error).__name__}: {error}"[:500]})
     finally:
         os._exit(0)
+
+
+def _bytes_of_data() -> int:
+    """What the process has already, used or not: it counts against the limit, too."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[5]) * resource.getpagesize()
 
 
 def _read(reading: int, deadline: float) -> tuple[bytes, bool]:

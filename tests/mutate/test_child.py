@@ -1,9 +1,11 @@
 """Children tell what they find, and how they end is noticed."""
 
+import mmap
 import os
 import signal
 import time
 
+from refcomp.mutate import child
 from refcomp.mutate.child import Outcome, run_in_child
 
 
@@ -59,6 +61,31 @@ def test_a_busy_loop_is_ended_by_the_time_of_the_processor():
             pass
 
     assert run_in_child(work, 300, processor_s=0.5) == Outcome(("before",), "did not end")
+
+
+def test_handlers_of_libraries_do_not_keep_it_alive():
+    def work(tell):
+        while True:
+            pass
+
+    before = signal.signal(signal.SIGXCPU, lambda *_: None)
+    try:
+        assert run_in_child(work, 300, processor_s=0.5) == Outcome((), "did not end")
+    finally:
+        signal.signal(signal.SIGXCPU, before)
+
+
+def test_memory_of_this_process_does_not_count(monkeypatch):
+    monkeypatch.setattr(child, "_MOST_BYTES", 1 << 28)
+    reserved = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE)
+
+    def work(tell):
+        tell(len(mmap.mmap(-1, 1 << 27, flags=mmap.MAP_PRIVATE)))
+        mmap.mmap(-1, 1 << 29, flags=mmap.MAP_PRIVATE)
+
+    first, second = run_in_child(work, 20).told
+    assert first == 1 << 27 and "Cannot allocate memory" in second["error"]
+    reserved.close()
 
 
 def test_more_than_a_pipe_holds():
