@@ -4,19 +4,25 @@
 OpenCL device. A device need not exist: `.exist` tells. Refuses names that are neither.
 """
 
+from collections.abc import Sequence
 from functools import cache
+from itertools import count
 
 from refcomp.artifacts import Binary
 from refcomp.emulator.hip import EmulatedHip
+from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
+from refcomp.hip_interface import offered_by
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import emulated_hip, register_emulator
+from refcomp.runtime.hip_library import HipLibrary, emulated_hip, register_emulator
 from refcomp.target import Target, as_target, target_kinds
 from refcomp.toolchain import disassemble
 
 # Targets whose code runs on a device of another name; every other target names its own.
 _DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
+# Devices that are observed are told apart by numbers.
+_observed = count(1)
 
 __all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emulator"]
 
@@ -57,16 +63,26 @@ def rocm(index: int = 0) -> Device:
     return device("rocm", index)
 
 
-def rocm_emulator(arch: str = "gfx942") -> Device:
-    """An emulated AMD GPU, a kind of device of its own. UserError for one that is not emulated."""
-    driver = _emulator_driver(arch)
+def rocm_emulator(arch: str = "gfx942", *, observers: Sequence[Observer] = ()) -> Device:
+    """An emulated AMD GPU, a kind of device of its own. With `observers`, which see all its
+    launches, it is one that nobody else uses. UserError for one that is not emulated."""
+    driver = _observed_driver(arch, observers) if observers else _emulator_driver(arch)
     driver.count()  # which tells whether there is such an emulator
-    return Device(f"rocm_emulator_{arch}", 0, driver)
+    number = f"_observed{next(_observed)}" if observers else ""
+    return Device(f"rocm_emulator_{arch}{number}", 0, driver)
 
 
 @cache
 def _emulator_driver(arch: str) -> HipDriver:
     return HipDriver(lambda: emulated_hip(arch))
+
+
+def _observed_driver(arch: str, observers: Sequence[Observer]) -> HipDriver:
+    def library() -> HipLibrary:
+        hip = EmulatedHip(arch, _disassemble, observers=observers)
+        return HipLibrary(offered_by(hip), f"the observed emulator of {arch}")
+
+    return HipDriver(library)
 
 
 def _disassemble(code: bytes) -> str:

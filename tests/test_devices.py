@@ -1,11 +1,14 @@
 """Which device a name means."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import refcomp
 from refcomp import devices
 from refcomp.devices import context, cpu, device_for, opencl, rocm
+from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 from refcomp.runtime import hip_library
 from refcomp.target import as_target
@@ -62,6 +65,33 @@ def test_an_emulated_gpu_is_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(refcomp.array([1, 2], gpu).asnumpy(), [1, 2])
     assert "hipMalloc" in made["gfx942"].calls and "hipMalloc" not in made["gfx90a"].calls
     devices._emulator_driver.cache_clear()
+
+
+class _Counter(Observer):
+    launches = 0
+
+    def launched(self, loaded: Any, request: Any) -> None:
+        self.launches += 1
+
+
+@pytest.mark.rocm
+def test_an_observed_gpu_is_nobody_elses() -> None:
+    counter, n = _Counter(), refcomp.var("n")
+    gpu = refcomp.rocm_emulator("gfx942", observers=[counter])
+    assert str(gpu) not in ("rocm_emulator_gfx942:0", str(rocm()))
+    assert gpu != refcomp.rocm_emulator("gfx942", observers=[counter])
+    a = refcomp.placeholder((n,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] * 2.0, name="B")
+    schedule = refcomp.create_schedule(b)
+    schedule[b].bind(b.op.axis[0], refcomp.thread_axis("blockIdx.x"))
+    double = refcomp.build(schedule, [a, b], "rocm -mcpu=gfx942")
+    for device in (gpu, refcomp.rocm_emulator("gfx942")):
+        out = refcomp.empty(3, "float32", device)
+        double(refcomp.array(np.ones(3, np.float32), device), out)
+        np.testing.assert_array_equal(out.asnumpy(), [2, 2, 2])
+    assert counter.launches == 1
+    with pytest.raises(UserError, match="there is no emulator of gfx1"):
+        refcomp.rocm_emulator("gfx1", observers=[counter])
 
 
 @pytest.mark.rocm

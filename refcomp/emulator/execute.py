@@ -30,6 +30,7 @@ class Execution:
         self.waves, self.program, self.limit, self.steps = waves, program, limit, 0
         self.pc = np.full(waves.waves, entry)
         self.state = np.full(waves.waves, _RUNS, np.int8)
+        self.is_observed = bool(waves.around.observers)
 
     def run(self) -> None:
         """Until all waves have ended."""
@@ -60,6 +61,8 @@ class Execution:
         for group in np.flatnonzero(parted):
             self._report_barriers(int(group), np.unique(places[group][by_group[group]]))
         self.state[waiting] = _RUNS
+        for observer in self.waves.around.observers:
+            observer.barrier(self.waves, np.flatnonzero(waiting))
 
     def _report_barriers(self, group: int, places: Array) -> None:
         wave = group * self.waves.per_group
@@ -74,7 +77,7 @@ class Execution:
         waves, rows = self.waves, self.waves.rows
         number = int(self.pc[rows][0])
         while True:
-            block = self.program.block(number)
+            block = self.program.block(number, self.is_observed)
             for run in block.runs:
                 run(waves)
             self._count(block)

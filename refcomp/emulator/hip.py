@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from threading import RLock
 from typing import Any
@@ -30,6 +30,7 @@ from refcomp.emulator.launch import (
     load_code,
 )
 from refcomp.emulator.memory import Arena
+from refcomp.emulator.observation import Observer
 from refcomp.errors import RefcompError, ToolchainError, UserError
 from refcomp.hip_numbers import NUMBERS
 
@@ -59,7 +60,8 @@ _NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "h
 
 class EmulatedHip:
     """One emulated GPU. `disassemble` gives the assembly text of a code object; `is_watched` has it
-    look for bits that nothing wrote. UserError for a GPU that is not emulated."""
+    look for bits that nothing wrote; `observers` see all launches. UserError for a GPU that is not
+    emulated."""
 
     def __init__(
         self,
@@ -68,11 +70,13 @@ class EmulatedHip:
         *,
         size: int = _ARENA_BYTES,
         is_watched: bool = True,
+        observers: Sequence[Observer] = (),
     ) -> None:
         if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
             raise UserError(f"there is no emulator of {arch}", remedy=f"use {known}")
         self._arch, self._disassemble = arch, disassemble
+        self.observers = tuple(observers)
         self._arena = Arena(size, is_watched=is_watched)
         self._lock = RLock()
         self._handles = count(1)
@@ -264,7 +268,8 @@ class EmulatedHip:
         x, y, z, bx, by, bz = numbers
         if bx * by * bz > THREADS_LIMIT:
             return _number("InvalidConfiguration")
-        request = LaunchRequest(name, (x, y, z), (bx, by, bz), arguments, shared_bytes)
+        shape = (x, y, z), (bx, by, bz)
+        request = LaunchRequest(name, *shape, arguments, shared_bytes, observers=self.observers)
         with self._lock:
             report = launch(self._modules[module], request)
         if report.findings:

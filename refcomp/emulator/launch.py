@@ -20,6 +20,7 @@ from refcomp.emulator.code_object import CodeObject, Descriptor, Kernel, read_co
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding, Findings
 from refcomp.emulator.memory import Arena
+from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
 from refcomp.emulator.sources import FIRST_ACCUMULATOR
 from refcomp.emulator.waves import Surroundings, Waves
@@ -57,7 +58,7 @@ class LoadedCode:
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """`grid` counts groups, `block` the threads of one, `arguments` is the packed buffer without
-    hidden ones, `shared_bytes` what is asked for beyond the kernel's own."""
+    hidden ones, `shared_bytes` what is asked for beyond the kernel's own; `observers` see it."""
 
     kernel: str
     grid: Extents
@@ -65,6 +66,7 @@ class LaunchRequest:
     arguments: bytes
     shared_bytes: int = 0
     steps: int = USUAL_STEPS
+    observers: tuple[Observer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
         )
     ]
     around = _surroundings(loaded, kernel, request)
+    for observer in request.observers:
+        observer.launched(loaded, request)
     steps = 0
     try:
         for groups in _batches(request):
@@ -116,7 +120,7 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
             if entry is None:
                 raise ToolchainError(f"no instruction begins where {kernel.name} does")
             execution = Execution(waves, loaded.program, entry, request.steps - steps)
-            execution.run()
+            _run(execution)
             steps += execution.steps
     except UserError as error:
         # What was found before is most often the cause.
@@ -127,6 +131,15 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
         for address in addresses:
             loaded.arena.free(address)
     return LaunchReport(around.findings.all(), steps)
+
+
+def _run(execution: Execution) -> None:
+    waves = execution.waves
+    for observer in waves.around.observers:
+        observer.began(waves)
+    execution.run()
+    for observer in waves.around.observers:
+        observer.ended(waves)
 
 
 def _place(arena: Arena, content: bytes, label: str) -> int:
@@ -174,6 +187,7 @@ def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) ->
         private_bytes=descriptor.private_bytes + stack,
         is_watched=loaded.arena.bytes.known is not None,
         findings=Findings(),
+        observers=request.observers,
     )
 
 

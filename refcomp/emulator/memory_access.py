@@ -15,6 +15,7 @@ import numpy as np
 from refcomp.emulator.arrays import LANES, Array
 from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.memory import BASE, Bytes
+from refcomp.emulator.observation import tell_scalar_access
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import scalar_source, vector_index, vector_source
 from refcomp.errors import Unsupported
@@ -361,6 +362,8 @@ def _load_scalars(waves: Any, ins: Instruction, result: int, address: Array, cou
         first = int(address[np.flatnonzero(wrong)[0]])
         waves.report("out of bounds", ins, arena.describe(first, 4 * count), wrong)
         index = np.where(wrong, 0, index)
+    if waves.around.observers:
+        tell_scalar_access(waves, ins, 4 * count, index, wrong)
     for number in range(count):
         values = arena.bytes.load(index + 4 * number, 4)
         if wrong is not None:

@@ -26,6 +26,7 @@ from refcomp.emulator.cross_lane import (
 from refcomp.emulator.dpp import is_dpp, with_dpp
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
+from refcomp.emulator.observation import tell_of
 from refcomp.emulator.packed import PACKED
 from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
@@ -142,7 +143,7 @@ class Program:
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[tuple[int, bool], Block] = {}
         self._starts = set(self._targets())
         self.executed: set[str] = set()
 
@@ -164,18 +165,21 @@ class Program:
             raise Unsupported(f"no instruction begins at {address:#x}", where=where)
         return found
 
-    def block(self, number: int) -> Block:
-        """The block that begins with an instruction."""
-        if number not in self._blocks:
-            self._blocks[number] = self._make(number)
-        return self._blocks[number]
+    def block(self, number: int, is_observed: bool = False) -> Block:
+        """The block that begins with an instruction; observed, it tells of all that it runs."""
+        key = number, is_observed
+        if key not in self._blocks:
+            self._blocks[key] = self._make(number, is_observed)
+        return self._blocks[key]
 
-    def _make(self, start: int) -> Block:
+    def _make(self, start: int, is_observed: bool) -> Block:
         runs: list[Run] = []
         number = start
         while number < len(self.assembly):
             instruction = self.assembly.instruction(number)
             self.executed.add(instruction.mnemonic)
+            if is_observed:
+                runs.append(tell_of(instruction))
             if instruction.mnemonic in ENDS:
                 is_branch = "branch" in instruction.mnemonic
                 target = self._target(instruction) if is_branch else -1

@@ -23,6 +23,7 @@ from refcomp.emulator.launch import (
     load_code,
 )
 from refcomp.emulator.memory import Arena
+from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 
 _ARENA_BYTES = 1 << 30
@@ -30,7 +31,8 @@ _ARENA_BYTES = 1 << 30
 
 class EmulatedGpu:
     """An emulated GPU: memory of `size` bytes; `disassemble` gives the assembly text of a code
-    object. `is_watched` has it look for bits that nothing wrote, which takes a few times longer."""
+    object. `is_watched` has it look for bits that nothing wrote, which takes a few times longer;
+    `observers` see all launches."""
 
     def __init__(
         self,
@@ -38,9 +40,10 @@ class EmulatedGpu:
         *,
         size: int = _ARENA_BYTES,
         is_watched: bool = True,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.arena = Arena(size, is_watched=is_watched)
-        self._disassemble = disassemble
+        self._disassemble, self.observers = disassemble, tuple(observers)
 
     def load(self, code: bytes) -> LoadedCode:
         """The code object, loaded. ToolchainError."""
@@ -56,8 +59,10 @@ class EmulatedGpu:
         *,
         shared_bytes: int = 0,
         steps: int = USUAL_STEPS,
+        observers: Sequence[Observer] = (),
     ) -> LaunchReport:
-        """Runs the kernel; numpy arrays are copied to the GPU and back. UserError."""
+        """Runs the kernel; numpy arrays are copied to the GPU and back. `observers` see this
+        launch. UserError."""
         explicit = explicit_arguments(loaded.kernel(kernel))
         if len(explicit) != len(arguments):
             names = ", ".join(argument.name or "?" for argument in explicit)
@@ -65,7 +70,8 @@ class EmulatedGpu:
             raise UserError(f"{kernel} takes {len(explicit)} arguments ({names}), not {count}")
         placed = [self._put(a, g) for a, g in zip(explicit, arguments, strict=True)]
         buffer = _pack(explicit, placed)
-        request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps)
+        seeing = (*self.observers, *observers)
+        request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps, seeing)
         report = launch(loaded, request)
         for given, (address, _) in zip(arguments, placed, strict=True):
             if address is not None:

@@ -11,6 +11,7 @@ from refcomp.emulator.arrays import LANES, Array
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.findings import OUT_OF_BOUNDS, UNDEFINED, Finding, Findings
 from refcomp.emulator.memory import BASE, Arena, Bytes
+from refcomp.emulator.observation import Observer, tell_access
 from refcomp.emulator.registers import Registers
 
 
@@ -28,6 +29,7 @@ class Surroundings:
     private_bytes: int
     is_watched: bool
     findings: Findings = field(default_factory=Findings)
+    observers: tuple[Observer, ...] = ()
 
 
 class Waves(Registers):
@@ -67,6 +69,8 @@ class Waves(Registers):
             first = int(picked[np.flatnonzero(wrong)[0]])
             self._report_outside(ins, self.around.arena.describe(first, size), wrong)
             index = np.where(wrong, 0, index)
+        if self.around.observers:
+            tell_access(self, ins, "global", size, index, wrong)
         return index, wrong
 
     def shared_index(self, address: Any, size: int, ins: Instruction) -> tuple[Array, Array | None]:
@@ -87,13 +91,16 @@ class Waves(Registers):
         active = self.active()
         picked = self.pick(address, active).astype(np.int64)
         index = self.pick(base, active) + picked
-        if not picked.size or (int(picked.min()) >= 0 and int(picked.max()) + size <= limit):
-            return index, None
-        wrong = (picked < 0) | (picked + size > limit)
-        first = int(picked[np.flatnonzero(wrong)[0]])
-        told = f"{size} bytes at {first} of {limit} bytes of {what} memory"
-        self._report_outside(ins, told, wrong)
-        return np.where(wrong, self.pick(base, active), index), wrong
+        wrong = None
+        if picked.size and (int(picked.min()) < 0 or int(picked.max()) + size > limit):
+            wrong = (picked < 0) | (picked + size > limit)
+            first = int(picked[np.flatnonzero(wrong)[0]])
+            told = f"{size} bytes at {first} of {limit} bytes of {what} memory"
+            self._report_outside(ins, told, wrong)
+            index = np.where(wrong, self.pick(base, active), index)
+        if self.around.observers:
+            tell_access(self, ins, what, size, index, wrong)
+        return index, wrong
 
     # Findings.
 

@@ -12,6 +12,7 @@ from refcomp.artifacts import Binary
 from refcomp.dtype import to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.launch import Extents, LoadedCode
+from refcomp.emulator.observation import Observer
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import disassemble
@@ -32,8 +33,8 @@ def compiled_code(*names: str) -> bytes:
     return compile_kernels([device_kernel(name) for name in names], GPU).data
 
 
-def make_gpu(*, is_watched: bool = True) -> EmulatedGpu:
-    return EmulatedGpu(disassembled, size=SMALL, is_watched=is_watched)
+def make_gpu(*, is_watched: bool = True, observers: Sequence[Observer] = ()) -> EmulatedGpu:
+    return EmulatedGpu(disassembled, size=SMALL, is_watched=is_watched, observers=observers)
 
 
 class Kernels:

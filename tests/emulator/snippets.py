@@ -12,6 +12,7 @@ from refcomp.emulator.assembly import Assembly, Instruction, read_assembly
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding
 from refcomp.emulator.memory import Arena
+from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program, bind
 from refcomp.emulator.waves import Surroundings, Waves
 
@@ -46,6 +47,7 @@ def make_waves(
     existing: Any = None,
     code: Assembly | None = None,
     vectors: int = 16,
+    observers: tuple[Observer, ...] = (),
 ) -> Waves:
     """Waves with all lanes active and no register written."""
     around = Surroundings(
@@ -57,6 +59,7 @@ def make_waves(
         shared_bytes=shared,
         private_bytes=private,
         is_watched=watched,
+        observers=observers,
     )
     lanes = np.ones((count, 64), np.bool_) if existing is None else existing
     ids = np.stack([np.arange(groups), np.zeros(groups, int), np.zeros(groups, int)], axis=1)
