@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from refcomp.build import build_functions
 from refcomp.certify import certify_build
+from refcomp.compile_kernels import is_device_target
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
@@ -21,6 +22,7 @@ from refcomp.options import build_options, current_options
 from refcomp.runtime.module import Module
 from refcomp.target import Target, as_target
 from refcomp.te.tensor import Tensor
+from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 
 
@@ -48,27 +50,28 @@ class GraphModule:
 
 def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """`graph` compiled for `target`; run it with `refcomp.graph.executor.GraphExecutor`."""
-    optimized = optimize(graph)
-    lowered = [lower_node(node, k) for k, node in enumerate(optimized.nodes)]
+    optimized, chosen = optimize(graph), as_target(target)
+    lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
     with build_options(certify=False):  # each schedule was, if that is asked for
-        module = build_functions([func for func, _ in lowered], target) if lowered else None
+        module = build_functions([func for func, _ in lowered], chosen) if lowered else None
     kernels = tuple(kernel for _, kernel in lowered)
-    return GraphModule(optimized, kernels, module, as_target(target))
+    return GraphModule(optimized, kernels, module, chosen)
 
 
-def lower_node(node: Node, index: int) -> tuple[PrimFunc, Kernel]:
-    """The function of a node at the nested level, and how it is called."""
+def lower_node(node: Node, index: int, target: Target | str = "llvm") -> tuple[PrimFunc, Kernel]:
+    """The function of a node at the nested level, scheduled for `target`, and how it is called."""
+    chosen = as_target(target)
     symbols = Symbols()
     # An input that is read twice is one argument: arguments may not overlap.
     inputs = {value: value_to_placeholder(value, symbols) for value in node.reads}
     made = node_to_te(node, inputs)
     outputs = [made[value] for value in node.outputs]
-    schedule = schedule_llvm(outputs)
+    schedule = (schedule_gpu if is_device_target(chosen) else schedule_llvm)(outputs)
     stored = stored_tensors(schedule)
     name = f"kernel{index}_{_title(node)}"
     args = [*inputs.values(), *outputs, *stored]
     if current_options().certify:
-        certify_build(schedule, args, name, "llvm")
+        certify_build(schedule, args, name, chosen.kind)
     func = lower(schedule, args, name)
     workspaces = tuple(_workspace(tensor, name) for tensor in stored)
     return func, Kernel(name, tuple(inputs), node.outputs, workspaces)

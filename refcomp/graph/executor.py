@@ -11,11 +11,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from refcomp.devices import device_for
 from refcomp.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.feeds import check_feeds, check_name, check_type
 from refcomp.graph.plan import Plan, make_plan
-from refcomp.runtime.device import Device, cpu
+from refcomp.runtime.device import Device
 from refcomp.runtime.ndarray import NDArray, array
 
 # Plans kept at a time: each holds the memory of a whole run.
@@ -23,11 +24,13 @@ _MOST_PLANS = 8
 
 
 class GraphExecutor:
-    """Runs `module` on `device` (default: the host); `launches` counts the kernels launched."""
+    """Runs `module` on `device`; `launches` counts the kernels launched.
+
+    By default it runs on the device number 0 that the module's target means."""
 
     def __init__(self, module: GraphModule, device: Device | None = None) -> None:
         self.module = module
-        self.device = cpu() if device is None else device
+        self.device = device_for(module.target) if device is None else device
         self.launches = 0
         self._lock = threading.Lock()
         self._plans: dict[tuple[int, ...], Plan] = {}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import refcomp
 from refcomp.errors import UserError
 from refcomp.graph import executor as executor_module
 from refcomp.graph import plan as plan_module
@@ -38,6 +39,12 @@ def digits() -> GraphExecutor:
     return executor_of(digits_graph(), "llvm")
 
 
+@pytest.fixture(scope="module")
+def digits_on_gpu() -> GraphExecutor:
+    module = compile_graph(digits_graph(), "rocm -mcpu=gfx942")
+    return GraphExecutor(module, refcomp.rocm_emulator("gfx942"))
+
+
 @pytest.mark.llvm
 def test_digits_are_recognised(digits, record_property) -> None:
     images, labels = digits_images()
@@ -60,6 +67,25 @@ def test_digits_are_within_the_derived_bound(digits, record_property) -> None:
     assert (error <= 2 * bound).all()
     assert (np.abs(meant - exact) <= bound).all()
     assert np.median(bound) < 1e-4, "a bound that allows everything says nothing"
+
+
+@pytest.mark.rocm
+def test_digits_are_within_the_derived_bound_on_an_emulated_gpu(digits_on_gpu) -> None:
+    """Machine code of each kernel and all that stands between it and the driver."""
+    images = digits_images()[0][:9]
+    (probability,) = digits_on_gpu.run(image=images)
+    ((exact, bound),) = bound_outputs(optimize(digits_graph()), {"image": images})
+    assert (np.abs(probability.asnumpy() - exact) <= bound).all()
+    assert digits_on_gpu.launches == KERNELS_OF_THE_DIGIT_NETWORK
+
+
+@pytest.mark.rocm
+@pytest.mark.llvm
+def test_an_emulated_gpu_gives_what_the_host_gives(digits, digits_on_gpu) -> None:
+    """Sums are of the same products in the same order; exp is rounded in another way."""
+    images = digits_images()[0][:2]
+    here, there = (e.run(image=images)[0].asnumpy() for e in (digits, digits_on_gpu))
+    np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.llvm

@@ -104,3 +104,10 @@ def test_the_product_for_amd_gpus_tells_what_it_takes(tmp_path: Path) -> None:
     text = printed(ROOT / "scripts" / "walkthroughs" / "tiled_gemm_rocm.py", tmp_path)
     assert text.startswith("rocm -mcpu=gfx942: ")
     assert "   256 v_pk_fma_f32\n" in text and "    32 ds_read_b128\n" in text
+
+
+@pytest.mark.rocm
+def test_the_digits_are_classified_on_an_emulated_gpu(tmp_path: Path) -> None:
+    text = printed(ROOT / "scripts" / "walkthroughs" / "digits_on_amd_gpu.py", tmp_path)
+    assert re.match(r"7 launches on rocm\S*:0: [\d.]+ s for 64 images\n", text)
+    assert "63 of 64 are right; largest difference from numpy" in text

@@ -26,7 +26,7 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     """Tiles of `op`, inside the loops of the elementwise output that follows it, if one does; the
     stages that have their loops by now."""
     (result,) = op.outputs
-    follower = _follower(schedule, op)
+    follower = elementwise_follower(schedule, op)
     if follower is None:
         sums, last = schedule.cache_write(result, "local"), result
     else:
@@ -48,7 +48,7 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     return {schedule.stage_of(last), schedule.stage_of(sums)}
 
 
-def _follower(schedule: Schedule, op: ComputeOp) -> Tensor | None:
+def elementwise_follower(schedule: Schedule, op: ComputeOp) -> Tensor | None:
     """The elementwise output that the convolution leads to, with nothing else that reads it or
     what lies between, which is to be inlined; None where there is none."""
     tensor = op.outputs[0]

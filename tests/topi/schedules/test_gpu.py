@@ -1,0 +1,117 @@
+"""Schedules for GPUs: which stages are kernels, and that they change no result."""
+
+import numpy as np
+import pytest
+
+import refcomp
+from refcomp.build import build_functions
+from refcomp.errors import UserError
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import Allocate, For
+from refcomp.lower.lower import lower
+from refcomp.oracle.interpret import interpret
+from refcomp.te.maths import var
+from refcomp.te.operation import compute
+from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
+from refcomp.topi.dense import gemm, gemm_numpy
+from refcomp.topi.elementwise import relu, relu_numpy
+from refcomp.topi.pool import max_pool2d, max_pool2d_numpy
+from refcomp.topi.schedules.gpu import schedule_gpu
+from refcomp.topi.schedules.llvm import stored_tensors
+from refcomp.topi.softmax import softmax
+from tests.strategies.operands import integers, tensors
+
+_SAME = {"padding": (1, 1, 1, 1)}
+
+
+def lowered(inputs, output):
+    """The function of `output` on inputs, output and workspaces, and the workspaces."""
+    schedule = schedule_gpu([output])
+    stored = stored_tensors(schedule)
+    return lower(schedule, [*inputs, output, *stored], "f"), stored
+
+
+def kernels(func):
+    return sum(isinstance(n, For) and n.kind == "blockIdx.x" for n in walk(func.body))
+
+
+def test_a_convolution_and_what_follows_it_are_one_kernel_behind_the_border():
+    data, weight, bias = tensors((var("n"), 8, 8, 16), (3, 3, 16, 32), (32,))
+    func, stored = lowered([data, weight, bias], relu(conv2d_nhwc(data, weight, bias, **_SAME)))
+    assert [tensor.name for tensor in stored] == ["pad"]
+    assert kernels(func) == 2
+    (sums,) = [n.buffer for n in walk(func.body) if isinstance(n, Allocate)]
+    assert sums.scope == "local" and {d.value for d in sums.shape} == {1}
+
+
+def test_what_is_read_more_than_once_is_a_kernel_of_its_own():
+    (data,) = tensors((var("n"), 10))
+    func, stored = lowered([data], softmax(data))
+    assert [tensor.name for tensor in stored] == ["greatest", "power", "total"]
+    assert kernels(func) == 4
+
+
+def test_what_has_no_axis_is_refused_where_kernels_are_split_off():
+    (data,) = tensors((4,))
+    output = compute((), lambda: data[0] + 1.0, name="single")
+    func, _ = lowered([data], output)
+    with pytest.raises(UserError, match="single is computed outside of a kernel"):
+        build_functions([func], "opencl")
+
+
+def _cases():
+    image, weight, bias = tensors((var("n"), 5, 4, 3), (3, 3, 3, 18), (18,))
+    yield (
+        [image, weight, bias],
+        relu(conv2d_nhwc(image, weight, bias, **_SAME)),
+        (lambda x, w, b: relu_numpy(conv2d_nhwc_numpy(x, w, b, **_SAME))),
+    )
+    image, weight = tensors((var("n"), 4, 5, 6), (6, 2, 3, 2))
+    yield (
+        [image, weight],
+        conv2d(image, weight, groups=2),
+        (lambda x, w: conv2d_numpy(x, w, groups=2)),
+    )
+    (image,) = tensors((var("n"), 3, 6, 7))
+    yield (
+        [image],
+        max_pool2d(image, kernel=(3, 2), padding=(1, 0, 1, 1)),
+        (lambda x: max_pool2d_numpy(x, kernel=(3, 2), padding=(1, 0, 1, 1))),
+    )
+    a, b = tensors((var("n"), 7), (7, 33))
+    yield [a, b], gemm(a, b), gemm_numpy
+
+
+CASES = list(_cases())
+
+
+def _operands(inputs, batch):
+    """Small whole numbers, whose sums are exact in any order."""
+    shapes = [[d.value if hasattr(d, "value") else batch for d in t.shape] for t in inputs]
+    return [integers(5 + k, *shape) for k, shape in enumerate(shapes)]
+
+
+def _memory(tensors, batch):
+    shapes = [[d.value if hasattr(d, "value") else batch for d in t.shape] for t in tensors]
+    return [np.full(shape, np.nan, np.float32) for shape in shapes]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].op.name)
+@pytest.mark.parametrize("batch", [0, 1, 2])
+def test_interpreter_agrees_with_the_meaning(case, batch):
+    inputs, output, meaning = case
+    func, stored = lowered(inputs, output)
+    arrays, (result, *spaces) = _operands(inputs, batch), _memory([output, *stored], batch)
+    interpret(func, [*arrays, result, *spaces])
+    np.testing.assert_array_equal(result, meaning(*arrays))
+
+
+@pytest.mark.pocl
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].op.name)
+def test_a_device_agrees_with_the_meaning(case):
+    inputs, output, meaning = case
+    func, stored = lowered(inputs, output)
+    arrays, spaces = _operands(inputs, 3), _memory([output, *stored], 3)
+    there = [refcomp.array(array, refcomp.opencl(0)) for array in (*arrays, *spaces)]
+    build_functions([func], "opencl")(*there)
+    np.testing.assert_array_equal(there[len(arrays)].asnumpy(), meaning(*arrays))
