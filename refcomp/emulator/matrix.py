@@ -2,74 +2,54 @@
 
     v_mfma_f32_16x16x4_f32 a[0:3], v0, v1, a[0:3]        D = A . B + C
 
-A is [rows, depth], B [depth, rows], C and D [rows, rows], rows 16 or 32. Lane l holds of A the row
-l % rows and of B that column; of their depth the part number l // rows. Of C and D it holds the
-column l % rows, in register r the row 8 * (r // 4) + 4 * (l // 32) + r % 4 of 32 rows, and
-4 * (l // 16) + r of 16. All lanes take part, whatever EXEC says.
-f32 adds one product after the other, rounding each time; narrower products are summed up exactly
-and rounded once, which a real GPU may do otherwise.
-Layouts: the CDNA3 ISA manual, section on matrix arithmetic; AMD's Matrix Instruction Calculator.
+`matrix_layouts` says where elements lie. All lanes take part, whatever EXEC says. f32 and f64 add
+one product after the other, rounding each time; narrower products are summed up exactly and rounded
+once, which a real GPU may do otherwise. Refuses, by Unsupported, products of sparse matrices.
+Modifiers: the CDNA3 ISA manual, section on matrix arithmetic; AMD's Matrix Instruction Calculator.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, NUMPY, Array
+from refcomp.emulator.arrays import NUMPY, Array
 from refcomp.emulator.assembly import Instruction, Operand
-from refcomp.emulator.exact import fma_f32
+from refcomp.emulator.exact import fma_f32, fma_f64
+from refcomp.emulator.matrix_layouts import Product, broadcast_blocks, moved_lanes, product_of
 from refcomp.emulator.registers import FIRST_VECTOR
+from refcomp.emulator.small_floats import from_bytes, to_xf32
 from refcomp.emulator.sources import constant, vector_index
 from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
 
-_NAME = re.compile(r"v_mfma_(f32|i32)_(16|32)x(?:16|32)x(\d+)_(f32|f16|bf16|i8)$")
-_ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1}
-_LANE = np.arange(LANES)
+_READ: dict[str, Callable[[Array], Array]] = {
+    "f32": lambda words: words.view(np.float32),
+    "f64": lambda words: words.view(np.float64),
+    "f16": lambda words: words.view(np.float16),
+    "i8": lambda words: words.view(np.int8),
+    "bf16": lambda words: (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view("f4"),
+    "xf32": lambda words: to_xf32(words.view(np.float32)),
+    "fp8": lambda words: from_bytes(words.view(np.uint8), "fp8"),
+    "bf8": lambda words: from_bytes(words.view(np.uint8), "bf8"),
+}
+_MODIFIERS = {"cbsz", "abid", "blgp", "neg"}
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
-    """`rows` of the matrices, `depth` of the product, the types of elements and of sums."""
+class Factor:
+    """Where a matrix comes from: its first register, the lanes and then the blocks that are read
+    instead of the own ones (None: the own), and whether its elements are negated."""
 
-    sum: str
-    rows: int
-    depth: int
+    index: int
     element: str
-
-    @property
-    def each(self) -> int:
-        """How many elements of a factor a lane holds."""
-        return self.rows * self.depth // LANES
-
-    @property
-    def sums(self) -> int:
-        """How many registers of sums a lane holds."""
-        return self.rows * self.rows // LANES
-
-    @property
-    def places(self) -> tuple[Array, Array]:
-        """Row and column of what lies in each lane's registers: [lane, register]."""
-        register, lane = np.arange(self.sums)[None, :], _LANE[:, None]
-        row = 8 * (register // 4) + 4 * (lane // self.rows) + register % 4
-        return row, np.broadcast_to(lane % self.rows, row.shape)
-
-
-def product_of(mnemonic: str) -> Product | None:
-    """What an instruction multiplies; None when it is no such product."""
-    match = _NAME.match(mnemonic)
-    if match is None:
-        return None
-    found = Product(match[1], int(match[2]), int(match[3]), match[4])
-    # Other depths are several small products at a time.
-    words = found.each * _ELEMENT_BYTES[found.element]
-    return found if words in (4, 8) else None
+    lanes: Array | None
+    blocks: Array | None
+    is_negative: bool
 
 
 def bind_matrix(instruction: Instruction) -> Run | None:
@@ -77,93 +57,125 @@ def bind_matrix(instruction: Instruction) -> Run | None:
     product = product_of(instruction.mnemonic)
     if product is None:
         return None
-    if instruction.modifiers:
-        told = ", ".join(instruction.modifiers)
+    if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
+        told = ", ".join(unknown)
         raise Unsupported(f"{told} of a matrix product is not known", where=str(instruction))
-    result, a, b, c = instruction.operands
-    index = vector_index(result)
+    factors = _factors(product, instruction)
+    c, is_negative = instruction.operands[3], _negated(instruction)[2]
+    index = vector_index(instruction.operands[0])
+    order = _order(product)
 
     def run(waves: Any) -> None:
-        factors = [_factor(product, waves.values, operand, waves.rows) for operand in (a, b)]
-        sums = _sums(product, waves.values, c, waves)
-        shadow = None if waves.shadow is None else _undefined(product, waves, (a, b, c))
-        total = _multiply(product, factors[0], factors[1], sums)
-        _write(product, waves, index, total.view(np.uint32), waves.values)
+        a, b = (_read(product, waves.values, factor, waves.rows) for factor in factors)
+        sums = _sums(product, waves.values, c, waves, order)
+        total = _multiply(product, a, b, np.negative(sums) if is_negative else sums)
+        shadow = None if waves.shadow is None else _undefined(product, waves, factors, c, order)
+        _write(product, waves, index, total, waves.values, order)
         if waves.shadow is not None:
-            _write(product, waves, index, shadow, waves.shadow)
+            _write(product, waves, index, shadow, waves.shadow, order)
             _mark(product, waves, index, shadow)
 
     return run
 
 
-def _words(file: Any, operand: Operand, count: int, rows: Any) -> Array:
+def _negated(instruction: Instruction) -> tuple[bool, ...]:
+    flags = instruction.modifiers.get("neg", "[0,0,0]").strip("[]").split(",")
+    return tuple(flag == "1" for flag in flags)
+
+
+def _factors(product: Product, instruction: Instruction) -> tuple[Factor, Factor]:
+    _, a, b, _ = instruction.operands
+    modifiers, negated = instruction.modifiers, _negated(instruction)
+    size, chosen, pattern = (int(modifiers.get(name, "0")) for name in ("cbsz", "abid", "blgp"))
+    blocks = broadcast_blocks(product.blocks, size, chosen) if size else None
+    if blocks is not None and blocks.max() >= product.blocks:
+        raise Unsupported("this cbsz and abid name no block", where=str(instruction))
+    lanes = moved_lanes(pattern) if pattern else None
+    first, second = product.elements
+    return (
+        Factor(vector_index(a), first, None, blocks, negated[0]),
+        Factor(vector_index(b), second, lanes, None, negated[1]),
+    )
+
+
+def _order(product: Product) -> tuple[Array, Array]:
+    """Of each sum [block, row, column], flat, its place among a wave's, flat; and the reverse."""
+    lane, number = product.sum_places()
+    places = (lane * product.sums + number).reshape(-1)
+    return places, np.argsort(places)
+
+
+def _words(file: Any, index: int, count: int, rows: Any) -> Array:
     """[wave, lane, register]."""
-    start = vector_index(operand)
-    return np.stack([file.v[start + n, rows] for n in range(count)], axis=-1)
+    return np.stack([file.v[index + n, rows] for n in range(count)], axis=-1)
 
 
-def _factor(product: Product, file: Any, operand: Operand, rows: Any) -> Array:
-    """[wave, row, depth]: a matrix, or the transpose of one."""
-    count = product.each * _ELEMENT_BYTES[product.element] // 4
-    elements = _elements(_words(file, operand, count, rows), product.element)
-    parts = elements.reshape(-1, LANES // product.rows, product.rows, product.each)
-    return parts.transpose(0, 2, 1, 3).reshape(-1, product.rows, product.depth)
+def _read(product: Product, file: Any, factor: Factor, rows: Any) -> Array:
+    """[wave, block, row, depth]: a matrix, or the transpose of one."""
+    words = _words(file, factor.index, product.factor_words, rows)
+    if factor.lanes is not None:
+        words = np.ascontiguousarray(words[:, factor.lanes])
+    matrix = product.factor_lanes(_READ[factor.element](words))
+    if factor.blocks is not None:
+        matrix = matrix[:, factor.blocks]
+    return np.negative(matrix) if factor.is_negative else matrix
 
 
-def _elements(words: Array, element: str) -> Array:
-    if element == "bf16":
-        return (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return words.view({"f32": np.float32, "f16": np.float16, "i8": np.int8}[element])
-
-
-def _sums(product: Product, file: Any, operand: Operand, waves: Any) -> Array:
-    """[wave, row, row]."""
-    shape = waves.count(), product.rows, product.rows
+def _sums(product: Product, file: Any, operand: Operand, waves: Any, order: Any) -> Array:
+    """[wave, block, row, column]."""
+    numpy, shape = NUMPY[product.sum], (product.blocks, product.rows, product.rows)
     if operand.file == "c":
-        return np.full(shape, constant(operand.text, product.sum), NUMPY[product.sum])
-    matrix = np.empty(shape, np.uint32)
-    row, column = product.places
-    matrix[:, row, column] = _words(file, operand, product.sums, waves.rows)
-    return matrix.view(NUMPY[product.sum])
+        return np.full((waves.count(), *shape), constant(operand.text, product.sum), numpy)
+    count = product.sums * product.sum_words
+    words = _words(file, vector_index(operand), count, waves.rows)
+    flat = words.view(numpy).reshape(waves.count(), -1)
+    return flat.take(order[0], axis=1).reshape(-1, *shape)
 
 
 def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
-    if product.element == "f32":
+    if product.sum in product.elements:
+        fma = fma_f32 if product.sum == "f32" else fma_f64
         for k in range(product.depth):
-            sums = fma_f32(a[:, :, None, k], b[:, None, :, k], sums)
+            sums = fma(a[..., :, None, k], b[..., None, :, k], sums)
         return sums
-    if product.element == "i8":
-        wide = a.astype(np.int32) @ b.astype(np.int32).transpose(0, 2, 1)
-        return sums + wide
-    total = a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)
-    return (total + sums).astype(np.float32)
+    b = b.swapaxes(-1, -2)
+    if product.sum == "i32":
+        return sums + a.astype(np.int32) @ b.astype(np.int32)
+    return (a.astype(np.float64) @ b.astype(np.float64) + sums).astype(np.float32)
 
 
-def _undefined(product: Product, waves: Any, operands: tuple[Operand, ...]) -> Array:
+def _undefined(product: Product, waves: Any, factors: Any, c: Operand, order: Any) -> Array:
     """All bits of an element whose row, column or old value has undefined bits."""
     shadow = waves.shadow
-    a, b = (_undefined_rows(product, shadow, operand, waves.rows) for operand in operands[:2])
-    total = a[:, :, None] | b[:, None, :]
-    if operands[2].file != "c":
-        total = total | (_sums(product, shadow, operands[2], waves).view(np.uint32) != 0)
-    return np.where(total, np.uint32(0xFFFFFFFF), np.uint32(0))
+    a, b = (_undefined_rows(product, shadow, factor, waves.rows) for factor in factors)
+    total = a[..., :, None] | b[..., None, :]
+    if c.file != "c":
+        unsigned = f"u{4 * product.sum_words}"
+        total = total | (_sums(product, shadow, c, waves, order).view(unsigned) != 0)
+    ones = np.array(-1, f"i{4 * product.sum_words}")
+    return np.where(total, ones, 0).astype(ones.dtype)
 
 
-def _undefined_rows(product: Product, shadow: Any, operand: Operand, rows: Any) -> Array:
-    count = product.each * _ELEMENT_BYTES[product.element] // 4
-    lanes = _words(shadow, operand, count, rows).any(axis=-1)
-    return lanes.reshape(-1, LANES // product.rows, product.rows).any(axis=1)
+def _undefined_rows(product: Product, shadow: Any, factor: Factor, rows: Any) -> Array:
+    words = _words(shadow, factor.index, product.factor_words, rows)
+    if factor.lanes is not None:
+        words = words[:, factor.lanes]
+    lanes = np.repeat(words.any(axis=-1)[..., None], product.each, axis=-1)
+    found = product.factor_lanes(lanes).any(axis=-1)
+    return found if factor.blocks is None else found[:, factor.blocks]
 
 
-def _write(product: Product, waves: Any, index: int, matrix: Array, file: Any) -> None:
-    row, column = product.places
-    spread = matrix[:, row, column]
-    for number in range(product.sums):
-        file.v[index + number, waves.rows] = spread[:, :, number]
+def _write(product: Product, waves: Any, index: int, matrix: Array, file: Any, order: Any) -> None:
+    flat = np.ascontiguousarray(matrix).reshape(len(matrix), -1).take(order[1], axis=1)
+    count = product.sums * product.sum_words
+    words = flat.view(np.uint32).reshape(len(matrix), -1, count)
+    for number in range(count):
+        file.v[index + number, waves.rows] = words[:, :, number]
 
 
 def _mark(product: Product, waves: Any, index: int, shadow: Array) -> None:
-    numbers = range(FIRST_VECTOR + index, FIRST_VECTOR + index + product.sums)
+    count = product.sums * product.sum_words
+    numbers = range(FIRST_VECTOR + index, FIRST_VECTOR + index + count)
     if shadow.any():
         waves.dirty.update(numbers)
     elif isinstance(waves.rows, slice):

@@ -1,92 +1,137 @@
-"""Products of matrices: every layout, held against numpy on whole matrices.
+"""Products of matrices, held against numpy on whole matrices.
 
-Where elements lie is written down here anew, element by element, from the manual's formulas.
+Where elements lie is taken from the equations in `matrix_tables`.
 """
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from refcomp.emulator.matrix import product_of
+from refcomp.emulator.matrix_layouts import product_of
 from refcomp.emulator.program import bind
 from refcomp.errors import Unsupported
+from tests.emulator.matrix_tables import GFX90A, GFX942, SHAPES
 from tests.emulator.snippets import LANE, instruction, make_waves, put, run, set_mask, undefined
 
-_NAMES = [
-    "v_mfma_f32_16x16x4_f32",
-    "v_mfma_f32_32x32x2_f32",
-    "v_mfma_f32_16x16x16_f16",
-    "v_mfma_f32_32x32x8_f16",
-    "v_mfma_f32_16x16x16_bf16",
-    "v_mfma_f32_32x32x8_bf16",
-    "v_mfma_i32_16x16x32_i8",
-    "v_mfma_i32_32x32x16_i8",
-]
-# Row and column of D in (lane, register).
-_PLACES = {
-    16: {(0, 0): (0, 0), (17, 2): (6, 1), (63, 3): (15, 15), (40, 1): (9, 8)},
-    32: {(0, 0): (0, 0), (33, 2): (6, 1), (63, 15): (31, 31), (5, 7): (11, 5), (40, 9): (21, 8)},
+_ALL = GFX942 | GFX90A
+_TYPES = {
+    **{"f32": np.float32, "xf32": np.float32, "f64": np.float64, "i32": np.int32},
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8},
+    **{"fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz},
 }
 
 
-def _factor(matrix, dtype, rows, depth):
-    """[rows, depth] as words: row l % rows in lane l, with consecutive elements of the depth."""
-    each = rows * depth // 64
-    lanes = [matrix[n % rows, n // rows * each :][:each] for n in range(64)]
-    return np.ascontiguousarray(np.stack(lanes).astype(dtype)).view(np.uint32)
+def _put_factor(waves, first, name, matrix, kind):
+    """[block, row, depth] as the equations have it; how many registers it takes."""
+    rows, depth, blocks, held, total, *_ = _ALL[name]
+    shape = SHAPES[rows, blocks, total == "f64"]
+    lanes = np.zeros((64, held), _TYPES[kind])
+    for b, i, k in np.ndindex(blocks, rows, depth):
+        lanes[shape.factor_lane(b, i, k // held), k % held] = matrix[b, i, k]
+    words = lanes.view(np.uint32)
+    for number in range(words.shape[1]):
+        put(waves, first + number, words[:, number])
+    return words.shape[1]
 
 
-def _operands(name, rng):
-    product = product_of(name)
-    rows, depth = product.rows, product.depth
-    a, b = rng.integers(-8, 9, (2, rows, depth))
-    if product.element == "bf16":
-        words = [
-            _factor(m.astype(np.float32).view(np.uint32) >> 16, np.uint16, rows, depth)
-            for m in (a, b)
-        ]
-    else:
-        dtype = {"f32": np.float32, "f16": np.float16, "i8": np.int8}[product.element]
-        words = [_factor(m, dtype, rows, depth) for m in (a, b)]
-    return product, a, b, words
+def _put_sums(waves, first, name, matrix):
+    rows, _, blocks, _, total, *_ = _ALL[name]
+    shape = SHAPES[rows, blocks, total == "f64"]
+    lanes = np.zeros((64, rows * rows * blocks // 64), _TYPES[total])
+    for b, i, j in np.ndindex(blocks, rows, rows):
+        lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)] = matrix[b, i, j]
+    words = lanes.view(np.uint32)
+    for number in range(words.shape[1]):
+        put(waves, first + number, words[:, number])
+    return words.shape[1]
+
+
+def _sums(waves, first, name):
+    rows, _, blocks, _, total, *_ = _ALL[name]
+    shape = SHAPES[rows, blocks, total == "f64"]
+    count = rows * rows * blocks // 64 * (2 if total == "f64" else 1)
+    words = np.stack([waves.values.v[first + n, 0] for n in range(count)], axis=-1)
+    lanes = np.ascontiguousarray(words).view(_TYPES[total])
+    result = np.zeros((blocks, rows, rows), _TYPES[total])
+    for b, i, j in np.ndindex(*result.shape):
+        result[b, i, j] = lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)]
+    return result
 
 
 def _registers(first, count):
     return f"v{first}" if count == 1 else f"v[{first}:{first + count - 1}]"
 
 
-def _result(waves, first, product):
-    """D by the formulas of the manual."""
-    kind = np.float32 if product.sum == "f32" else np.int32
-    d = np.zeros((product.rows, product.rows), kind)
-    for lane in range(64):
-        for register in range(product.sums):
-            row = 8 * (register // 4) + 4 * (lane // product.rows) + register % 4
-            value = waves.values.v[first + register, 0, lane]
-            d[row, lane % product.rows] = value.view(kind)
-    return d
-
-
-@pytest.mark.parametrize("name", _NAMES)
-def test_products_agree_with_numpy(name):
-    product, a, b, words = _operands(name, np.random.default_rng(4))
-    count = words[0].shape[1]
-    waves = make_waves(vectors=40)
-    for place, both in zip((2, 4), words, strict=True):
-        for number in range(count):
-            put(waves, place + number, both[:, number])
+def _product(name, modifiers="", c=None):
+    """A, B, C and what the instruction makes of them, in waves of which few lanes are active."""
+    rows, depth, blocks, _, _, *kinds = _ALL[name]
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(-7, 8, (2, blocks, rows, depth))
+    sums = rng.integers(-9, 10, (blocks, rows, rows))
+    waves = make_waves(vectors=80)
+    words = [_put_factor(waves, 2 + 2 * n, name, m, kinds[n]) for n, m in enumerate((a, b))]
+    count = _put_sums(waves, 8, name, sums)
     set_mask(waves, LANE < 3)  # which does not matter
-    factors = f"{_registers(2, count)}, {_registers(4, count)}"
-    total = _registers(8, product.sums)
-    run(waves, f"{name} {total}, {factors}, 0", f"{name} {total}, {factors}, {total}")
-    assert (_result(waves, 8, product) == 2 * (a @ b.T)).all()
+    total = _registers(8, count)
+    factors = f"{_registers(2, words[0])}, {_registers(4, words[1])}"
+    run(waves, f"{name} {total}, {factors}, {total if c is None else c} {modifiers}".strip())
     assert not undefined(waves, 8).any()
+    return a, b, sums, _sums(waves, 8, name)
 
 
-@pytest.mark.parametrize("rows", _PLACES)
-def test_places_are_those_of_the_tables(rows):
-    row, column = product_of(f"v_mfma_f32_{rows}x{rows}x{64 // rows}_f32").places
-    for (lane, register), place in _PLACES[rows].items():
-        assert (row[lane, register], column[lane, register]) == place
+@pytest.mark.parametrize("name", _ALL)
+def test_products_agree_with_numpy(name):
+    a, b, c, d = _product(name)
+    np.testing.assert_array_equal(d, a @ b.swapaxes(1, 2) + c)
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_16x16x4_f32", "v_mfma_i32_16x16x32_i8"])
+def test_sums_may_be_a_constant(name):
+    constant = "2.0" if "f32" in name else "2"
+    a, b, _, d = _product(name, c=constant)
+    np.testing.assert_array_equal(d, a @ b.swapaxes(1, 2) + 2)
+
+
+def test_one_block_of_the_first_factor_may_go_to_several():
+    a, b, c, d = _product("v_mfma_f32_4x4x4_16b_f16", "cbsz:2 abid:3")
+    read = np.arange(16) // 4 * 4 + 3
+    np.testing.assert_array_equal(d, a[read] @ b.swapaxes(1, 2) + c)
+    with pytest.raises(Unsupported, match="this cbsz and abid name no block"):
+        bind(instruction("v_mfma_f32_4x4x4_16b_f16 v[0:3], v[4:5], v[6:7], v[0:3] cbsz:2 abid:4"))
+
+
+def test_lanes_of_the_second_factor_may_be_moved():
+    a, b, c, d = _product("v_mfma_f32_16x16x4_f32", "blgp:3")
+    np.testing.assert_array_equal(d, a @ np.roll(b, -1, axis=2).swapaxes(1, 2) + c)
+    a, b, c, d = _product("v_mfma_f32_32x32x1_2b_f32", "blgp:2")
+    np.testing.assert_array_equal(d, a @ b[[1, 1]].swapaxes(1, 2) + c)
+
+
+def test_factors_of_f64_may_be_negated():
+    a, b, c, d = _product("v_mfma_f64_16x16x4_f64", "neg:[1,0,1]")
+    np.testing.assert_array_equal(d, -a @ b.swapaxes(1, 2) - c)
+
+
+def test_sums_round():
+    """f64 after each product, narrow types once."""
+    waves = make_waves(vectors=40)
+    one = np.ones(64)
+    put(waves, 2, np.where(LANE < 16, 1.0, 2.0**-30))
+    put(waves, 4, np.where(LANE < 16, one, 2.0**-30))
+    run(waves, "v_mfma_f64_16x16x4_f64 v[8:15], v[2:3], v[4:5], 0")
+    assert waves.values.vector(8, "f64", slice(None))[0, 0] == 1.0  # not 1 + 3 * 2**-60
+    put(waves, 2, np.where(LANE < 16, 1.0, 2.0**-12).astype(np.float32))
+    run(waves, "v_mfma_f32_16x16x4_f32 v[8:11], v2, v2, 0")
+    assert waves.values.v[8, 0, 0].view(np.float32) == 1.0  # 2**-24 is lost three times
+
+
+def test_xf32_has_ten_bits_of_mantissa():
+    waves = make_waves(vectors=16)
+    put(waves, 2, np.where(LANE == 0, 1 + 2.0**-10 + 2.0**-13, 0).astype(np.float32))
+    put(waves, 3, np.zeros(64, np.float32))
+    put(waves, 4, np.where(LANE < 16, 1.0, 0).astype(np.float32))
+    run(waves, "v_mfma_f32_16x16x8_xf32 v[8:11], v[2:3], v[4:5], 0")
+    assert waves.values.v[8, 0, 0].view(np.float32) == 1 + 2.0**-10
 
 
 def test_undefined_rows_make_undefined_sums():
@@ -100,9 +145,20 @@ def test_undefined_rows_make_undefined_sums():
     assert {(n, lane // 16) for n, lane in np.argwhere(marked)} == {(1, 1)}
 
 
+def test_undefined_blocks_and_moved_lanes():
+    waves = make_waves(vectors=16)
+    put(waves, 2, np.zeros(64, np.float32))
+    put(waves, 3, np.zeros(64, np.float32))
+    waves.shadow.v[2, 0, 4] = 1  # row 0 of block 1
+    waves.dirty.add(131)
+    run(waves, "v_mfma_f32_4x4x1_16b_f32 v[8:11], v2, v3, 0 cbsz:1 abid:1")
+    marked = np.stack([undefined(waves, 8 + n) for n in range(4)]) != 0
+    assert {(n, int(lane)) for n, lane in np.argwhere(marked)} == {(0, n) for n in range(8)}
+
+
 def test_what_is_not_known_is_refused():
-    with pytest.raises(Unsupported, match="cbsz of a matrix product is not known"):
-        bind(instruction("v_mfma_f32_16x16x4_f32 v[0:3], v4, v5, v[0:3] cbsz:1"))
-    with pytest.raises(Unsupported, match="does not know the instruction v_mfma_f32_4x4x1"):
-        bind(instruction("v_mfma_f32_4x4x1_16b_f32 v[0:3], v4, v5, v[0:3]"))
+    with pytest.raises(Unsupported, match="op_sel of a matrix product is not known"):
+        bind(instruction("v_mfma_f32_16x16x4_f32 v[0:3], v4, v5, v[0:3] op_sel:[1,0,0]"))
+    with pytest.raises(Unsupported, match="does not know the instruction v_smfmac_f32_16x16x32"):
+        bind(instruction("v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10"))
     assert product_of("v_mfma_f32_16x16x1_f32") is None
