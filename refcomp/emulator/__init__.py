@@ -9,12 +9,14 @@ Reading order: code_object.py and assembly.py (what is run), arrays.py, operatio
 instruction means, with exact.py and spreads.py), registers.py, memory.py and waves.py (on what),
 observation.py (who looks on),
 sources.py, vector.py, scalar_binding.py, memory_access.py, atomics.py, cross_lane.py, dpp.py and
-matrix.py (instructions bound to operands), program.py and execute.py (in which order), launch.py,
-run.py and hip.py (the doors), findings.py and ledger.py (what comes out, how far to be believed).
+matrix.py (instructions bound to operands), generation.py (what differs between GPUs), program.py
+and execute.py (in which order), launch.py, run.py and hip.py (the doors), findings.py and ledger.py
+(what comes out, how far to be believed).
 """
 
 from refcomp.emulator.findings import Finding
-from refcomp.emulator.launch import ARCHITECTURES, LaunchReport, LaunchRequest, launch, load_code
+from refcomp.emulator.generation import ARCHITECTURES
+from refcomp.emulator.launch import LaunchReport, LaunchRequest, launch, load_code
 from refcomp.emulator.run import EmulatedGpu
 
 __all__ = [

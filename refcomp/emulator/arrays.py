@@ -1,9 +1,10 @@
 """The types that instructions compute with, as numpy arrays, and what joins and splits them.
 
 A register holds 32 bits. `b32 u32 i32 f32` are those bits, `u16 i16 f16` the low 16 of them,
-`b64 u64 i64 f64` two registers, the lower first; `mask` is one bit for each lane of a wave: a bool
-array [wave, lane], from or to two scalar registers. `p16` are two 16-bit numbers in a register, and
-`p32` two 32-bit ones in two registers: [..., 2].
+`b64 u64 i64 f64` two registers, the lower first. `mask32` and `mask64` are one bit for each lane of
+a wave: a bool array [wave, lane], from or to one or two scalar registers; tables say `mask`, since
+only the wave knows how many lanes it has. `p16` are two 16-bit numbers in a register, and `p32` two
+32-bit ones in two registers: [..., 2].
 """
 
 from typing import Any
@@ -13,19 +14,24 @@ import numpy as np
 # A numpy array. Its type follows from a name in `NUMPY`, which numpy's annotations cannot say.
 Array = Any
 
-LANES = 64
 NUMPY: dict[str, Any] = {
     **{"b32": np.uint32, "u32": np.uint32, "i32": np.int32, "f32": np.float32},
     **{"b64": np.uint64, "u64": np.uint64, "i64": np.int64, "f64": np.float64},
     **{"u16": np.uint16, "i16": np.int16, "f16": np.float16},
     **{"p16": np.uint32, "p32": np.uint64},
 }
+MASKS = {"mask32": 32, "mask64": 64}
 _BITS = {np.uint16: 16, np.int16: 16, np.float16: 16, np.uint32: 32, np.int32: 32, np.float32: 32}
 
 
+def mask_kind(lanes: int) -> str:
+    """The type of a mask of that many lanes."""
+    return f"mask{lanes}"
+
+
 def bits_of(kind: str) -> int:
-    """16, 32 or 64; of a mask 64, since it is two scalar registers."""
-    return 64 if kind == "mask" else _BITS.get(NUMPY[kind], 64)
+    """16, 32 or 64."""
+    return MASKS.get(kind) or _BITS.get(NUMPY[kind], 64)
 
 
 def registers_of(kind: str) -> int:
@@ -48,14 +54,15 @@ def split(value: Array) -> tuple[Array, Array]:
 
 
 def mask_of(bits: Array) -> Array:
-    """[wave] of 64 bits -> bool [wave, lane]."""
-    octets = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8)
+    """[wave] of as many bits as there are lanes -> bool [wave, lane]."""
+    octets = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, bits.itemsize)
     return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
 
 
 def bits_of_mask(mask: Array) -> Array:
-    """bool [wave, lane] -> [wave] of 64 bits."""
-    return np.packbits(mask, axis=1, bitorder="little").view(np.uint64)[:, 0]
+    """bool [wave, lane] -> [wave] of as many bits as there are lanes."""
+    unsigned = np.uint64 if mask.shape[1] == 64 else np.uint32
+    return np.packbits(mask, axis=1, bitorder="little").view(unsigned)[:, 0]
 
 
 def as_bits(value: Array, kind: str) -> Array:

@@ -24,12 +24,14 @@ _SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp|vi|gfx\d+)$")
 _PART = re.compile(r",\s*(?![^(\[]*[)\]])")
 _BLANK = re.compile(r"\s+(?![^(\[]*[)\]])")
 _REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)|\[(\d+):(\d+)\])$")
-_NAMED = {
+# Scalar registers that have names: where they stand among the others, and how many they are.
+NAMED = {
     **{"flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)},
     **{"xnack_mask": (104, 2), "vcc": (106, 2), "vcc_lo": (106, 1), "vcc_hi": (107, 1)},
     **{"m0": (124, 1), "exec": (126, 2), "exec_lo": (126, 1), "exec_hi": (127, 1)},
 }
-TTMP, VCC, M0, EXEC = 108, 106, 124, 126
+TTMP, VCC, EXEC = 108, 106, 126
+USUAL_LANES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """`address` counts from where the code object is loaded, `number` among all instructions;
-    `source` is the line that it was made of, "" where that is not known."""
+    `source` is the line that it was made of, "" where that is not known; `lanes` says how many the
+    waves have that run it."""
 
     mnemonic: str
     operands: tuple[Operand, ...]
@@ -58,6 +61,7 @@ class Instruction:
     text: str
     number: int
     source: str = ""
+    lanes: int = USUAL_LANES
 
     @property
     def size(self) -> int:
@@ -77,8 +81,11 @@ class Assembly:
         lines: Sequence[re.Match[str]],
         symbols: Mapping[int, str],
         sources: Mapping[int, str],
+        named: Mapping[str, tuple[int, int]],
+        lanes: int,
     ) -> None:
         self._lines, self.symbols, self._sources = lines, symbols, sources
+        self._named, self.lanes = named, lanes
         self._read: dict[int, Instruction] = {}
         self._numbers = {int(line[3], 16): number for number, line in enumerate(lines)}
         self._starts = sorted(symbols)
@@ -93,9 +100,23 @@ class Assembly:
     def instruction(self, number: int) -> Instruction:
         """Instruction `number`."""
         if number not in self._read:
-            source = self._sources.get(number, "")
-            self._read[number] = _instruction(self._lines[number], number, source)
+            self._read[number] = self._read_one(number)
         return self._read[number]
+
+    def _read_one(self, number: int) -> Instruction:
+        name, rest, address, encoding = self._lines[number].groups()
+        operands, modifiers = _parts(rest.strip())
+        return Instruction(
+            mnemonic=_SUFFIX.sub("", name),
+            operands=tuple(read_operand(operand, self._named) for operand in operands),
+            modifiers=modifiers,
+            address=int(address, 16),
+            encoding=encoding.strip(),
+            text=f"{name} {rest.strip()}".strip(),
+            number=number,
+            source=self._sources.get(number, ""),
+            lanes=self.lanes,
+        )
 
     def number_at(self, address: int) -> int | None:
         """The number of the instruction at an address; None where none begins."""
@@ -110,8 +131,11 @@ class Assembly:
         return f"{self.symbols[start]}+{instruction.address - start:#x}"
 
 
-def read_assembly(text: str) -> Assembly:
-    """The instructions of a disassembly. ToolchainError when there are none."""
+def read_assembly(
+    text: str, named: Mapping[str, tuple[int, int]] = NAMED, lanes: int = USUAL_LANES
+) -> Assembly:
+    """The instructions of a disassembly, for waves of so many lanes. ToolchainError when there
+    are none."""
     lines: list[re.Match[str]] = []
     symbols: dict[int, str] = {}
     sources: dict[int, str] = {}
@@ -131,22 +155,7 @@ def read_assembly(text: str) -> Assembly:
             why=f"it begins: {text[:200]!r}",
             remedy="disassemble by the llvm-objdump of the LLVM that made the code object",
         )
-    return Assembly(lines, symbols, sources)
-
-
-def _instruction(match: re.Match[str], number: int, source: str) -> Instruction:
-    name, rest, address, encoding = match.groups()
-    operands, modifiers = _parts(rest.strip())
-    return Instruction(
-        mnemonic=_SUFFIX.sub("", name),
-        operands=tuple(map(read_operand, operands)),
-        modifiers=modifiers,
-        address=int(address, 16),
-        encoding=encoding.strip(),
-        text=f"{name} {rest.strip()}".strip(),
-        number=number,
-        source=source,
-    )
+    return Assembly(lines, symbols, sources, named, lanes)
 
 
 def _parts(rest: str) -> tuple[list[str], dict[str, str]]:
@@ -158,9 +167,11 @@ def _parts(rest: str) -> tuple[list[str], dict[str, str]]:
     return [*operands[:-1], last], {name: value for name, _, value in pairs}
 
 
-def read_operand(text: str) -> Operand:
+def read_operand(text: str, named: Mapping[str, tuple[int, int]] = NAMED) -> Operand:
     """What one operand means."""
     bare, negative, absolute, extended = text, False, False, False
+    if bare.startswith("lit("):  # as newer LLVMs print constants that could be shorter
+        bare = bare[4:-1]
     if bare.startswith("sext("):
         bare, extended = bare[5:-1], True
     if bare.startswith("neg("):
@@ -169,13 +180,13 @@ def read_operand(text: str) -> Operand:
         bare, negative = bare[1:], True
     if bare.startswith("|"):
         bare, absolute = bare[1:-1], True
-    file, index, count = _place(bare)
+    file, index, count = _place(bare, named)
     return Operand(bare, file, index, count, negative, absolute, extended)
 
 
-def _place(text: str) -> tuple[str, int, int]:
-    if text in _NAMED:
-        return "s", *_NAMED[text]
+def _place(text: str, named: Mapping[str, tuple[int, int]]) -> tuple[str, int, int]:
+    if text in named:
+        return "s", *named[text]
     match = _REGISTERS.match(text)
     if match is None:
         return "c", 0, 1

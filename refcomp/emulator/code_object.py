@@ -48,9 +48,9 @@ class Descriptor:
     preload: int
 
     @property
-    def vgprs(self) -> int:
-        """Vector registers of a lane, accumulators included."""
-        return ((self.rsrc1 & 63) + 1) * 8
+    def vgpr_granules(self) -> int:
+        """Vector registers of a lane, accumulators included, in units of the GPU."""
+        return (self.rsrc1 & 63) + 1
 
     @property
     def first_accumulator(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, Array
+from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import Source, scalar_source, vector_index, vector_source
@@ -16,9 +16,6 @@ from refcomp.emulator.vector_integers import bit_count
 from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
-
-_LANE = np.arange(LANES)
-
 
 # Single lanes.
 
@@ -29,7 +26,7 @@ def bind_readlane(instruction: Instruction) -> Run:
     source, number = vector_source(operand, "u32", {}, 0), scalar_source(lane, "u32")
 
     def run(waves: Any) -> None:
-        chosen = np.broadcast_to(number.value(waves) & np.uint32(LANES - 1), (waves.count(),))
+        chosen = np.broadcast_to(number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),))
         _read_lane(waves, result.index, source, chosen)
 
     return run
@@ -44,7 +41,7 @@ def bind_readfirstlane(instruction: Instruction) -> Run:
 
 def _read_lane(waves: Any, result: int, source: Source, lane: Array) -> None:
     place = np.arange(waves.count()), lane
-    shape = waves.count(), LANES
+    shape = waves.count(), waves.lanes
     is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)
     shadow = None if is_clean else np.broadcast_to(source.shadow(waves), shape)[place]
     waves.write_scalar(result, "u32", np.broadcast_to(source.value(waves), shape)[place])
@@ -60,7 +57,7 @@ def bind_writelane(instruction: Instruction) -> Run:
     source, number = (scalar_source(operand, "u32") for operand in instruction.operands[1:3])
 
     def run(waves: Any) -> None:
-        lane = np.broadcast_to(number.value(waves) & np.uint32(LANES - 1), (waves.count(),))
+        lane = np.broadcast_to(number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),))
         place = index, np.arange(waves.waves)[waves.rows], lane
         waves.values.v[place] = source.value(waves)
         if waves.shadow is not None:
@@ -81,7 +78,7 @@ def bind_count_below(instruction: Instruction) -> Run:
         vector_source(operand, "u32", {}, position)
         for position, operand in enumerate(instruction.operands[1:])
     )
-    reach = np.clip(_LANE - (32 if is_high else 0), 0, 32).astype(np.uint64)
+    reach = np.clip(np.arange(instruction.lanes) - (32 if is_high else 0), 0, 32).astype(np.uint64)
     below = ((np.uint64(1) << reach) - np.uint64(1)).astype(np.uint32)
     index = vector_index(instruction.operands[0])
     write = whole_writer(index, "u32")
@@ -116,9 +113,9 @@ def bind_bpermute(instruction: Instruction) -> Run:
     offset = np.uint32(int(instruction.modifiers.get("offset", "0"), 0))
 
     def run(waves: Any) -> None:
-        shape = waves.count(), LANES
+        shape = waves.count(), waves.lanes
         wanted = np.broadcast_to(chooser.value(waves) + offset, shape)
-        lane = ((wanted >> np.uint32(2)) & np.uint32(LANES - 1)).astype(np.intp)
+        lane = ((wanted >> np.uint32(2)) & np.uint32(waves.lanes - 1)).astype(np.intp)
         is_on = np.take_along_axis(waves.mask, lane, 1)
         found = np.take_along_axis(np.broadcast_to(source.value(waves), shape), lane, 1)
         shadow = None
@@ -143,7 +140,7 @@ def bind_swizzle(instruction: Instruction) -> Run:
     write = whole_writer(index, "u32")
 
     def run(waves: Any) -> None:
-        shape = waves.count(), LANES
+        shape = waves.count(), waves.lanes
         is_on, shadow = waves.mask[:, origin], None
         found = np.broadcast_to(source.value(waves), shape)[:, origin]
         if waves.dirty and not waves.dirty.isdisjoint(source.numbers):
@@ -158,12 +155,13 @@ def bind_swizzle(instruction: Instruction) -> Run:
 
 def _swizzled(offset: int, instruction: Instruction) -> Array:
     """Of each lane, the lane that it reads: of four, or of 32 by masks (and, or, xor)."""
+    lane = np.arange(instruction.lanes)
     if offset & 0xE000 == 0x8000:
-        return (_LANE & ~3) + (offset >> 2 * (_LANE & 3) & 3)
+        return (lane & ~3) + (offset >> 2 * (lane & 3) & 3)
     if offset & 0x8000:
         raise Unsupported("this exchange among lanes is not known", where=str(instruction))
-    low = _LANE & offset & 31 | offset >> 5 & 31
-    return (_LANE & ~31) + (low ^ offset >> 10 & 31)
+    low = lane & offset & 31 | offset >> 5 & 31
+    return (lane & ~31) + (low ^ offset >> 10 & 31)
 
 
 def bind_swap(instruction: Instruction) -> Run:

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, Array, bits_of_mask
+from refcomp.emulator.arrays import Array, bits_of_mask
 from refcomp.emulator.assembly import EXEC, Instruction
 from refcomp.emulator.sources import Source
 from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
 
-_LANE = np.arange(LANES)
 _QUAD = re.compile(r"\[(\d),(\d),(\d),(\d)\]")
 
 
@@ -30,10 +29,10 @@ def is_dpp(instruction: Instruction) -> bool:
 
 def _origin(instruction: Instruction) -> Array:
     """Of each lane, the lane that it reads; -1 for none."""
-    modifiers = instruction.modifiers
-    row, place = _LANE & ~15, _LANE & 15
+    modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
+    row, place = lane & ~15, lane & 15
     if match := _QUAD.match(modifiers.get("quad_perm", "")):
-        return (_LANE & ~3) + np.array([int(n) for n in match.groups()])[_LANE & 3]
+        return (lane & ~3) + np.array([int(n) for n in match.groups()])[lane & 3]
     if "row_shl" in modifiers:
         moved = place + int(modifiers["row_shl"])
         return np.where(moved < 16, row + moved, -1)
@@ -47,24 +46,24 @@ def _origin(instruction: Instruction) -> Array:
     if "row_mirror" in modifiers:
         return row + 15 - place
     if "row_half_mirror" in modifiers:
-        return (_LANE & ~7) + 7 - (_LANE & 7)
+        return (lane & ~7) + 7 - (lane & 7)
     return _origin_in_wave(instruction)
 
 
 def _origin_in_wave(instruction: Instruction) -> Array:
-    modifiers = instruction.modifiers
+    modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
     if "row_bcast" in modifiers:
         width = int(modifiers["row_bcast"]) + 1  # 16 or 32: the last lane of what stands before
-        last = (_LANE // width) * width - 1
-        return np.where((_LANE // width) % 2 == 1, last, -1) if width == 16 else last
+        last = (lane // width) * width - 1
+        return np.where((lane // width) % 2 == 1, last, -1) if width == 16 else last
     moves = {"wave_shl": 1, "wave_shr": -1}
     for name, step in moves.items():
         if name in modifiers:
-            moved = _LANE + step
-            return np.where((moved >= 0) & (moved < LANES), moved, -1)
+            moved = lane + step
+            return np.where((moved >= 0) & (moved < len(lane)), moved, -1)
     for name, step in {"wave_rol": 1, "wave_ror": -1}.items():
         if name in modifiers:
-            return (_LANE + step) % LANES
+            return (lane + step) % len(lane)
     raise Unsupported("this exchange among lanes is not known", where=str(instruction))
 
 
@@ -84,16 +83,17 @@ def with_dpp(run: Run, instruction: Instruction) -> Run:
     """Runs in the lanes that have an active lane to read, or that may read 0."""
     origin = _origin(instruction)
     rows, banks = (int(instruction.modifiers[name], 0) for name in ("row_mask", "bank_mask"))
-    allowed = (rows >> (_LANE // 16) & 1 == 1) & (banks >> (_LANE // 4 % 4) & 1 == 1)
+    lane = np.arange(instruction.lanes)
+    allowed = (rows >> (lane // 16) & 1 == 1) & (banks >> (lane // 4 % 4) & 1 == 1)
     reads_zero = "bound_ctrl" in instruction.modifiers
     place = np.maximum(origin, 0)
 
     def restricted(waves: Any) -> None:
         full = waves.mask
         can_read = reads_zero | ((origin >= 0) & full[:, place])
-        saved = np.array(waves.values.scalar(EXEC, "u64", waves.rows))
-        waves.write_scalar(EXEC, "u64", bits_of_mask(full & allowed & can_read))
+        saved = np.array(waves.values.scalar(EXEC, waves.mask_bits, waves.rows))
+        waves.write_scalar(EXEC, waves.mask_bits, bits_of_mask(full & allowed & can_read))
         run(waves)
-        waves.write_scalar(EXEC, "u64", saved)
+        waves.write_scalar(EXEC, waves.mask_bits, saved)
 
     return restricted

@@ -134,7 +134,7 @@ class Execution:
             return found if condition == "scc1" else ~found
         index = VCC if condition.startswith("vcc") else EXEC
         self._check_mask(index, end)
-        is_zero = waves.values.scalar(index, "u64", waves.rows) == 0
+        is_zero = waves.values.scalar(index, waves.mask_bits, waves.rows) == 0
         return is_zero if condition in ("vccz", "execz") else ~is_zero
 
     def _check_scc(self, end: Instruction) -> None:
@@ -149,8 +149,8 @@ class Execution:
         waves = self.waves
         if waves.shadow is None or waves.dirty.isdisjoint((index, index + 1)):
             return
-        shadow = waves.shadow.scalar(index, "u64", waves.rows)
-        value = waves.values.scalar(index, "u64", waves.rows)
+        shadow = waves.shadow.scalar(index, waves.mask_bits, waves.rows)
+        value = waves.values.scalar(index, waves.mask_bits, waves.rows)
         undefined = (shadow != 0) & (value & ~shadow == 0)
         if undefined.any():
             waves.report_undefined(end, "a branch", undefined)

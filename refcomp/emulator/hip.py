@@ -20,8 +20,8 @@ import numpy as np
 
 from refcomp import hip_api
 from refcomp.emulator.findings import Finding
+from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.launch import (
-    ARCHITECTURES,
     SHARED_LIMIT,
     THREADS_LIMIT,
     LaunchRequest,
@@ -41,7 +41,7 @@ _ATTRIBUTES = {
     **{"MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 1024},
     **{"MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65536, "MaxGridDimZ": 65536},
     **{"MaxThreadsPerBlock": THREADS_LIMIT, "MaxSharedMemoryPerBlock": SHARED_LIMIT},
-    **{"WarpSize": 64, "MultiprocessorCount": 1, "ClockRate": 1000, "MemoryClockRate": 1000},
+    **{"MultiprocessorCount": 1, "ClockRate": 1000, "MemoryClockRate": 1000},
     **{"MemoryBusWidth": 64, "L2CacheSize": 1 << 20, "MaxRegistersPerBlock": 65536},
     **{"MaxThreadsPerMultiProcessor": 2048, "MaxSharedMemoryPerMultiprocessor": SHARED_LIMIT},
     **{"PciDomainID": 0, "PciBusId": 0, "PciDeviceId": 0},
@@ -53,7 +53,10 @@ def _number(name: str) -> int:
     return hip_api.number(f"hipError{name}")
 
 
-_VALUES = {hip_api.number(f"hipDeviceAttribute{name}"): v for name, v in _ATTRIBUTES.items()}
+def _attribute(name: str) -> int:
+    return hip_api.number(f"hipDeviceAttribute{name}")
+
+
 _INVALID_VALUE, _INVALID_HANDLE = _number("InvalidValue"), _number("InvalidHandle")
 _NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"}
 
@@ -76,6 +79,8 @@ class EmulatedHip:
             known = ", ".join(ARCHITECTURES)
             raise UserError(f"there is no emulator of {arch}", remedy=f"use {known}")
         self._arch, self._disassemble = arch, disassemble
+        attributes = _ATTRIBUTES | {"WarpSize": GENERATIONS[arch].usual_lanes}
+        self._values = {_attribute(name): value for name, value in attributes.items()}
         self.observers = tuple(observers)
         self._arena = Arena(size, is_watched=is_watched)
         self._lock = RLock()
@@ -111,8 +116,8 @@ class EmulatedHip:
         return 0
 
     def hipDeviceGetAttribute(self, value: Any, number: int, index: int) -> int:
-        value[0] = _VALUES.get(number, 0)
-        return 0 if number in _VALUES else _INVALID_VALUE
+        value[0] = self._values.get(number, 0)
+        return 0 if number in self._values else _INVALID_VALUE
 
     def hipDeviceSynchronize(self) -> int:
         return 0
@@ -227,7 +232,7 @@ class EmulatedHip:
             return _number("InvalidImage")
         with self._lock:
             try:
-                loaded = load_code(self._arena, data, self._disassemble)
+                loaded = load_code(self._arena, data, self._disassemble, (self._arch,))
             except ToolchainError as error:
                 is_other = "is for gfx" in error.what
                 return _number("NoBinaryForGpu" if is_other else "InvalidImage")

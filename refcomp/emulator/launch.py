@@ -1,36 +1,36 @@
 """Code objects loaded and kernels launched: memory and registers as they are when waves begin.
 
 The initial state follows the kernel descriptor alone, as LLVM's "User Guide for AMDGPU Backend"
-has it (initial kernel execution state); gfx942 has architected flat scratch. Refuses, by UserError,
-what a driver would: another machine's code, a group too large, too few bytes of arguments.
+has it (initial kernel execution state), and what generation.py says of the GPU. Refuses, by
+UserError, what a driver would: another machine's code, a group too large, too few bytes of
+arguments.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, Array
+from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import read_assembly
-from refcomp.emulator.code_object import CodeObject, Descriptor, Kernel, read_code_object
+from refcomp.emulator.code_object import CodeObject, Kernel, read_code_object
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding, Findings
+from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS, Generation
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
-from refcomp.emulator.sources import FIRST_ACCUMULATOR
 from refcomp.emulator.waves import Surroundings, Waves
 from refcomp.errors import ToolchainError, Unsupported, UserError
 
-ARCHITECTURES = ("gfx942",)
 SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
 IEEE_MODE = 0xF0
 USUAL_STEPS = 2_000_000_000
-_WAVES_TOGETHER = 256
+_LANES_TOGETHER = 256 * 64
 _DYNAMIC_STACK = 16384
 _PACKET_BYTES = 64
 
@@ -39,12 +39,23 @@ Extents = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class LoadedCode:
-    """A code object in memory, at `base`, and its instructions."""
+    """A code object in memory, at `base`, and its instructions: by how many lanes the waves have
+    that run them."""
 
     code: CodeObject
-    program: Program
+    generation: Generation
+    programs: Mapping[int, Program]
     base: int
     arena: Arena
+
+    @property
+    def executed(self) -> frozenset[str]:
+        """The mnemonics of all that ran so far."""
+        return frozenset().union(*(program.executed for program in self.programs.values()))
+
+    def program(self, kernel: Kernel) -> Program:
+        """The instructions as the kernel's waves run them."""
+        return self.programs[self.generation.lanes(kernel.descriptor)]
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name. UserError."""
@@ -77,16 +88,21 @@ class LaunchReport:
     steps: int
 
 
-def load_code(arena: Arena, data: bytes, disassemble: Callable[[bytes], str]) -> LoadedCode:
-    """A code object, loaded. ToolchainError when it is none or for another machine."""
+def load_code(
+    arena: Arena,
+    data: bytes,
+    disassemble: Callable[[bytes], str],
+    known: Sequence[str] = ARCHITECTURES,
+) -> LoadedCode:
+    """A code object, loaded. ToolchainError when it is none, or not for a GPU of `known`."""
     code = read_code_object(data)
-    if code.mcpu not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
+    if code.mcpu not in known:
         raise ToolchainError(
-            f"the code object is for {code.mcpu}, the emulated GPU is {known}",
-            remedy=f"compile for it: rocm -mcpu={known}",
+            f"the code object is for {code.mcpu}, the emulated GPU is {' or '.join(known)}",
+            remedy=f"compile for it: rocm -mcpu={known[0]}",
         )
-    program = Program(read_assembly(disassemble(data)))
+    generation = GENERATIONS[code.mcpu]
+    programs = _programs(code, generation, disassemble(data))
     place = arena.allocate(code.size, "the code object")
     if place is None:
         raise MemoryError("no room for the code object")
@@ -95,7 +111,15 @@ def load_code(arena: Arena, data: bytes, disassemble: Callable[[bytes], str]) ->
         arena.write(place.address + address, content)
     for address, target in code.pointers:
         arena.write(place.address + address, struct.pack("<Q", place.address + target))
-    return LoadedCode(code, program, place.address, arena)
+    return LoadedCode(code, generation, programs, place.address, arena)
+
+
+def _programs(code: CodeObject, generation: Generation, text: str) -> dict[int, Program]:
+    wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
+    return {
+        lanes: Program(read_assembly(text, generation.named, lanes), generation)
+        for lanes in sorted(wanted)
+    }
 
 
 def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
@@ -109,17 +133,18 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
             (_kernarg_segment(kernel, request), "the arguments"),
         )
     ]
+    program = loaded.program(kernel)
     around = _surroundings(loaded, kernel, request)
     for observer in request.observers:
         observer.launched(loaded, request)
     steps = 0
     try:
-        for groups in _batches(request):
-            waves = _begin(around, kernel, request, groups, addresses)
-            entry = loaded.program.assembly.number_at(kernel.entry)
+        for groups in _batches(request, program.assembly.lanes):
+            waves = _begin(around, loaded, kernel, request, groups, addresses)
+            entry = program.assembly.number_at(kernel.entry)
             if entry is None:
                 raise ToolchainError(f"no instruction begins where {kernel.name} does")
-            execution = Execution(waves, loaded.program, entry, request.steps - steps)
+            execution = Execution(waves, program, entry, request.steps - steps)
             _run(execution)
             steps += execution.steps
     except UserError as error:
@@ -179,7 +204,7 @@ def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) ->
     stack = _DYNAMIC_STACK if kernel.has_dynamic_stack else 0
     return Surroundings(
         arena=loaded.arena,
-        assembly=loaded.program.assembly,
+        assembly=loaded.program(kernel).assembly,
         base=loaded.base,
         kernel=kernel.name,
         block=request.block,
@@ -191,10 +216,10 @@ def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) ->
     )
 
 
-def _batches(request: LaunchRequest) -> Iterator[Array]:
+def _batches(request: LaunchRequest, lanes: int) -> Iterator[Array]:
     """Ids of groups, as many together as make a batch."""
-    per_group = -(-prod(request.block) // LANES)
-    together = max(1, _WAVES_TOGETHER // per_group)
+    per_group = -(-prod(request.block) // lanes)
+    together = max(1, _LANES_TOGETHER // (per_group * lanes))
     x, y, z = request.grid
     for start in range(0, x * y * z, together):
         number = np.arange(start, min(start + together, x * y * z))
@@ -206,38 +231,35 @@ def _batches(request: LaunchRequest) -> Iterator[Array]:
 
 def _begin(
     around: Surroundings,
+    loaded: LoadedCode,
     kernel: Kernel,
     request: LaunchRequest,
     groups: Array,
     addresses: Sequence[int],
 ) -> Waves:
-    threads = prod(request.block)
-    per_group = -(-threads // LANES)
-    item = np.arange(per_group * LANES).reshape(per_group, LANES)
+    threads, generation = prod(request.block), loaded.generation
+    lanes = generation.lanes(kernel.descriptor)
+    per_group = -(-threads // lanes)
+    item = np.arange(per_group * lanes).reshape(per_group, lanes)
     existing = np.tile(item < threads, (len(groups), 1))
-    waves = Waves(around, _vectors(kernel.descriptor), existing, groups)
-    octets = np.packbits(existing, axis=1, bitorder="little").view(np.uint32)
-    waves.initialise_scalar(126, octets[:, 0])
-    waves.initialise_scalar(127, octets[:, 1])
+    waves = Waves(around, generation.vectors(kernel.descriptor), existing, groups)
+    waves.initialise_mask(existing)
     x, y, _ = request.block
     packed = item % x | item // x % y << 10 | item // (x * y) << 20
     waves.initialise_vector(0, np.tile(packed.astype(np.uint32), (len(groups), 1)))
     ids = np.repeat(groups, per_group, axis=0).astype(np.uint32)
-    for number, value in enumerate(_scalars(kernel, around, ids, addresses)):
+    for number, value in enumerate(_scalars(generation, kernel, around, ids, addresses)):
         if value is not None:
             waves.initialise_scalar(number, value)
     return waves
 
 
-def _vectors(descriptor: Descriptor) -> int:
-    """Registers to lay out: accumulators, if there are any, come from number 256 on."""
-    own = min(descriptor.first_accumulator, descriptor.vgprs)
-    more = descriptor.vgprs - own
-    return FIRST_ACCUMULATOR + more if more > 0 else own
-
-
 def _scalars(
-    kernel: Kernel, around: Surroundings, ids: Array, addresses: Sequence[int]
+    generation: Generation,
+    kernel: Kernel,
+    around: Surroundings,
+    ids: Array,
+    addresses: Sequence[int],
 ) -> list[Array | np.uint32 | None]:
     """What stands in the scalar registers from 0 on; None: nothing."""
     properties, descriptor = kernel.descriptor.properties, kernel.descriptor
@@ -255,7 +277,8 @@ def _scalars(
         (6, [np.uint32(private)]),
     ]
     for bit, values in parts:
-        user += values if properties >> bit & 1 else []
+        given = [np.uint32(word) for word in generation.start.get(bit, ())]
+        user += (given or values) if properties >> bit & 1 else []
     if descriptor.preload:
         raise Unsupported(f"{kernel.name} wants its arguments in registers")
     user += [None] * (descriptor.user_sgprs - len(user))

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from refcomp.emulator.generation import VECTOR
 from refcomp.emulator.packed import PACKED
-from refcomp.emulator.program import VECTOR, known_mnemonics
+from refcomp.emulator.program import known_mnemonics
 
 PATH = Path(__file__).with_name("ledger.md")
 _HEAD = """# Instructions of gfx942 that agree with a reference

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, Array
+from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.memory import BASE, Bytes
 from refcomp.emulator.observation import tell_scalar_access
@@ -150,8 +150,8 @@ def put(waves: Any, index: int, values: Array, undefined: Array | None) -> None:
 
 def _spread_out(waves: Any, values: Array, active: Array | None) -> Array:
     if active is None:
-        return values.reshape(-1, LANES)
-    whole = np.zeros((waves.count(), LANES), values.dtype)
+        return values.reshape(-1, waves.lanes)
+    whole = np.zeros((waves.count(), waves.lanes), values.dtype)
     whole[active] = values
     return whole
 

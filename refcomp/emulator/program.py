@@ -7,7 +7,7 @@ Unsupported, an instruction that is not known, with its encoding and its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,32 +24,22 @@ from refcomp.emulator.cross_lane import (
     bind_writelane,
 )
 from refcomp.emulator.dpp import is_dpp, with_dpp
+from refcomp.emulator.generation import GFX942, Generation
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
 from refcomp.emulator.observation import tell_of
-from refcomp.emulator.packed import PACKED
-from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
+from refcomp.emulator.operation import Operation
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
 from refcomp.emulator.vector import bind_packed, bind_vector
-from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS
-from refcomp.emulator.vector_floats import VECTOR_FLOATS
-from refcomp.emulator.vector_integers import VECTOR_INTEGERS
 from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
 
-VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
 # What ends a block.
 CONDITIONS = ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")
 ENDS = (
     *("s_branch", *(f"s_cbranch_{condition}" for condition in CONDITIONS)),
     *("s_setpc_b64", "s_swappc_b64", "s_barrier", "s_endpgm", "s_trap"),
-)
-# What has no effect here: results are there at once, and time is not told.
-IDLE = (
-    *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_inst_prefetch", "s_dcache_wb", "s_wakeup"),
-    *("buffer_wbl2", "buffer_inv", "s_dcache_inv", "s_icache_inv", "s_code_end", "v_nop"),
-    *("s_waitcnt_vscnt", "s_sethalt", "s_clause"),
 )
 _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_readlane_b32": bind_readlane,
@@ -61,29 +51,30 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "ds_swizzle_b32": bind_swizzle,
     "v_swap_b32": bind_swap,
 }
-_SAME = {"v_accvgpr_read_b32": "v_mov_b32", "v_accvgpr_write_b32": "v_mov_b32"}
-_SAME |= {"v_accvgpr_mov_b32": "v_mov_b32"}
 _BY_PATTERN = (bind_memory, bind_two, bind_scalar_load, bind_atomic, bind_matrix)
 
 
-def known_mnemonics() -> tuple[str, ...]:
+def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:
     """All instructions with a row in a table; loads, stores and updates follow patterns."""
-    return tuple(sorted({*VECTOR, *PACKED, *SCALAR, *SAVE_EXEC, *_SPECIAL, *_SAME, *IDLE, *ENDS}))
+    tables = (of.vector, of.packed, of.scalar, of.save_exec, of.renamed, of.idle, _SPECIAL, ENDS)
+    return tuple(sorted({name for table in tables for name in table}))
 
 
-def bind(instruction: Instruction) -> Run | None:
+def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     """The instruction, ready to run; None when it does nothing. Unsupported."""
-    name = _SAME.get(instruction.mnemonic, instruction.mnemonic)
-    if name in IDLE:
+    name = of.renamed.get(instruction.mnemonic, instruction.mnemonic)
+    if name != instruction.mnemonic:
+        instruction = replace(instruction, mnemonic=name)
+    if name in of.idle:
         return None
-    if name in VECTOR:
-        return _bind_vector(instruction, name)
-    if name in PACKED:
-        return bind_packed(instruction, *PACKED[name])
-    if name in SCALAR:
-        return bind_scalar(instruction, SCALAR[name])
-    if name in SAVE_EXEC:
-        return bind_save_exec(instruction, SAVE_EXEC[name])
+    if name in of.vector:
+        return _bind_vector(instruction, of.vector[name])
+    if name in of.packed:
+        return bind_packed(instruction, *of.packed[name])
+    if name in of.scalar:
+        return bind_scalar(instruction, of.scalar[name])
+    if name in of.save_exec:
+        return bind_save_exec(instruction, of.save_exec[name])
     if name in _SPECIAL:
         return _SPECIAL[name](instruction)
     if name == "s_getpc_b64":
@@ -94,8 +85,8 @@ def bind(instruction: Instruction) -> Run | None:
     return None if _is_ieee_mode(instruction) else _refuse(instruction)
 
 
-def _bind_vector(instruction: Instruction, name: str) -> Run:
-    run = bind_vector(instruction, VECTOR[name])
+def _bind_vector(instruction: Instruction, row: Operation) -> Run:
+    run = bind_vector(instruction, row)
     return with_dpp(run, instruction) if is_dpp(instruction) else run
 
 
@@ -139,10 +130,10 @@ class Block:
 
 
 class Program:
-    """The blocks of a code object."""
+    """The blocks of a code object, for waves of as many lanes as `assembly` is read for."""
 
-    def __init__(self, assembly: Assembly) -> None:
-        self.assembly = assembly
+    def __init__(self, assembly: Assembly, generation: Generation = GFX942) -> None:
+        self.assembly, self.generation = assembly, generation
         self._blocks: dict[tuple[int, bool], Block] = {}
         self._starts = set(self._targets())
         self.executed: set[str] = set()
@@ -184,7 +175,7 @@ class Program:
                 is_branch = "branch" in instruction.mnemonic
                 target = self._target(instruction) if is_branch else -1
                 return Block(tuple(runs), number + 1 - start, instruction, number + 1, target)
-            if (run := bind(instruction)) is not None:
+            if (run := bind(instruction, self.generation)) is not None:
                 runs.append(run)
             number += 1
             if number in self._starts:

@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, NUMPY, Array, as_bits, bits_of, join, mask_of, split
+from refcomp.emulator.arrays import (
+    MASKS,
+    NUMPY,
+    Array,
+    as_bits,
+    bits_of,
+    join,
+    mask_kind,
+    mask_of,
+    split,
+)
 from refcomp.emulator.assembly import EXEC
 
 SCALARS, SCC = 128, 128  # a scalar register's number in `dirty` is its own; SCC's is 128
@@ -24,8 +34,8 @@ _ONES = np.uint32(0xFFFFFFFF)
 class File:
     """Vector and scalar registers and SCC, as values or as shadows."""
 
-    def __init__(self, vectors: int, waves: int, fill: int) -> None:
-        self.v = np.full((vectors, waves, LANES), fill, np.uint32)
+    def __init__(self, vectors: int, waves: int, lanes: int, fill: int) -> None:
+        self.v = np.full((vectors, waves, lanes), fill, np.uint32)
         self.s = np.full((SCALARS, waves), fill, np.uint32)
         self.scc = np.full(waves, bool(fill))
         # The same memory, by type.
@@ -46,22 +56,27 @@ class File:
         """[wave] of a type; a mask is bool [wave, lane]."""
         if kind in self.typed_scalars:
             return self.typed_scalars[kind][index, rows]
+        if kind == "mask32":
+            return mask_of(self.s[index, rows])
         bits = join(self.s[index, rows], self.s[index + 1, rows])
-        return mask_of(bits) if kind == "mask" else bits.view(NUMPY[kind])
+        return mask_of(bits) if kind in MASKS else bits.view(NUMPY[kind])
 
 
 _NARROW = {kind: numpy for kind, numpy in NUMPY.items() if bits_of(kind) == 16}
 
 
 class Registers:
-    """`existing` tells of each wave's lanes which have a work item; `group` the number of each
-    wave's work-group in the batch. `shadow` is None where definedness is not watched."""
+    """`existing` tells of each wave's lanes which have a work item: [wave, lane], 32 or 64 lanes.
+    `shadow` is None where definedness is not watched. `mask_kind` is the type of a mask of these
+    waves, `mask_bits` that of its bits as a number."""
 
     def __init__(self, vectors: int, existing: Array, *, is_watched: bool) -> None:
-        self.waves = len(existing)
+        self.waves, self.lanes = existing.shape
+        self.mask_kind, self.mask_bits = mask_kind(self.lanes), f"u{self.lanes}"
         self.existing = existing
-        self.values = File(vectors, self.waves, 0)
-        self.shadow = File(vectors, self.waves, 0xFFFFFFFF) if is_watched else None
+        shape = vectors, self.waves, self.lanes
+        self.values = File(*shape, 0)
+        self.shadow = File(*shape, 0xFFFFFFFF) if is_watched else None
         self.dirty: set[int] = set(range(FIRST_VECTOR + vectors)) if is_watched else set()
         self.rows: Any = _ALL
         self._mask: Array | None = None
@@ -77,7 +92,7 @@ class Registers:
     def mask(self) -> Array:
         """EXEC: bool [wave, lane] of the waves that run."""
         if self._mask is None:
-            self._mask = self.values.scalar(EXEC, "mask", self.rows)
+            self._mask = self.values.scalar(EXEC, self.mask_kind, self.rows)
             self._covers = bool((self._mask == self.existing[self.rows]).all())
             self._is_full = self._covers and bool(self._mask.all())
         return self._mask
@@ -90,7 +105,7 @@ class Registers:
 
     @property
     def is_full(self) -> bool:
-        """Whether all 64 lanes of all waves that run are active."""
+        """Whether all lanes of all waves that run are active."""
         _ = self.mask
         return self._is_full
 
@@ -178,3 +193,9 @@ class Registers:
             self.shadow.s[index] = 0
             self.dirty.discard(index)
         self._mask = None
+
+    def initialise_mask(self, mask: Array) -> None:
+        """EXEC when waves begin: bool [wave, lane]."""
+        words = np.packbits(mask, axis=1, bitorder="little").view(np.uint32)
+        for number in range(words.shape[1]):
+            self.initialise_scalar(EXEC + number, words[:, number])

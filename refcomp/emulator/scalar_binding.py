@@ -20,7 +20,7 @@ from refcomp.errors import Unsupported
 Run = Callable[[Any], None]
 
 _SCC = Operand("scc", "c")
-_EXEC = Operand("exec", "s", EXEC, 2)
+_EXEC = Operand("exec", "s", EXEC)
 
 
 def bind_scalar(instruction: Instruction, row: Operation) -> Run:
@@ -121,17 +121,18 @@ def _filled(kind: str, undefined: Array) -> Array:
 
 def bind_save_exec(instruction: Instruction, function: Callable[[Any, Any], Any]) -> Run:
     """EXEC goes to the first operand, and becomes what `function` makes of it and the second."""
+    kind = f"u{instruction.lanes}"
     result, operand = instruction.operands
-    source, saved = scalar_source(operand, "u64"), scalar_source(_EXEC, "u64")
-    defined = numbers_of(result, "u64") | numbers_of(_EXEC, "u64") | {SCC}
+    source, saved = scalar_source(operand, kind), scalar_source(_EXEC, kind)
+    defined = numbers_of(result, kind) | numbers_of(_EXEC, kind) | {SCC}
 
     def run(waves: Any) -> None:
         old = np.array(saved.value(waves))
         mask = function(old, source.value(waves))
         is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)
         shadow = None if is_clean else np.array(source.shadow(waves)) & old
-        write_scalar(waves, result, "u64", old)
-        write_scalar(waves, _EXEC, "u64", mask)
+        write_scalar(waves, result, kind, old)
+        write_scalar(waves, _EXEC, kind, mask)
         waves.write_scc(mask != 0)
         waves.define(defined)
         if shadow is not None and shadow.any():

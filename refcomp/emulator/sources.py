@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import NUMPY, bits_of, registers_of
+from refcomp.emulator.arrays import MASKS, NUMPY, bits_of, registers_of
 from refcomp.emulator.assembly import Operand
 from refcomp.emulator.registers import FIRST_VECTOR, SCC, File, Registers
 from refcomp.errors import Unsupported
@@ -105,7 +105,7 @@ def scalar_source(operand: Operand, kind: str) -> Source:
 
 
 def _shadow_kind(kind: str) -> Any:
-    return np.bool_ if kind in ("mask", "scc") else _UNSIGNED[bits_of(kind)]
+    return np.bool_ if kind in MASKS or kind == "scc" else _UNSIGNED[bits_of(kind)]
 
 
 def _part(kind: str, modifiers: Mapping[str, str], position: int) -> tuple[int, int] | None:
@@ -124,7 +124,7 @@ def _reader(operand: Operand, kind: str) -> Read:
         index = vector_index(operand)
         return lambda file, rows: file.vector(index, kind, rows)
     read = _scalar_reader(operand, kind)
-    if operand.file == "c" or kind == "mask":
+    if operand.file == "c" or kind in MASKS:
         return read
     return lambda file, rows: read(file, rows)[:, None]
 
@@ -159,7 +159,7 @@ def _scalar_reader(operand: Operand, kind: str) -> Read:
         return lambda file, rows: file.scc[rows].astype(NUMPY[kind])
     if operand.file == "s":
         return lambda file, rows: file.scalar(operand.index, kind, rows)
-    if kind == "mask":
+    if kind in MASKS:
         chosen = {"0": False, "-1": True}[operand.text]
         return lambda file, rows: np.bool_(chosen)
     return _constant_reader(constant(operand.text, kind), NUMPY[kind])

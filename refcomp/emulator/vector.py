@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, NUMPY, Array, as_bits, bits_of, bits_of_mask, split
+from refcomp.emulator.arrays import (
+    MASKS,
+    NUMPY,
+    Array,
+    as_bits,
+    bits_of,
+    bits_of_mask,
+    mask_kind,
+    split,
+)
 from refcomp.emulator.assembly import VCC, Instruction, Operand
 from refcomp.emulator.dpp import is_dpp, moved_source
 from refcomp.emulator.operation import Operation
@@ -36,6 +45,7 @@ _WIDE_SUMS: dict[str, Callable[[Any, Any], Any]] = {
 
 def bind_vector(instruction: Instruction, row: Operation) -> Run:
     """The instruction, ready to run."""
+    row = _in_lanes(row, instruction.lanes)
     results = instruction.operands[: len(row.results)]
     sources = _sources(instruction, row)
     function = _with_modifiers(instruction, row)
@@ -65,13 +75,23 @@ def bind_vector(instruction: Instruction, row: Operation) -> Run:
     return run
 
 
+def _in_lanes(row: Operation, lanes: int) -> Operation:
+    """The row with its masks as wide as the waves."""
+    kind = mask_kind(lanes)
+    return replace(
+        row,
+        results=tuple(kind if k == "mask" else k for k in row.results),
+        sources=tuple(kind if k == "mask" else k for k in row.sources),
+    )
+
+
 def _sources(instruction: Instruction, row: Operation) -> list[Source]:
     operands = list(instruction.operands[len(row.results) :])
     for name in row.implicit:
         operands.append(_VCC if name == "vcc" else instruction.operands[0])
     kinds = [*row.sources]
     for name in row.implicit:
-        kinds.append("mask" if name == "vcc" else row.results[0])
+        kinds.append(mask_kind(instruction.lanes) if name == "vcc" else row.results[0])
     if len(operands) != len(kinds):
         raise Unsupported(
             f"{instruction.mnemonic} has {len(operands)} sources here, not {len(kinds)}",
@@ -98,7 +118,7 @@ def _spread(row: Operation, sources: Sequence[Source], waves: Registers) -> list
 
 def _filled(kind: str, undefined: Array) -> Array:
     """All bits of a value of that type, where it is undefined."""
-    if kind == "mask":
+    if kind in MASKS:
         return undefined
     unsigned: Any = {16: np.uint16, 32: np.uint32, 64: np.uint64}[bits_of(kind)]
     return np.where(undefined, ~unsigned(0), unsigned(0))
@@ -140,7 +160,7 @@ _Write = Callable[[Registers, Any, Any], None]
 
 
 def _writer(instruction: Instruction, row: Operation, operand: Operand, kind: str) -> _Write:
-    if kind == "mask":
+    if kind in MASKS:
         return mask_writer(operand)
     index = vector_index(operand)
     place = instruction.modifiers.get("dst_sel", "DWORD")
@@ -200,20 +220,21 @@ def _part_writer(index: int, kind: str, place: tuple[int, int], unused: str) -> 
 
 
 def mask_writer(operand: Operand) -> _Write:
-    """Writes a bit for each lane to two scalar registers; of lanes that are not active, 0."""
+    """Writes a bit for each lane to one or two scalar registers; 0 of lanes that are not active."""
     index = operand.index
 
     def write(waves: Registers, value: Any, shadow: Any) -> None:
-        waves.write_scalar(index, "u64", _packed(waves, value))
+        waves.write_scalar(index, waves.mask_bits, _packed(waves, value))
         if shadow is not None:
-            for offset, half in enumerate(split(_packed(waves, shadow))):
-                waves.set_shadow(index + offset, half)
+            bits = _packed(waves, shadow)
+            for offset, word in enumerate(split(bits) if waves.lanes == 64 else (bits,)):
+                waves.set_shadow(index + offset, word)
 
     return write
 
 
 def _packed(waves: Registers, value: Any) -> Array:
-    wanted = np.broadcast_to(np.asarray(value, np.bool_), (waves.count(), LANES))
+    wanted = np.broadcast_to(np.asarray(value, np.bool_), (waves.count(), waves.lanes))
     return bits_of_mask(wanted & waves.mask)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import LANES, Array
+from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.findings import OUT_OF_BOUNDS, UNDEFINED, Finding, Findings
 from refcomp.emulator.memory import BASE, Arena, Bytes
@@ -42,16 +42,17 @@ class Waves(Registers):
         self._stride = -(-around.shared_bytes // 16) * 16
         self._private = -(-around.private_bytes // 8) * 8
         self.shared = Bytes(self._stride * len(groups), is_watched=around.is_watched)
-        self.private = Bytes(self._private * self.waves * LANES, is_watched=around.is_watched)
+        self.private = Bytes(self._private * self.waves * self.lanes, is_watched=around.is_watched)
         number = np.arange(self.waves)
         self._shared_base = (number // self.per_group * self._stride)[:, None]
-        self._private_base = np.arange(self.waves * LANES).reshape(-1, LANES) * self._private
+        thread = np.arange(self.waves * self.lanes).reshape(self.waves, self.lanes)
+        self._private_base = thread * self._private
 
     # Addresses -> where the bytes lie. `active` picks the lanes; None: all of them.
 
     def pick(self, value: Any, active: Array | None) -> Array:
         """The active lanes of [wave, lane], flat."""
-        shape = self.count(), LANES
+        shape = self.count(), self.lanes
         whole = value if np.shape(value) == shape else np.broadcast_to(value, shape)
         return whole.reshape(-1) if active is None else whole[active]
 
@@ -106,9 +107,9 @@ class Waves(Registers):
 
     def _report_outside(self, ins: Instruction, what: str, wrong: Array) -> None:
         active = self.active()
-        lanes = np.zeros((self.count(), LANES), np.bool_)
+        lanes = np.zeros((self.count(), self.lanes), np.bool_)
         lanes[slice(None) if active is None else active] = (
-            wrong.reshape(-1, LANES) if active is None else wrong
+            wrong.reshape(-1, self.lanes) if active is None else wrong
         )
         self.report(OUT_OF_BOUNDS, ins, what, lanes)
 
@@ -119,10 +120,10 @@ class Waves(Registers):
     def report(self, kind: str, ins: Instruction, what: str, where: Array) -> None:
         """A finding in the waves or lanes `where`: bool [wave] or [wave, lane]."""
         lanes = where if where.ndim == 2 else where[:, None] & self.existing[self.rows]
-        wave, lane = np.argwhere(np.broadcast_to(lanes, (self.count(), LANES)))[0]
+        wave, lane = np.argwhere(np.broadcast_to(lanes, (self.count(), self.lanes)))[0]
         number = int(np.arange(self.waves)[self.rows][wave])
         group, item = divmod(number, self.per_group)
-        thread = item * LANES + int(lane)
+        thread = item * self.lanes + int(lane)
         x, y, _ = self.around.block
         self.around.findings.add(
             Finding(

@@ -48,7 +48,7 @@ class Kernels:
     @property
     def executed(self) -> frozenset[str]:
         """The mnemonics of all that ran so far."""
-        return frozenset(self.loaded.program.executed)
+        return self.loaded.executed
 
     def run(
         self,

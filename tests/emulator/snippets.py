@@ -64,9 +64,7 @@ def make_waves(
     lanes = np.ones((count, 64), np.bool_) if existing is None else existing
     ids = np.stack([np.arange(groups), np.zeros(groups, int), np.zeros(groups, int)], axis=1)
     waves = Waves(around, vectors, lanes, ids)
-    halves = np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)
-    waves.initialise_scalar(126, halves[:, 0])
-    waves.initialise_scalar(127, halves[:, 1])
+    waves.initialise_mask(lanes)
     return waves
 
 

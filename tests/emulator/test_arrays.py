@@ -7,6 +7,7 @@ from refcomp.emulator.arrays import (
     bits_of,
     bits_of_mask,
     join,
+    mask_kind,
     mask_of,
     registers_of,
     split,
@@ -14,8 +15,9 @@ from refcomp.emulator.arrays import (
 
 
 def test_widths():
-    assert [bits_of(kind) for kind in ("f16", "i32", "f64", "mask")] == [16, 32, 64, 64]
-    assert [registers_of(kind) for kind in ("u16", "f32", "u64", "mask")] == [1, 1, 2, 2]
+    assert [bits_of(kind) for kind in ("f16", "i32", "f64", "mask64")] == [16, 32, 64, 64]
+    assert [registers_of(kind) for kind in ("u16", "f32", "u64", "mask64")] == [1, 1, 2, 2]
+    assert mask_kind(32) == "mask32" and registers_of("mask32") == 1
 
 
 def test_halves_join_and_split():
@@ -30,6 +32,9 @@ def test_masks_are_bits():
     mask[0, [0, 63]] = mask[1, 5] = True
     assert bits_of_mask(mask).tolist() == [(1 << 63) + 1, 32]
     assert (mask_of(bits_of_mask(mask)) == mask).all()
+    narrow = mask[:, :32]
+    assert bits_of_mask(narrow).dtype == np.uint32 and bits_of_mask(narrow).tolist() == [1, 32]
+    assert (mask_of(bits_of_mask(narrow)) == narrow).all()
 
 
 def test_bits_of_values():

@@ -124,7 +124,9 @@ def test_a_launch_is_told_whole_and_nothing_changes():
 def test_without_observers_blocks_hold_instructions_alone():
     gpu = make_gpu()
     loaded = gpu.load(compiled_code("vector_add"))
-    entry = loaded.program.assembly.number_at(loaded.kernel("vector_add").entry)
-    plain, observed = (loaded.program.block(entry, is_observed) for is_observed in (False, True))
+    kernel = loaded.kernel("vector_add")
+    program = loaded.program(kernel)
+    entry = program.assembly.number_at(kernel.entry)
+    plain, observed = (program.block(entry, is_observed) for is_observed in (False, True))
     assert plain.count == observed.count
     assert len(observed.runs) == len(plain.runs) + plain.count

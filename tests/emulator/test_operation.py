@@ -3,8 +3,8 @@
 import numpy as np
 
 from refcomp.emulator.arrays import NUMPY
+from refcomp.emulator.generation import PACKED, SCALAR, VECTOR
 from refcomp.emulator.operation import operation
-from refcomp.emulator.program import PACKED, SCALAR, VECTOR
 
 
 def test_a_signature_names_results_sources_and_what_is_implicit():

@@ -75,7 +75,7 @@ def test_scalars_and_masks():
     waves = make_waves()
     set_scalar(waves, 4, (1 << 40) + 3, 2)
     assert scalar_source(read_operand("s[4:5]"), "u64").value(waves).tolist() == [(1 << 40) + 3]
-    mask = vector_source(read_operand("s[4:5]"), "mask", {}, 0).value(waves)
+    mask = vector_source(read_operand("s[4:5]"), "mask64", {}, 0).value(waves)
     assert np.flatnonzero(mask[0]).tolist() == [0, 1, 40]
     assert vector_source(read_operand("s4"), "u32", {}, 0).value(waves).shape == (1, 1)
-    assert vector_source(read_operand("0"), "mask", {}, 0).value(waves) == np.bool_(False)
+    assert vector_source(read_operand("0"), "mask64", {}, 0).value(waves) == np.bool_(False)

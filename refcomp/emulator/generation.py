@@ -1,0 +1,88 @@
+"""All that differs between the GPUs that are emulated: here, as data and small functions.
+
+The rest of the emulator asks the `Generation` of a code object, never for the name of a GPU. Tables
+of instructions that GPUs share stand in files of their own; a Generation says which it has, under
+which names, and what it has of its own.
+Sources: LLVM's "User Guide for AMDGPU Backend" (kernel descriptors, initial state of registers) and
+AMD's manuals of instruction sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from refcomp.emulator.assembly import NAMED, USUAL_LANES
+from refcomp.emulator.code_object import Descriptor
+from refcomp.emulator.operation import Operation
+from refcomp.emulator.packed import PACKED
+from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
+from refcomp.emulator.sources import FIRST_ACCUMULATOR
+from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS
+from refcomp.emulator.vector_floats import VECTOR_FLOATS
+from refcomp.emulator.vector_integers import VECTOR_INTEGERS
+
+VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generation:
+    """GPUs with one set of instructions.
+
+    `vector`, `packed`, `scalar` and `save_exec` are rows by mnemonic; `renamed` gives what another
+    instruction is called in them, or in what follows patterns of names (loads, stores, updates).
+    `idle` have no effect here: results are there at once, and time is not told. `named` are scalar
+    registers with names. `lanes` and `vectors` tell of a kernel how many lanes its waves have, and
+    how many vector registers are laid out for a lane; `usual_lanes` is what the GPU likes best.
+    `counters` are what a wave can wait for. `start` tells what stands in user registers that this
+    emulator alone gives a meaning: the bit of a kernel's properties that asks for them, and their
+    words."""
+
+    name: str
+    vector: Mapping[str, Operation]
+    packed: Mapping[str, tuple[str, Operation]]
+    scalar: Mapping[str, Operation]
+    save_exec: Mapping[str, Callable[..., object]]
+    idle: frozenset[str]
+    lanes: Callable[[Descriptor], int]
+    vectors: Callable[[Descriptor], int]
+    named: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NAMED)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    usual_lanes: int = USUAL_LANES
+    counters: tuple[str, ...] = ("vmcnt", "lgkmcnt", "expcnt")
+    start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+# What waits, sleeps, or writes caches back: of all GPUs.
+_IDLE = frozenset(
+    {
+        *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_inst_prefetch", "s_code_end", "v_nop"),
+        *("s_dcache_inv", "s_icache_inv", "s_sethalt", "s_clause"),
+    }
+)
+
+
+def _accumulating_vectors(descriptor: Descriptor) -> int:
+    """Accumulators, if there are any, come from number `FIRST_ACCUMULATOR` on."""
+    total = 8 * descriptor.vgpr_granules
+    own = min(descriptor.first_accumulator, total)
+    return FIRST_ACCUMULATOR + total - own if total > own else own
+
+
+# CDNA3: waves of 64 lanes; private memory and the ids of groups need no descriptor.
+GFX942 = Generation(
+    name="gfx942",
+    vector=VECTOR,
+    packed=PACKED,
+    scalar=SCALAR,
+    save_exec=SAVE_EXEC,
+    renamed={
+        **{f"v_accvgpr_{name}_b32": "v_mov_b32" for name in ("read", "write", "mov")},
+    },
+    idle=_IDLE | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv"},
+    lanes=lambda descriptor: 64,
+    vectors=_accumulating_vectors,
+)
+
+GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942,)}
+ARCHITECTURES = tuple(GENERATIONS)

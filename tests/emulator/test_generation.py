@@ -1,0 +1,32 @@
+"""What differs between the emulated GPUs stands in one place, and is whole."""
+
+import pytest
+
+from refcomp.emulator.code_object import Descriptor
+from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
+from refcomp.emulator.program import known_mnemonics
+
+
+def _descriptor(rsrc1=0, rsrc3=0, properties=0):
+    return Descriptor(0, 0, 0, 0, rsrc3, rsrc1, 0, properties, 0)
+
+
+def test_generations_are_known_by_their_names():
+    assert tuple(GENERATIONS) == ARCHITECTURES
+    assert all(one.name == name for name, one in GENERATIONS.items())
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_what_instructions_are_renamed_to_is_known(name):
+    one = GENERATIONS[name]
+    rows = {*one.vector, *one.packed, *one.scalar, *one.save_exec, *one.idle}
+    patterns = ("global_", "ds_", "scratch_", "buffer_", "s_load", "v_mfma")
+    renamed = {to for to in one.renamed.values() if not to.startswith(patterns)}
+    assert renamed <= rows and {*one.renamed} <= {*known_mnemonics(one)}
+
+
+def test_gfx942_lays_accumulators_out_after_the_others():
+    of = GENERATIONS["gfx942"].vectors
+    assert of(_descriptor(rsrc1=3, rsrc3=7)) == 32  # four granules of 8, all before a0
+    assert of(_descriptor(rsrc1=3, rsrc3=1)) == 256 + 24
+    assert GENERATIONS["gfx942"].lanes(_descriptor(properties=1 << 10)) == 64
