@@ -1,0 +1,66 @@
+"""How many clocks of shared memory (LDS) an access of a wave takes, and how many for conflicts.
+
+The model: 32 banks of 4 bytes, byte b lies in bank b // 4 % 32. A wave's lanes go in phases of as
+many lanes as fill the banks once; a phase takes as many clocks as the bank that is asked for most
+dwords. Lanes that ask for the same dword share it, but for atomics, which take turns.
+
+Which lanes go together: up to 4 bytes a lane 32 side by side, 8 bytes 16, 12 and 16 bytes 8; reads
+of 16 bytes on CDNA (waves of 64 lanes) pair four lanes with four others. Of 4 and 16 bytes this
+stands in AMD's Composable Kernel documentation ("Understanding AMD GPU LDS and Bank Conflicts");
+of 8 bytes it follows from the optimization guide for GCN; of 12 bytes, and of RDNA, it is assumed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from refcomp.emulator.arrays import Array
+
+BANKS, BANK_BYTES = 32, 4
+_NONE = -1
+# First lanes of the two fours that go together, of a half wave.
+_PAIRED = ((0, 20), (4, 16), (8, 28), (12, 24))
+
+
+@cache
+def phases(size: int, lanes: int, is_store: bool) -> Array:
+    """Numbers of lanes [phase, lane] that go together when each moves `size` bytes."""
+    if size > 8 and not is_store and lanes == 64:
+        fours = [[half + four for four in pair] for half in (0, 32) for pair in _PAIRED]
+        return np.array([[n + k for n in pair for k in range(4)] for pair in fours])
+    together = BANKS if size <= 4 else 16 if size <= 8 else 8
+    return np.arange(lanes).reshape(-1, min(together, lanes))
+
+
+def count_clocks(
+    index: Array,
+    active: Array | None,
+    size: int,
+    *,
+    is_store: bool = False,
+    is_atomic: bool = False,
+) -> tuple[int, int]:
+    """Of byte offsets [wave, lane] in each group's memory: clocks in all, and without conflicts."""
+    order = phases(size, index.shape[1], is_store)
+    dwords = _dwords(index, size)[:, order]  # [wave, phase, lane, dword]
+    if active is not None:
+        dwords = np.where(active[:, order][..., None], dwords, _NONE)
+    asked = dwords.reshape(-1, order.shape[1] * dwords.shape[-1])
+    chosen = asked != _NONE
+    if not is_atomic:
+        asked = np.sort(asked, axis=1)
+        chosen = asked != _NONE
+        chosen[:, 1:] &= asked[:, 1:] != asked[:, :-1]
+    rows = np.broadcast_to(np.arange(len(asked))[:, None], asked.shape)
+    place = rows[chosen] * BANKS + asked[chosen] % BANKS
+    by_bank = np.bincount(place, minlength=len(asked) * BANKS).reshape(-1, BANKS)
+    return int(by_bank.max(axis=1).sum()), int(chosen.any(axis=1).sum())
+
+
+def _dwords(index: Array, size: int) -> Array:
+    """The numbers of the dwords that each lane asks for: [wave, lane, dword]."""
+    count = max(1, -(-size // BANK_BYTES))
+    found: Array = (index // BANK_BYTES)[..., None] + np.arange(count)
+    return found
