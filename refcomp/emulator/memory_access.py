@@ -356,7 +356,7 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
 
 def _load_scalars(waves: Any, ins: Instruction, result: int, address: Array, count: int) -> None:
     arena = waves.around.arena
-    wrong = arena.outside(address, 4 * count)
+    wrong = arena.outside(address, 4 * count, is_load=True)
     index = (address - np.uint64(BASE)).view(np.int64)
     if wrong is not None:
         first = int(address[np.flatnonzero(wrong)[0]])

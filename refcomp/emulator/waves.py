@@ -10,8 +10,8 @@ import numpy as np
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.findings import OUT_OF_BOUNDS, UNDEFINED, Finding, Findings
-from refcomp.emulator.memory import BASE, Arena, Bytes
-from refcomp.emulator.observation import Observer, tell_access
+from refcomp.emulator.memory import BASE, Arena, Bytes, may_reach
+from refcomp.emulator.observation import Observer, kind_of_access, tell_access
 from refcomp.emulator.registers import Registers
 
 
@@ -40,7 +40,7 @@ class Waves(Registers):
         self.around, self.groups = around, groups
         self.per_group = len(existing) // len(groups)
         self._stride = -(-around.shared_bytes // 16) * 16
-        self._private = -(-around.private_bytes // 8) * 8
+        self._private = -(-around.private_bytes // 16) * 16
         self.shared = Bytes(self._stride * len(groups), is_watched=around.is_watched)
         self.private = Bytes(self._private * self.waves * self.lanes, is_watched=around.is_watched)
         number = np.arange(self.waves)
@@ -64,7 +64,8 @@ class Waves(Registers):
         """Of addresses in the device's memory; the second result says which are wrong."""
         active = self.active()
         picked = self.pick(address, active)
-        wrong = self.around.arena.outside(picked, size)
+        is_load = not any(kind_of_access(ins.mnemonic))
+        wrong = self.around.arena.outside(picked, size, is_load=is_load)
         index = (picked - np.uint64(BASE)).view(np.int64)
         if wrong is not None:
             first = int(picked[np.flatnonzero(wrong)[0]])
@@ -94,14 +95,26 @@ class Waves(Registers):
         index = self.pick(base, active) + picked
         wrong = None
         if picked.size and (int(picked.min()) < 0 or int(picked.max()) + size > limit):
-            wrong = (picked < 0) | (picked + size > limit)
-            first = int(picked[np.flatnonzero(wrong)[0]])
-            told = f"{size} bytes at {first} of {limit} bytes of {what} memory"
-            self._report_outside(ins, told, wrong)
-            index = np.where(wrong, self.pick(base, active), index)
+            wrong = self._wrong(picked, size, limit, what, ins)
+            if wrong is not None:
+                index = np.where(wrong, self.pick(base, active), index)
         if self.around.observers:
             tell_access(self, ins, what, size, index, wrong)
         return index, wrong
+
+    def _wrong(
+        self, picked: Array, size: int, limit: int, what: str, ins: Instruction
+    ) -> Array | None:
+        """Which of some offsets are out of bounds, after telling of them; None: none is."""
+        wrong = (picked < 0) | (picked + size > limit)
+        if not any(kind_of_access(ins.mnemonic)):
+            wrong = (picked < 0) | ~may_reach(picked, np.int64(limit), size)
+        if not wrong.any():
+            return None
+        first = int(picked[np.flatnonzero(wrong)[0]])
+        told = f"{size} bytes at {first} of {limit} bytes of {what} memory"
+        self._report_outside(ins, told, wrong)
+        return wrong
 
     # Findings.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refcomp.emulator.memory import BASE, Arena, Bytes, gather, scatter
+from refcomp.emulator.memory import BASE, Arena, Bytes, gather, may_reach, scatter
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
@@ -44,6 +44,9 @@ def test_what_is_outside_is_found():
     assert arena.outside(inside, 4) is None
     wrong = np.append(inside, np.array([first.address + 97, BASE - 8], np.uint64))
     assert arena.outside(wrong, 4).tolist() == [False, False, False, True, True]
+    assert arena.outside(wrong[:4], 4, is_load=True) is None
+    first_behind = np.array([first.address + 100], np.uint64)
+    assert arena.outside(first_behind, 4, is_load=True).all()
     told = arena.describe(first.address + 97, 4)
     assert told == "4 bytes that end 1 bytes behind A (100 bytes)"
     assert "8 bytes before A" in arena.describe(first.address - 8, 4)
@@ -82,3 +85,31 @@ def test_memory_that_is_freed_again_and_again_does_not_grow():
         arena.free(place.address)
     assert max(addresses) - BASE < 100 << 20 and len(set(addresses)) > 4
     assert arena.holds(kept.address, 64) and min(addresses) > kept.end
+
+
+@pytest.mark.parametrize(
+    ("address", "end", "size", "is_right"),
+    [
+        (16, 21, 8, True),  # five bytes as eight
+        (16, 25, 16, True),  # nine as sixteen
+        (8, 20, 16, True),  # three words as four
+        (8, 16, 16, False),
+        (17, 21, 8, False),
+        (24, 21, 8, False),
+        (20, 21, 4, True),
+        (21, 21, 1, False),
+    ],
+)
+def test_how_far_a_load_may_reach(address, end, size, is_right):
+    assert may_reach(np.array([address]), end, size).tolist() == [is_right]
+
+
+def test_bytes_behind_an_allocation_were_written_by_nobody():
+    arena = Arena(16384, is_watched=True)
+    first = arena.allocate(64, "A")
+    arena.write(first.address, bytes(range(64)))
+    arena.free(first.address)
+    arena._forget_freed()
+    second = arena.allocate(5, "B")
+    assert second.address == first.address
+    assert not arena.bytes.known[second.address - BASE : second.address - BASE + 64].any()

@@ -75,14 +75,14 @@ def test_addresses_may_be_vectors():
 
 
 def test_what_is_outside_reads_0_and_writes_nothing():
-    waves, arena, place = _with_buffer(size=250)
+    waves, arena, place = _with_buffer(size=248)
     before = bytes(arena.read(place.address, 300))
     run(waves, "global_load_dword v2, v1, s[2:3]", "global_store_dword v1, v2, s[2:3] offset:-8")
     read, written = found(waves)
     assert read.kind == OUT_OF_BOUNDS and read.times == 2
-    assert read.what == "4 bytes that end 2 bytes behind A (250 bytes)" and read.item == (62, 0, 0)
+    assert read.what == "4 bytes that end 4 bytes behind A (248 bytes)" and read.item == (62, 0, 0)
     assert "8 bytes before A" in written.what and get(waves, 2)[63] == 0
-    assert bytes(arena.read(place.address, 300))[250:] == before[250:]
+    assert bytes(arena.read(place.address, 300))[248:] == before[248:]
 
 
 def test_shared_memory():

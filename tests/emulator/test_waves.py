@@ -26,5 +26,16 @@ def test_only_active_lanes_are_picked():
     waves = make_waves(private=8)
     set_mask(waves, LANE == 9)
     index, wrong = waves.private_index(LANE[None, :] * 0 + 4, 4, instruction("s_nop 0"))
-    assert index.tolist() == [9 * 8 + 4] and wrong is None
+    assert index.tolist() == [9 * 16 + 4] and wrong is None
     assert waves.pick(LANE[None, :], waves.active()).tolist() == [9]
+
+
+def test_a_load_may_reach_beyond_the_end_in_aligned_bytes():
+    """Compilers load five bytes as eight where eight are aligned; stores reach nowhere."""
+    waves = make_waves(shared=21)
+    index, wrong = waves.shared_index(np.full((1, 1), 16), 8, instruction("ds_read_b64 v[0:1], v2"))
+    assert wrong is None and not found(waves)
+    for line, place in [("ds_read_b64 v[0:1], v2", 17), ("ds_write_b64 v2, v[0:1]", 16)]:
+        _, wrong = waves.shared_index(np.full((1, 1), place), 8, instruction(line))
+        assert wrong.all(), line
+    assert len(found(waves)) == 1 and "8 bytes at 17 of 21 bytes" in str(found(waves)[0])
