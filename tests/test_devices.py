@@ -8,10 +8,13 @@ import pytest
 import refcomp
 from refcomp import devices
 from refcomp.devices import context, cpu, device_for, opencl, rocm
+from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 from refcomp.runtime import hip_library
 from refcomp.target import as_target
+from refcomp.toolchain import disassembly
+from tests.emulator.kernels import compiled_code
 from tests.runtime.recording_hip import RecordingHip
 
 
@@ -115,3 +118,15 @@ def test_an_emulated_gpu_gets_all_its_memory_back() -> None:
     assert {*free} == {free[0]}
     seconds = double.time_evaluator("main", gpu, number=2, repeat=2)
     assert len(seconds(*(refcomp.array(values, gpu) for _ in "AB")).results) == 2
+
+
+@pytest.mark.rocm
+def test_code_that_was_loaded_once_is_decoded_without_a_tool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, started = compiled_code("vector_add"), []
+    EmulatedGpu(devices._disassemble, size=1 << 20).load(code)
+    monkeypatch.setattr(disassembly, "run_checked", lambda *given: started.append(given))
+    loaded = EmulatedGpu(devices._disassemble, size=1 << 20).load(code)
+    assert len(loaded.program(loaded.kernel("vector_add")).assembly) > 10
+    assert started == []

@@ -20,6 +20,7 @@ from refcomp.msgpack import read_msgpack
 _METADATA = 32  # type of notes
 _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
+_LARGEST_SEGMENT = 1 << 30  # of memory; more is damage, not code
 _INSTALL = "pip install 'refcomp[emulator]'"
 
 
@@ -100,9 +101,10 @@ def read_code_object(data: bytes) -> CodeObject:
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415
     except ImportError as error:
         raise ToolchainError("code objects are read by pyelftools", remedy=_INSTALL) from error
+    unreadable = ValueError, OverflowError, KeyError, TypeError, AttributeError, struct.error
     try:
         return _read(ELFFile(BytesIO(data)))
-    except (ELFError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+    except (ELFError, *unreadable) as error:
         raise ToolchainError(
             "this is no code object for AMD GPUs that can be loaded",
             why=f"{type(error).__name__}: {error}",
@@ -131,6 +133,8 @@ def _content(segment: Any) -> bytes:
     content: bytes = segment.data()
     if len(content) != segment["p_filesz"]:
         raise ValueError("the file ends within a segment")
+    if segment["p_memsz"] > _LARGEST_SEGMENT:
+        raise ValueError(f"a segment takes {segment['p_memsz']} bytes of memory")
     return content + bytes(segment["p_memsz"] - segment["p_filesz"])
 
 

@@ -3,8 +3,9 @@
 Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
 this machine), find.py (the choice), run.py and steps.py (running tools), keep.py (runs kept for
 later), remember.py (the cache), host.py and layout.py (what processors and GPUs are like),
-compile.py (the door), code_object.py (what the machine code of AMD GPUs tells of itself),
-occupancy.py (what follows for how much of it runs at a time), diagnose.py (the doctor).
+compile.py (the door), disassembly.py (the way back), code_object.py (what the machine code of AMD
+GPUs tells of itself), occupancy.py (what follows for how much of it runs at a time), diagnose.py
+(the doctor).
 """
 
 from refcomp.toolchain.code_object import (
@@ -14,9 +15,10 @@ from refcomp.toolchain.code_object import (
     metadata_text,
     read_code_object,
 )
-from refcomp.toolchain.compile import compile_source, disassemble
+from refcomp.toolchain.compile import compile_source
 from refcomp.toolchain.description import Description, load_description, toolchain_names
 from refcomp.toolchain.diagnose import ToolReport, diagnose
+from refcomp.toolchain.disassembly import disassemble
 from refcomp.toolchain.find import FoundTools, find_tools
 from refcomp.toolchain.host import check_option, host_facts, host_triple_and_layout, vector_bits
 from refcomp.toolchain.layout import device_layout

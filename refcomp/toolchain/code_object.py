@@ -100,7 +100,7 @@ def read_code_object(data: bytes) -> CodeObject:
     """What the code object `data` tells of itself."""
     try:
         return _read(data)
-    except (ValueError, KeyError, TypeError, struct.error) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, struct.error) as error:
         raise _unreadable(error) from error
 
 
@@ -109,7 +109,7 @@ def metadata_text(data: bytes) -> str:
     read_code_object(data)
     try:
         return json.dumps(read_msgpack(next(_metadata_notes(data), b"")), indent=2) + "\n"
-    except (ValueError, TypeError, struct.error) as error:
+    except (ValueError, OverflowError, TypeError, struct.error) as error:
         raise _unreadable(error) from error
 
 

@@ -22,15 +22,7 @@ from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.places import file_path
 from refcomp.toolchain.remember import recall
 from refcomp.toolchain.run import tool_timeout_s
-from refcomp.toolchain.steps import (
-    fill_arguments,
-    private_folder,
-    run_checked,
-    run_steps,
-    write_input,
-)
-
-_DISASSEMBLED_BY = {"so": "llvm", "o": "llvm", "hsaco": "rocm"}
+from refcomp.toolchain.steps import run_steps
 
 
 def compile_source(
@@ -64,21 +56,6 @@ def compile_source(
         return Binary(make(find_tools(chain)), asked.format)
     parts = _key_parts(chain, source, options, asked)
     return Binary(recall(store, chain, parts, make), asked.format)
-
-
-def disassemble(binary: Binary) -> str:
-    """The assembly text of machine code, by llvm-objdump; text formats come back as they are."""
-    if binary.format in ("s", "ll"):
-        return binary.data.decode()
-    if binary.format not in _DISASSEMBLED_BY:
-        raise UserError(f"a binary of format {binary.format!r} cannot be disassembled")
-    chain = load_description(_DISASSEMBLED_BY[binary.format])
-    with private_folder() as folder:
-        path = write_input(folder / f"binary.{binary.format}", binary.data)
-        # The name alone, since llvm-objdump prints it: the text must not depend on the folder.
-        holes = {"objdump": find_tool(chain, "objdump"), "input": path.name}
-        command = fill_arguments(chain.steps["disassemble"].arguments, holes)
-        return run_checked(chain, command, folder).stdout.decode(errors="replace")
 
 
 def _checked_output(chain: Description, source: Source, output: str) -> Output:

@@ -1,5 +1,6 @@
 """Code objects as a loader sees them, and files that are none."""
 
+import random
 import struct
 
 import pytest
@@ -32,3 +33,31 @@ def test_what_is_no_code_object_is_refused():
     with pytest.raises(ToolchainError, match="no code object") as caught:
         read_code_object(data.replace(b"AMDGPU\0", b"AMDXXX\0"))
     assert "it has no metadata" in str(caught.value)
+
+
+def test_damaged_files_are_read_or_refused():
+    data = compiled_code("matmul")
+    rng = random.Random(5)
+    refused = 0
+    for _ in range(400):
+        damaged = bytearray(data)
+        for _ in range(rng.choice((1, 8, 64))):
+            # The header and the tables behind it more often than the rest.
+            place = rng.randrange(min(len(data), rng.choice((64, 400, len(data)))))
+            damaged[place] = rng.randrange(256)
+        try:
+            read_code_object(bytes(damaged))
+        except ToolchainError:
+            refused += 1
+    assert 100 < refused < 400
+
+
+def test_a_segment_of_more_memory_than_there_can_be_is_refused():
+    data = bytearray(compiled_code("vector_add"))
+    (start,) = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    loaded = [n for n in range(count) if struct.unpack_from("<I", data, start + n * size) == (1,)]
+    struct.pack_into("<Q", data, start + loaded[0] * size + 40, 1 << 40)
+    with pytest.raises(ToolchainError) as caught:
+        read_code_object(bytes(data))
+    assert "a segment takes 1099511627776 bytes of memory" in str(caught.value)

@@ -14,7 +14,7 @@ from refcomp.artifacts import Binary, Source
 from refcomp.cache import Cache, default_cache
 from refcomp.errors import ToolchainError, UserError
 from refcomp.toolchain import compile as compile_module
-from refcomp.toolchain.compile import compile_source, disassemble
+from refcomp.toolchain.compile import compile_source
 from refcomp.toolchain.host import host_triple_and_layout
 
 FAKE_SOURCE = Source("some text", "llvm")
@@ -381,24 +381,3 @@ def test_required_libraries_are_linked(library: str, soname: str, text: str) -> 
         pytest.skip("names of x86 vector functions")
     binary = compile_source(_source(text, requires=frozenset({library})), {}, "so")
     assert _needed(binary) == {soname}
-
-
-@pytest.mark.llvm
-def test_disassembly() -> None:
-    for output in ("so", "o"):
-        binary = compile_source(_source(_ADD), {}, output)
-        text = disassemble(binary)
-        assert text == disassemble(binary)
-        assert "<add>:" in text
-        assert "ret" in text
-    assembly = compile_source(_source(_ADD), {}, "asm")
-    assert disassemble(assembly) == assembly.data.decode()
-
-
-@pytest.mark.llvm
-def test_disassembly_of_rubbish() -> None:
-    with pytest.raises(ToolchainError, match=r"llvm-objdump.* failed") as caught:
-        disassemble(Binary(b"rubbish", "so"))
-    assert caught.value.stderr
-    with pytest.raises(UserError, match="format 'fatbin' cannot be disassembled"):
-        disassemble(Binary(b"", "fatbin"))

@@ -1,0 +1,52 @@
+"""From machine code to text, by llvm-objdump, through the cache.
+
+Ensures: the same code and tools give the same text, and give it without starting a tool once it is
+in the cache, packed: an emulated GPU that loads the same code again waits for nobody. Where
+$REFCOMP_KEEP names a folder, the tool is always run.
+Refuses: UserError for a format that is not known; ToolchainError when the tool is missing or fails.
+"""
+
+import hashlib
+import json
+import zlib
+
+from refcomp.artifacts import Binary
+from refcomp.cache import Cache, default_cache
+from refcomp.errors import UserError
+from refcomp.toolchain.description import Description, load_description
+from refcomp.toolchain.find import find_tool
+from refcomp.toolchain.keep import is_keeping
+from refcomp.toolchain.remember import recall
+from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked, write_input
+
+_DISASSEMBLED_BY = {"so": "llvm", "o": "llvm", "hsaco": "rocm"}
+
+
+def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
+    """The assembly text of `binary`; text formats come back as they are.
+
+    `cache` defaults to the user's.
+    """
+    if binary.format in ("s", "ll"):
+        return binary.data.decode()
+    if binary.format not in _DISASSEMBLED_BY:
+        raise UserError(f"a binary of format {binary.format!r} cannot be disassembled")
+    chain = load_description(_DISASSEMBLED_BY[binary.format])
+    if is_keeping():
+        return zlib.decompress(_disassembled(chain, binary)).decode()
+    steps = json.dumps(chain.steps["disassemble"].arguments)
+    parts = ("disassemble", hashlib.sha256(binary.data).hexdigest(), binary.format, steps)
+    store = default_cache() if cache is None else cache
+    packed = recall(store, chain, parts, lambda tools: _disassembled(chain, binary))
+    return zlib.decompress(packed).decode()
+
+
+def _disassembled(chain: Description, binary: Binary) -> bytes:
+    """What llvm-objdump prints, packed."""
+    with private_folder() as folder:
+        path = write_input(folder / f"binary.{binary.format}", binary.data)
+        # The name alone, since llvm-objdump prints it: the text must not depend on the folder.
+        holes = {"objdump": find_tool(chain, "objdump"), "input": path.name}
+        command = fill_arguments(chain.steps["disassemble"].arguments, holes)
+        text = run_checked(chain, command, folder).stdout.decode(errors="replace")
+    return zlib.compress(text.encode(), level=1)
