@@ -15,7 +15,7 @@ from typing import Any
 from refcomp import toolchain
 from refcomp.artifacts import Binary, Source
 from refcomp.codegen.amdgpu import print_amdgpu
-from refcomp.codegen.debug_locations import add_debug_locations
+from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.codegen.opencl import print_opencl
 from refcomp.codegen.signature import machine_symbol
 from refcomp.devices import device_for
@@ -123,6 +123,7 @@ def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> 
     warn_of_slow_kernels(kernels, code)
     metadata = toolchain.metadata_text(binary.data)
     sources = {source.language: source.text, "kernels": loop_ir, "metadata": metadata}
+    sources["lines"] = link_lines(source, kernels)
     return KernelCode(binary, sources, lambda: toolchain.disassemble(binary))
 
 

@@ -28,7 +28,7 @@ from refcomp.target import Target
 _SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
 _AFTER = "after:"
 # For highlighting, where a stage is not called by its language.
-_LANGUAGES = {"kernels": "python", "metadata": "json"}
+_LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Tells debuggers, and `llvm-objdump -l`, which line of the loop IR each instruction came from.
 
+`link_lines` tells the same of the lines of the LLVM IR, and where the loop IR's lines came from.
+
 Needs LLVM IR as `refcomp.codegen.amdgpu` prints it: instructions are indented, labels are not, and
 functions begin in lines of their own that come from "func NAME". Ensures: each line stays the line
 it was; what the lines compute stays the same.
@@ -7,6 +9,7 @@ it was; what the lines compute stays the same.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,7 +29,7 @@ def add_debug_locations(source: Source, kernels: Sequence[PrimFunc]) -> tuple[So
     """`source`, printed of `kernels`, with a location in each instruction; and the loop IR whose
     lines these are."""
     assert isinstance(source.line_map, LineMap)
-    loop_ir, lines, begins = _loop_ir_lines(kernels)
+    loop_ir, lines, begins, _ = _loop_ir_lines(kernels)
     metadata = _Metadata(begins)
     printed = source.text.split("\n")
     kernel = None
@@ -41,22 +44,44 @@ def add_debug_locations(source: Source, kernels: Sequence[PrimFunc]) -> tuple[So
     return replace(source, text="\n".join(printed) + metadata.text()), loop_ir
 
 
+def link_lines(source: Source, kernels: Sequence[PrimFunc]) -> str:
+    """JSON: `kernels`, the line of the loop IR that each begins on, by symbol; `llvm`, for each
+    line of `source` the line of the loop IR that it came from, 0 for none; `origins`, for lines of
+    the loop IR their stage, axis, primitive and the user's line."""
+    assert isinstance(source.line_map, LineMap)
+    _, lines, begins, origins = _loop_ir_lines(kernels)
+    froms = source.line_map.came_from
+    linked = [begins.get(it, 0) if isinstance(it, str) else lines.get(id(it), 0) for it in froms]
+    first = dict(zip(map(_symbol, begins), begins.values(), strict=True))
+    told = {"kernels": first, "llvm": linked, "origins": origins}
+    return json.dumps(told, separators=(",", ":"))
+
+
+def _symbol(came_from: object) -> str:
+    """The name in the machine code of the kernel that lines of its own tell."""
+    return machine_symbol(str(came_from).partition(" ")[2])
+
+
 def _loop_ir_lines(
     kernels: Sequence[PrimFunc],
-) -> tuple[str, dict[int, int], dict[object, int]]:
-    """The text of `kernels`; by the id of each statement its line there, and by the name of each
-    kernel, as lines of its own tell it, the line that it begins on."""
+) -> tuple[str, dict[int, int], dict[object, int], dict[int, tuple[str, ...]]]:
+    """The text of `kernels`; by the id of each statement its line there; by the name of each
+    kernel, as lines of its own tell it, the line that it begins on; by lines their origins."""
     texts: list[str] = []
     lines: dict[int, int] = {}
     begins: dict[object, int] = {}
+    origins: dict[int, tuple[str, ...]] = {}
     offset = 0
     for kernel in kernels:
         text, statements = print_func_with_lines(kernel)
         begins[f"func {kernel.name}"] = offset + 1
         lines |= {id(stmt): offset + line for line, stmt in statements.items()}
+        for line, stmt in statements.items():
+            if told := stmt.origin:
+                origins[offset + line] = told.stage, told.axis, told.primitive, told.line
         texts.append(text)
         offset += text.count("\n") + 1  # an empty line between two
-    return "\n".join(texts), lines, begins
+    return "\n".join(texts), lines, begins, origins
 
 
 class _Metadata:
@@ -73,8 +98,7 @@ class _Metadata:
     def function(self, kernel: object) -> str:
         """What the first line of `kernel` ends with."""
         number = self._functions[kernel] = self._take()
-        name = machine_symbol(str(kernel).partition(" ")[2])
-        node = self._say.debug_kernel(number, name, self._begins[kernel], 0)
+        node = self._say.debug_kernel(number, _symbol(kernel), self._begins[kernel], 0)
         self._nodes.append(node)
         text: str = self._say.debug_function(number)
         return text

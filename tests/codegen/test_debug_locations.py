@@ -1,9 +1,13 @@
 """Each instruction tells its line of the loop IR, in the text and in the machine code."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from refcomp.codegen.debug_locations import add_debug_locations
+from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.ir.parser import parse_funcs
+from refcomp.ir.stmt import Origin
 from refcomp.toolchain import compile_source, device_layout, disassemble
 from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, print_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
@@ -41,6 +45,24 @@ def _line_of(text, lines):
     number = text.rpartition("!dbg !")[2]
     nodes = [line for line in lines if line.startswith(f"!{number} = !DILocation(line: ")]
     return int(nodes[0].partition("line: ")[2].partition(",")[0]) if nodes else None
+
+
+def test_lines_of_the_llvm_ir_are_linked_with_those_of_the_loop_ir():
+    """The same ones as the locations tell; origins by line, of all kernels together."""
+    origin = Origin("B", "i", "split", "user.py:3")
+    first = replace(KERNELS[0], body=replace(KERNELS[0].body, origin=origin))
+    kernels = [KERNELS[1], first]
+    source = print_kernels(kernels)
+    located, loop_ir = add_debug_locations(source, kernels)
+    links = json.loads(link_lines(source, kernels))
+    assert links["kernels"] == {"second": 1, "first": 7}
+    assert links["origins"] == {"8": ["B", "i", "split", "user.py:3"]}
+    assert "for t in range(8)" in loop_ir.splitlines()[7]
+    lines = located.text.splitlines()
+    assert len(links["llvm"]) == source.text.count("\n")
+    told = [_line_of(line, lines) for line in lines[: len(links["llvm"])]]
+    assert [(a, b) for a, b in zip(told, links["llvm"], strict=True) if a and b and a != b] == []
+    assert 9 in links["llvm"]
 
 
 def test_no_label_and_no_line_outside_kernels_has_a_location():

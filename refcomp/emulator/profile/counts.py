@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from refcomp.emulator.assembly import Instruction
+from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.profile.mnemonics import (
     FMA,
     MFMA,
@@ -72,7 +72,8 @@ class InstructionCounts:
 class KernelCounts:
     """All launches of a kernel of the GPU `mcpu`, whose waves have `wave_lanes`: `groups` and
     `waves` that ran, bytes of the `segment`s of global memory that the launches `read` and
-    `written`, each launch's counted once. `grid` and `block` are those of the last launch."""
+    `written`, each launch's counted once. `grid` and `block` are those of the last launch. The kernel
+    begins with instruction `entry` of the `assembly`."""
 
     name: str
     mcpu: str
@@ -85,12 +86,31 @@ class KernelCounts:
     waves: int = 0
     read: int = 0
     written: int = 0
+    assembly: Assembly | None = None
+    entry: int = 0
     by_number: dict[int, InstructionCounts] = field(default_factory=dict)
 
     @property
     def instructions(self) -> list[InstructionCounts]:
         """Those that ran, in the order of their addresses."""
         return [self.by_number[number] for number in sorted(self.by_number)]
+
+    def listing(self) -> list[InstructionCounts]:
+        """All instructions of the kernel, and those of functions that it called, by address."""
+        if self.assembly is None:
+            return self.instructions
+        names, numbers = [], set(self.by_number)
+        for number in range(self.entry, len(self.assembly)):
+            address = self.assembly.instruction(number).address
+            if number != self.entry and address in self.assembly.symbols:
+                break
+            names.append(self.assembly.mnemonic(number))
+        last = max((n for n, name in enumerate(names) if name == "s_endpgm"), default=-1)
+        numbers |= set(range(self.entry, self.entry + last + 1))
+        return [self._counted(self.assembly.instruction(number)) for number in sorted(numbers)]
+
+    def _counted(self, instruction: Instruction) -> InstructionCounts:
+        return self.by_number.get(instruction.number) or InstructionCounts(instruction)
 
     def by_class(self) -> dict[str, int]:
         """How many instructions of waves were of each class that occurred."""

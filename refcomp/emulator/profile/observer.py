@@ -55,7 +55,11 @@ class Profile(Observer):
         segment, key = segment_of(loaded.code.mcpu), (id(loaded), request.kernel)
         if key not in self._kernels:
             self._loaded.append(loaded)
-            self._kernels[key] = KernelCounts(request.kernel, loaded.code.mcpu, 64, segment)
+            counts = KernelCounts(request.kernel, loaded.code.mcpu, 64, segment)
+            counts.assembly = loaded.program.assembly
+            entry = loaded.kernel(request.kernel).entry
+            counts.entry = counts.assembly.number_at(entry) or 0
+            self._kernels[key] = counts
         self._current = self._kernels[key]
         self._current.launches += 1
         self._current.grid, self._current.block = request.grid, request.block

@@ -144,6 +144,18 @@ def test_a_product_does_as_many_multiply_adds_as_its_formula(shape):
     assert profile.kernels[0].launches == 2
 
 
+def test_a_listing_is_the_whole_kernel_and_no_more():
+    """What did not run, too; the padding behind the end of the code is left out."""
+    args = [_floats(64), _floats(64), np.zeros(64, np.float32), 0, 1]
+    counts, _ = profile_text(TEXTS["vector_add"], args, (1, 1, 1), (64, 1, 1))
+    texts = [one.instruction.mnemonic for one in counts.listing()]
+    assert texts[-1] == "s_endpgm" and texts.count("global_load_dword") == 2
+    assert [one.waves for one in counts.listing() if "global" in one.instruction.mnemonic] == [
+        0
+    ] * 3
+    assert counts.listing()[0].waves == 1
+
+
 def test_what_a_launch_touched_is_counted_once_however_often_it_is_asked():
     args = [_floats(100), _floats(100), np.zeros(100, np.float32), 100, 2]
     counts, _ = profile_text(TEXTS["vector_add"], args, (2, 1, 1), (64, 1, 1))
