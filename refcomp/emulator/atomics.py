@@ -1,6 +1,8 @@
 """Updates of memory that nobody interrupts: one lane after the other, in order of wave and lane.
 
 global_atomic_add_x2 v1, v[2:3], s[0:1] sc0        ds_max_rtn_i32 v0, v1, v2
+
+Where `flat_atomic_...` and `buffer_atomic_...` lie is for `flat` and `buffers` to tell.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from refcomp.emulator.memory import gather, scatter
 from refcomp.emulator.memory_access import (
     GLOBAL,
     SHARED,
+    Address,
     Run,
     Space,
     global_address,
@@ -43,6 +46,31 @@ def _exchange_if(old: Any, wanted: Any, compared: Any) -> Any:
     return np.where(old == compared, wanted, old)
 
 
+def _add_halves(old: Any, added: Any) -> Any:
+    halves = [np.ascontiguousarray(x).view(np.float16) for x in (old, added)]
+    return np.add(*halves).view(np.uint32)
+
+
+def _add_upper_halves_of_f32(old: Any, added: Any) -> Any:
+    """Both halves are bf16."""
+    low, high = (
+        rounded_to_bf16(
+            (np.asarray(old) << shift & _HIGH).view(np.float32)
+            + (np.asarray(added) << shift & _HIGH).view(np.float32)
+        )
+        for shift in (np.uint32(16), np.uint32(0))
+    )
+    return low >> np.uint32(16) | high
+
+
+def rounded_to_bf16(value: Any) -> Array:
+    """f32 -> the bits of the nearest bf16, in the upper half of 32 bits."""
+    bits = np.asarray(value, np.float32).view(np.uint32)
+    rest = np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+    return np.where(np.isnan(value), bits | np.uint32(0x400000), bits + rest) & _HIGH
+
+
+_HIGH = np.uint32(0xFFFF0000)
 # Name: what becomes of the old value, and whether the type has a sign (None: as the name says).
 _UPDATES: dict[str, tuple[Update, str]] = {
     **{"add": (np.add, "u"), "sub": (np.subtract, "u"), "inc": (_increment, "u")},
@@ -51,41 +79,56 @@ _UPDATES: dict[str, tuple[Update, str]] = {
     **{"umin": (np.minimum, "u"), "umax": (np.maximum, "u")},
     **{"and": (np.bitwise_and, "u"), "or": (np.bitwise_or, "u"), "xor": (np.bitwise_xor, "u")},
     **{"swap": (lambda old, a: a, "u"), "cmpswap": (_exchange_if, "u")},
+    **{"pk_add_f16": (_add_halves, "u"), "pk_add_bf16": (_add_upper_halves_of_f32, "u")},
 }
 _FLOAT_UPDATES = {"add": "v_add", "min": "v_min", "max": "v_max"}
 _SHARED_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
-_GLOBAL = re.compile(r"global_atomic_(\w+?)(?:_(f32|f64)|(_x2))?$")
+_VECTOR = re.compile(r"(?:global|flat|buffer)_atomic_(\w+?)(?:_(f32|f64)|(_x2))?$")
+_SHARED_PAIRS = re.compile(r"ds_(pk_add)(_rtn)?_(b?f16)$")
 _SHARED = re.compile(r"ds_(\w+?)(_rtn)?_([uifb])(32|64)$")
 
 
 def bind_atomic(instruction: Instruction) -> Run | None:
     """The instruction, ready to run; None when it is no such update."""
-    if match := _GLOBAL.match(instruction.mnemonic):
-        return _bind_global(instruction, match)
+    if instruction.mnemonic.startswith("global_atomic_"):
+        result, rest = operands_of_update(instruction)
+        address = global_address(instruction, rest[0], rest[2])
+        return bind_update(instruction, GLOBAL, address, rest[1], result)
     if match := _SHARED.match(instruction.mnemonic):
-        return _bind_shared(instruction, match)
+        return _bind_shared(instruction, match, f"{match[3]}{match[4]}".replace("b", "u"))
+    if match := _SHARED_PAIRS.match(instruction.mnemonic):
+        return _bind_shared(instruction, match, "u32")
     return None
 
 
-def _bind_global(instruction: Instruction, match: re.Match[str]) -> Run | None:
+def operands_of_update(instruction: Instruction) -> tuple[Operand | None, tuple[Operand, ...]]:
+    """Where the old value goes, if it does, and the other operands."""
+    returns = not {"sc0", "glc"}.isdisjoint(instruction.modifiers)
+    operands = instruction.operands
+    return (operands[0], operands[1:]) if returns else (None, operands)
+
+
+def bind_update(
+    instruction: Instruction, space: Space, address: Address, data: Operand, result: Operand | None
+) -> Run | None:
+    """An update of the memory that lanes address, ready to run; None when it is none."""
+    match = _VECTOR.match(instruction.mnemonic)
+    if match is None:
+        return None
     kind = match[2] or ("u64" if match[3] else "u32")
     found = _update(match[1], kind)
     if found is None:
         return None
-    operands = instruction.operands
-    returns = "sc0" in instruction.modifiers
-    result, rest = (operands[0], operands[1:]) if returns else (None, operands)
-    address = global_address(instruction, rest[0], rest[2])
     count = 2 if match[1] == "cmpswap" else 1
-    data = [(vector_index(rest[1]) + n * registers_of(found[1]), rest[1]) for n in range(count)]
-    return _bind(instruction, GLOBAL, address, found, data, result)
+    parts = [(vector_index(data) + n * registers_of(found[1]), data) for n in range(count)]
+    return _bind(instruction, space, address, found, parts, result)
 
 
-def _bind_shared(instruction: Instruction, match: re.Match[str]) -> Run | None:
-    name, kind = _SHARED_NAMES.get(match[1], match[1]), f"{match[3]}{match[4]}".replace("b", "u")
+def _bind_shared(instruction: Instruction, match: re.Match[str], kind: str) -> Run | None:
+    name = _SHARED_NAMES.get(match[1], match[1])
     if name in ("min", "max") and kind[0] != "f":
         name = ("s" if kind[0] == "i" else "u") + name
-    found = _update(name, kind)
+    found = _update(f"{name}_{match[3]}" if name == "pk_add" else name, kind)
     if found is None:
         return None
     operands = instruction.operands
@@ -110,7 +153,7 @@ def _update(name: str, kind: str) -> tuple[Update, str] | None:
 def _bind(
     instruction: Instruction,
     space: Space,
-    address: Callable[[Any], Any],
+    address: Address,
     update: tuple[Update, str],
     data: list[tuple[int, Operand]],
     result: Operand | None,

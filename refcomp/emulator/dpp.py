@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import Array, bits_of_mask
-from refcomp.emulator.assembly import EXEC, Instruction
+from refcomp.emulator.arrays import Array
+from refcomp.emulator.assembly import Instruction
+from refcomp.emulator.lanes import in_lanes
 from refcomp.emulator.sources import Source
 from refcomp.errors import Unsupported
 
@@ -91,9 +92,6 @@ def with_dpp(run: Run, instruction: Instruction) -> Run:
     def restricted(waves: Any) -> None:
         full = waves.mask
         can_read = reads_zero | ((origin >= 0) & full[:, place])
-        saved = np.array(waves.values.scalar(EXEC, waves.mask_bits, waves.rows))
-        waves.write_scalar(EXEC, waves.mask_bits, bits_of_mask(full & allowed & can_read))
-        run(waves)
-        waves.write_scalar(EXEC, waves.mask_bits, saved)
+        in_lanes(waves, full & allowed & can_read, run)
 
     return restricted

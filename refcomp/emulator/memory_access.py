@@ -43,7 +43,7 @@ _SMALL = re.compile(r"([usi]?)(byte|short|8|16)(_d16)?(_hi)?$")
 
 def transfer_of(mnemonic: str) -> Transfer | None:
     """What a load or store of one piece moves; None for anything else."""
-    match = re.match(r"(global|scratch|flat|ds)_(load|store|read|write)_(\w+)$", mnemonic)
+    match = re.match(r"(global|scratch|flat|buffer|ds)_(load|store|read|write)_(\w+)$", mnemonic)
     if match is None:
         return None
     is_store, what = match[2] in ("store", "write"), match[3]
@@ -65,25 +65,27 @@ def offset_of(instruction: Instruction, name: str = "offset") -> int:
     return int(instruction.modifiers.get(name, "0"), 0)
 
 
-def global_address(instruction: Instruction, operand: Operand, base: Operand) -> Address:
+def global_address(
+    instruction: Instruction, operand: Operand, base: Operand | None = None
+) -> Address:
     """A 64-bit address in two registers, or a 64-bit base and a 32-bit offset."""
     offset = np.int64(offset_of(instruction)).view(np.uint64)
-    if base.text == "off":
+    if base is None or base.text == "off":
         wide = vector_source(operand, "u64", {}, 0)
-        return _checked(instruction, [wide], lambda w: wide.value(w) + offset)
+        return checked(instruction, [wide], lambda w: wide.value(w) + offset)
     start, narrow = vector_source(base, "u64", {}, 0), vector_source(operand, "u32", {}, 0)
 
     def sum_up(waves: Any) -> Any:
         return narrow.value(waves).astype(np.uint64) + (start.value(waves) + offset)
 
-    return _checked(instruction, [start, narrow], sum_up)
+    return checked(instruction, [start, narrow], sum_up)
 
 
 def shared_address(instruction: Instruction, operand: Operand, offset: int) -> Address:
     """A 32-bit address within a group's memory."""
     start = vector_source(operand, "u32", {}, 0)
     wrapped = np.uint32(offset & 0xFFFFFFFF)  # a base may be negative
-    return _checked(instruction, [start], lambda w: start.value(w) + wrapped)
+    return checked(instruction, [start], lambda w: start.value(w) + wrapped)
 
 
 def private_address(instruction: Instruction, operand: Operand, base: Operand) -> Address:
@@ -97,10 +99,10 @@ def private_address(instruction: Instruction, operand: Operand, base: Operand) -
             total = total + part.value(waves)
         return total
 
-    return _checked(instruction, parts, sum_up)
+    return checked(instruction, parts, sum_up)
 
 
-def _checked(instruction: Instruction, sources: list[Any], address: Address) -> Address:
+def checked(instruction: Instruction, sources: list[Any], address: Address) -> Address:
     """Tells of an address that depends on undefined bits."""
     watched = frozenset().union(*(source.numbers for source in sources)) if sources else frozenset()
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.atomics import bind_atomic
+from refcomp.emulator.buffers import bind_buffer
 from refcomp.emulator.cross_lane import (
     bind_bpermute,
     bind_count_below,
@@ -24,6 +25,7 @@ from refcomp.emulator.cross_lane import (
     bind_writelane,
 )
 from refcomp.emulator.dpp import is_dpp, with_dpp
+from refcomp.emulator.flat import bind_flat
 from refcomp.emulator.generation import GFX942, Generation
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
@@ -51,7 +53,10 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "ds_swizzle_b32": bind_swizzle,
     "v_swap_b32": bind_swap,
 }
-_BY_PATTERN = (bind_memory, bind_two, bind_scalar_load, bind_atomic, bind_matrix)
+_BY_PATTERN = (
+    *(bind_memory, bind_two, bind_flat, bind_buffer, bind_scalar_load, bind_atomic),
+    bind_matrix,
+)
 
 
 def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:

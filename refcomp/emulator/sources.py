@@ -20,6 +20,9 @@ from refcomp.emulator.registers import FIRST_VECTOR, SCC, File, Registers
 from refcomp.errors import Unsupported
 
 FIRST_ACCUMULATOR = 256
+# Where memory begins that an address of 64 bits names by its upper half, of 4 GiB each.
+APERTURES = {"src_shared_base": 1 << 48, "src_private_base": 2 << 48}
+_APERTURE_BYTES = 1 << 32
 _UNSIGNED: dict[int, Any] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 _SELECTED = {f"BYTE_{n}": (8 * n, 8) for n in range(4)} | {
     f"WORD_{n}": (16 * n, 16) for n in (0, 1)
@@ -178,6 +181,8 @@ def constant(text: str, kind: str) -> Any:
     """
     bits = bits_of(kind)
     unsigned = _UNSIGNED[bits]
+    if text.startswith("src_") and bits == 64:
+        return np.array(_aperture(text), unsigned).view(NUMPY[kind])[()]
     try:
         if "." in text or ("e" in text and not text.startswith("0x")):
             value = _FLOATS[bits](_exact_inline(text))
@@ -188,6 +193,14 @@ def constant(text: str, kind: str) -> Any:
     if text.startswith("0x") and kind == "f64":
         number <<= 32
     return np.array(number & ((1 << bits) - 1), unsigned).view(NUMPY[kind])[()]
+
+
+def _aperture(text: str) -> int:
+    """Where an aperture begins, or its last byte."""
+    name = text.replace("_limit", "_base")
+    if name not in APERTURES:
+        raise Unsupported(f"the operand {text!r} is not known to the emulator")
+    return APERTURES[name] + (_APERTURE_BYTES - 1 if text.endswith("_limit") else 0)
 
 
 def _exact_inline(text: str) -> float:

@@ -1,0 +1,211 @@
+"""Accesses through a descriptor of a buffer: buffer_load..., buffer_store..., buffer_atomic...
+
+    buffer_load_dword v0, v1, s[0:3], s4 offen offset:16
+
+The descriptor, four scalar registers, has an address, a stride, how many records there are, and how
+elements are interleaved. What lies behind the records reads 0 and is not written: that is what it
+is for, and nothing is told of it. Linear, an element lies at stride * index + offset; swizzled,
+`index_stride` indices stand side by side, four bytes of each at a time. Where private memory is
+reached through such a descriptor (gfx90a), each wave has the bytes of all its lanes behind the
+address `SCRATCH`, swizzled.
+Refuses, by Unsupported, elements of formats, and swizzled ones of more than four bytes.
+Manual: the MI200 and CDNA3 ISA manuals, section on vector memory buffer instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import Array
+from refcomp.emulator.assembly import Instruction, Operand
+from refcomp.emulator.atomics import bind_update, operands_of_update
+from refcomp.emulator.lanes import in_lanes
+from refcomp.emulator.memory_access import (
+    GLOBAL,
+    PRIVATE,
+    Address,
+    Run,
+    Space,
+    bind_load,
+    bind_store,
+    checked,
+    offset_of,
+    put,
+    transfer_of,
+)
+from refcomp.emulator.sources import Source, scalar_source, vector_index, vector_source
+from refcomp.errors import Unsupported
+
+_PIECE = 4  # bytes that stay together in a swizzled buffer
+_MODIFIERS = {"idxen", "offen", "offset", "sc0", "sc1", "nt", "glc", "slc", "scc"}
+# Where the private memory of all waves lies for those who reach it through a descriptor.
+SCRATCH = 1 << 46
+# Swizzled; so many bytes as there may be; the lane is added to the index; 64 lanes side by side.
+SCRATCH_DESCRIPTOR = (0, SCRATCH >> 32 | 1 << 31, 0xFFFFFFFF, 1 << 23 | 3 << 21)
+_SCRATCH_END = SCRATCH << 1
+Make = Callable[[Space, Address], Run]
+
+
+def wave_bytes(private_bytes: int, lanes: int) -> int:
+    """How many bytes of private memory a wave has."""
+    return -(-private_bytes // _PIECE) * _PIECE * lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where each lane accesses: addresses, which of them are in range, and which waves' buffers
+    are swizzled: [wave, lane], [wave, lane], [wave, 1]."""
+
+    address: Array
+    in_range: Array
+    is_swizzled: Array
+
+
+def bind_buffer(instruction: Instruction) -> Run | None:
+    """The instruction, ready to run; None when it is no such access."""
+    if not instruction.mnemonic.startswith("buffer_"):
+        return None
+    found = _update(instruction) if "_atomic_" in instruction.mnemonic else _transfer(instruction)
+    if found is None:
+        return None
+    if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
+        told = ", ".join(unknown)
+        raise Unsupported(f"{told} of an access to a buffer is not known", where=str(instruction))
+    make, size, result = found
+    sources, place = _place(instruction, size)
+    address = checked(instruction, sources, lambda waves: place(waves).address)
+    usual, private = make(GLOBAL, address), make(_SCRATCH_SPACE, address)
+
+    def run(waves: Any) -> None:
+        found = place(waves)
+        if size > _PIECE and found.is_swizzled.any():
+            raise Unsupported("a swizzled access of more than 4 bytes", where=str(instruction))
+        inside = waves.mask & found.in_range
+        outside = waves.mask & ~found.in_range
+        is_scratch = (found.address >= SCRATCH) & (found.address < _SCRATCH_END)
+        if result is not None and outside.any():
+            in_lanes(waves, outside, lambda some: _clear(some, *result))
+        for mask, one in ((inside & is_scratch, private), (inside & ~is_scratch, usual)):
+            if mask.any():
+                in_lanes(waves, mask, one)
+
+    return run
+
+
+def _clear(waves: Any, first: int, count: int) -> None:
+    for number in range(count):
+        put(waves, first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
+
+
+# Registers that are written, and how many: what is out of range reads 0.
+_Written = tuple[int, int] | None
+
+
+def _transfer(instruction: Instruction) -> tuple[Make, int, _Written] | None:
+    transfer, data = transfer_of(instruction.mnemonic), instruction.operands[0]
+    if transfer is None:
+        return None
+    size = transfer.width * transfer.count
+    if transfer.is_store:
+        return lambda space, a: bind_store(instruction, space, a, transfer, data), size, None
+    result = vector_index(data)
+    return (
+        lambda space, a: bind_load(instruction, space, a, transfer, result),
+        size,
+        None if transfer.place else (result, transfer.count),
+    )
+
+
+def _update(instruction: Instruction) -> tuple[Make, int, _Written] | None:
+    data = instruction.operands[0]
+    result, _ = operands_of_update(instruction)
+    if bind_update(instruction, GLOBAL, lambda waves: 0, data, result) is None:
+        return None
+
+    def make(space: Space, place: Address) -> Run:
+        found = bind_update(instruction, space, place, data, result)
+        assert found is not None
+        return found
+
+    is_wide = instruction.mnemonic.endswith(("_x2", "_f64"))
+    words = 2 if is_wide else 1
+    return make, 4 * words, None if result is None else (vector_index(data), words)
+
+
+def _place(instruction: Instruction, size: int) -> tuple[list[Source], Callable[[Any], Place]]:
+    _, vector, descriptor, more = instruction.operands[:4]
+    lower, upper = (
+        scalar_source(replace(descriptor, index=descriptor.index + n, count=2), "u64")
+        for n in (0, 2)
+    )
+    scalar, constant = scalar_source(more, "u32"), np.uint64(offset_of(instruction))
+    index, offset = _vector_parts(instruction, vector)
+    lane = np.arange(instruction.lanes, dtype=np.uint64)
+
+    def place(waves: Any) -> Place:
+        low, high = (_column(source.value(waves)) for source in (lower, upper))
+        by_lane = np.where(high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0))
+        number = _wide(index, waves) + by_lane
+        within = _wide(offset, waves) + constant
+        return _located(low, high, number, within, _column(scalar.value(waves)), size)
+
+    parts = [lower, upper, scalar, *(part for part in (index, offset) if part is not None)]
+    return parts, place
+
+
+def _vector_parts(instruction: Instruction, vector: Operand) -> tuple[Source | None, Source | None]:
+    """What of the index and the offset stands in vector registers: the index first."""
+    found: list[Source | None] = []
+    for name in ("idxen", "offen"):
+        if name in instruction.modifiers:
+            place = vector.index + sum(part is not None for part in found)
+            found.append(vector_source(replace(vector, index=place, count=1), "u32", {}, 0))
+        else:
+            found.append(None)
+    return found[0], found[1]
+
+
+def _column(value: Any) -> Array:
+    """[wave, 1]."""
+    return np.atleast_1d(np.asarray(value).astype(np.uint64))[:, None]
+
+
+def _wide(source: Source | None, waves: Any) -> Any:
+    return np.uint64(0) if source is None else source.value(waves).astype(np.uint64)
+
+
+def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any, size: int) -> Place:
+    """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
+    by_lane = high >> np.uint64(55) & np.uint64(1)
+    base, stride = low & np.uint64((1 << 48) - 1), low >> np.uint64(48) & np.uint64(0x3FFF)
+    stride = stride | (by_lane * (high >> np.uint64(47) & np.uint64(15))) << np.uint64(14)
+    is_swizzled = low >> np.uint64(63) == 1
+    together = np.uint64(8) << (high >> np.uint64(53) & np.uint64(3))
+    records = high & np.uint64(0xFFFFFFFF)
+    piece = np.uint64(_PIECE)
+    linear = within + stride * number
+    swizzled = (number // together * stride + within // piece * piece) * together
+    swizzled = swizzled + number % together * piece + within % piece
+    placed = np.where(is_swizzled, swizzled, linear)
+    raw = placed + np.uint64(size) + scalar <= records
+    structured = np.where(is_swizzled, number < records, raw)
+    return Place(base + scalar + placed, structured, is_swizzled)
+
+
+def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> Any:
+    """Of addresses behind `SCRATCH`: where in its own memory each lane accesses."""
+    each = wave_bytes(waves.around.private_bytes, waves.lanes)
+    wave = np.arange(waves.waves)[waves.rows][:, None]
+    within = (address - np.uint64(SCRATCH)).view(np.int64) - wave * each
+    lane = within // _PIECE % waves.lanes
+    offset = within // (_PIECE * waves.lanes) * _PIECE + within % _PIECE
+    # A lane that reaches another's memory is as wrong as one that reaches none.
+    mine = np.where(lane == np.arange(waves.lanes), offset, -1)
+    return waves.private_index(mine, size, ins)
+
+
+_SCRATCH_SPACE = Space(PRIVATE.bytes_of, _private_index)
