@@ -72,8 +72,8 @@ class InstructionCounts:
 class KernelCounts:
     """All launches of a kernel of the GPU `mcpu`, whose waves have `wave_lanes`: `groups` and
     `waves` that ran, bytes of the `segment`s of global memory that the launches `read` and
-    `written`, each launch's counted once. `grid` and `block` are those of the last launch. The kernel
-    begins with instruction `entry` of the `assembly`."""
+    `written`, once a launch. `grid` and `block` are those of the last one. It begins
+    with instruction `entry` of the `assembly`."""
 
     name: str
     mcpu: str

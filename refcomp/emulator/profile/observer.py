@@ -52,21 +52,17 @@ class Profile(Observer):
 
     def launched(self, loaded: Any, request: Any) -> None:
         self._close()
-        segment, key = segment_of(loaded.code.mcpu), (id(loaded), request.kernel)
+        key = id(loaded), request.kernel
         if key not in self._kernels:
             self._loaded.append(loaded)
-            counts = KernelCounts(request.kernel, loaded.code.mcpu, 64, segment)
-            counts.assembly = loaded.program.assembly
-            entry = loaded.kernel(request.kernel).entry
-            counts.entry = counts.assembly.number_at(entry) or 0
-            self._kernels[key] = counts
+            self._kernels[key] = _counts_of(loaded, request.kernel)
         self._current = self._kernels[key]
         self._current.launches += 1
         self._current.grid, self._current.block = request.grid, request.block
+        segment = self._current.segment
         self._read, self._written = Touched(segment), Touched(segment)
 
     def began(self, waves: Any) -> None:
-        self._current.wave_lanes = waves.existing.shape[1]
         self._current.groups += len(waves.groups)
         self._current.waves += waves.waves
 
@@ -132,6 +128,16 @@ class Profile(Observer):
         self._current.read += self._read.bytes
         self._current.written += self._written.bytes
         self._read = self._written = Touched(self._current.segment)
+
+
+def _counts_of(loaded: Any, name: str) -> KernelCounts:
+    """None so far."""
+    kernel, mcpu = loaded.kernel(name), loaded.code.mcpu
+    assembly = loaded.program(kernel).assembly
+    entry = assembly.number_at(kernel.entry) or 0
+    return KernelCounts(
+        name, mcpu, assembly.lanes, segment_of(mcpu), assembly=assembly, entry=entry
+    )
 
 
 def _by_wave(access: Access, lanes: int) -> Array:
