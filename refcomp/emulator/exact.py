@@ -52,12 +52,6 @@ def fma_f16(a: Any, b: Any, c: Any) -> Array:
     return add_to_odd(product, np.asarray(c, np.float64)).astype(np.float16)
 
 
-def fma_f32_to_f16(a: Any, b: Any, c: Any) -> Array:
-    """a * b + c of f32, rounded once to f16."""
-    product = np.multiply(a, b, dtype=np.float64)
-    return add_to_odd(product, np.asarray(c, np.float64)).astype(np.float16)
-
-
 def fma_f64(a: Any, b: Any, c: Any) -> Array:
     """a * b + c, rounded once."""
     a, b, c = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))

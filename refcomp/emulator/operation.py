@@ -20,7 +20,9 @@ class Operation:
     """`implicit` are sources that stand in no operand: `vcc`, `scc`, or `result`, what the first
     result was. `spread` says which bits of the results are undefined where bits of the sources are;
     without it, one undefined bit makes all of the lane's result undefined. `is_approximate` where
-    a real GPU may differ by 1 ulp. `keeps_high` where 16 bits leave the register's other half."""
+    a real GPU may differ by 1 ulp. `keeps_high` where 16 bits leave the register's other half.
+    `wide` does with 64-bit integers what `function` does with narrower ones: for `clamp`, by which
+    what does not fit becomes the nearest that does."""
 
     results: tuple[str, ...]
     sources: tuple[str, ...]
@@ -29,6 +31,7 @@ class Operation:
     spread: Spread | None = None
     is_approximate: bool = False
     keeps_high: bool = False
+    wide: Callable[..., Any] | None = None
 
 
 def operation(signature: str, function: Callable[..., Any], **details: Any) -> Operation:

@@ -13,6 +13,7 @@ _OF_FLOATS = {
     **{f"v_pk_{n}_f16": ("f16", VECTOR_FLOATS[f"v_{n}_f16"]) for n in ("add", "mul", "min", "max")},
     **{f"v_pk_{n}_f32": ("f32", VECTOR_FLOATS[f"v_{n}_f32"]) for n in ("add", "mul", "fma")},
     "v_pk_fma_f16": ("f16", VECTOR_FLOATS["v_fma_f16"]),
+    "v_pk_fmac_f16": ("f16", VECTOR_FLOATS["v_fmac_f16"]),
     "v_pk_mov_b32": ("u32", operation("u32 = u32", np.copy, spread=spreads.of_copy)),
 }
 _OF_INTEGERS = {

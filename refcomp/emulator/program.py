@@ -24,13 +24,13 @@ from refcomp.emulator.cross_lane import (
     bind_swizzle,
     bind_writelane,
 )
-from refcomp.emulator.dpp import is_dpp, with_dpp
+from refcomp.emulator.dots import bind_dot
 from refcomp.emulator.flat import bind_flat
 from refcomp.emulator.generation import GFX942, Generation
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
+from refcomp.emulator.mixed import bind_mixed
 from refcomp.emulator.observation import tell_of
-from refcomp.emulator.operation import Operation
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
 from refcomp.emulator.vector import bind_packed, bind_vector
 from refcomp.errors import Unsupported
@@ -55,7 +55,7 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
 }
 _BY_PATTERN = (
     *(bind_memory, bind_two, bind_flat, bind_buffer, bind_scalar_load, bind_atomic),
-    bind_matrix,
+    *(bind_matrix, bind_mixed, bind_dot),
 )
 
 
@@ -73,7 +73,7 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     if name in of.idle:
         return None
     if name in of.vector:
-        return _bind_vector(instruction, of.vector[name])
+        return bind_vector(instruction, of.vector[name])
     if name in of.packed:
         return bind_packed(instruction, *of.packed[name])
     if name in of.scalar:
@@ -88,11 +88,6 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
         if (run := bind_one(instruction)) is not None:
             return run
     return None if _is_ieee_mode(instruction) else _refuse(instruction)
-
-
-def _bind_vector(instruction: Instruction, row: Operation) -> Run:
-    run = bind_vector(instruction, row)
-    return with_dpp(run, instruction) if is_dpp(instruction) else run
 
 
 def _bind_getpc(instruction: Instruction) -> Run:

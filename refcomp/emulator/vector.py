@@ -24,7 +24,7 @@ from refcomp.emulator.arrays import (
     split,
 )
 from refcomp.emulator.assembly import VCC, Instruction, Operand
-from refcomp.emulator.dpp import is_dpp, moved_source
+from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.sources import Source, half_source, numbers_of, vector_index, vector_source
@@ -36,15 +36,15 @@ _VCC = Operand("vcc", "s", VCC, 2)
 _FACTORS = {"mul": {"2": 2.0, "4": 4.0}, "div": {"2": 0.5}}
 _PLACES = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8)}
 _PLACES |= {"WORD_0": (0, 16), "WORD_1": (16, 16)}
-_WIDE_SUMS: dict[str, Callable[[Any, Any], Any]] = {
-    "v_add": np.add,
-    "v_sub": np.subtract,
-    "v_subrev": lambda a, b: b - a,
-}
 
 
 def bind_vector(instruction: Instruction, row: Operation) -> Run:
     """The instruction, ready to run."""
+    run = _bind(instruction, row)
+    return with_dpp(run, instruction) if is_dpp(instruction) else run
+
+
+def _bind(instruction: Instruction, row: Operation) -> Run:
     row = _in_lanes(row, instruction.lanes)
     results = instruction.operands[: len(row.results)]
     sources = _sources(instruction, row)
@@ -136,21 +136,20 @@ def _with_modifiers(instruction: Instruction, row: Operation) -> Callable[..., A
         return function
     if kind.startswith("f"):
         return lambda *values: np.clip(np.nan_to_num(function(*values), nan=0.0), 0, 1)
-    wide = _WIDE_SUMS.get(instruction.mnemonic.rpartition("_")[0])
-    if wide is None:
+    if row.wide is None:
         raise Unsupported(f"clamp of {instruction.mnemonic} is not known", where=str(instruction))
-    return _saturated(wide, kind)
+    return _saturated(row.wide, kind)
 
 
 def _scaled(function: Callable[..., Any], factor: Any) -> Callable[..., Any]:
     return lambda *values: function(*values) * factor
 
 
-def _saturated(function: Callable[[Any, Any], Any], kind: str) -> Callable[[Any, Any], Any]:
+def _saturated(function: Callable[..., Any], kind: str) -> Callable[..., Any]:
     limits = np.iinfo(NUMPY[kind])
 
-    def computed(a: Any, b: Any) -> Any:
-        total = function(np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64))
+    def computed(*values: Any) -> Any:
+        total = function(*(np.asarray(value).astype(np.int64) for value in values))
         return np.clip(total, limits.min, limits.max).astype(NUMPY[kind])
 
     return computed

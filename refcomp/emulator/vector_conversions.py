@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import NUMPY, Array
+from refcomp.emulator.arrays import NUMPY, Array, join
 from refcomp.emulator.operation import Operation, operation
+from refcomp.emulator.small_floats import from_bytes, to_bytes
 
 
 def to_integer(value: Any, kind: str) -> Array:
@@ -47,13 +48,19 @@ def to_half_towards_zero(value: Any) -> Array:
     return np.where(beyond, np.nextafter(near, np.float16(0)), near)
 
 
-def _normalised(kind: str, low: float) -> Callable[[Any, Any], Array]:
+def _normal(kind: str, low: float) -> Callable[[Any], Array]:
+    """Numbers up to 1 as integers up to the largest."""
     most = float(np.iinfo(NUMPY[kind]).max)
 
     def one(value: Any) -> Array:
         clipped = np.clip(np.nan_to_num(np.asarray(value, np.float64)), low, 1.0)
         return np.rint(clipped * most).astype(NUMPY[kind])
 
+    return one
+
+
+def _normalised(kind: str, low: float) -> Callable[[Any, Any], Array]:
+    one = _normal(kind, low)
     return lambda a, b: pack(one(a), one(b))
 
 
@@ -83,7 +90,56 @@ def _conversions() -> dict[str, Operation]:
         "v_cvt_pk_i16_i32": operation("u32 = i32 i32", _packed_by("i16")),
         "v_cvt_pknorm_i16_f32": operation("u32 = f32 f32", _normalised("i16", -1.0)),
         "v_cvt_pknorm_u16_f32": operation("u32 = f32 f32", _normalised("u16", 0.0)),
+        "v_cvt_pknorm_i16_f16": operation("u32 = f16 f16", _normalised("i16", -1.0)),
+        "v_cvt_pknorm_u16_f16": operation("u32 = f16 f16", _normalised("u16", 0.0)),
+        "v_cvt_norm_i16_f16": operation("i16 = f16", _normal("i16", -1.0)),
+        "v_cvt_norm_u16_f16": operation("u16 = f16", _normal("u16", 0.0)),
+        "v_cvt_off_f32_i4": operation("f32 = u32", _sixteenths),
+        "v_sat_pk_u8_i16": operation("u32 = u32", _saturated_bytes),
+        **_small_conversions(),
     }
+
+
+def _sixteenths(value: Any) -> Array:
+    """Four bits with a sign, in sixteenths."""
+    low = (np.asarray(value) & np.uint32(15)).astype(np.int32)
+    return ((low ^ 8) - 8).astype(np.float32) / np.float32(16)
+
+
+def _saturated_bytes(value: Any) -> Array:
+    """Two 16-bit numbers as two bytes."""
+    halves = [(np.asarray(value) >> s).astype(np.uint16).view(np.int16) for s in _HALVES]
+    low, high = (np.clip(half, 0, 255).astype(np.uint32) for half in halves)
+    return low | high << np.uint32(8)
+
+
+_HALVES = (np.uint32(0), np.uint32(16))
+
+
+def _small_conversions() -> dict[str, Operation]:
+    rows = {}
+    for kind in ("fp8", "bf8"):
+        rows[f"v_cvt_f32_{kind}"] = operation("f32 = u32", _from_byte(kind))
+        rows[f"v_cvt_pk_f32_{kind}"] = operation("p32 = u32", _from_two_bytes(kind))
+        rows[f"v_cvt_pk_{kind}_f32"] = operation("u16 = f32 f32", _to_two(kind), keeps_high=True)
+    return rows
+
+
+def _from_byte(kind: str) -> Callable[[Any], Array]:
+    return lambda a: from_bytes(np.asarray(a) & np.uint32(255), kind)
+
+
+def _from_two_bytes(kind: str) -> Callable[[Any], Array]:
+    one = _from_byte(kind)
+    return lambda a: join(*(one(np.asarray(a) >> np.uint32(s)).view(np.uint32) for s in (0, 8)))
+
+
+def _to_two(kind: str) -> Callable[[Any, Any], Array]:
+    def packed(a: Any, b: Any) -> Array:
+        low, high = np.broadcast_arrays(to_bytes(a, kind), to_bytes(b, kind))
+        return (low | high << np.uint32(8)).astype(np.uint16)
+
+    return packed
 
 
 def _packed_by(kind: str) -> Callable[[Any, Any], Array]:
@@ -111,6 +167,14 @@ _FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _never(a: Any, b: Any) -> Array:
+    return np.zeros(np.broadcast(a, b).shape, np.bool_)
+
+
+def _always(a: Any, b: Any) -> Array:
+    return ~_never(a, b)
+
+
 def _negated(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: ~function(a, b)
 
@@ -126,6 +190,10 @@ def _comparisons() -> dict[str, Operation]:
             rows[f"v_cmp_{name}_{kind}"] = operation(f"mask = {kind} {kind}", function)
             signature = f"mask = {kind} {kind}"
             rows[f"v_cmp_{negated}_{kind}"] = operation(signature, _negated(function))
+    for kind in ("i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64"):
+        signature, always = f"mask = {kind} {kind}", "tru" if kind[0] == "f" else "t"
+        rows[f"v_cmp_f_{kind}"] = operation(signature, _never)
+        rows[f"v_cmp_{always}_{kind}"] = operation(signature, _always)
     return rows
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from refcomp.emulator import spreads
 from refcomp.emulator.arrays import NUMPY, Array, bits_of
 from refcomp.emulator.operation import Operation, operation
+from refcomp.emulator.vector_bytes import VECTOR_BYTES
 
 _ONE, _ALL_BITS = np.uint32(1), np.uint32(0xFFFFFFFF)
 
@@ -180,29 +181,6 @@ def reverse_bits(value: Any) -> Array:
     return flipped.reshape(-1).view(value.dtype).reshape(np.shape(value))
 
 
-def _sad_u8(a: Any, b: Any, c: Any) -> Array:
-    total = u32(c)
-    for shift in map(np.uint32, (0, 8, 16, 24)):
-        pieces = [(np.asarray(x) >> shift & np.uint32(255)).astype(np.int32) for x in (a, b)]
-        total = total + u32(np.abs(pieces[0] - pieces[1]))
-    return total
-
-
-def _dot(bits: int, kind: str) -> Callable[[Any, Any, Any], Array]:
-    """a . b + c, where a register holds numbers of `bits` bits, with a sign or without."""
-    numpy, right = NUMPY[kind], NUMPY[kind](32 - bits)
-
-    def computed(a: Any, b: Any, c: Any) -> Array:
-        total = np.asarray(c).astype(numpy)
-        for start in range(0, 32, bits):
-            left = np.uint32(32 - bits - start)
-            parts = [(np.asarray(x).view(np.uint32) << left).view(numpy) >> right for x in (a, b)]
-            total = total + parts[0] * parts[1]
-        return total
-
-    return computed
-
-
 def _median(a: Any, b: Any, c: Any) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
@@ -284,14 +262,18 @@ def _shifts() -> dict[str, Operation]:
     return rows
 
 
+_SUMS: dict[str, Callable[[Any, Any], Any]] = {
+    **{"add": np.add, "sub": np.subtract, "subrev": _reversed(np.subtract)}
+}
+
+
 def _sums() -> dict[str, Operation]:
     add = spreads.of_sum
     rows = {}
     for kind in ("u16", "i16", "u32", "i32"):
         two, three = f"{kind} = {kind} {kind}", f"{kind} = {kind} {kind} {kind}"
-        rows[f"v_add_{kind}"] = operation(two, np.add, spread=add)
-        rows[f"v_sub_{kind}"] = operation(two, np.subtract, spread=add)
-        rows[f"v_subrev_{kind}"] = operation(two, _reversed(np.subtract), spread=add)
+        for name, function in _SUMS.items():
+            rows[f"v_{name}_{kind}"] = operation(two, function, spread=add, wide=function)
         rows[f"v_min_{kind}"] = operation(two, np.minimum)
         rows[f"v_max_{kind}"] = operation(two, np.maximum)
         rows[f"v_min3_{kind}"] = operation(three, lambda a, b, c: np.minimum(np.minimum(a, b), c))
@@ -299,10 +281,14 @@ def _sums() -> dict[str, Operation]:
         rows[f"v_med3_{kind}"] = operation(three, _median)
         if bits_of(kind) == 16:
             low = {"spread": spreads.of_low_bits}
-            multiply_add = operation(three, lambda a, b, c: a * b + c, **low)
+            multiply_add = operation(three, _multiply_add, wide=_multiply_add, **low)
             rows[f"v_mad_{kind}"] = replace(multiply_add, keeps_high=True)
             rows[f"v_mad_legacy_{kind}"] = multiply_add
     return rows
+
+
+def _multiply_add(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
 
 
 def _shift_a_little(value: Any, amount: Any) -> Array:
@@ -353,15 +339,10 @@ def _products() -> dict[str, Operation]:
         ),
         "v_mad_u32_u24": operation("u32 = u32 u32 u32", lambda a, b, c: mul_u24(a, b) + c),
         "v_mad_i32_i24": operation("i32 = i32 i32 i32", lambda a, b, c: mul_i24(a, b) + c),
-        "v_sad_u8": operation("u32 = u32 u32 u32", _sad_u8),
-        "v_dot2_i32_i16": operation("i32 = i32 i32 i32", _dot(16, "i32")),
-        "v_dot2_u32_u16": operation("u32 = u32 u32 u32", _dot(16, "u32")),
-        "v_dot4_i32_i8": operation("i32 = i32 i32 i32", _dot(8, "i32")),
-        "v_dot4_u32_u8": operation("u32 = u32 u32 u32", _dot(8, "u32")),
-        "v_dot8_i32_i4": operation("i32 = i32 i32 i32", _dot(4, "i32")),
-        "v_dot8_u32_u4": operation("u32 = u32 u32 u32", _dot(4, "u32")),
-        "v_dot4c_i32_i8": operation("i32 = i32 i32; result", _dot(8, "i32")),
-        "v_dot8c_i32_i4": operation("i32 = i32 i32; result", _dot(4, "i32")),
+        "v_mad_u32_u16": operation("u32 = u16 u16 u32", lambda a, b, c: u32(a) * u32(b) + c),
+        "v_mad_i32_i16": operation(
+            "i32 = i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b.astype(np.int32) + c
+        ),
     }
 
 
@@ -381,6 +362,7 @@ VECTOR_INTEGERS: dict[str, Operation] = {
     **_carries(),
     **_products(),
     **_counts(),
+    **VECTOR_BYTES,
 }
 assert all(
     kind in NUMPY or kind == "mask" for op in VECTOR_INTEGERS.values() for kind in op.sources

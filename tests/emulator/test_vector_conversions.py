@@ -27,15 +27,37 @@ _CASES = [
     ("v_cvt_f32_ubyte2 v0, v2", np.uint32(0x12345678), "f32", 0x34),
     ("v_cvt_flr_i32_f32 v0, v2", np.float32(-0.5), "i32", -1),
     ("v_cvt_rpi_i32_f32 v0, v2", np.float32(2.5), "i32", 3),
+    ("v_cvt_norm_i16_f16 v0, v2", np.float16(-2.0), "i16", -32767),
+    ("v_cvt_norm_u16_f16 v0, v2", np.float16(0.5), "u16", 32768),
+    ("v_cvt_off_f32_i4 v0, v2", np.uint32(0xF8), "f32", -0.5),
+    ("v_cvt_off_f32_i4 v0, v2", np.uint32(7), "f32", 0.4375),
+    ("v_sat_pk_u8_i16 v0, v2", np.uint32(0xFFFF_0100), "u32", 0x00FF),
+    ("v_cvt_f32_fp8_sdwa v0, v2 src0_sel:BYTE_2", np.uint32(0xFF48_FFFF), "f32", 2.0),
+    ("v_cvt_f32_bf8_e32 v0, v2", np.uint32(0xFFFF_FF44), "f32", 2.0),
+    ("v_cvt_pk_f32_fp8_sdwa v[0:1], v2 src0_sel:WORD_1", np.uint32(0xC840_0000), "f32", 1.0),
+    ("v_cvt_pk_fp8_f32 v0, -v2, |v2|", np.float32(-2.0), "u32", 0x4848),
+    ("v_cvt_pk_bf8_f32 v0, v2, v2", np.float32(1e9), "u32", 0x8080),
 ]
 
 
 @pytest.mark.parametrize(("line", "operand", "kind", "expected"), _CASES)
 def test_conversions(line, operand, kind, expected):
     waves = make_waves()
+    put(waves, 0, np.zeros(64, np.uint32))
     put(waves, 2, np.full(64, operand))
     run(waves, line)
     assert get(waves, 0, kind)[0] == expected
+
+
+def test_pairs_of_bytes_go_to_halves():
+    waves = make_waves()
+    put(waves, 0, np.full(64, 0x12345678, np.uint32))
+    put(waves, 2, np.full(64, 1.0, np.float32))
+    run(waves, "v_cvt_pk_fp8_f32 v0, v2, 2.0 op_sel:[0,0,1]")
+    assert get(waves, 0)[0] == 0x48405678
+    run(waves, "v_cvt_pk_f32_bf8_e32 v[4:5], v0")
+    low, high = (get(waves, n, "f32")[0] for n in (4, 5))
+    assert (low, high) == (2.0**14, 2.0**5 * 1.5)
 
 
 def test_pairs():
@@ -80,3 +102,10 @@ def test_comparisons_of_integers():
     run(waves, "v_cmp_lt_i32_e64 s[2:3], v2, 0", "v_cmp_lt_u32_e64 s[4:5], v2, 0")
     run(waves, "v_cmp_ne_u16_e64 s[6:7], v2, -1")
     assert [scalar(waves, n, "u64") for n in (2, 4, 6)] == [(1 << 64) - 1, 0, 0]
+
+
+def test_comparisons_that_are_always_or_never_true():
+    waves = make_waves()
+    set_mask(waves, LANE < 8)
+    run(waves, "v_cmp_tru_f32_e64 s[4:5], 0, 0", "v_cmp_f_i64_e32 vcc, 0, v[0:1]")
+    assert (scalar(waves, 4, "u64"), scalar(waves, 106, "u64")) == (0xFF, 0)

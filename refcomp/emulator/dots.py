@@ -1,0 +1,107 @@
+"""Sums of the products of numbers that lie side by side in registers.
+
+    v_dot2_f32_f16 v0, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[0,1,1] neg_lo:[1,0,0]
+    v_dot4_i32_i8 v0, v1, v2, v3 clamp          v0 = v1 . v2 + v3
+    v_dot4c_i32_i8_e32 v0, v1, v2               v0 = v1 . v2 + v0
+
+Those of two numbers may choose halves and negate them. Sums of integers wrap, or stop at the ends
+of their type under `clamp`; those of floats are exact and rounded once, which a GPU may do
+otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import NUMPY, Array
+from refcomp.emulator.assembly import Instruction, Operand
+from refcomp.emulator.mixed import flags_of, without
+from refcomp.emulator.operation import operation
+from refcomp.emulator.sources import constant
+from refcomp.emulator.vector import bind_vector
+
+Run = Callable[[Any], None]
+
+_NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_([fiu])(\d+)$")
+_CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
+
+
+def bind_dot(instruction: Instruction) -> Run | None:
+    """The instruction, ready to run; None when it is no such sum."""
+    match = _NAME.match(instruction.mnemonic)
+    if match is None:
+        return None
+    count, accumulates, total, element, bits = match.groups()
+    if int(count) * int(bits) > 32:
+        return None
+    halves = [_halves(instruction, n) for n in range(2)] if count == "2" else None
+    sign = np.float32(-1 if flags_of(instruction, "neg_lo", 3)[2] else 1)
+
+    def exact(a: Any, b: Any, c: Any) -> Any:
+        factors = [_parts(x, element, int(bits)) for x in (a, b)]
+        if halves:
+            factors = [_chosen(f, *h) for f, h in zip(factors, halves, strict=True)]
+        products: Any = sum(x * y for x, y in zip(*factors, strict=True))
+        return products + np.asarray(c) * sign if total == "f32" else products + c
+
+    signature = f"{total} = u32 u32" + ("; result" if accumulates else f" {total}")
+    row = operation(
+        signature,
+        lambda a, b, c: np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total]),
+        wide=lambda a, b, c: exact(a, b, c),
+        is_approximate=total == "f32",
+    )
+    return bind_vector(_with_constants(without(instruction, *_CHOICES), element, bits), row)
+
+
+def _wide(value: Any, kind: str) -> Array:
+    return np.asarray(value).astype(np.float64 if kind == "f32" else np.int64)
+
+
+def _parts(value: Any, element: str, bits: int) -> list[Array]:
+    """The numbers in a register, the lowest first, wide enough for sums of their products."""
+    word = np.asarray(value).astype(np.uint32)
+    if element == "f":
+        pieces = ((word >> np.uint32(16 * n) & np.uint32(0xFFFF)) for n in range(2))
+        return [p.astype(np.uint16).view(np.float16).astype(np.float64) for p in pieces]
+    left = [np.uint32(32 - bits - start) for start in range(0, 32, bits)]
+    kind = NUMPY[f"{element}32"]
+    return [((word << n).view(kind) >> kind(32 - bits)).astype(np.int64) for n in left]
+
+
+Half = tuple[bool, bool]
+
+
+def _halves(instruction: Instruction, position: int) -> tuple[Half, Half]:
+    """Of the lower and the upper product: whether a factor is the upper half, and negated."""
+    low, negative, negative_high = (
+        flags_of(instruction, name, 3)[position] for name in ("op_sel", "neg_lo", "neg_hi")
+    )
+    usual = "op_sel_hi" not in instruction.modifiers
+    high = usual or flags_of(instruction, "op_sel_hi", 3)[position]
+    return (low, negative), (high, negative_high)
+
+
+def _chosen(parts: list[Array], *halves: Half) -> list[Array]:
+    return [-parts[is_high] if is_negative else parts[is_high] for is_high, is_negative in halves]
+
+
+def _with_constants(instruction: Instruction, element: str, bits: str) -> Instruction:
+    """Of floats in halves a constant has 16 bits, too."""
+    if element != "f":
+        return instruction
+    result, *factors = instruction.operands
+    factors[:2] = [_as_bits(operand) for operand in factors[:2]]
+    return replace(instruction, operands=(result, *factors))
+
+
+def _as_bits(operand: Operand) -> Operand:
+    if operand.file != "c" or operand.text.startswith("0x"):
+        return operand
+    bits = constant(operand.text, "f16").view(np.uint16)
+    return replace(operand, text=str(int(bits)))
