@@ -33,7 +33,7 @@ def test_only_active_lanes_are_picked():
 def test_a_load_may_reach_beyond_the_end_in_aligned_bytes():
     """Compilers load five bytes as eight where eight are aligned; stores reach nowhere."""
     waves = make_waves(shared=21)
-    index, wrong = waves.shared_index(np.full((1, 1), 16), 8, instruction("ds_read_b64 v[0:1], v2"))
+    _, wrong = waves.shared_index(np.full((1, 1), 16), 8, instruction("ds_read_b64 v[0:1], v2"))
     assert wrong is None and not found(waves)
     for line, place in [("ds_read_b64 v[0:1], v2", 17), ("ds_write_b64 v2, v[0:1]", 16)]:
         _, wrong = waves.shared_index(np.full((1, 1), place), 8, instruction(line))

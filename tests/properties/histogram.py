@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
@@ -11,16 +12,19 @@ from refcomp.schedule.schedule import PRIMITIVES, Schedule
 
 
 class Histogram:
-    """Primitives, depths and kinds of computation of the schedules added."""
+    """Primitives, depths and kinds of computation of the schedules added, and what else they have
+    that their test counts."""
 
     def __init__(self) -> None:
         self.with_primitive: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
         self.depths: list[int] = []
+        self.features: Counter[str] = Counter()
         self.near = 0  # of those with a stage computed where it is needed, or a copy
 
-    def add(self, kind: str, schedule: Schedule) -> None:
+    def add(self, kind: str, schedule: Schedule, features: Iterable[str] = ()) -> None:
         """Counts one accepted schedule."""
+        self.features.update(features)
         primitives = {step.primitive for step in schedule.steps}
         self.with_primitive.update(primitives)
         self.near += not primitives.isdisjoint(("compute_at", "cache_read", "cache_write"))
@@ -39,6 +43,7 @@ class Histogram:
         """Counts what `other` counted."""
         self.with_primitive.update(other.with_primitive)
         self.kinds.update(other.kinds)
+        self.features.update(other.features)
         self.depths += other.depths
         self.near += other.near
 
@@ -49,7 +54,8 @@ class Histogram:
             f"{len(self.depths)} schedules, median depth {median(self.depths or [0]):g}, "
             f"{self.deep_share():.0%} of at least four steps; share that uses each primitive:"
         )
-        return "\n".join([head, *rows, f"  computations: {kinds}"])
+        more = [f"  {name}: {count}" for name, count in self.features.most_common()]
+        return "\n".join([head, *rows, f"  computations: {kinds}", *more])
 
 
 def whole_of(histogram: Histogram, shard: int, shards: int, folder: Path) -> Histogram | None:

@@ -1,51 +1,58 @@
-"""Kernels of random GPU schedules compute what numpy does on the emulated GPU, as machine code.
+"""Kernels of random GPU schedules compute what numpy does on emulated GPUs, as machine code.
 
 All that a user meets is under test but the silicon: printer, LLVM, the runtime, its driver. Bits
 that nothing wrote and accesses out of bounds are failures, too.
 """
 
+import os
+
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
-import refcomp
-from refcomp.build import build_functions
-from refcomp.devices import rocm_emulator
-from refcomp.ir.func import PrimFunc
-from tests.properties.differential import agree, expected
-from tests.strategies.computes import Computation
-from tests.strategies.gpu_schedules import gpu_cases
+from refcomp.emulator.launch import ARCHITECTURES
+from refcomp.schedule.schedule import PRIMITIVES
+from tests.properties.emulated_schedules import check_emulated, draw_cases
+from tests.properties.histogram import whole_of
 
-COUNT = 36
-_SEED = 20240  # as in differential.expected
+_FIRST = "gfx942"
+_SHARDS, _EACH = 6, 52
+SHARDS = [(gpu, k) for gpu in ARCHITECTURES for k in range(_SHARDS if gpu == _FIRST else 2)]
+_NOT_HERE = {"parallel", "tensorize"}  # for hosts, and of computations of its own
+# The part of all schedules that has it, at least.
+_LEAST = {
+    **{"several groups": 0.6, "shared memory": 0.6, "local memory": 0.6, "barriers": 0.45},
+    **{"exchanges among threads": 0.2, "several kernels": 0.15, "virtual threads": 0.05},
+}
+_LEAST_PRIMITIVES = {name: 0.02 for name in PRIMITIVES if name not in _NOT_HERE}
+_LEAST_PRIMITIVES |= {"double_buffer": 0.1, "rfactor": 0.05, "cache_read": 0.5}
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    """A folder that all workers of this run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
 
 
 @pytest.mark.rocm
-def test_random_schedules_compute_on_the_emulated_gpu(request, record_property):
-    drawn = _draw(400 if request.config.getoption("--nightly") else COUNT)
-    module = build_functions([func for func, _ in drawn], "rocm -mcpu=gfx942")
-    for func, computation in drawn:
-        _run(module, func, computation)
-    record_property("summary", f"{len(drawn)} random GPU schedules on the emulated GPU")
-    assert len(drawn) >= 30
+@pytest.mark.filterwarnings("ignore::refcomp.kernel_resources.SlowKernelWarning")
+@pytest.mark.parametrize(("gpu", "shard"), SHARDS)
+def test_random_schedules_compute_on_emulated_gpus(
+    gpu, shard, request, record_property, run_folder
+):
+    count = 400 if request.config.getoption("--nightly") else _EACH
+    drawn = draw_cases(count, 1000 * ARCHITECTURES.index(gpu) + shard)
+    histogram = check_emulated(drawn, gpu)
+    shards = sum(name == gpu for name, _ in SHARDS)
+    whole = whole_of(histogram, shard, shards, run_folder / f"emulated {gpu}")
+    if whole is not None:  # the last one that comes
+        record_property("summary", f"on the emulated {gpu}: {whole}")
+        _hold(whole, 300 if gpu == _FIRST else 100)
 
 
-def _draw(count: int) -> list[tuple[PrimFunc, Computation]]:
-    found: list[tuple[PrimFunc, Computation]] = []
-    relaxed = [*HealthCheck]
-
-    @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=relaxed)
-    @given(gpu_cases())
-    def collect(case):
-        name = f"case{len(found)}"
-        func = refcomp.lower(case.schedule, case.computation.args, name)
-        found.append((func, case.computation))
-
-    collect()
-    return found
-
-
-def _run(module, func: PrimFunc, computation: Computation) -> None:
-    device = rocm_emulator("gfx942")
-    arrays = [refcomp.array(values, device) for values in computation.arrays(_SEED)]
-    module[func.name](*arrays)
-    agree([a.asnumpy() for a in arrays], expected(computation), func.name)
+def _hold(whole, least):
+    total = len(whole.depths)
+    assert total >= least, str(whole)
+    for name, share in _LEAST.items():
+        assert whole.features[name] >= share * total, f"too few with {name}\n{whole}"
+    for primitive, share in _LEAST_PRIMITIVES.items():
+        assert whole.share(primitive) >= share, f"{primitive} is hardly ever drawn\n{whole}"
