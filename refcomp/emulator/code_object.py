@@ -32,6 +32,7 @@ class Argument:
     offset: int
     size: int
     kind: str
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,10 @@ def _kernel(
 
 
 def _argument(item: dict[str, Any]) -> Argument:
-    return Argument(item.get(".name", ""), item[".offset"], item[".size"], item[".value_kind"])
+    access = item.get(".actual_access", item.get(".access"))
+    is_read_only = access == "read_only" or bool(item.get(".is_const", False))
+    name = item.get(".name", "")
+    return Argument(name, item[".offset"], item[".size"], item[".value_kind"], is_read_only)
 
 
 def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) -> bytes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from refcomp.emulator.assembly import NAMED, USUAL_LANES
 from refcomp.emulator.code_object import Descriptor
+from refcomp.emulator.memory_order import GFX942_ORDER, MemoryOrder
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.packed import PACKED
 from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
@@ -21,6 +22,7 @@ from refcomp.emulator.sources import FIRST_ACCUMULATOR
 from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.vector_integers import VECTOR_INTEGERS
+from refcomp.emulator.wait_counters import GFX9_COUNTERS, Counters
 
 VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
 
@@ -34,7 +36,8 @@ class Generation:
     `idle` have no effect here: results are there at once, and time is not told. `named` are scalar
     registers with names. `lanes` and `vectors` tell of a kernel how many lanes its waves have, and
     how many vector registers are laid out for a lane; `usual_lanes` is what the GPU likes best.
-    `counters` are what a wave can wait for. `start` tells what stands in user registers that this
+    `counters` are what a wave can wait for, `order` is how groups see each other's writes. `start`
+    tells what stands in user registers that this
     emulator alone gives a meaning: the bit of a kernel's properties that asks for them, and their
     words."""
 
@@ -49,7 +52,8 @@ class Generation:
     named: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NAMED)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual_lanes: int = USUAL_LANES
-    counters: tuple[str, ...] = ("vmcnt", "lgkmcnt", "expcnt")
+    counters: Counters = GFX9_COUNTERS
+    order: MemoryOrder = GFX942_ORDER
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from threading import RLock
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from refcomp import hip_api
 from refcomp.emulator.findings import Finding
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
+from refcomp.emulator.hazards import hazard_observers
 from refcomp.emulator.launch import (
     SHARED_LIMIT,
     THREADS_LIMIT,
@@ -63,8 +64,8 @@ _NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "h
 
 class EmulatedHip:
     """One emulated GPU. `disassemble` gives the assembly text of a code object; `is_watched` has it
-    look for bits that nothing wrote; `observers` see all launches. UserError for a GPU that is not
-    emulated."""
+    look for bits that nothing wrote; `observers` see all launches; `hazards` has it look for
+    hazards, all or those named. UserError for a GPU that is not emulated."""
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class EmulatedHip:
         size: int = _ARENA_BYTES,
         is_watched: bool = True,
         observers: Sequence[Observer] = (),
+        hazards: bool | Iterable[str] = False,
     ) -> None:
         if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
@@ -81,7 +83,7 @@ class EmulatedHip:
         self._arch, self._disassemble = arch, disassemble
         attributes = _ATTRIBUTES | {"WarpSize": GENERATIONS[arch].usual_lanes}
         self._values = {_attribute(name): value for name, value in attributes.items()}
-        self.observers = tuple(observers)
+        self.observers = (*hazard_observers(hazards), *observers)
         self._arena = Arena(size, is_watched=is_watched)
         self._lock = RLock()
         self._handles = count(1)

@@ -69,7 +69,8 @@ class LoadedCode:
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """`grid` counts groups, `block` the threads of one, `arguments` is the packed buffer without
-    hidden ones, `shared_bytes` what is asked for beyond the kernel's own; `observers` see it."""
+    hidden ones, `shared_bytes` what is asked for beyond the kernel's own; `observers` see it. At
+    the addresses `read_only` begins memory that the kernel is not to write."""
 
     kernel: str
     grid: Extents
@@ -78,6 +79,7 @@ class LaunchRequest:
     shared_bytes: int = 0
     steps: int = USUAL_STEPS
     observers: tuple[Observer, ...] = ()
+    read_only: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

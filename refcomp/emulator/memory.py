@@ -159,6 +159,10 @@ class Arena:
                 end = start + _with_zone(self._allocations[start].size)
         return None
 
+    def extent(self) -> int:
+        """Behind so many bytes nothing was ever allocated."""
+        return self._next - BASE
+
     def free_bytes(self) -> int:
         """How many bytes belong to nobody."""
         return self.size - sum(a.size for a in self._allocations.values() if not a.is_free)

@@ -346,7 +346,6 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
 
     def run(waves: Any) -> None:
         address = start.value(waves) + np.uint64(more.value(waves)) + constant
-        address = address & ~np.uint64(3)
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             undefined = (start.shadow(waves) != 0) | (more.shadow(waves) != 0)
             if undefined.any():
@@ -356,8 +355,8 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
     return run
 
 
-def _load_scalars(waves: Any, ins: Instruction, result: int, address: Array, count: int) -> None:
-    arena = waves.around.arena
+def _load_scalars(waves: Any, ins: Instruction, result: int, asked: Array, count: int) -> None:
+    arena, address = waves.around.arena, asked & ~np.uint64(3)
     wrong = arena.outside(address, 4 * count, is_load=True)
     index = (address - np.uint64(BASE)).view(np.int64)
     if wrong is not None:
@@ -365,7 +364,7 @@ def _load_scalars(waves: Any, ins: Instruction, result: int, address: Array, cou
         waves.report("out of bounds", ins, arena.describe(first, 4 * count), wrong)
         index = np.where(wrong, 0, index)
     if waves.around.observers:
-        tell_scalar_access(waves, ins, 4 * count, index, wrong)
+        tell_scalar_access(waves, ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong)
     for number in range(count):
         values = arena.bytes.load(index + 4 * number, 4)
         if wrong is not None:

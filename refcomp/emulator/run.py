@@ -7,12 +7,13 @@ Arrays are written in place; numbers are numpy scalars of the width that the ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.code_object import Argument, Kernel
+from refcomp.emulator.hazards import hazard_observers
 from refcomp.emulator.launch import (
     USUAL_STEPS,
     Extents,
@@ -32,7 +33,8 @@ _ARENA_BYTES = 1 << 30
 class EmulatedGpu:
     """An emulated GPU: memory of `size` bytes; `disassemble` gives the assembly text of a code
     object. `is_watched` has it look for bits that nothing wrote, which takes a few times longer;
-    `observers` see all launches."""
+    `observers` see all launches. `hazards` has it look for hazards, all or those named, too: an
+    array that is not writeable is only to be read."""
 
     def __init__(
         self,
@@ -41,9 +43,11 @@ class EmulatedGpu:
         size: int = _ARENA_BYTES,
         is_watched: bool = True,
         observers: Sequence[Observer] = (),
+        hazards: bool | Iterable[str] = False,
     ) -> None:
         self.arena = Arena(size, is_watched=is_watched)
-        self._disassemble, self.observers = disassemble, tuple(observers)
+        self._disassemble = disassemble
+        self.observers = (*hazard_observers(hazards), *observers)
 
     def load(self, code: bytes) -> LoadedCode:
         """The code object, loaded. ToolchainError."""
@@ -71,7 +75,12 @@ class EmulatedGpu:
         placed = [self._put(a, g) for a, g in zip(explicit, arguments, strict=True)]
         buffer = _pack(explicit, placed)
         seeing = (*self.observers, *observers)
-        request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps, seeing)
+        kept = tuple(
+            address
+            for given, (address, _) in zip(arguments, placed, strict=True)
+            if address is not None and not given.flags.writeable
+        )
+        request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps, seeing, kept)
         report = launch(loaded, request)
         for given, (address, _) in zip(arguments, placed, strict=True):
             if address is not None:

@@ -48,6 +48,7 @@ def make_waves(
     code: Assembly | None = None,
     vectors: int = 16,
     observers: tuple[Observer, ...] = (),
+    block: tuple[int, int, int] = (64, 1, 1),
 ) -> Waves:
     """Waves with all lanes active and no register written."""
     around = Surroundings(
@@ -55,7 +56,7 @@ def make_waves(
         assembly=code or assembly("begin:", "s_endpgm"),
         base=0,
         kernel="snippet",
-        block=(64, 1, 1),
+        block=block,
         shared_bytes=shared,
         private_bytes=private,
         is_watched=watched,

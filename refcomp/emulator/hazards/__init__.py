@@ -1,0 +1,34 @@
+"""What is wrong with a kernel although its results may be right: hazards, each to be switched on.
+
+Needs: a launch that is observed. Ensures: nothing is told of a kernel that keeps to the rules of
+its GPU and its language. Refuses, by UserError, hazards of other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from refcomp.emulator.hazards.alignment import Alignment
+from refcomp.emulator.hazards.barriers import Barriers
+from refcomp.emulator.hazards.races import Races
+from refcomp.emulator.hazards.read_only import ReadOnly
+from refcomp.emulator.hazards.waits import Waits
+from refcomp.emulator.observation import Observer
+from refcomp.errors import UserError
+
+HAZARDS = ("waits", "barriers", "alignment", "read-only", "races")
+
+__all__ = ["HAZARDS", "hazard_observers"]
+
+
+def hazard_observers(wanted: bool | Iterable[str]) -> tuple[Observer, ...]:
+    """Who looks for all hazards, none, or some of `HAZARDS`. UserError."""
+    names = set(HAZARDS if wanted is True else wanted or ())
+    if unknown := names.difference(HAZARDS):
+        told = ", ".join(sorted(unknown))
+        raise UserError(f"there is no hazard {told}", remedy=f"use some of: {', '.join(HAZARDS)}")
+    waits = Waits(is_told="waits" in names)
+    observers: list[Observer] = [waits] if names & {"waits", "races"} else []
+    simple = {"barriers": Barriers, "alignment": Alignment, "read-only": ReadOnly}
+    observers += [make() for name, make in simple.items() if name in names]
+    return (*observers, *([Races(waits)] if "races" in names else []))

@@ -1,0 +1,286 @@
+"""Accesses of two threads to the same bytes, of which one writes, with nothing that orders them.
+
+Within a group barriers order what was done before them: done, not only begun, so that a wait that
+is missing before a barrier is found here. Groups, in any order, know of each other's writes only by
+updates of memory (fences.py). Updates never race with each other, and launches follow one another.
+A wave's own accesses are in order, but not those of its lanes by one instruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.arrays import Array
+from refcomp.emulator.assembly import Assembly, Instruction
+from refcomp.emulator.findings import RACE, WAIT
+from refcomp.emulator.hazards.fences import Fences, rows_of_lanes
+from refcomp.emulator.hazards.stamps import (
+    MOST_CLOCK,
+    Shape,
+    Stamps,
+    clocks_of,
+    is_late,
+    make_stamps,
+    number_of,
+    threads_of,
+)
+from refcomp.emulator.hazards.waits import Flight, Waits
+from refcomp.emulator.memory import BASE
+from refcomp.emulator.observation import Access, Observer
+
+# What an access must be ordered with: `update` changes memory so that nobody interrupts, `watch` is
+# an atomic load.
+_AGAINST = {
+    "read": ("write", "update", "other update"),
+    "watch": ("write",),
+    "update": ("write", "read", "other read"),
+    "write": (
+        *("write", "read", "other read", "update", "other update"),
+        *("watch", "other watch"),
+    ),
+}
+_DOES = {"read": "reads", "watch": "reads", "update": "updates", "write": "writes"}
+_DID = {"read": "read", "watch": "read", "update": "updated", "write": "wrote"}
+_MOST_CARRIED = 64
+
+
+@dataclass(slots=True)
+class _Carried:
+    """Stamps of an access that may go on after the next barrier."""
+
+    flight: Flight
+    memory: Stamps
+    kind: str
+    cells: Array
+    rows: Array
+    own: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An access that is looked at: `own` has `count` stamps for each of its lanes."""
+
+    waves: Any
+    access: Access
+    count: int
+    kind: str
+    own: Array
+
+
+class Races(Observer):
+    """`waits`, which sees all before this does, says what is done."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def launched(self, loaded: Any, request: Any) -> None:
+        kernel = loaded.kernel(request.kernel)
+        lanes = loaded.generation.lanes(kernel.descriptor)
+        self._order = loaded.generation.order
+        per_group = -(-prod(request.block) // lanes)
+        self._shape, groups = Shape(lanes, per_group), prod(request.grid)
+        self._grid, self._block = request.grid, request.block
+        self._clock = np.ones(groups * per_group, np.int64)
+        self._floor = np.ones(groups, np.int64)
+        self._fences = Fences(self._waits, self._clock, self._floor, per_group)
+        self._assembly = loaded.program(kernel).assembly
+        self._has_drops = _has(self._assembly, self._order.drops[0])
+        self._global = Stamps(loaded.arena.extent(), self._shape)
+        self._first = 0
+
+    def began(self, waves: Any) -> None:
+        self._shared = Stamps(len(waves.shared.data), self._shape)
+        self._carried: list[_Carried] = []
+
+    def ended(self, waves: Any) -> None:
+        self._first += waves.waves
+        self._carried = []
+
+    # What orders accesses.
+
+    def _numbers(self, waves: Any) -> Array:
+        """The waves that run, numbered in the launch."""
+        return self._first + np.arange(waves.waves)[waves.rows]
+
+    def instruction(self, waves: Any, instruction: Instruction) -> None:
+        if not self._has_drops:
+            return
+        if self._order.is_write_back(instruction):
+            self._fences.write_back(self._numbers(waves))
+        elif self._order.is_drop(instruction):
+            self._fences.drop(self._numbers(waves))
+
+    def barrier(self, waves: Any, rows: Array) -> None:
+        per_group = self._shape.per_group
+        groups = np.unique((self._first + rows) // per_group)
+        clock = self._clock.reshape(-1, per_group)
+        clock[groups] = clock[groups].max(axis=1, keepdims=True) + 1
+        self._floor[groups] = clock[groups, 0]
+        if self._floor[groups].max() >= MOST_CLOCK:
+            self._forget()
+        self._fences.share(groups)
+        self._carry(rows)
+
+    def _forget(self) -> None:
+        """The clocks begin anew, and with them all stamps."""
+        self._clock[:], self._floor[:] = 1, 1
+        self._carried = []
+        for memory in (self._global, self._shared):
+            memory.clear()
+
+    def _carry(self, rows: Array, besides: Flight | None = None) -> None:
+        """What these waves did before and is not done counts as done later."""
+        kept = []
+        for one in self._carried:
+            goes_on = one.flight.goes_on(self._waits.done)
+            if not goes_on.any():
+                continue
+            kept.append(one)
+            if one.flight is besides:
+                continue
+            late = np.isin(one.rows, rows[goes_on[rows]])
+            if late.any():
+                self._restamp(one, late)
+        self._carried = kept
+
+    def _restamp(self, one: _Carried, late: Array) -> None:
+        old, clock = one.own[late], self._clock[self._first + one.rows[late]]
+        number = one.flight.instruction.number
+        one.own[late] = make_stamps(threads_of(old), clock, number, is_late=True)
+        one.memory.restamp(one.kind, one.cells[late], old, one.own[late])
+
+    # Accesses.
+
+    def access(self, waves: Any, access: Access) -> None:
+        if access.space == "private" or not access.index.size:
+            return
+        memory = self._global if access.space == "global" else self._shared
+        kind = self._kind(access)
+        cells, count = memory.cells(access.index, access.size)
+        rows = rows_of_lanes(waves, access.active)
+        thread = (self._first + np.arange(waves.waves)[:, None]) * waves.lanes
+        thread = waves.pick(thread[waves.rows] + np.arange(waves.lanes), access.active)
+        number = access.instruction.number
+        own = make_stamps(thread, self._clock[self._first + rows], number)
+        if count > 1:
+            rows, own = np.repeat(rows, count), np.repeat(own, count)
+        one = _Made(waves, access, count, kind, own)
+        self._check(one, memory, cells)
+        self._stamp(one, memory, cells, rows)
+        if self._has_drops and kind in ("watch", "update") and access.space == "global":
+            self._meet(rows, access, tells=kind == "update")
+
+    def _kind(self, access: Access) -> str:
+        if access.is_atomic:
+            return "update"
+        is_marked = access.space == "global" and self._order.is_marked(access.instruction)
+        if access.is_store:
+            return "update" if is_marked else "write"
+        return "watch" if is_marked else "read"
+
+    def _meet(self, rows: Array, access: Access, *, tells: bool) -> None:
+        """Waves of several groups may learn of each other here."""
+        needs = self._order.writes_back is not None
+        self._fences.meet(
+            self._first + rows, rows, access.index, tells=tells, needs_write_back=needs
+        )
+        if tells:
+            self._carry(np.unique(rows), besides=self._waits.latest)
+
+    def _stamp(self, one: _Made, memory: Stamps, cells: Array, rows: Array) -> None:
+        kept = memory.put(one.kind, cells, one.own)
+        if kept is not None:
+            self._tell(one, kept, kept != one.own, is_together=True)
+        assert self._waits.latest is not None
+        if len(self._carried) > _MOST_CARRIED:
+            self._carry(rows[:0])
+        self._carried.append(_Carried(self._waits.latest, memory, one.kind, cells, rows, one.own))
+
+    # Findings.
+
+    def _check(self, one: _Made, memory: Stamps, cells: Array) -> None:
+        for kind in _AGAINST[one.kind]:
+            if (kept := memory.kept(kind)) is None or self._is_unmarked(one.kind, kind):
+                continue
+            found = kept[cells]
+            if found.any():
+                wrong = self._unordered(one.own, found, is_update=kind.endswith("update"))
+                if wrong is not None:
+                    self._tell(one, found, wrong, other=kind.removeprefix("other "))
+
+    def _is_unmarked(self, kind: str, other: str) -> bool:
+        """Where atomic stores look like others, they may be what atomic loads wait for."""
+        pair = {kind, other.removeprefix("other ")}
+        return pair == {"watch", "write"} and not self._order.are_stores_marked
+
+    def _unordered(self, own: Array, found: Array, *, is_update: bool) -> Array | None:
+        """Where what was found is of another wave, and nothing orders it; None: nowhere."""
+        shape, wave = self._shape, self._shape.waves_of(own)
+        other = shape.waves_of(found)
+        wrong = (found != 0) & (other != wave)
+        if not wrong.any():
+            return None
+        group = other // shape.per_group
+        clocks = clocks_of(found)
+        is_before = (group == wave // shape.per_group) & (clocks < self._floor[group])
+        wrong &= ~is_before
+        if wrong.any() and self._fences.known:
+            # An update reaches all groups by itself; the clock ticks before it.
+            clocks = clocks - 1 if is_update else clocks
+            wrong &= ~self._fences.is_known(wave, other, clocks)
+        return wrong if wrong.any() else None
+
+    def _tell(
+        self, one: _Made, found: Array, wrong: Array, *, other: str = "", is_together: bool = False
+    ) -> None:
+        place = int(np.flatnonzero(wrong)[0])
+        stamp, waves, access = int(found[place]), one.waves, one.access
+        late = is_late(stamp) and not is_together
+        instruction = self._assembly.instruction(number_of(stamp))
+        group, item = self._thread(int(threads_of(stamp)))
+        did = "writes" if is_together else _DID[other]
+        by = "too" if is_together else f"by {instruction}"
+        what = (
+            f"{_DOES[one.kind]} {self._place(waves, access, place // one.count)}, which work item "
+            f"{item} of group {group} {did} {by}; {self._why(one, stamp, late, is_together)}"
+        )
+        lanes = np.zeros((waves.count(), waves.lanes), np.bool_)
+        active = np.ones_like(lanes) if access.active is None else access.active
+        lanes[active] = wrong.reshape(-1, one.count).any(axis=1)
+        waves.report(WAIT if late else RACE, access.instruction, what, lanes)
+
+    def _why(self, one: _Made, stamp: int, late: bool, is_together: bool) -> str:
+        if late:
+            return "that was not waited for before the barrier or update that is between them"
+        if is_together:
+            return "one instruction does both"
+        groups = self._shape.groups_of(np.array([stamp])), self._shape.groups_of(one.own[:1])
+        same = groups[0] == groups[1]
+        return "no barrier is between them" if same else "nothing orders the groups"
+
+    def _thread(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The group and the work item of a thread of the launch."""
+        group, thread = divmod(number, self._shape.lanes * self._shape.per_group)
+        (x, y, _), (w, h, _) = self._grid, self._block
+        return (
+            (group % x, group // x % y, group // (x * y)),
+            (thread % w, thread // w % h, thread // (w * h)),
+        )
+
+    def _place(self, waves: Any, access: Access, lane: int) -> str:
+        """What the access of a lane is to."""
+        index = int(access.index[lane])
+        if access.space == "shared":
+            start = index % (len(waves.shared.data) // len(waves.groups))
+            return f"{access.size} bytes at {start} of shared memory"
+        found = waves.around.arena.allocation_at(BASE + index)
+        start = BASE + index - found.address
+        return f"{access.size} bytes at {start} of {found.label}"
+
+
+def _has(assembly: Assembly, mnemonic: str) -> bool:
+    return any(assembly.mnemonic(number) == mnemonic for number in range(len(assembly)))

@@ -1,0 +1,46 @@
+"""How a GPU has groups learn of each other's writes: instructions, and marks on accesses.
+
+A wave that has written, written its caches back and waited for both may tell others of it by an
+update of memory; who reads that update and then drops what it has in its caches sees the writes.
+Source: LLVM's "User Guide for AMDGPU Backend", memory models of these GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refcomp.emulator.assembly import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOrder:
+    """`writes_back` and `drops` are the instructions that do so for the whole device, with the mark
+    that each must have; no `writes_back`: nothing needs to be. `marks` stand on loads that are
+    atomic, and on stores, too, where `are_stores_marked`."""
+
+    writes_back: tuple[str, str] | None
+    drops: tuple[str, str]
+    marks: frozenset[str]
+    are_stores_marked: bool
+
+    def is_write_back(self, instruction: Instruction) -> bool:
+        return self.writes_back is not None and _is(instruction, self.writes_back)
+
+    def is_drop(self, instruction: Instruction) -> bool:
+        return _is(instruction, self.drops)
+
+    def is_marked(self, instruction: Instruction) -> bool:
+        """Whether a load or store is an atomic one."""
+        return not self.marks.isdisjoint(instruction.modifiers)
+
+
+def _is(instruction: Instruction, wanted: tuple[str, str]) -> bool:
+    name, mark = wanted
+    return instruction.mnemonic == name and (not mark or mark in instruction.text.split())
+
+
+GFX942_ORDER = MemoryOrder(
+    ("buffer_wbl2", "sc1"), ("buffer_inv", "sc1"), frozenset(("sc0", "sc1")), True
+)
+GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), frozenset(("glc",)), False)
+GFX11_ORDER = MemoryOrder(None, ("buffer_gl1_inv", ""), frozenset(("glc",)), False)

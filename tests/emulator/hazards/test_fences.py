@@ -1,0 +1,97 @@
+"""Groups that tell each other by updates of memory what they have written."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.findings import RACE, WAIT
+from refcomp.emulator.generation import GFX942
+from refcomp.emulator.memory_order import GFX90A_ORDER
+from tests.emulator.hazardous import watch
+from tests.emulator.snippets import put
+
+# Each group writes its own place, counts itself at 2048, and reads the place of group 0.
+_STORE = "global_store_dword v5, v1, s[0:1]"
+_RELEASE = "buffer_wbl2 sc1", "s_waitcnt vmcnt(0) lgkmcnt(0)"
+_COUNT = "global_atomic_add v2, v6, v1, s[0:1] sc0"
+_ACQUIRE = "s_waitcnt vmcnt(0)", "buffer_inv sc1"
+_LOAD = "global_load_dword v2, v7, s[0:1]"
+_TELLS = (_STORE, *_RELEASE, _COUNT, *_ACQUIRE, _LOAD)
+
+
+def _prepare(waves):
+    first = np.arange(64) == 0
+    waves.initialise_mask(np.tile(first, (waves.waves, 1)))
+    put(waves, 5, 4 * waves.values.v[1])
+    put(waves, 6, np.full(64, 2048, np.uint32))
+    put(waves, 7, np.zeros(64, np.uint32))
+
+
+def _told(*lines, generation=GFX942, waves=1):
+    found = watch(
+        *lines, waves=waves, batches=3, prepare=_prepare, hazards=["races"], generation=generation
+    )
+    return [(one.kind, one.instruction.text) for one in found]
+
+
+def test_the_last_group_may_read_what_all_wrote():
+    assert not _told(*_TELLS)
+
+
+@pytest.mark.parametrize("line", ["buffer_wbl2 sc1", _COUNT, "buffer_inv sc1"])
+def test_nothing_may_be_left_out(line):
+    lines = [one for one in _TELLS if one != line]
+    assert (RACE, _LOAD) in _told(*lines)
+
+
+def test_what_is_told_of_must_be_done():
+    lines = (_STORE, "buffer_wbl2 sc1", _COUNT, *_ACQUIRE, _LOAD)
+    assert set(_told(*lines)) == {(WAIT, _LOAD)}
+    unread = (_STORE, *_RELEASE, _COUNT, "buffer_inv sc1", "s_waitcnt vmcnt(0)", _LOAD)
+    assert (RACE, _LOAD) in _told(*unread)
+
+
+def test_what_comes_after_the_update_is_not_told_of():
+    lines = [line for line in _TELLS if line != _STORE]
+    lines.insert(lines.index(_COUNT) + 1, _STORE)
+    assert (RACE, _LOAD) in _told(*lines)
+
+
+def test_other_gpus_need_not_write_back():
+    older = replace(GFX942, order=GFX90A_ORDER, idle=GFX942.idle | {"buffer_wbinvl1_vol"})
+    lines = [line.replace("buffer_inv sc1", "buffer_wbinvl1_vol") for line in _TELLS]
+    lines.remove("buffer_wbl2 sc1")
+    assert not _told(*lines, generation=older)
+
+
+def test_a_group_shares_what_one_of_its_waves_knows():
+    """The first wave counts and drops its caches, the second one reads after a barrier."""
+    meet = "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_barrier"
+
+    def prepare(waves):
+        _prepare(waves)
+        waves.values.scc[1] = True
+        put(waves, 5, 8 * waves.values.v[1])
+        put(waves, 8, np.array([[0], [4]]) + np.zeros(64, np.uint32).astype(int))
+
+    jumped = ("s_cbranch_scc1 5", *_TELLS[1:6])
+    right = ("v_add_u32_e32 v5, v5, v8", _STORE, *meet, *jumped, *meet, _LOAD)
+    assert not watch(*right, waves=2, batches=3, prepare=prepare, hazards=["races"])
+    wrong = [line for line in right if line != "buffer_inv sc1"]
+    wrong[wrong.index("s_cbranch_scc1 5")] = "s_cbranch_scc1 4"
+    assert watch(*wrong, waves=2, batches=3, prepare=prepare, hazards=["races"])
+
+
+def test_who_knows_all_may_set_the_counter_anew():
+    """Updates reach all groups by themselves."""
+
+    def prepare(waves):
+        _prepare(waves)
+        waves.values.scc[:] = waves.groups[0, 0] != 2
+
+    lines = (*_TELLS[:-1], "s_cbranch_scc1 1", "global_store_dword v6, v1, s[0:1]")
+    more = {"waves": 1, "batches": 3, "hazards": ["races"]}
+    assert not watch(*lines, prepare=prepare, **more)
+    early = [line for line in lines if line != "s_cbranch_scc1 1"]
+    assert watch(*early, prepare=prepare, **more)

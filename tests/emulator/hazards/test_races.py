@@ -1,0 +1,125 @@
+"""Two threads, the same bytes, one writes: told of unless barriers or updates order them."""
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.findings import RACE, WAIT
+from refcomp.emulator.hazards import stamps
+from tests.emulator.hazardous import watch
+from tests.emulator.snippets import put
+
+_MEET = "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_barrier"
+# v0 is the own place of a thread, v3 that of a thread of the other wave.
+_WRITE, _READ = "ds_write_b32 v0, v1", "ds_read_b32 v2, v3"
+_STORE, _LOAD = "global_store_dword v0, v1, s[0:1]", "global_load_dword v2, v3, s[0:1]"
+_STORE_THERE = "global_store_dword v3, v1, s[0:1]"
+# All threads' 4 bytes at 512.
+_ONE = "v_mov_b32_e32 v4, 0x200"
+
+
+def _prepare(waves):
+    place = waves.values.v[0]
+    put(waves, 3, place ^ np.uint32(256))
+
+
+def _told(*lines, **more):
+    found = watch(*lines, prepare=_prepare, hazards=["races"], **more)
+    return [(one.kind, one.instruction.text) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        *((_WRITE, _READ), (_READ, _WRITE), (_WRITE, "ds_write_b32 v3, v1")),
+        *((_STORE, _LOAD), (_LOAD, _STORE), (_STORE, _STORE_THERE)),
+        *(("ds_add_u32 v0, v1", _READ), (_READ, "ds_add_u32 v0, v1")),
+        *(("ds_add_u32 v3, v1", _WRITE), (_WRITE, "ds_add_u32 v3, v1")),
+        ("global_atomic_add v0, v1, s[0:1]", _LOAD),
+        ("ds_write_b8 v0, v1", "ds_read_u8 v2, v3"),
+    ],
+)
+def test_only_a_barrier_orders_the_waves_of_a_group(first, second):
+    assert _told(first, second) == [(RACE, second)]
+    assert not _told(first, *_MEET, second)
+    # A barrier orders what is done, not what is under way.
+    assert _told(first, "s_barrier", second) == [(WAIT, second)]
+
+
+def test_both_accesses_are_told_of():
+    (found,) = watch(_WRITE, _READ, prepare=_prepare)
+    assert found.what == (
+        "reads 4 bytes at 256 of shared memory, which work item (64, 0, 0) of group (0, 0, 0) "
+        "wrote by ds_write_b32 v0, v1  (00000000 at 0x0); no barrier is between them"
+    )
+    assert (found.item, found.times) == ((0, 0, 0), 128)
+    (found,) = watch(_LOAD, _STORE, prepare=_prepare, groups=1, hazards=["races"])
+    assert "writes 4 bytes at 0 of the memory, which work item (64, 0, 0)" in found.what
+    assert "read by global_load_dword v2, v3" in found.what
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (_READ, _READ),
+        (_WRITE, "ds_read_b32 v2, v0"),  # each thread its own
+        (_WRITE, "ds_write_b32 v0, v1"),
+        ("ds_add_u32 v0, v1", "ds_add_u32 v3, v1"),
+        (_ONE, "ds_add_u32 v4, v1"),
+        (_LOAD, "global_load_dword v2, v0, s[0:1]"),
+        ("ds_write_b8 v0, v1", "ds_read_u8 v2, v3 offset:1"),
+    ],
+)
+def test_what_cannot_race(lines):
+    assert not _told(*lines)
+
+
+def test_lanes_of_one_instruction_that_write_to_one_place():
+    """In one wave, too; but what a wave does later is in order."""
+    for line in ("ds_write_b32 v4, v1", "global_store_dword v4, v1, s[0:1]"):
+        (found,) = watch(_ONE, line, waves=1)
+        assert found.kind == RACE and "writes too; one instruction does both" in found.what
+    lines = "ds_write_b32 v0, v1", "ds_read_b32 v2, v4", "ds_write_b32 v0, v1"
+    assert not watch("v_mov_b32_e32 v4, 0", *lines, waves=1, hazards=["races"])
+
+
+def test_every_barrier_counts():
+    """What was read must not be overwritten in the next round."""
+    rounds = _WRITE, *_MEET, _READ, *_MEET
+    assert not _told(*rounds, *rounds)
+    wrong = _WRITE, *_MEET, _READ
+    assert _told(*wrong, *wrong[:1]) == [(RACE, _WRITE)]
+
+
+def test_groups_race_whatever_barriers_they_have():
+    found = watch(_STORE, *_MEET, groups=2, waves=1, hazards=["races"])
+    assert [one.kind for one in found] == [RACE]
+    found = watch(_STORE, *_MEET, groups=1, waves=1, batches=2, hazards=["races"])
+    (one,) = found
+    assert "writes 4 bytes at 0 of the memory, which work item (0, 0, 0) of group (0, 0, 0)" in (
+        one.what
+    )
+    assert one.group == (1, 0, 0) and "nothing orders the groups" in one.what
+    assert not watch(_WRITE, groups=2, waves=1)
+    assert not watch(_WRITE, groups=1, waves=1, batches=2)
+
+
+def test_updates_of_all_groups_do_not_race():
+    line = "global_atomic_add v0, v1, s[0:1]"
+    assert not watch(line, groups=2, waves=1, batches=2)
+    assert not watch(line, "global_load_dword v2, v0, s[0:1] sc1", groups=2, waves=1, batches=2)
+    assert watch(line, "global_load_dword v2, v0, s[0:1]", groups=2, waves=1, hazards=["races"])
+
+
+def test_what_was_not_waited_for_is_told_of_at_later_barriers_too():
+    """A load that goes on over two barriers while others write there."""
+    found = _told(_LOAD, "s_barrier", "s_barrier", _STORE)
+    assert found == [(WAIT, _STORE)]
+    assert not _told(_LOAD, "s_barrier", "s_waitcnt vmcnt(0)", "s_barrier", _STORE)
+
+
+def test_clocks_begin_anew_when_they_are_full(monkeypatch):
+    monkeypatch.setattr("refcomp.emulator.hazards.races.MOST_CLOCK", 3)
+    rounds = _WRITE, *_MEET, _READ, *_MEET
+    assert not _told(*rounds * 4)
+    assert _told(*rounds * 4, _WRITE, _READ) == [(RACE, _READ)]
+    assert stamps.MOST_CLOCK == 2**16 - 1

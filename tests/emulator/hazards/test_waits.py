@@ -1,0 +1,111 @@
+"""Results that are used, or overwritten, before a wait."""
+
+from dataclasses import replace
+
+import pytest
+
+from refcomp.emulator.findings import WAIT
+from refcomp.emulator.generation import GFX942
+from refcomp.emulator.wait_counters import GFX11_COUNTERS
+from tests.emulator.hazardous import watch
+from tests.emulator.snippets import put, set_scalar
+
+_LOAD, _OTHER = "global_load_dword v2, v0, s[0:1]", "global_load_dword v3, v0, s[0:1]"
+_SHARED, _STORE = "ds_read_b32 v2, v0", "global_store_dword v0, v0, s[0:1]"
+_SCALAR, _USE = "s_load_dword s4, s[0:1], 0x0", "v_mov_b32_e32 v9, v2"
+_FLAT = "flat_load_dword v2, v[10:11]"
+
+
+def _prepare(waves):
+    put(waves, 0, waves.values.v[0] % 256)
+    put(waves, 10, (waves.values.s[0].astype("u8") | waves.values.s[1].astype("u8") << 32)[:, None])
+
+
+def _told(*lines, **more):
+    found = watch(*lines, hazards=["waits"], **more)
+    assert all(one.kind == WAIT for one in found)
+    return [f"{one.instruction.text}: {one.what}" for one in found]
+
+
+def test_a_result_that_is_used_too_early():
+    (told,) = _told(_LOAD, _USE, "v_mov_b32_e32 v8, v2")
+    assert told == (
+        "v_mov_b32_e32 v9, v2: uses v2 without a wait (vmcnt) for global_load_dword v2, v0, s[0:1] "
+        " (00000000 at 0x0)"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (_LOAD, "s_waitcnt vmcnt(0)", _USE),
+        (_LOAD, _OTHER, "s_waitcnt vmcnt(1)", _USE),
+        (_LOAD, _STORE, "s_waitcnt vmcnt(1)", _USE),
+        (_LOAD, _SHARED.replace("v2", "v5"), "s_waitcnt vmcnt(0)", _USE),
+        (_SHARED, "ds_read_b32 v3, v0", "s_waitcnt lgkmcnt(1)", _USE),
+        (_SCALAR, "s_waitcnt lgkmcnt(0)", "s_mov_b32 s5, s4"),
+        (_LOAD, "v_mov_b32_e32 v9, v3"),
+        (_STORE, "v_mov_b32_e32 v0, 0"),  # what is stored was read long ago
+        (_LOAD, _LOAD, "s_waitcnt vmcnt(0)", _USE),  # one after the other
+        (_FLAT, "s_waitcnt vmcnt(0) lgkmcnt(0)", _USE),
+        ("s_load_dword s4, s[0:1], 0x0", "ds_read_b32 v2, v0", "s_waitcnt lgkmcnt(0)", _USE),
+    ],
+)
+def test_waits_that_suffice(lines):
+    assert not _told(*lines, prepare=_prepare)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (_LOAD, _OTHER, "s_waitcnt vmcnt(1)", "v_mov_b32_e32 v9, v3"),
+        (_LOAD, "s_waitcnt lgkmcnt(0)", _USE),
+        (_LOAD, _STORE, "s_waitcnt vmcnt(2)", _USE),
+        (_LOAD, "v_mov_b32_e32 v2, 0"),  # the load would come after it
+        (_LOAD, _SHARED),  # nobody knows which of them comes last
+        (_LOAD, "global_store_dword v0, v2, s[0:1]"),
+        (_LOAD, "global_load_dword v3, v2, s[0:1]"),
+        # Scalar loads are done in any order: a wait for one of two says nothing.
+        (_SCALAR, "s_load_dword s5, s[0:1], 0x4", "s_waitcnt lgkmcnt(1)", "s_mov_b32 s6, s4"),
+        (_SCALAR, "s_load_dword s4, s[0:1], 0x4"),
+        (_SHARED, _SCALAR, "s_waitcnt lgkmcnt(1)", _USE),
+        (_FLAT, "s_waitcnt vmcnt(0)", _USE),
+        (_FLAT, "s_waitcnt lgkmcnt(0)", _USE),
+    ],
+)
+def test_waits_that_do_not(lines):
+    assert _told(*lines, prepare=_prepare)
+
+
+def test_stores_have_a_counter_of_their_own_on_later_gpus():
+    later = replace(GFX942, counters=GFX11_COUNTERS)
+    lines = _LOAD, _STORE, "s_waitcnt vmcnt(0)", _USE
+    assert not _told(*lines, generation=later)
+    assert _told(_LOAD, _STORE, "s_waitcnt vmcnt(1)", _USE, generation=later)
+
+
+def test_only_waves_that_did_not_wait_are_told_of():
+    """The second wave jumps over the wait."""
+
+    def prepare(waves):
+        _prepare(waves)
+        waves.values.scc[1] = True
+
+    found = watch(_LOAD, "s_cbranch_scc1 1", "s_waitcnt vmcnt(0)", _USE, prepare=prepare)
+    assert [(one.kind, one.item, one.times) for one in found] == [(WAIT, (64, 0, 0), 64)]
+
+
+def test_each_wave_has_its_own_counters():
+    """Waves that part load different numbers of times."""
+
+    def prepare(waves):
+        _prepare(waves)
+        waves.values.scc[0] = True
+
+    lines = _LOAD, "s_cbranch_scc1 1", _OTHER, "s_waitcnt vmcnt(1)", _USE
+    found = watch(*lines, prepare=prepare, hazards=["waits"])
+    assert [(one.item, one.times) for one in found] == [((0, 0, 0), 64)]
+
+
+def test_nothing_is_told_where_that_is_not_wanted():
+    assert not watch(_LOAD, _USE, hazards=["races"], prepare=lambda w: set_scalar(w, 9, 0))

@@ -1,0 +1,23 @@
+"""Which instructions write caches back or drop them, and which accesses are atomic."""
+
+from refcomp.emulator.memory_order import GFX11_ORDER, GFX90A_ORDER, GFX942_ORDER
+from tests.emulator.snippets import instruction
+
+
+def test_caches_are_written_back_and_dropped_for_the_whole_device():
+    assert GFX942_ORDER.is_write_back(instruction("buffer_wbl2 sc1"))
+    assert GFX942_ORDER.is_write_back(instruction("buffer_wbl2 sc0 sc1"))
+    assert not GFX942_ORDER.is_write_back(instruction("buffer_wbl2 sc0"))
+    assert not GFX90A_ORDER.is_write_back(instruction("buffer_wbl2 sc1"))
+    assert GFX942_ORDER.is_drop(instruction("buffer_inv sc1"))
+    assert not GFX942_ORDER.is_drop(instruction("buffer_inv sc0"))
+    assert GFX90A_ORDER.is_drop(instruction("buffer_wbinvl1_vol"))
+    assert GFX11_ORDER.is_drop(instruction("buffer_gl1_inv"))
+    assert not GFX11_ORDER.is_drop(instruction("buffer_gl0_inv"))
+
+
+def test_atomic_loads_and_stores_are_marked():
+    assert GFX942_ORDER.is_marked(instruction("global_load_dword v0, v1, s[0:1] sc1"))
+    assert not GFX942_ORDER.is_marked(instruction("global_load_dword v0, v1, s[0:1] nt"))
+    assert GFX11_ORDER.is_marked(instruction("global_load_b32 v0, v1, s[0:1] glc"))
+    assert GFX942_ORDER.are_stores_marked and not GFX11_ORDER.are_stores_marked
