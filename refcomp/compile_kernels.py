@@ -112,6 +112,7 @@ def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> 
     version = toolchain.found_code_object_version()
     layout = toolchain.device_layout("rocm")
     wishes = {name: number_option(target, name, 0) for name in ("wavefront", "waves")}
+    wishes["llvm"] = toolchain.llvm_major("rocm")
     source = print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=version, **wishes)
     located, loop_ir = add_debug_locations(source, kernels)
     options = {"mcpu": mcpu, "code_object": str(version)}

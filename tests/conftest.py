@@ -133,13 +133,12 @@ def _lack_of_rocm() -> str:
     places = ("/opt/rocm", "/usr/lib/*-linux-gnu", "/usr/lib/llvm-*/lib/clang/*/lib")
     if not any(glob.glob(f"{place}/amdgcn/bitcode/ocml.bc") for place in places):
         return "no ocml.bc: apt-get install rocm-device-libs"
-    tools = ("opt", "llc", "ld.lld", "llvm-link", "llvm-objdump")
-    return _lack_of_tools("/usr/lib/llvm-19/bin", tools, "19")
+    return _lack_of_version(19)
 
 
-def _lack_of_llvm16() -> str:
+def _lack_of_version(major: int) -> str:
     tools = ("opt", "llc", "ld.lld", "llvm-link", "llvm-objdump")
-    return _lack_of_tools("/usr/lib/llvm-16/bin", tools, "16")
+    return _lack_of_tools(f"/usr/lib/llvm-{major}/bin", tools, str(major))
 
 
 def _lack_of_tools(folder: str, tools: tuple[str, ...], major: str) -> str:
@@ -152,7 +151,8 @@ def _lack_of_tools(folder: str, tools: tuple[str, ...], major: str) -> str:
 NEEDS: dict[str, Callable[[], str]] = {
     "llvm": _lack_of_llvm,
     "rocm": _lack_of_rocm,
-    "llvm16": _lack_of_llvm16,
+    "llvm15": lambda: _lack_of_version(15),
+    "llvm16": lambda: _lack_of_version(16),
     "clang": _lack_of_clang,
     "nvcc": _lack_of_nvcc,
     "pocl": _lack_of_pocl,

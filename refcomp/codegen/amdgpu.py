@@ -1,7 +1,7 @@
 """Prints kernels, at the device level, as one file of LLVM IR for AMD GPUs.
 
 Needs that the passes of the target ran: canonical kernels, no bfloat16, intrinsics that LLVM or
-AMD's device library has. Ensures text that LLVM 15 to 19 read, whose kernels take their parameters
+AMD's device library has. Ensures text that LLVM 15 to 22 read, whose kernels take their parameters
 packed naturally and nothing else: pointers of 8 bytes, scalars of their size, a bool as one byte.
 Shared buffers without a constant size lie one after the other in the dynamic shared memory, each
 at a multiple of `SHARED_ALIGNMENT` bytes. Refuses two kernels of one name, and names of GPUs that
@@ -40,6 +40,7 @@ MOST_THREADS = 1024  # of a group, on every AMD GPU
 SIMDS = 4  # that share out the waves of a group, on every AMD GPU
 _MOST_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
+_NEWEST_TESTED = 22
 
 
 @deep_recursion()
@@ -51,16 +52,18 @@ def print_amdgpu(
     code_object: int,
     wavefront: int = 0,
     waves: int = 0,
+    llvm: int = _NEWEST_TESTED,
 ) -> Source:
     """One module with `kernels`, for the GPU `mcpu` (gfx90a) with the data layout `layout`.
 
     `code_object` is the version of the format that the module will be compiled to (4, 5).
     `wavefront` is 32 or 64, how many lanes a wave shall have where the GPU leaves the choice, and
     `waves` how many waves a SIMD shall be able to hold at least, at the cost of registers.
+    `llvm` is the major version that will read the text: types of a few intrinsics changed.
     """
     module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
     module.wavefront_size = wavefront_size(mcpu, wavefront)
-    module.least_waves, module.gpu = waves, mcpu
+    module.least_waves, module.gpu, module.llvm = waves, mcpu, llvm
     answers = _control_answers(module, isa_version(mcpu), code_object)
     symbols = [reserve_symbol(module, kernel) for kernel in kernels]
     for kernel in kernels:

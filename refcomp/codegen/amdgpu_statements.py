@@ -24,11 +24,16 @@ from refcomp.ir.rewrite import walk
 
 SHARED_ALIGNMENT = 16  # bytes, of every array in the memory of a group
 _LOCAL_ALIGNMENT = 16
-_FLOAT_UPDATES: dict[str, Callable[[Expr, Expr], Expr]] = {
+_UPDATES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "add": ir.Add,
     "min": ir.Min,
     "max": ir.Max,
+    "and": ir.BitAnd,
+    "or": ir.BitOr,
+    "xor": ir.BitXor,
 }
+# LLVM 15 makes instructions of updates of fewer bits, and then finds none.
+_NARROW, _FIRST_LLVM_WITH_NARROW = 32, 16
 
 
 # Memory.
@@ -128,6 +133,8 @@ def _atomic_update(out: LlvmFunction, update: st.AtomicUpdate) -> None:
 def _operation(out: LlvmFunction, update: st.AtomicUpdate) -> str:
     """The instruction's name, or '' where there is none for the operator and the dtype."""
     dtype = update.buffer.dtype
+    if dtype.bits < _NARROW and out.module.llvm < _FIRST_LLVM_WITH_NARROW:
+        return ""
     names = out.module.tables["atomic"]
     name: str = names.get(f"{update.operator}.{dtype}") or names.get(
         f"{update.operator}.{dtype.kind}", ""
@@ -142,7 +149,7 @@ def _print_attempts(
     old, new = ir.Var("old", dtype), ir.Var("value", dtype)
     out.names[old], out.names[new] = out.fresh(), value
     updated: list[str] = []
-    expr = _FLOAT_UPDATES[update.operator](old, new)
+    expr = _UPDATES[update.operator](old, new)
     body = out.capture(lambda: updated.append(out.value(expr)))
     types = (place.element, out.module.type_of(DType("uint", dtype.bits)))
     macro = out.say.atomic_attempts

@@ -42,6 +42,7 @@ class LlvmModule:
         self.vector_bits = vector_bits
         self.wavefront_size = 1  # how many threads of a GPU go in step
         self.gpu = ""  # whose instructions may be named
+        self.llvm = 0  # the major version that reads the text, where it matters
         self.least_waves = 0  # that a SIMD of a GPU shall hold; 0: no wish
         self.has_libmvec = re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None
         self._types: dict[DType, str] = {}

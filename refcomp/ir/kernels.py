@@ -73,6 +73,11 @@ def kernel_nest(loop: For) -> KernelNest:
     return KernelNest(tuple(loops), body)
 
 
+def asks_others(expr: object) -> bool:
+    """Whether threads compute `expr` together: all of a group have to come to it."""
+    return is_subgroup_call(expr) or is_of_a_wave(expr)
+
+
 def kernels_in(root: Stmt) -> Iterator[For]:
     """The outermost bound loops below `root`, in order."""
     stack: list[Node] = [root]
@@ -139,7 +144,7 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
             return f"the host's function {stmt.name} is called within a kernel", stmt
         if isinstance(stmt, Barrier) and not is_uniform:
             return "a Barrier that some threads of a group may not reach", stmt
-        if any(_asks_others(child, is_uniform) for child in children(stmt)):
+        if any(_asks_too_few(child, is_uniform) for child in children(stmt)):
             return "a subgroup's call that some threads of a group may not reach", stmt
         diverges = _diverges(stmt, divergent)
         if diverges and isinstance(stmt, LetStmt | For):
@@ -150,7 +155,7 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
     return None
 
 
-def _asks_others(node: Node, is_uniform: bool) -> bool:
+def _asks_too_few(node: Node, is_uniform: bool) -> bool:
     """Whether an expression asks other threads for their values where they may not be."""
     if isinstance(node, Stmt):
         return False
@@ -164,8 +169,7 @@ def _asks_others(node: Node, is_uniform: bool) -> bool:
             for branch in (item.true_value, item.false_value)
         ]
     )
-    items = (item for branch in branches for item in walk(branch))
-    return any(is_subgroup_call(item) or is_of_a_wave(item) for item in items)
+    return any(asks_others(item) for branch in branches for item in walk(branch))
 
 
 def _diverges(stmt: Stmt, divergent: set[Var]) -> bool:

@@ -16,10 +16,10 @@ from refcomp.dtype import to_numpy
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import READ, WRITE, AddressOf
 from refcomp.ir.expr import Expr, PureExtern
-from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, LANES, is_of_a_wave
-from refcomp.oracle.failure import InterpretError
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_of_a_wave
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import Scalar, make_scalar
+from refcomp.oracle.waves import dot_product, refuse_alone
 from refcomp.registry import get_global_func
 
 # How numpy warns outside of the interpreter, which silences it.
@@ -76,15 +76,9 @@ def _offset(frame: Any, at: AddressOf) -> int:
 def call_pure(call: PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]) -> Scalar:
     """What the C function gives for the values of its arguments, or the GPU's instruction."""
     if is_of_a_wave(call):
-        raise InterpretError(
-            f"{call.name} is computed by the threads of a wave together",
-            why="the interpreter runs each of them by itself",
-            remedy="interpret the function as it was before tensorize",
-        )
+        refuse_alone(call)
     if call.name in GPU_INTRINSICS:
-        *factors, total = map(int, operands)
-        pairs = zip(factors[:LANES], factors[LANES:], strict=True)
-        return make_scalar(total + sum(a * b for a, b in pairs), call.dtype)
+        return dot_product(call, operands)
     args = [(value, arg.dtype) for value, arg in zip(operands, call.args, strict=True)]
     result = call_c_function(find_c_function(call.name, libraries), args, call.dtype)
     return make_scalar(result, call.dtype)

@@ -14,6 +14,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import asks_others
 from refcomp.ir.rewrite import children
 from refcomp.ir.stmt import Allocate
 from refcomp.oracle.calls import call_pure
@@ -23,6 +24,7 @@ from refcomp.oracle.lockstep.choice import Choice
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.races import Group, Thread
 from refcomp.oracle.scalars import OPERATORS, Scalar, make_scalar, wrap
+from refcomp.oracle.waves import Asks, Question, refuse_alone
 
 Value = Any  # a Scalar, or a tuple of them: one per lane
 Code = Callable[["Frame"], Value]
@@ -35,6 +37,7 @@ class Frame(Thread):
     It may launch `kernels`; `shared` is the shared memory of its group, by allocation, and `lives`
     how often the thread itself has allocated each. `num_tasks` is that of parallel regions.
     `code` is the expressions evaluated so far, `known` what of the present one is evaluated.
+    `answers` are what calls that threads compute together gave it in the present statement.
     C functions are sought in `libraries` first. What may run in step is the choice of `in_step`,
     nothing without one.
     """
@@ -58,6 +61,7 @@ class Frame(Thread):
         self.known: dict[int, Value] = {}
         self.libraries: Sequence[str] = ()
         self.in_step: Choice | None = None
+        self.answers: dict[Expr, Value] = {}
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of `expr`, evaluating a subexpression that occurs often only once."""
@@ -66,6 +70,14 @@ class Frame(Thread):
             code = self.code[expr] = _compile(expr)
         self.known = {}
         return code(self)
+
+    def ask(self, call: ir.Call | ir.PureExtern, operands: Sequence[Scalar]) -> Scalar:
+        """The answer to a call that threads compute together; Asks where there is none yet."""
+        if self.group is None:
+            refuse_alone(call)
+        if call not in self.answers:
+            raise Asks(Question(call, operands))
+        return self.answers[call]
 
     def bind(self, var: Var, value: Value) -> None:
         """Binds `var`, which must not be bound."""
@@ -218,13 +230,22 @@ def _let(compile_: _Compile, let: ir.Let) -> Code:
 
 def _call(compile_: _Compile, call: ir.Call) -> Code:
     name, dtype = call.name, call.args[0].dtype.element
+    if asks_others(call):
+        return _together(compile_, call)
     if name not in KNOWN:
         raise InterpretError(f"unknown intrinsic {name!r}", remedy=f"known: {sorted(KNOWN)}")
     operands = [compile_(arg) for arg in call.args]
     return _lanewise(lambda *lanes: apply_intrinsic(name, lanes, dtype), call, *operands)
 
 
+def _together(compile_: _Compile, call: ir.Call | ir.PureExtern) -> Code:
+    operands = [compile_(arg) for arg in call.args]
+    return lambda frame: frame.ask(call, [of(frame) for of in operands])
+
+
 def _pure_extern(compile_: _Compile, call: ir.PureExtern) -> Code:
+    if asks_others(call):
+        return _together(compile_, call)
     operands = [compile_(arg) for arg in call.args]
     return lambda frame: call_pure(call, [of(frame) for of in operands], frame.libraries)
 

@@ -3,7 +3,8 @@
 Groups and threads come in a fixed scrambled order, and each thread runs until it meets a barrier
 or ends. That is one of the orders which a GPU may choose; where another order could give another
 result, two threads touch one element without waiting for each other, which is refused (see
-`refcomp.oracle.races`). So is a barrier that not all threads of a group reach.
+`refcomp.oracle.races`). So is a barrier that not all threads of a group reach. At what threads
+compute together (`refcomp.oracle.waves`) they wait for each other, too, but not for memory.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from refcomp.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import is_bound, kernel_nest
-from refcomp.ir.rewrite import walk
+from refcomp.ir.kernels import asks_others, is_bound, kernel_nest
+from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import BLOCK_TAGS, Allocate, Barrier, For, LaunchKernel, Stmt
 from refcomp.oracle.expressions import Frame
 from refcomp.oracle.failure import InterpretError, describe
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.races import Group
 from refcomp.oracle.scalars import wrap
+from refcomp.oracle.waves import Question, answer
 
-_Run = Callable[[Frame, Stmt], Iterator[Barrier]]
+Stop = Barrier | Question  # where a thread waits for the others of its group
+_Run = Callable[[Frame, Stmt], Iterator[Stop]]
 _Loop = tuple[For, int]  # a bound loop and its extent
 
 
@@ -45,12 +48,27 @@ def run_kernel(host: Frame, loop: For, run: _Run) -> None:
     loops = bound_loops(host, nest.loops)
     if any(extent <= 0 for _, extent in loops):
         return
-    launch = object()
+    launch, asking = object(), _asking(nest.body)
     for block in _positions([loop for loop in loops if loop[0].kind in BLOCK_TAGS]):
-        group, shared = Group(launch), dict[Allocate, Memory]()
+        group, shared = Group(launch, asking), dict[Allocate, Memory]()
         inner = _positions([loop for loop in loops if loop[0].kind not in BLOCK_TAGS])
         threads = [_thread(host, group, shared, [*block, *position]) for position in inner]
         _run_group(group, [(thread, run(thread, nest.body)) for thread in threads])
+
+
+def _asking(body: Stmt) -> frozenset[Stmt]:
+    """The statements below `body` with expressions that threads compute together."""
+    return frozenset(
+        stmt
+        for stmt in walk(body)
+        if isinstance(stmt, Stmt)
+        and any(
+            asks_others(item)
+            for expr in children(stmt)
+            if isinstance(expr, Expr)
+            for item in walk(expr)
+        )
+    )
 
 
 def bound_loops(host: Frame, loops: Sequence[For]) -> list[_Loop]:
@@ -86,29 +104,44 @@ def _thread(
     return thread
 
 
-def _run_group(group: Group, threads: list[tuple[Frame, Iterator[Barrier]]]) -> None:
-    """Runs all threads to the next barrier, again and again, until they end."""
-    barrier: Barrier | None = Barrier()
-    while barrier is not None:
+def _run_group(group: Group, threads: list[tuple[Frame, Iterator[Stop]]]) -> None:
+    """Runs all threads to the next place where they wait, again and again, until they end."""
+    numbers = scrambled(len(threads))
+    stop: Stop | None = Barrier()
+    while stop is not None:
         stops = [(thread, next(steps, None)) for thread, steps in threads]
-        first, barrier = stops[0]
-        for thread, stop in stops:
-            if stop is not barrier:
-                _refuse_divergence((first, barrier), (thread, stop))
-        group.interval = object()
+        first, stop = stops[0]
+        for thread, other in stops:
+            if _place(other) is not _place(stop):
+                _refuse_divergence((first, stop), (thread, other))
+        if isinstance(stop, Question):
+            numbered = zip(numbers, (other for _, other in stops), strict=True)
+            asked = {number: q for number, q in numbered if isinstance(q, Question)}
+            answer([asked[number] for number in range(len(stops))])
+        else:
+            group.interval = object()
 
 
-def _refuse_divergence(*stops: tuple[Frame, Barrier | None]) -> None:
-    (first, barrier), (second, other) = sorted(stops, key=lambda stop: stop[1] is None)
-    assert barrier is not None
-    elsewhere = (
-        "has ended" if other is None else f"is at {describe(other, second.values, second.origins)}"
-    )
+def _place(stop: Stop | None) -> object:
+    return stop.call if isinstance(stop, Question) else stop
+
+
+def _refuse_divergence(*stops: tuple[Frame, Stop | None]) -> None:
+    (first, stop), (second, other) = sorted(stops, key=lambda stop: stop[1] is None)
+    assert stop is not None
+    elsewhere = "has ended" if other is None else f"is at {_where(second, other)}"
+    what = f"come to {stop.call.name}" if isinstance(stop, Question) else "reach a barrier"
     raise InterpretError(
-        f"not all threads of a group reach a barrier: thread {first.name} is at it, "
+        f"not all threads of a group {what}: thread {first.name} is at it, "
         f"thread {second.name} {elsewhere}",
-        where=describe(barrier, first.values, first.origins),
+        where=_where(first, stop),
     )
+
+
+def _where(thread: Frame, stop: Stop) -> str | None:
+    if isinstance(stop, Question):
+        return thread.where
+    return describe(stop, thread.values, thread.origins)
 
 
 def shared_memory(thread: Frame, allocate: Allocate) -> Memory:

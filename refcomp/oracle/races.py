@@ -26,9 +26,10 @@ def updates_by(operator: str) -> str:
 @dataclass(eq=False, slots=True)
 class Group:
     """A group of threads. `launch` is one object for all groups of a kernel that runs, `interval`
-    another one after each barrier."""
+    another one after each barrier. `asking` are the statements that threads do together."""
 
     launch: object
+    asking: frozenset[Stmt] = frozenset()
     interval: object = field(default_factory=object)
 
 

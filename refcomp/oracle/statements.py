@@ -13,20 +13,24 @@ from typing import Any
 
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.expr import Expr
 from refcomp.ir.kernels import is_bound
+from refcomp.ir.rewrite import children
 from refcomp.oracle.calls import call_extern, call_packed
 from refcomp.oracle.expressions import Frame, lanes_of
 from refcomp.oracle.failure import InterpretError, describe
-from refcomp.oracle.kernels import launch_kernel, run_kernel, scrambled, shared_memory
+from refcomp.oracle.kernels import Stop, launch_kernel, run_kernel, scrambled, shared_memory
 from refcomp.oracle.lockstep.launch import kernel_ran, loops_ran
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import ATOMIC, OPERATORS, wrap
+from refcomp.oracle.waves import Asks, Question
 
 _Steps = Iterable[st.Stmt]  # what a statement wants done, in order
 
 
-def run(frame: Frame, stmt: st.Stmt) -> Iterator[st.Barrier]:
-    """Does what `stmt` says; stops at each barrier. An InterpretError tells the statement."""
+def run(frame: Frame, stmt: st.Stmt) -> Iterator[Stop]:
+    """Does what `stmt` says; stops where threads wait for each other. An InterpretError tells the
+    statement."""
     begun: list[Iterator[st.Stmt]] = [iter((stmt,))]
     try:
         while begun:
@@ -37,16 +41,39 @@ def run(frame: Frame, stmt: st.Stmt) -> Iterator[st.Barrier]:
                 yield step
             else:
                 frame.stmt = step
+                if frame.group is not None and step in frame.group.asking:
+                    yield from _questions(frame, step)
                 begun.append(iter(_STATEMENTS[type(step)](frame, step)))
     except InterpretError as error:
         error.where = error.where or frame.where
         raise
 
 
+def _questions(frame: Frame, step: st.Stmt) -> Iterator[Question]:
+    """Has the expressions of a statement answered what threads compute together, one call after
+    the other: nothing is written before."""
+    frame.answers = {}
+    for expr in children(step):
+        while isinstance(expr, Expr) and (question := _question(frame, expr)) is not None:
+            yield question
+            frame.answers[question.call] = question.answer
+
+
+def _question(frame: Frame, expr: Expr) -> Question | None:
+    bound = dict(frame.values)
+    try:
+        frame.evaluate(expr)
+    except Asks as asks:
+        frame.values = bound  # lets within the expression are left open
+        return asks.question
+    return None
+
+
 def run_to_end(frame: Frame, stmt: st.Stmt) -> None:
     """Does what `stmt` says, where there is nobody to wait for."""
-    for barrier in run(frame, stmt):
-        where = describe(barrier, frame.values, frame.origins)
+    for stop in run(frame, stmt):
+        assert isinstance(stop, st.Barrier)  # what threads compute together fails without a group
+        where = describe(stop, frame.values, frame.origins)
         raise InterpretError("a barrier lies outside a kernel", where=where)
 
 

@@ -14,7 +14,7 @@ After::
 
 A bf16 value becomes the f32 value it equals. Every operation is done in f32 and then rounded to
 bf16 by integer operations, which gives what one rounding gives; conversions from wider types round
-to odd before that, and so in effect once.
+to odd before that, and so in effect once. Only instructions of GPUs take bf16 itself: its bits.
 
 Requires: intrinsics of bf16 lowered (`lower_intrinsics`), as only exact ones and f32 ones are done
 here. Ensures: no bf16 is left, in values, buffers, parameters or captures; a scalar parameter comes
@@ -22,6 +22,7 @@ as its bits. Level: flat to host, or to device. It refuses nothing.
 """
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any, cast
 
 from refcomp.dtype import F32, F64, DType
@@ -121,6 +122,8 @@ class _Names:
             return _from_bits(
                 with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
             )
+        if isinstance(node, ir.PureExtern):
+            return _with_bits(map_children(node, recurse), node)
         return self._operation(map_children(node, recurse), node)
 
     def _operation(self, lowered: Any, node: Any) -> Expr:
@@ -162,6 +165,14 @@ def _same_or(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[An
     """`function` of each item; the same tuple when nothing changed."""
     changed = tuple(map(function, items))
     return items if all(a is b for a, b in zip(changed, items, strict=True)) else changed
+
+
+def _with_bits(lowered: ir.PureExtern, node: ir.PureExtern) -> Expr:
+    """A call whose operands are lowered: an instruction of a GPU takes those of bf16 as bits."""
+    pairs = zip(lowered.args, node.args, strict=True)
+    args = tuple(_to_bits(new) if _is_bfloat(old.dtype) else new for new, old in pairs)
+    is_same = all(map(is_, args, lowered.args))
+    return lowered if is_same else with_fields(lowered, args=args)
 
 
 # Bits and values. `x` is an f32 expression, scalar or vector.

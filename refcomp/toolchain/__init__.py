@@ -21,13 +21,14 @@ from refcomp.toolchain.diagnose import ToolReport, diagnose
 from refcomp.toolchain.disassembly import disassemble
 from refcomp.toolchain.find import FoundTools, find_tools
 from refcomp.toolchain.host import check_option, host_facts, host_triple_and_layout, vector_bits
-from refcomp.toolchain.layout import device_layout
+from refcomp.toolchain.layout import device_layout, llvm_major
 from refcomp.toolchain.occupancy import Occupancy, occupancy_of
 
 __all__ = [
     "compile_source",
     "disassemble",
     "device_layout",
+    "llvm_major",
     "CodeObject",
     "read_code_object",
     "metadata_text",

@@ -1,6 +1,7 @@
-"""The data layout that LLVM gives a device: asked from llc, and remembered in the cache.
+"""What the text of a kernel depends on: the version of LLVM, and the data layout of the device.
 
-The text of a kernel must hold it: the optimizer of LLVM 15 and 16 does not know it by itself.
+The text must hold the layout, as the optimizer of LLVM 15 and 16 does not know it by itself: it is
+asked from llc. Both are remembered in the cache.
 """
 
 import re
@@ -31,3 +32,10 @@ def device_layout(description: str) -> str:
         return match[1].encode()
 
     return recall(default_cache(), chain, ("layout", *arguments), ask).decode()
+
+
+def llvm_major(description: str) -> int:
+    """The major version of the tools of the toolchain `description`."""
+    chain = load_description(description)
+    told = recall(default_cache(), chain, ("major",), lambda tools: b"%d" % tools.version[0])
+    return int(told)

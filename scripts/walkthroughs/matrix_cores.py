@@ -3,7 +3,7 @@
 
 The threads of a wave hold a block's elements together. Each asks for the elements of the result
 that are its own, and LLVM makes one instruction of these questions. Needs LLVM and its lld, but no
-GPU. Prints each kernel's instructions. Exit code: 1 when one has no matrix instruction.
+GPU. Prints what each kernel has most of. Exit code: 1 when one has no matrix instruction.
 """
 
 import re
@@ -14,11 +14,15 @@ import refcomp as rc
 
 # Rows and columns, steps of k, a thread's elements of each factor and of the result, threads.
 Instruction = namedtuple("Instruction", "name dtype size step factors sums wave")
-INSTRUCTIONS = {
-    "gfx90a": Instruction("mfma.f32.16x16x4f32", "float32", 16, 4, 1, 4, 64),
-    "gfx942": Instruction("mfma.f32.32x32x8f16", "float16", 32, 8, 4, 16, 64),
-    "gfx1100": Instruction("wmma.f32.16x16x16.f16", "float16", 16, 16, 16, 8, 32),
-}
+INSTRUCTIONS = [
+    ("gfx90a", Instruction("mfma.f32.16x16x4f32", "float32", 16, 4, 1, 4, 64)),
+    ("gfx90a", Instruction("mfma.f32.32x32x8bf16.1k", "bfloat16", 32, 8, 4, 16, 64)),
+    ("gfx942", Instruction("mfma.f32.32x32x8f16", "float16", 32, 8, 4, 16, 64)),
+    ("gfx942", Instruction("mfma.f32.16x16x16bf16.1k", "bfloat16", 16, 16, 4, 4, 64)),
+    ("gfx1100", Instruction("wmma.f32.16x16x16.f16", "float16", 16, 16, 16, 8, 32)),
+    ("gfx1100", Instruction("wmma.f32.16x16x16.bf16", "bfloat16", 16, 16, 16, 8, 32)),
+    ("gfx1200", Instruction("wmma.f32.16x16x16.bf16.v8f32.v8i16", "bfloat16", 16, 16, 8, 8, 32)),
+]
 
 
 def depth_of(one, thread, number):
@@ -29,9 +33,10 @@ def depth_of(one, thread, number):
 
 def row_of(one, thread, number):
     """In which row a thread's element of the result lies."""
+    part = thread // one.size
     if one.wave == 32:
-        return number * 2 + thread // one.size
-    return number // 4 * (one.size // 4) + thread // one.size * 4 + number % 4
+        return number * 2 + part if one.factors == one.step else part * one.sums + number
+    return number // 4 * (one.size // 4) + part * 4 + number % 4
 
 
 def product(rows, columns, depth, dtype):
@@ -68,10 +73,8 @@ def schedule_product(one, n=64, depth=64):
     *inputs, block = product(one.size, one.size, depth, one.dtype)
     views = {}
     for tensor in (*inputs, block):
-        row = rc.var(f"{tensor.name}.row")
-        views[tensor] = rc.decl_buffer(
-            tensor.shape, tensor.dtype, strides=[row, 1], offset_factor=1
-        )
+        strides = [rc.var(f"{tensor.name}.row"), 1]
+        views[tensor] = rc.decl_buffer(tensor.shape, tensor.dtype, strides=strides, offset_factor=1)
 
     def body(ins, outs):
         ib = rc.ir_builder.create()
@@ -87,11 +90,10 @@ def schedule_product(one, n=64, depth=64):
 
 
 if __name__ == "__main__":
-    for gpu, one in INSTRUCTIONS.items():
+    for gpu, one in INSTRUCTIONS:
         module = rc.build(*schedule_product(one), f"rocm -mcpu={gpu}", name="product")
-        names = re.findall(
-            r"^\s+(v_\w+)", module.imported_modules[0].get_source("asm"), re.MULTILINE
-        )
-        print(gpu, Counter(names).most_common(4))
+        assembly = module.imported_modules[0].get_source("asm")
+        names = re.findall(r"^\s+(v_\w+)", assembly, re.MULTILINE)
+        print(gpu, one.dtype, Counter(names).most_common(4))
         if not any("mfma" in name or "wmma" in name for name in names):
             sys.exit(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -32,22 +33,31 @@ from refcomp.toolchain import (
     compile_source,
     device_layout,
     host_triple_and_layout,
+    llvm_major,
 )
 from tests.codegen.host_kernels import scalar_argument
 
+NEWER_LLVMS = [folder for folder in [os.environ.get("REFCOMP_TEST_LLVM", "")] if folder]
 LAYOUT = (
     "e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-i64:64-v16:16-v24:32-v32:32"
     "-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7"
 )
-# The LLVMs that tests use, and the GPUs that each knows.
+# The LLVMs that tests use, and GPUs that each knows. $REFCOMP_TEST_LLVM names the folder of the
+# tools of a newer one, which is tried too.
 LLVMS_AND_GPUS = (
-    *(("16", "gfx90a"), ("16", "gfx1100")),
+    *(("15", "gfx90a"), ("15", "gfx1100"), ("16", "gfx90a"), ("16", "gfx1100")),
     *(("19", "gfx90a"), ("19", "gfx1100"), ("19", "gfx942")),
+    *((newer, gpu) for newer in NEWER_LLVMS for gpu in ("gfx90a", "gfx950", "gfx1100", "gfx1200")),
 )
-TOOLS_AND_GPUS = [
-    pytest.param(llvm, gpu, marks=[pytest.mark.llvm16] if llvm == "16" else [])
-    for llvm, gpu in LLVMS_AND_GPUS
-]
+
+
+def with_llvm(llvm: str, *rest: Any) -> Any:
+    """A test's parameters that begin with the version of LLVM which it needs."""
+    marks = [getattr(pytest.mark, f"llvm{llvm}")] if llvm in ("15", "16") else []
+    return pytest.param(llvm, *rest, marks=marks)
+
+
+TOOLS_AND_GPUS = [with_llvm(*pair) for pair in LLVMS_AND_GPUS]
 
 
 def print_kernels(
@@ -69,15 +79,17 @@ def compile_kernels(
     **options: str,
 ) -> Binary:
     """The code object of the kernels, checked; with the tools that $REFCOMP_ROCM_LLVM names."""
-    source = print_kernels(kernels, mcpu, device_layout("rocm"), **(wishes or {}))
+    asked = {"llvm": llvm_major("rocm"), **(wishes or {})}
+    source = print_kernels(kernels, mcpu, device_layout("rocm"), **asked)
     binary = compile_source(source, {"mcpu": mcpu, **options}, "hsaco", description="rocm")
     check_code_object(binary, [expected_kernel(kernel) for kernel in kernels], mcpu, 4)
     return binary
 
 
 def use_llvm(major: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the rocm toolchain take its tools from the LLVM of that version."""
-    monkeypatch.setenv("REFCOMP_ROCM_LLVM", f"/usr/lib/llvm-{major}/bin")
+    """Has the rocm toolchain take its tools from the LLVM of that version, or from a folder."""
+    folder = f"/usr/lib/llvm-{major}/bin" if major.isdigit() else major
+    monkeypatch.setenv("REFCOMP_ROCM_LLVM", folder)
 
 
 def _dot_product(sign: str) -> str:

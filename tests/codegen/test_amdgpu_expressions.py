@@ -18,6 +18,7 @@ from tests.codegen.amdgpu_kernels import (
     compile_kernels,
     print_kernels,
     use_llvm,
+    with_llvm,
 )
 from tests.codegen.host_kernels import same_bits
 from tests.codegen.intrinsic_cases import (
@@ -110,7 +111,7 @@ def _assembly(body, dtype="f16"):
 
 
 @pytest.mark.rocm
-@pytest.mark.parametrize("llvm", [pytest.param("16", marks=pytest.mark.llvm16), "19"])
+@pytest.mark.parametrize("llvm", [with_llvm(llvm) for llvm in ("15", "16", "19")])
 def test_half_precision_is_divided_in_single_precision(llvm, monkeypatch):
     use_llvm(llvm, monkeypatch)
     text = _assembly("A@[t] / B@[t]")

@@ -1,4 +1,4 @@
-"""Dot products of bytes and products of matrices, by tensorize: instructions, text, results."""
+"""Dot products and products of matrices, by tensorize: instructions, text, results."""
 
 import re
 import runpy
@@ -8,28 +8,33 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.devices import rocm_emulator
+from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.pipeline import run_device_passes
 from refcomp.target import as_target, limits_of
 from refcomp.toolchain import disassemble, read_code_object
 from tests.codegen.amdgpu_kernels import (
+    NEWER_LLVMS,
     TOOLS_AND_GPUS,
     HostSimulation,
     compile_kernels,
     print_kernels,
     use_llvm,
+    with_llvm,
 )
 
 _LIMITS = limits_of(as_target("rocm"))
 DTYPES = {"sdot4": ("int8", "int32"), "udot4": ("uint8", "uint32")}
+HALVES = {"fdot2": ("float16", "float32"), "fdot2.f32.bf16": ("bfloat16", "float32")}
 
 
-def dot_product(name):
-    """The intrinsic of four products; what it resets and updates is one number."""
-    element, total = DTYPES[name]
-    a, b = (refcomp.placeholder((4,), element, name=letter) for letter in "ab")
-    k = refcomp.reduce_axis((0, 4), name="k")
+def dot_product(name, lanes):
+    """The intrinsic of some products; what it resets and updates is one number."""
+    element, total = (DTYPES | HALVES)[name]
+    a, b = (refcomp.placeholder((lanes,), element, name=letter) for letter in "ab")
+    k = refcomp.reduce_axis((0, lanes), name="k")
     c = refcomp.compute(
         (1,), lambda i: refcomp.sum(a[k].astype(total) * b[k].astype(total), axis=k), name="c"
     )
@@ -42,7 +47,7 @@ def dot_product(name):
     def update(ins, out):
         ib = refcomp.ir_builder.create()
         x, y, z = map(ib.buffer_ptr, (*ins, out))
-        factors = [x[i] for i in range(4)] + [y[i] for i in range(4)]
+        factors = [x[i] for i in range(lanes)] + [y[i] for i in range(lanes)]
         z[0] = refcomp.call_llvm_intrin(total, f"llvm.amdgcn.{name}", *factors, z[0])
         return ib.get()
 
@@ -50,13 +55,13 @@ def dot_product(name):
         c.op,
         lambda ins, outs: (None, reset(outs[0]), update(ins, outs[0])),
         name,
-        default_buffer_params={"offset_factor": 4},
+        default_buffer_params={"offset_factor": lanes},
     )
 
 
 def product(name, rows=8, depth=32):
-    """C = A B^T of bytes, each thread adding up one element four products at a time."""
-    element, total = DTYPES[name]
+    """C = A B^T, each thread adding up one element some products at a time."""
+    (element, total), lanes = (DTYPES | HALVES)[name], 2 if name in HALVES else 4
     a, b = (refcomp.placeholder((rows, depth), element, name=letter) for letter in "AB")
     k = refcomp.reduce_axis((0, depth), name="k")
     c = refcomp.compute(
@@ -70,10 +75,10 @@ def product(name, rows=8, depth=32):
     s[c].bind(i, refcomp.thread_axis("blockIdx.x"))
     s[c].bind(j, refcomp.thread_axis("threadIdx.x"))
     s[sums].compute_at(s[c], j)
-    outer, inner = s[sums].split(s[sums].op.reduce_axis[0], factor=4)
+    outer, inner = s[sums].split(s[sums].op.reduce_axis[0], factor=lanes)
     one, row = s[sums].op.axis
     s[sums].reorder(outer, one, row, inner)
-    s[sums].tensorize(row, dot_product(name))
+    s[sums].tensorize(row, dot_product(name, lanes))
     return s, [a, b, c]
 
 
@@ -120,10 +125,31 @@ def test_since_gfx11_bytes_say_themselves_whether_they_are_signed():
 @pytest.mark.parametrize(("llvm", "gpu"), [*TOOLS_AND_GPUS, ("19", "gfx906"), ("19", "gfx1030")])
 def test_each_is_an_instruction(llvm, gpu, monkeypatch):
     use_llvm(llvm, monkeypatch)
-    text = disassemble(compile_kernels([_kernel(name) for name in DTYPES], gpu))
+    has_bf16 = gpu.startswith(("gfx11", "gfx12", "gfx95"))
+    names = [*DTYPES, "fdot2", *(["fdot2.f32.bf16"] if has_bf16 else [])]
+    text = disassemble(compile_kernels([_kernel(name) for name in names], gpu))
     assert re.search(r"\sv_dot4c?_i32_iu?8", text) and re.search(r"\sv_dot4_u32_u8", text)
-    # Four bytes of each row are read as a part of wider ones.
-    assert not re.search(r"global_load_(ubyte|sbyte|[ui]8)", text)
+    assert re.search(r"v_(dual_)?dot2(c|acc)?_f32_f16", text)
+    assert bool(re.search(r"v_(dual_)?dot2(c|acc)?_f32_bf16", text)) == has_bf16
+    # The elements of a row are read as a part of wider ones.
+    assert not re.search(r"global_load_(ubyte|sbyte|ushort|[ui]8|[ui]16)", text)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_the_interpreter_computes_dot_products_of_halves(name):
+    schedule, args = product(name)
+    rng, dtype = np.random.default_rng(7), to_numpy(as_dtype(args[0].dtype))
+    a, b = (rng.integers(-9, 10, (8, 32)).astype(dtype) for _ in "ab")
+    c = np.zeros((8, 8), np.float32)
+    refcomp.build(schedule, args, "interp")(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def test_bf16_is_named_since_llvm_19():
+    kernel = _kernel("fdot2.f32.bf16")
+    call = "call float @llvm.amdgcn.fdot2.f32.bf16(%s %%"
+    assert call % "<2 x bfloat>" in print_kernels([kernel], "gfx1100", llvm=19).text
+    assert call % "<2 x i16>" in print_kernels([kernel], "gfx1100", llvm=18).text
 
 
 def test_a_gpu_without_it_refuses():
@@ -139,11 +165,17 @@ def test_a_gpu_without_it_refuses():
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "walkthroughs" / "matrix_cores.py"
 MATRIX = runpy.run_path(str(SCRIPT))
-SMALL = MATRIX["INSTRUCTIONS"]["gfx90a"]
-OTHERS = {
-    "mfma.f32.32x32x2f32": ("float32", 32, 2, 1, 16, 64),
-    "mfma.f32.16x16x16f16": ("float16", 16, 16, 4, 4, 64),
-}
+WALKTHROUGH = MATRIX["INSTRUCTIONS"]
+SMALL = WALKTHROUGH[0][1]
+_OTHERS = (
+    ("mfma.f32.32x32x2f32", "float32", 32, 2, 1, 16, 64),
+    ("mfma.f32.16x16x16f16", "float16", 16, 16, 4, 4, 64),
+    ("mfma.f32.16x16x32.bf16", "bfloat16", 16, 32, 8, 4, 64),
+    ("mfma.f32.32x32x16.f16", "float16", 32, 16, 8, 16, 64),
+    ("wmma.f32.16x16x16.f16.v8f32.v8f16", "float16", 16, 16, 8, 8, 32),
+)
+KNOWN = {one.name: one for _, one in WALKTHROUGH}
+KNOWN |= {values[0]: MATRIX["Instruction"](*values) for values in _OTHERS}
 
 
 def _matrix_kernel(one, n, depth):
@@ -167,36 +199,75 @@ def test_a_wave_computes_a_block_when_run_on_the_host(tmp_path):
 @pytest.mark.parametrize(
     ("llvm", "gpu", "name", "pattern"),
     [
-        ("19", "gfx908", "mfma.f32.16x16x4f32", "v_mfma_f32_16x16x4f32"),
-        ("19", "gfx90a", "mfma.f32.32x32x2f32", "v_mfma_f32_32x32x2f32"),
-        ("19", "gfx942", "mfma.f32.16x16x16f16", "v_mfma_f32_16x16x16_f16"),
-        ("19", "gfx942", "mfma.f32.32x32x8f16", "v_mfma_f32_32x32x8_f16"),
-        ("19", "gfx1100", "wmma.f32.16x16x16.f16", "v_wmma_f32_16x16x16_f16"),
-        pytest.param(
-            *("16", "gfx90a", "mfma.f32.16x16x4f32", "v_mfma_f32_16x16x4f32"),
-            marks=pytest.mark.llvm16,
+        with_llvm("19", "gfx908", "mfma.f32.16x16x4f32", "v_mfma_f32_16x16x4f32"),
+        with_llvm("19", "gfx90a", "mfma.f32.32x32x2f32", "v_mfma_f32_32x32x2f32"),
+        with_llvm("19", "gfx90a", "mfma.f32.32x32x8bf16.1k", "v_mfma_f32_32x32x8bf16_1k"),
+        with_llvm("19", "gfx942", "mfma.f32.16x16x16f16", "v_mfma_f32_16x16x16_f16"),
+        with_llvm("19", "gfx942", "mfma.f32.32x32x8f16", "v_mfma_f32_32x32x8_f16"),
+        with_llvm("19", "gfx942", "mfma.f32.16x16x16bf16.1k", "v_mfma_f32_16x16x16_bf16"),
+        with_llvm("19", "gfx1100", "wmma.f32.16x16x16.f16", "v_wmma_f32_16x16x16_f16"),
+        with_llvm("19", "gfx1200", "wmma.f32.16x16x16.f16.v8f32.v8f16", "v_wmma_f32_16x16x16_f16"),
+        with_llvm("16", "gfx90a", "mfma.f32.16x16x4f32", "v_mfma_f32_16x16x4f32"),
+        with_llvm("16", "gfx1100", "wmma.f32.16x16x16.bf16", "v_wmma_f32_16x16x16_bf16"),
+        with_llvm("15", "gfx90a", "mfma.f32.16x16x16bf16.1k", "v_mfma_f32_16x16x16bf16_1k"),
+        with_llvm("15", "gfx1100", "wmma.f32.16x16x16.f16", "v_wmma_f32_16x16x16_f16"),
+        *(
+            with_llvm(newer, "gfx942", "mfma.f32.32x32x8bf16.1k", "v_mfma_f32_32x32x8_bf16")
+            for newer in NEWER_LLVMS
         ),
-        pytest.param(
-            *("16", "gfx1100", "wmma.f32.16x16x16.f16", "v_wmma_f32_16x16x16_f16"),
-            marks=pytest.mark.llvm16,
+        *(
+            with_llvm(newer, "gfx950", "mfma.f32.16x16x32.bf16", "v_mfma_f32_16x16x32_bf16")
+            for newer in NEWER_LLVMS
+        ),
+        *(
+            with_llvm(newer, "gfx950", "mfma.f32.32x32x16.f16", "v_mfma_f32_32x32x16_f16")
+            for newer in NEWER_LLVMS
+        ),
+        *(
+            with_llvm(
+                newer, "gfx1200", "wmma.f32.16x16x16.bf16.v8f32.v8i16", "v_wmma_f32_16x16x16_bf"
+            )
+            for newer in NEWER_LLVMS
         ),
     ],
 )
 def test_each_step_of_a_wave_is_one_instruction(llvm, gpu, name, pattern, monkeypatch):
     use_llvm(llvm, monkeypatch)
-    known = {one.name: one for one in MATRIX["INSTRUCTIONS"].values()}
-    one = known.get(name) or MATRIX["Instruction"](name, *OTHERS[name])
+    one = KNOWN[name]
     code = compile_kernels([_matrix_kernel(one, 64, 2 * one.step)], gpu)
     assert disassemble(code).count(pattern) == 2
     (told,) = read_code_object(code.data).kernels
     assert (told.spilled, told.private_bytes, told.most_threads) == (0, 0, one.wave)
 
 
+@pytest.mark.rocm
+@pytest.mark.parametrize("one", [one for gpu, one in WALKTHROUGH if gpu == "gfx942"] + [SMALL])
+def test_products_of_matrices_on_the_emulated_gpu(one):
+    """Small whole numbers, so that every order of adding gives the same."""
+    n, depth, dtype = 2 * one.size, 3 * one.step, to_numpy(as_dtype(one.dtype))
+    rng, device = np.random.default_rng(8), rocm_emulator("gfx942")
+    a, b = rng.integers(-8, 9, (n, depth)), rng.integers(-8, 9, (depth, n))
+    arrays = [refcomp.array(x.astype(dtype), device) for x in (a, b)]
+    result = refcomp.array(np.zeros((n, n), np.float32), device)
+    refcomp.build(*MATRIX["schedule_product"](one, n, depth), "rocm -mcpu=gfx942")(*arrays, result)
+    np.testing.assert_array_equal(result.asnumpy(), a @ b)
+
+
+@pytest.mark.parametrize("name", ["mfma.f32.16x16x16bf16.1k", "wmma.f32.16x16x16.bf16"])
+def test_the_interpreter_computes_products_of_matrices(name):
+    one = KNOWN[name]
+    rng, dtype = np.random.default_rng(9), to_numpy(as_dtype(one.dtype))
+    a, b = (rng.integers(-8, 9, (one.size, one.size)).astype(dtype) for _ in "ab")
+    c = np.zeros((one.size, one.size), np.float32)
+    refcomp.build(*MATRIX["schedule_product"](one, one.size, one.step), "interp")(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
 def test_matrix_products_have_their_gpus_and_waves():
     kernel = _matrix_kernel(SMALL, 16, 8)
     with pytest.raises(Unsupported, match="gfx1100 has no instruction llvm.amdgcn.mfma"):
         print_kernels([kernel], "gfx1100")
-    wmma = _matrix_kernel(MATRIX["INSTRUCTIONS"]["gfx1100"], 16, 16)
+    wmma = _matrix_kernel(KNOWN["wmma.f32.16x16x16.f16"], 16, 16)
     with pytest.raises(Unsupported, match="is an instruction of waves of 32 lanes") as caught:
         print_kernels([wmma], "gfx1100", wavefront=64)
     assert "build with -wavefront=32" in str(caught.value)

@@ -94,6 +94,15 @@ def test_an_update_is_one_instruction_where_there_is_one():
         assert text.count('syncscope("agent") monotonic') == (2 if is_tried else 1)
 
 
+def test_before_llvm_16_narrow_updates_are_tried():
+    for operator, dtype in ATOMIC_KINDS:
+        text = print_kernels([_atomic(operator, dtype)], llvm=15).text
+        is_narrow = dtype[1:] in ("8", "16")
+        assert (text.count("cmpxchg") == 2) == (
+            is_narrow or dtype in ("f16",) or (dtype[0] == "f" and operator != "add")
+        )
+
+
 @pytest.mark.llvm
 def test_dynamic_buffers_lie_one_after_the_other(tmp_path):
     kernel = parse_func(DYNAMIC)

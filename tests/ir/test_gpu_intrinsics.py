@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import RefcompError, UserError
+from refcomp.errors import UserError
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_gpu_intrinsic
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import find_fault
@@ -80,10 +80,34 @@ def test_all_threads_of_a_wave_come_to_a_matrix_product():
     assert fault.what == "a subgroup's call that some threads of a group may not reach"
 
 
-def test_the_interpreter_refuses_matrix_products():
-    func = parse_func(_MATRIX.replace("WHICH", "0i32"))
-    with pytest.raises(RefcompError, match="is computed by the threads of a wave together"):
-        interpret(func, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
+def test_bf16_comes_as_itself_or_as_its_bits():
+    text = """
+    func f(A: DTYPE[2], C: f32[1] out) {
+      for t in range(1) threadIdx.x {
+        C@[0] = extern f32 llvm.amdgcn.fdot2.f32.bf16(A@[0], A@[1], A@[0], A@[1], C@[0])
+      }
+    }
+    """
+    assert find_fault(parse_func(text.replace("DTYPE", "bf16")), "flat") is None
+    assert find_fault(parse_func(text.replace("DTYPE", "u16")), "device") is None
+    with pytest.raises(UserError, match=r"bf16 is \(bf16, bf16, bf16, bf16, f32\) -> f32, not"):
+        parse_func(text.replace("DTYPE", "f16"))
+
+
+@pytest.mark.parametrize("name", [n for n, p in GPU_INTRINSICS.items() if p.wave > 1])
+def test_each_element_of_a_product_has_one_place(name):
+    product = GPU_INTRINSICS[name]
+    threads, size = range(product.wave), range(product.size)
+    at = {
+        (product.row_at(t, v), t % product.size): (t, v)
+        for t in threads
+        for v in range(product.sums)
+    }
+    assert sorted(at) == [(row, column) for row in size for column in size]
+    held = {
+        (t % product.size, product.depth_at(t, n)) for t in threads for n in range(product.factors)
+    }
+    assert sorted(held) == [(row, k) for row in size for k in range(product.depth)]
 
 
 def test_names():

@@ -220,3 +220,21 @@ def test_a_prefetch_is_of_the_memory_as_it_is_now():
     func = _lowered("func f(A: bf16[n], B: bf16[n] out) { prefetch A[3] B@[0] = A@[0] }")
     (hint,) = (node for node in walk(func.body) if isinstance(node, Prefetch))
     assert hint.buffer is func.buffers[0]
+
+
+def test_instructions_of_gpus_take_the_bits():
+    call = "C@[0] = extern f32 llvm.amdgcn.fdot2.f32.bf16(%s, A@[1], A@[0], A@[1], C@[0])"
+    func = parse_func(
+        "func f(A: bf16[2], C: f32[1] out) { for t in range(1) threadIdx.x {"
+        + call % "A@[0]"
+        + "} }"
+    )
+    lowered = print_func(lower_bfloat16(func))
+    assert call % "A@[0]" in lowered and "A: u16[2]" in lowered
+    halves = parse_func(print_func(func).replace("A@[0], A@[1], A@[0]", "abs(A@[0]), A@[1], A@[0]"))
+    assert ">> 16u32), A@[1], A@[0], A@[1], C@[0])" in print_func(lower_bfloat16(halves))
+    floats = parse_func(
+        "func f(A: f16[2], C: f32[1] out) { for t in range(1) threadIdx.x { C@[0] = extern f32 "
+        "llvm.amdgcn.fdot2(A@[0], A@[1], A@[0], A@[1], C@[0]) } }"
+    )
+    assert lower_bfloat16(floats) is floats

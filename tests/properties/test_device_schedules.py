@@ -84,6 +84,7 @@ def test_they_agree_with_numpy_on_opencl(drawn, record_property):
 
 
 @pytest.mark.rocm
+@pytest.mark.llvm15
 @pytest.mark.llvm16
 def test_every_llvm_compiles_them_for_amd_gpus(drawn, monkeypatch, record_property):
     """LLVM checks its own work after each pass."""

@@ -1,9 +1,9 @@
-"""The data layout is asked from llc once, and the text of an answer without one is shown."""
+"""The data layout and the version: llc is asked once, and its answer without a layout is shown."""
 
 import pytest
 
 from refcomp.errors import ToolchainError
-from refcomp.toolchain.layout import device_layout
+from refcomp.toolchain.layout import device_layout, llvm_major
 
 ANSWER = """echo '  target datalayout = "e-p:64:64-A5"'"""
 
@@ -32,3 +32,11 @@ def test_an_answer_without_a_layout_is_an_error(rocm_tools) -> None:
 @pytest.mark.rocm
 def test_what_llvm_says() -> None:
     assert "-A5-" in device_layout("rocm")
+
+
+@pytest.mark.rocm
+@pytest.mark.llvm15
+def test_the_version_is_that_of_the_tools(monkeypatch) -> None:
+    for major in (15, 19):
+        monkeypatch.setenv("REFCOMP_ROCM_LLVM", f"/usr/lib/llvm-{major}/bin")
+        assert llvm_major("rocm") == major

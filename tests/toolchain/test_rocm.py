@@ -9,7 +9,7 @@ from refcomp.codegen.debug_locations import add_debug_locations
 from refcomp.errors import ToolchainError, UserError
 from refcomp.toolchain import compile_source, disassemble, load_description
 from refcomp.toolchain.find import find_file, find_tool, find_tools
-from tests.codegen.amdgpu_kernels import print_kernels
+from tests.codegen.amdgpu_kernels import print_kernels, with_llvm
 from tests.codegen.device_kernels import device_kernel
 from tests.toolchain.conftest import COPY
 
@@ -138,7 +138,7 @@ def test_all_tools_are_of_one_llvm(rocm_tools) -> None:
 
 
 @pytest.mark.rocm
-@pytest.mark.parametrize("llvm", [pytest.param("16", marks=pytest.mark.llvm16), "19"])
+@pytest.mark.parametrize("llvm", [with_llvm(llvm) for llvm in ("15", "16", "19")])
 def test_a_folder_of_tools_is_chosen_by_its_variable(llvm, monkeypatch) -> None:
     monkeypatch.setenv("REFCOMP_ROCM_LLVM", f"/usr/lib/llvm-{llvm}/bin")
     found = find_tools(load_description("rocm"))
