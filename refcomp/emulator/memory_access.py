@@ -17,6 +17,7 @@ from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.memory import BASE, Bytes
 from refcomp.emulator.observation import tell_scalar_access
 from refcomp.emulator.registers import FIRST_VECTOR
+from refcomp.emulator.shared_words import Piece, bind_words
 from refcomp.emulator.sources import scalar_source, vector_index, vector_source
 from refcomp.errors import Unsupported
 
@@ -284,8 +285,14 @@ def bind_memory(instruction: Instruction) -> Run | None:
     else:
         return None
     if transfer.is_store:
-        return bind_store(instruction, space, address, transfer, data)
-    return bind_load(instruction, space, address, transfer, vector_index(operands[0]))
+        run = bind_store(instruction, space, address, transfer, data)
+    else:
+        data = operands[0]
+        run = bind_load(instruction, space, address, transfer, vector_index(data))
+    if space is not SHARED or transfer.width != 4:
+        return run
+    piece = Piece(offset_of(instruction), transfer.count, vector_index(data))
+    return bind_words(operands[place], [piece], transfer.is_store, run)
 
 
 _TWO = re.compile(r"ds_(read|write)2(st64)?_b(32|64)$")
@@ -299,7 +306,7 @@ def bind_two(instruction: Instruction) -> Run | None:
     words = int(match[3]) // 32
     unit = 4 * words * (64 if match[2] else 1)
     is_store = match[1] == "write"
-    runs = []
+    runs, pieces = [], []
     for number in range(2):
         offset = offset_of(instruction, f"offset{number}") * unit
         operand = instruction.operands[0 if is_store else 1]
@@ -307,11 +314,14 @@ def bind_two(instruction: Instruction) -> Run | None:
         transfer = Transfer(is_store, 4, words)
         if is_store:
             data = instruction.operands[1 + number]
+            result = vector_index(data)
             runs.append(bind_store(instruction, SHARED, address, transfer, data))
         else:
             result = vector_index(instruction.operands[0]) + words * number
             runs.append(bind_load(instruction, SHARED, address, transfer, result))
-    return _both(runs, instruction)
+        pieces.append(Piece(offset, words, result))
+    address_operand = instruction.operands[0 if is_store else 1]
+    return bind_words(address_operand, pieces, is_store, _both(runs, instruction))
 
 
 def _both(runs: list[Run], instruction: Instruction) -> Run:

@@ -43,8 +43,10 @@ class Waves(Registers):
         self._private = -(-around.private_bytes // 16) * 16
         self.shared = Bytes(self._stride * len(groups), is_watched=around.is_watched)
         self.private = Bytes(self._private * self.waves * self.lanes, is_watched=around.is_watched)
+        # What was worked out of registers with addresses: see `shared_words`.
+        self.places: dict[int, Any] = {}
         number = np.arange(self.waves)
-        self._shared_base = (number // self.per_group * self._stride)[:, None]
+        self.shared_base = (number // self.per_group * self._stride)[:, None]
         thread = np.arange(self.waves * self.lanes).reshape(self.waves, self.lanes)
         self._private_base = thread * self._private
 
@@ -78,7 +80,7 @@ class Waves(Registers):
     def shared_index(self, address: Any, size: int, ins: Instruction) -> tuple[Array, Array | None]:
         """Of addresses in a group's shared memory."""
         limit = self.around.shared_bytes
-        return self._bounded(address, size, self._shared_base[self.rows], limit, "shared", ins)
+        return self._bounded(address, size, self.shared_base[self.rows], limit, "shared", ins)
 
     def private_index(
         self, address: Any, size: int, ins: Instruction
