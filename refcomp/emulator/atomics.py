@@ -46,6 +46,14 @@ def _exchange_if(old: Any, wanted: Any, compared: Any) -> Any:
     return np.where(old == compared, wanted, old)
 
 
+def _mask_or(old: Any, cleared: Any, added: Any) -> Any:
+    return (old & ~cleared) | added
+
+
+def _wrap(old: Any, size: Any, step: Any) -> Any:
+    return np.where(old >= size, old - size, old + step)
+
+
 def _add_halves(old: Any, added: Any) -> Any:
     halves = [np.ascontiguousarray(x).view(np.float16) for x in (old, added)]
     return np.add(*halves).view(np.uint32)
@@ -79,6 +87,7 @@ _UPDATES: dict[str, tuple[Update, str]] = {
     **{"umin": (np.minimum, "u"), "umax": (np.maximum, "u")},
     **{"and": (np.bitwise_and, "u"), "or": (np.bitwise_or, "u"), "xor": (np.bitwise_xor, "u")},
     **{"swap": (lambda old, a: a, "u"), "cmpswap": (_exchange_if, "u")},
+    **{"mskor": (_mask_or, "u"), "wrap": (_wrap, "u")},
     **{"pk_add_f16": (_add_halves, "u"), "pk_add_bf16": (_add_upper_halves_of_f32, "u")},
 }
 _FLOAT_UPDATES = {"add": "v_add", "min": "v_min", "max": "v_max"}
@@ -142,6 +151,8 @@ def _bind_shared(instruction: Instruction, match: re.Match[str], kind: str) -> R
 
 def _update(name: str, kind: str) -> tuple[Update, str] | None:
     if kind.startswith("f"):
+        if name == "cmpswap":
+            return _exchange_if, kind
         row = _FLOAT_UPDATES.get(name)
         return (VECTOR_FLOATS[f"{row}_{kind}"].function, kind) if row else None
     if name not in _UPDATES:

@@ -14,6 +14,7 @@ Manual: the MI200 and CDNA3 ISA manuals, section on vector memory buffer instruc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,7 @@ from refcomp.emulator.memory_access import (
     bind_load,
     bind_store,
     checked,
+    load_scalars,
     offset_of,
     put,
     transfer_of,
@@ -138,10 +140,7 @@ def _update(instruction: Instruction) -> tuple[Make, int, _Written] | None:
 
 def _place(instruction: Instruction, size: int) -> tuple[list[Source], Callable[[Any], Place]]:
     _, vector, descriptor, more = instruction.operands[:4]
-    lower, upper = (
-        scalar_source(replace(descriptor, index=descriptor.index + n, count=2), "u64")
-        for n in (0, 2)
-    )
+    lower, upper = _descriptor(descriptor)
     scalar, constant = scalar_source(more, "u32"), np.uint64(offset_of(instruction))
     index, offset = _vector_parts(instruction, vector)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
@@ -167,6 +166,43 @@ def _vector_parts(instruction: Instruction, vector: Operand) -> tuple[Source | N
         else:
             found.append(None)
     return found[0], found[1]
+
+
+_SCALARS = re.compile(r"s_buffer_load_dword(?:x(\d+))?$")
+
+
+def bind_buffer_scalars(instruction: Instruction) -> Run | None:
+    """Loads of scalar registers, ready to run; None for anything else."""
+    match = _SCALARS.match(instruction.mnemonic)
+    if match is None:
+        return None
+    count, (result, descriptor, offset) = int(match[1] or 1), instruction.operands
+    lower, upper = _descriptor(descriptor)
+    more, constant = scalar_source(offset, "u32"), np.uint64(offset_of(instruction))
+    size = np.uint64(4 * count)
+
+    def run(waves: Any) -> None:
+        low, high, within = (_column(s.value(waves))[:, 0] for s in (lower, upper, more))
+        within = (within + constant) & ~np.uint64(3)
+        rows, shape = waves.rows, (waves.count(),)
+        inside = np.broadcast_to(within + size <= high & np.uint64(0xFFFFFFFF), shape)
+        address = np.broadcast_to((low & np.uint64((1 << 48) - 1)) + within, shape)
+        for number in range(count):
+            waves.write_scalar(result.index + number, "u32", np.zeros(shape, np.uint32))
+            waves.define((result.index + number,))
+        if inside.any():
+            waves.select(rows if inside.all() else np.arange(waves.waves)[rows][inside])
+            load_scalars(waves, instruction, result.index, address[inside], count)
+            waves.select(rows)
+
+    return run
+
+
+def _descriptor(operand: Operand) -> tuple[Source, Source]:
+    """The lower and the upper half of four scalar registers."""
+    places = (replace(operand, index=operand.index + n, count=2) for n in (0, 2))
+    lower, upper = (scalar_source(place, "u64") for place in places)
+    return lower, upper
 
 
 def _column(value: Any) -> Array:

@@ -69,19 +69,23 @@ def _origin_in_wave(instruction: Instruction) -> Array:
 
 
 def moved_source(source: Source, instruction: Instruction) -> Source:
-    """The first source of a DPP instruction, as the lanes read it."""
-    origin = _origin(instruction)
-    is_there, place = origin >= 0, np.maximum(origin, 0)
+    """The first source of a DPP instruction, as the lanes read it that have a lane to read."""
+    place = np.maximum(_origin(instruction), 0)
+    return replace(source, read=lambda file, rows: np.asarray(source.read(file, rows))[:, place])
+
+
+def zero_source(source: Source, instruction: Instruction) -> Source:
+    """The first source in lanes that have no active lane to read."""
 
     def read(file: Any, rows: Any) -> Any:
-        moved = np.asarray(source.read(file, rows))[:, place]
-        return np.where(is_there, moved, moved.dtype.type(0))
+        return np.zeros_like(np.asarray(source.read(file, rows)))
 
-    return replace(source, read=read)
+    return replace(source, read=read, numbers=frozenset())
 
 
-def with_dpp(run: Run, instruction: Instruction) -> Run:
-    """Runs in the lanes that have an active lane to read, or that may read 0."""
+def with_dpp(run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int, ...]) -> Run:
+    """Runs in the lanes that have an active lane to read; under `bound_ctrl` the others take 0.
+    `masks` are the scalar registers to which bits of lanes go."""
     origin = _origin(instruction)
     rows, banks = (int(instruction.modifiers[name], 0) for name in ("row_mask", "bank_mask"))
     lane = np.arange(instruction.lanes)
@@ -91,7 +95,14 @@ def with_dpp(run: Run, instruction: Instruction) -> Run:
 
     def restricted(waves: Any) -> None:
         full = waves.mask
-        can_read = reads_zero | ((origin >= 0) & full[:, place])
+        can_read = (origin >= 0) & full[:, place]
+        others = full & allowed & ~can_read
         in_lanes(waves, full & allowed & can_read, run)
+        if reads_zero and others.any():
+            first = [waves.values.scalar(n, waves.mask_bits, waves.rows).copy() for n in masks]
+            in_lanes(waves, others, on_zero)
+            for number, bits in zip(masks, first, strict=True):
+                both = bits | waves.values.scalar(number, waves.mask_bits, waves.rows)
+                waves.write_scalar(number, waves.mask_bits, both)
 
     return restricted

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from refcomp.emulator.assembly import NAMED, USUAL_LANES
+from refcomp.emulator.buffers import SCRATCH, SCRATCH_DESCRIPTOR
 from refcomp.emulator.code_object import Descriptor
-from refcomp.emulator.memory_order import GFX942_ORDER, MemoryOrder
+from refcomp.emulator.memory_order import GFX90A_ORDER, GFX942_ORDER, MemoryOrder
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.packed import PACKED
 from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
@@ -22,6 +23,7 @@ from refcomp.emulator.sources import FIRST_ACCUMULATOR
 from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.vector_integers import VECTOR_INTEGERS
+from refcomp.emulator.vector_unfused import UNFUSED_F32
 from refcomp.emulator.wait_counters import GFX9_COUNTERS, Counters
 
 VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
@@ -37,9 +39,9 @@ class Generation:
     registers with names. `lanes` and `vectors` tell of a kernel how many lanes its waves have, and
     how many vector registers are laid out for a lane; `usual_lanes` is what the GPU likes best.
     `counters` are what a wave can wait for, `order` is how groups see each other's writes. `start`
-    tells what stands in user registers that this
-    emulator alone gives a meaning: the bit of a kernel's properties that asks for them, and their
-    words."""
+    tells what stands in user registers that this emulator alone gives a meaning: the bit of a
+    kernel's properties that asks for them, and their words. `has_wave_offset` where waves are told
+    where in private memory theirs begins."""
 
     name: str
     vector: Mapping[str, Operation]
@@ -55,6 +57,7 @@ class Generation:
     counters: Counters = GFX9_COUNTERS
     order: MemoryOrder = GFX942_ORDER
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    has_wave_offset: bool = False
 
 
 # What waits, sleeps, or writes caches back: of all GPUs.
@@ -73,6 +76,9 @@ def _accumulating_vectors(descriptor: Descriptor) -> int:
     return FIRST_ACCUMULATOR + total - own if total > own else own
 
 
+# Accumulators are registers like others.
+_MOVES = {f"v_accvgpr_{name}_b32": "v_mov_b32" for name in ("read", "write", "mov")}
+
 # CDNA3: waves of 64 lanes; private memory and the ids of groups need no descriptor.
 GFX942 = Generation(
     name="gfx942",
@@ -80,13 +86,31 @@ GFX942 = Generation(
     packed=PACKED,
     scalar=SCALAR,
     save_exec=SAVE_EXEC,
-    renamed={
-        **{f"v_accvgpr_{name}_b32": "v_mov_b32" for name in ("read", "write", "mov")},
-    },
-    idle=_IDLE | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv"},
+    renamed=_MOVES,
+    idle=_IDLE | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv", "s_set_gpr_idx_off"},
     lanes=lambda descriptor: 64,
     vectors=_accumulating_vectors,
 )
 
-GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942,)}
+# CDNA2: private memory lies behind a descriptor in s[0:3], and each wave's part at an offset; sums
+# of 64 bits take two instructions, and eight-bit floats are unknown.
+_ONLY_CDNA3 = ("v_lshl_add_u64", "v_mov_b64", *(n for n in VECTOR if "fp8" in n or "bf8" in n))
+GFX90A = Generation(
+    name="gfx90a",
+    vector={name: row for name, row in VECTOR.items() if name not in _ONLY_CDNA3} | UNFUSED_F32,
+    packed=PACKED,
+    scalar=SCALAR,
+    save_exec=SAVE_EXEC,
+    renamed=_MOVES,
+    idle=_IDLE
+    | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_invl2"}
+    | {"buffer_wbinvl1", "buffer_wbinvl1_vol", "s_set_gpr_idx_off"},
+    lanes=lambda descriptor: 64,
+    vectors=_accumulating_vectors,
+    order=GFX90A_ORDER,
+    start={0: SCRATCH_DESCRIPTOR, 5: (SCRATCH & 0xFFFFFFFF, SCRATCH >> 32)},
+    has_wave_offset=True,
+)
+
+GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A)}
 ARCHITECTURES = tuple(GENERATIONS)

@@ -17,6 +17,7 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import read_assembly
+from refcomp.emulator.buffers import wave_bytes
 from refcomp.emulator.code_object import CodeObject, Kernel, read_code_object
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding, Findings
@@ -285,6 +286,9 @@ def _scalars(
         raise Unsupported(f"{kernel.name} wants its arguments in registers")
     user += [None] * (descriptor.user_sgprs - len(user))
     system = [ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1]
+    if generation.has_wave_offset and descriptor.rsrc2 & 1:
+        each = wave_bytes(private, generation.lanes(descriptor))
+        system.append(np.arange(len(ids), dtype=np.uint32) * np.uint32(each))
     return [*user[: descriptor.user_sgprs], *system]
 
 

@@ -360,12 +360,12 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
             undefined = (start.shadow(waves) != 0) | (more.shadow(waves) != 0)
             if undefined.any():
                 waves.report_undefined(instruction, "an address", undefined)
-        _load_scalars(waves, instruction, result.index, address, count)
+        load_scalars(waves, instruction, result.index, address, count)
 
     return run
 
 
-def _load_scalars(waves: Any, ins: Instruction, result: int, asked: Array, count: int) -> None:
+def load_scalars(waves: Any, ins: Instruction, result: int, asked: Array, count: int) -> None:
     arena, address = waves.around.arena, asked & ~np.uint64(3)
     wrong = arena.outside(address, 4 * count, is_load=True)
     index = (address - np.uint64(BASE)).view(np.int64)

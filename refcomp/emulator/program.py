@@ -14,7 +14,8 @@ import numpy as np
 
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.atomics import bind_atomic
-from refcomp.emulator.buffers import bind_buffer
+from refcomp.emulator.buffers import bind_buffer, bind_buffer_scalars
+from refcomp.emulator.comparisons import bind_choice
 from refcomp.emulator.cross_lane import (
     bind_bpermute,
     bind_count_below,
@@ -27,6 +28,13 @@ from refcomp.emulator.cross_lane import (
 from refcomp.emulator.dots import bind_dot
 from refcomp.emulator.flat import bind_flat
 from refcomp.emulator.generation import GFX942, Generation
+from refcomp.emulator.indexing import (
+    bind_index,
+    bind_move,
+    bind_within,
+    positions_after,
+    refuse_jump,
+)
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
 from refcomp.emulator.mixed import bind_mixed
@@ -55,7 +63,7 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
 }
 _BY_PATTERN = (
     *(bind_memory, bind_two, bind_flat, bind_buffer, bind_scalar_load, bind_atomic),
-    *(bind_matrix, bind_mixed, bind_dot),
+    *(bind_matrix, bind_mixed, bind_dot, bind_index, bind_buffer_scalars),
 )
 
 
@@ -87,7 +95,13 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     for bind_one in _BY_PATTERN:
         if (run := bind_one(instruction)) is not None:
             return run
+    if (run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))) is not None:
+        return run
     return None if _is_ieee_mode(instruction) else _refuse(instruction)
+
+
+def _for(of: Generation) -> Callable[[Instruction], Run | None]:
+    return lambda instruction: bind(instruction, of)
 
 
 def _bind_getpc(instruction: Instruction) -> Run:
@@ -165,17 +179,20 @@ class Program:
 
     def _make(self, start: int, is_observed: bool) -> Block:
         runs: list[Run] = []
-        number = start
+        number, indexed = start, frozenset[int]()
         while number < len(self.assembly):
             instruction = self.assembly.instruction(number)
             self.executed.add(instruction.mnemonic)
             if is_observed:
                 runs.append(tell_of(instruction))
+            indexed = positions_after(instruction, indexed)
+            if indexed and (instruction.mnemonic in ENDS or number + 1 in self._starts):
+                refuse_jump(instruction)
             if instruction.mnemonic in ENDS:
                 is_branch = "branch" in instruction.mnemonic
                 target = self._target(instruction) if is_branch else -1
                 return Block(tuple(runs), number + 1 - start, instruction, number + 1, target)
-            if (run := bind(instruction, self.generation)) is not None:
+            if (run := bind_within(instruction, indexed, _for(self.generation))) is not None:
                 runs.append(run)
             number += 1
             if number in self._starts:

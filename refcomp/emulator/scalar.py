@@ -243,6 +243,44 @@ def _counts() -> dict[str, Operation]:
     return rows
 
 
+def _quads(value: Any) -> Array:
+    """A one at the lowest of every four bits of which any is set."""
+    value = np.asarray(value)
+    one = value.dtype.type(1)
+    either = value | value >> one
+    either = either | either >> value.dtype.type(2)
+    return either & value.dtype.type(0x1111111111111111 & (1 << 8 * value.itemsize) - 1)
+
+
+def _gathered(value: Any) -> Array:
+    """The quads as bits that stand together."""
+    quads = _quads(value)
+    kind, result = quads.dtype.type, np.zeros_like(quads)
+    for number in range(2 * quads.itemsize):
+        result = result | (quads >> kind(4 * number) & kind(1)) << kind(number)
+    return result
+
+
+def _doubled(value: Any) -> Array:
+    """Each bit twice."""
+    value, result = u64(value), np.zeros(np.shape(value), np.uint64)
+    for number in range(32):
+        bit = value >> np.uint64(number) & np.uint64(1)
+        result = result | bit * np.uint64(3) << np.uint64(2 * number)
+    return result
+
+
+def _quad_rows() -> dict[str, Operation]:
+    rows = {"s_bitreplicate_b64_b32": operation("u64 = u32", _doubled)}
+    for kind, bits in (("u32", "b32"), ("u64", "b64")):
+        one = f"{kind} scc = {kind}"
+        rows[f"s_quadmask_{bits}"] = operation(one, _with_nonzero(_gathered))
+        rows[f"s_wqm_{bits}"] = operation(
+            one, _with_nonzero(lambda a: _quads(a) * a.dtype.type(15))
+        )
+    return rows
+
+
 def _packs() -> dict[str, Operation]:
     low, high = np.uint32(0xFFFF), np.uint32(16)
     rows = {
@@ -274,6 +312,7 @@ SCALAR: dict[str, Operation] = {
     **_sums(),
     **_counts(),
     **_packs(),
+    **_quad_rows(),
     **_comparisons(),
 }
 # Before EXEC changes, its old value goes to the result: mnemonic -> function of EXEC and source.

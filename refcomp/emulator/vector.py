@@ -24,7 +24,7 @@ from refcomp.emulator.arrays import (
     split,
 )
 from refcomp.emulator.assembly import VCC, Instruction, Operand
-from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp
+from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp, zero_source
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.sources import Source, half_source, numbers_of, vector_index, vector_source
@@ -40,14 +40,19 @@ _PLACES |= {"WORD_0": (0, 16), "WORD_1": (16, 16)}
 
 def bind_vector(instruction: Instruction, row: Operation) -> Run:
     """The instruction, ready to run."""
-    run = _bind(instruction, row)
-    return with_dpp(run, instruction) if is_dpp(instruction) else run
+    if not is_dpp(instruction):
+        return _bind(instruction, row)
+    run, on_zero = (_bind(instruction, row, first) for first in (moved_source, zero_source))
+    results = zip(instruction.operands, row.results, strict=False)
+    masks = tuple(operand.index for operand, kind in results if kind == "mask")
+    return with_dpp(run, on_zero, instruction, masks)
 
 
-def _bind(instruction: Instruction, row: Operation) -> Run:
+def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run:
     row = _in_lanes(row, instruction.lanes)
     results = instruction.operands[: len(row.results)]
     sources = _sources(instruction, row)
+    sources[:1] = [first_of(sources[0], instruction)] if first_of else sources[:1]
     function = _with_modifiers(instruction, row)
     writes = [_writer(instruction, row, o, k) for o, k in zip(results, row.results, strict=True)]
     is_single = len(writes) == 1
@@ -97,11 +102,10 @@ def _sources(instruction: Instruction, row: Operation) -> list[Source]:
             f"{instruction.mnemonic} has {len(operands)} sources here, not {len(kinds)}",
             where=str(instruction),
         )
-    sources = [
+    return [
         vector_source(operand, kind, instruction.modifiers, position)
         for position, (operand, kind) in enumerate(zip(operands, kinds, strict=True))
     ]
-    return [moved_source(sources[0], instruction), *sources[1:]] if is_dpp(instruction) else sources
 
 
 def _spread(row: Operation, sources: Sequence[Source], waves: Registers) -> list[Any]:

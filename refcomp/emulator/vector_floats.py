@@ -11,6 +11,7 @@ import numpy as np
 from refcomp.emulator import exact
 from refcomp.emulator.arrays import NUMPY, Array
 from refcomp.emulator.operation import Operation, operation
+from refcomp.emulator.vector_unfused import UNFUSED_F16
 
 _FLOATS = ("f16", "f32", "f64")
 _FMA: dict[str, Callable[..., Array]] = {
@@ -201,6 +202,10 @@ def _unpaired() -> dict[str, Operation]:
         "v_frexp_exp_i16_f16": operation("i16 = f16", lambda a: _exponent(a).astype(np.int16)),
         "v_fmamk_f32": operation("f32 = f32 f32 f32", lambda a, k, b: exact.fma_f32(a, k, b)),
         "v_fmaak_f32": operation("f32 = f32 f32 f32", exact.fma_f32),
+        "v_fma_legacy_f16": operation("f16 = f16 f16 f16", exact.fma_f16),
+        "v_div_fixup_legacy_f16": operation("f16 = f16 f16 f16", exact.div_fixup),
+        "v_exp_legacy_f32": operation("f32 = f32", _by_f64(np.exp2), is_approximate=True),
+        "v_log_legacy_f32": operation("f32 = f32", _by_f64(np.log2), is_approximate=True),
         "v_mul_legacy_f32": operation("f32 = f32 f32", _legacy_product),
         "v_rcp_iflag_f32": operation("f32 = f32", _by_f64(_reciprocal), is_approximate=True),
         "v_div_scale_f32": operation("f32 mask = f32 f32 f32", exact.div_scale),
@@ -215,4 +220,5 @@ VECTOR_FLOATS: dict[str, Operation] = {
     **{name: row for kind in _FLOATS for name, row in _rows_of(kind).items()},
     **{n: row for kind in ("f16", "f32") for n, row in _rows_of_single_and_half(kind).items()},
     **_unpaired(),
+    **UNFUSED_F16,
 }

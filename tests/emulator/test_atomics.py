@@ -94,3 +94,32 @@ def test_lanes_update_one_after_the_other():
     index = np.array([4, 0, 4, 4])
     old = update_in_order(memory, index, lambda a, b: a * 2 + b, [np.ones(4, np.uint32)])
     assert old.tolist() == [0, 0, 1, 3] and memory.view(np.uint32).tolist() == [1, 7]
+
+
+def _shared(line, start, *operands):
+    """What is left in shared memory, and the old value, of one lane."""
+    waves = make_waves(shared=16)
+    put(waves, 0, np.zeros(64, np.uint32))
+    for number, operand in enumerate((start, *operands)):
+        put(waves, 2 + 2 * number, np.full(64, operand))
+    set_mask(waves, LANE == 0)
+    wide = "b64" if np.asarray(start).itemsize == 8 else "b32"
+    data = "v[2:3]" if wide == "b64" else "v2"
+    result = "v[10:11]" if wide == "b64" else "v10"
+    run(waves, f"ds_write_{wide} v0, {data}", line, f"ds_read_{wide} {result}, v0")
+    return waves
+
+
+def test_updates_by_two_operands():
+    waves = _shared(
+        "ds_mskor_rtn_b32 v12, v0, v4, v6", np.uint32(0xFF), np.uint32(0x0F), np.uint32(0x100)
+    )
+    assert (get(waves, 12)[0], get(waves, 10)[0]) == (0xFF, 0x1F0)
+    waves = _shared("ds_wrap_rtn_b32 v12, v0, v4, v6", np.uint32(7), np.uint32(5), np.uint32(9))
+    assert (get(waves, 12)[0], get(waves, 10)[0]) == (7, 2)
+    waves = _shared("ds_wrap_rtn_b32 v12, v0, v4, v6", np.uint32(4), np.uint32(5), np.uint32(9))
+    assert get(waves, 10)[0] == 13
+    waves = _shared(
+        "ds_cmpst_rtn_f64 v[12:13], v0, v[4:5], v[6:7]", np.float64(0), -np.float64(0), 3.5
+    )
+    assert get(waves, 10, "f64")[0] == 3.5  # -0 equals 0

@@ -15,6 +15,7 @@ from tests.emulator.snippets import (
     make_waves,
     put,
     run,
+    scalar,
     set_mask,
     set_scalar,
 )
@@ -122,6 +123,17 @@ def test_private_memory_has_an_end():
     set_scalar(waves, 4, 4)  # the neighbour's
     run(waves, "buffer_load_dword v3, off, s[0:3], s4")
     assert "4 bytes at -1 of 16 bytes of private memory" in found(waves)[1].what
+
+
+def test_scalar_loads():
+    waves, _, _ = _with_buffer(records=40)
+    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x4")
+    assert (scalar(waves, 4), scalar(waves, 5)) == (1, 2)
+    waves.initialise_scalar(6, np.array([16], np.uint32))
+    run(waves, "s_buffer_load_dword s7, s[0:3], s6 offset:0x8")
+    assert scalar(waves, 7) == 6
+    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x24")  # behind 40 bytes
+    assert (scalar(waves, 4), scalar(waves, 5)) == (0, 0) and not found(waves)
 
 
 def test_what_is_not_known_is_refused():

@@ -5,7 +5,16 @@ import pytest
 
 from refcomp.emulator.program import bind
 from refcomp.errors import Unsupported
-from tests.emulator.snippets import LANE, get, instruction, make_waves, put, run, set_mask
+from tests.emulator.snippets import (
+    LANE,
+    get,
+    instruction,
+    make_waves,
+    put,
+    run,
+    scalar,
+    set_mask,
+)
 
 _ALL = "row_mask:0xf bank_mask:0xf"
 
@@ -53,6 +62,48 @@ def test_rows_and_banks_may_be_left_out():
 def test_lanes_that_are_off_give_nothing():
     moved = _moved(f"quad_perm:[1,0,3,2] {_ALL}", active=LANE % 4 != 1)
     assert moved[:4].tolist() == [7, 7, 103, 102]
+    moved = _moved(f"quad_perm:[1,0,3,2] {_ALL} bound_ctrl:1", active=LANE % 4 != 1)
+    assert moved[:4].tolist() == [0, 7, 103, 102]
+
+
+def test_carries_of_lanes_that_read_and_of_others():
+    waves = make_waves()
+    put(waves, 1, np.where(LANE % 2 == 0, 1, 0xFFFFFFFF).astype(np.uint32))
+    put(waves, 2, np.full(64, 5, np.uint32))
+    put(waves, 0, np.zeros(64, np.uint32))
+    run(waves, f"v_subrev_co_u32_dpp v0, vcc, v1, v2 row_shl:1 {_ALL} bound_ctrl:1")
+    # Odd lanes read 1, even ones all ones; the last of a row reads 0.
+    assert get(waves, 0)[[0, 1, 15]].tolist() == [6, 4, 5]
+    assert scalar(waves, 106, "u64") == 0x5555555555555555
+    run(waves, f"v_add_co_u32_dpp v0, vcc, v1, v2 row_shl:1 {_ALL} bound_ctrl:1")
+    assert scalar(waves, 106, "u64") == 0x5555555555555555
+
+
+@pytest.mark.parametrize(
+    ("line", "lane", "wanted"),
+    [
+        ("v_add_f32_dpp v0, -v1, |v2| row_newbcast:3", 20, -20 + 1.5),
+        ("v_mul_f32_dpp v0, v1, v2 quad_perm:[3,3,3,3]", 1, 4 * -1.5),
+        ("v_max_f32_dpp v0, v1, v2 row_half_mirror", 0, 8.0),
+        ("v_fmac_f32_dpp v0, v1, v2 wave_shr:1", 63, 0.25 - 63 * 1.5),
+        ("v_fmac_f32_dpp v0, v1, v2 wave_shr:1", 0, 0.25),  # which has no lane to read
+    ],
+)
+def test_operands_may_be_changed(line, lane, wanted):
+    waves = make_waves()
+    put(waves, 0, np.full(64, 0.25, np.float32))
+    put(waves, 1, (LANE + 1).astype(np.float32))
+    put(waves, 2, np.full(64, -1.5, np.float32))
+    run(waves, f"{line} {_ALL}")
+    assert get(waves, 0, "f32")[lane] == wanted
+
+
+def test_pairs_of_registers_move():
+    waves = make_waves()
+    put(waves, 2, (LANE.astype(np.uint64) << np.uint64(33)) + np.uint64(1))
+    put(waves, 0, np.zeros(64, np.uint64))
+    run(waves, f"v_mov_b64_dpp v[0:1], v[2:3] row_newbcast:5 {_ALL}")
+    assert get(waves, 0, "u64")[[0, 17]].tolist() == [(5 << 33) + 1, (21 << 33) + 1]
 
 
 def test_other_sources_are_the_lanes_own():

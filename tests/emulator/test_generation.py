@@ -2,6 +2,7 @@
 
 import pytest
 
+from refcomp.emulator.buffers import SCRATCH, SCRATCH_DESCRIPTOR
 from refcomp.emulator.code_object import Descriptor
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.program import known_mnemonics
@@ -30,3 +31,11 @@ def test_gfx942_lays_accumulators_out_after_the_others():
     assert of(_descriptor(rsrc1=3, rsrc3=7)) == 32  # four granules of 8, all before a0
     assert of(_descriptor(rsrc1=3, rsrc3=1)) == 256 + 24
     assert GENERATIONS["gfx942"].lanes(_descriptor(properties=1 << 10)) == 64
+
+
+def test_gfx90a_reaches_private_memory_through_a_descriptor():
+    one = GENERATIONS["gfx90a"]
+    assert one.has_wave_offset and not GENERATIONS["gfx942"].has_wave_offset
+    assert one.start[0] == SCRATCH_DESCRIPTOR and one.start[5] == (0, SCRATCH >> 32)
+    assert "v_lshl_add_u64" not in one.vector and "v_cvt_f32_fp8" not in one.vector
+    assert {"buffer_wbinvl1_vol", "buffer_invl2"} <= one.idle

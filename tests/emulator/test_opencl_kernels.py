@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.errors import UserError
 from tests.emulator.kernels import make_gpu
 
@@ -100,17 +101,33 @@ kernel void walk(ints x, ints y) {
 }
 __attribute__((noinline)) int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 kernel void fibs(ints x, ints y) { y[I] = fib(x[I]); }
+__attribute__((noinline)) int bump(int *p) { __atomic_fetch_add(p, 3, 0); p[1] *= 2; return *p; }
+kernel void anywhere(ints x, ints y) {
+  int a[8]; local int b[66];
+  b[T] = x[I]; if (T < 2) b[64 + T] = T;
+  for (int k = 0; k < 8; k++) a[k] = x[I] + k;
+  MEET
+  int *p = T % 4 == 0 ? (int *)&a[x[I] & 3] : T % 4 == 1 ? (int *)&b[T] : (int *)&x[I & ~1];
+  if (T % 4 != 3) y[I] = bump(p) + a[1];
+}
+kernel void shuffle(ints x, ints y, int n) {
+  int a[16];
+  for (int k = 0; k < 16; k++) a[k] = x[k];
+  for (int k = 0; k < n; k++) a[k * 7 & 15] += a[k * 3 + 1 & 15];
+  for (int k = 0; k < 16; k++) y[I * 16 + k] = a[k];
+}
 """
 _COUNT = 128
 
 
-@pytest.fixture(scope="module")
-def code(tmp_path_factory):
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def code(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("opencl")
     source, result = folder / "kernels.cl", folder / "kernels.hsaco"
     source.write_text(_SOURCE)
     command = ["/usr/lib/llvm-19/bin/clang", "-x", "cl", "-cl-std=CL2.0", "-O2", "-nogpulib"]
-    command += ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-mcode-object-version=5"]
+    command += ["-target", "amdgcn-amd-amdhsa", f"-mcpu={request.param}"]
+    command += ["-mcode-object-version=5"]
     subprocess.run([*command, str(source), "-o", str(result)], check=True, timeout=120)
     return result.read_bytes()
 
@@ -193,6 +210,36 @@ def test_private_and_shared_arrays(code):
     tiles = np.arange(_COUNT, dtype=np.float32)
     result = _run(code, "transpose", tiles, np.zeros_like(tiles)).reshape(2, 8, 8)
     np.testing.assert_array_equal(result, tiles.reshape(2, 8, 8).transpose(0, 2, 1))
+
+
+def _anywhere(x):
+    """Those of every fourth lane add to their own array, to the group's, to the argument."""
+    y, changed = np.zeros(_COUNT, np.int32), x.copy()
+    for k, v in enumerate(x):
+        first = {0: v + (v & 3), 1: v, 2: v}.get(k % 4)
+        if first is not None:
+            y[k] = first + 3 + v + (1 + ((v & 3) == 1) * 3 if k % 4 == 0 else 1)
+            if k % 4 == 0 and (v & 3) == 0:
+                y[k] += v + 1
+        if k % 4 == 2:
+            changed[k], changed[k + 1] = v + 3, 2 * x[k + 1]
+    return y, changed
+
+
+def test_pointers_to_any_memory(code):
+    x = _ints(0, 50)
+    wanted, changed = _anywhere(x)
+    np.testing.assert_array_equal(_run(code, "anywhere", x, np.zeros(_COUNT, np.int32)), wanted)
+    np.testing.assert_array_equal(x, changed)
+
+
+def test_registers_chosen_by_a_number(code):
+    x = _ints(0, 50)
+    wanted = x[:16].copy()
+    for k in range(9):
+        wanted[k * 7 & 15] += wanted[k * 3 + 1 & 15]
+    y = _run(code, "shuffle", x, np.zeros(16 * _COUNT, np.int32), np.int32(9))
+    np.testing.assert_array_equal(y.reshape(-1, 16), np.tile(wanted, (_COUNT, 1)))
 
 
 def test_a_stack_that_overflows_is_told_of(code):

@@ -52,6 +52,17 @@ def test_agrees_with_python(name, bits, function):
             assert condition is None or waves.values.scc[0] == condition, (a, b)
 
 
+def test_bits_of_quads():
+    waves = make_waves()
+    set_scalar(waves, 4, 0x8000_0000_0120_0001, 2)
+    run(waves, "s_quadmask_b64 s[0:1], s[4:5]", "s_wqm_b64 s[2:3], s[4:5]")
+    assert scalar(waves, 0, "u64") == 0x8061 and waves.values.scc[0]
+    assert scalar(waves, 2, "u64") == 0xF000_0000_0FF0_000F
+    run(waves, "s_quadmask_b32 s0, s5", "s_wqm_b32 s1, 0", "s_bitreplicate_b64_b32 s[2:3], s4")
+    assert (scalar(waves, 0), scalar(waves, 1)) == (0x80, 0) and not waves.values.scc[0]
+    assert scalar(waves, 2, "u64") == 0x0003_0C00_0000_0003
+
+
 def _after(*lines, **scalars):
     waves = make_waves()
     for name, value in scalars.items():
