@@ -48,15 +48,25 @@ class Approx:
     doubtful: Any
     magnitude: Any
 
-    def at(self, place: Any) -> Approx:
+    @property
+    def _parts(self) -> tuple[Any, Any, Any, Any]:
+        return self.value, self.error, self.doubtful, self.magnitude
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, place: Any) -> Approx:
         """The elements at `place`, an index of arrays that have one shape."""
-        parts = (self.value, self.error, self.doubtful, self.magnitude)
-        return Approx(*(part[place] for part in parts))
+        return Approx(*(part[place] for part in self._parts))
+
+    def __setitem__(self, place: Any, fresh: Approx) -> None:
+        """Puts `fresh` at `place`, an index of arrays that have one shape."""
+        for part, values in zip(self._parts, fresh._parts, strict=True):
+            part[place] = values
 
     def spread(self, shape: tuple[int, ...]) -> Approx:
         """All parts as arrays of `shape`."""
-        parts = (self.value, self.error, self.doubtful, self.magnitude)
-        return Approx(*(np.array(np.broadcast_to(part, shape)) for part in parts))
+        return Approx(*(np.array(np.broadcast_to(part, shape)) for part in self._parts))
 
 
 def exact(value: Array, dtype: DType) -> Approx:
@@ -65,9 +75,20 @@ def exact(value: Array, dtype: DType) -> Approx:
     return Approx(wide, np.float64(0), np.False_, np.abs(wide) if dtype.is_float else np.float64(0))
 
 
+def zeros(shape: tuple[int, ...], dtype: DType) -> Approx:
+    """Zeros of `dtype`, exactly, in arrays of their own."""
+    return exact(np.zeros(shape, to_numpy(dtype)), dtype).spread(shape)
+
+
 def unknown(value: Array, where: Any, dtype: DType) -> Approx:
     """`value`, of which nothing is known at `where`."""
     return replace(exact(value, dtype), error=np.where(where, np.inf, 0.0), doubtful=where)
+
+
+def lost(result: Approx, where: Any) -> Approx:
+    """`result`, of which nothing is known at `where`."""
+    error, doubtful = np.where(where, np.inf, result.error), result.doubtful | where
+    return replace(result, error=error, doubtful=doubtful)
 
 
 def half_ulp(size: Any, dtype: DType) -> Any:

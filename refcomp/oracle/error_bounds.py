@@ -14,39 +14,35 @@ Note [Sums in any order]. In the order of the axes each local error is that of i
 (Higham, section 3.3), and the least and the greatest legal sum are followed step by step: Note
 [Sums in order]. Products in any order: (1 + u)^(n - 1) (section 3.1). Minima and maxima do
 not round. Reducers of the user's own are bounded in the order of their axes; where the order is
-free and they are not made of these, nothing is known of the result.
-Refuses scans and extern operations (Unsupported), and reads out of range (EvaluateError).
+free and they are not made of these, nothing is known of the result. Scans are bounded row by row,
+loops of extern operations in the order that they are written in
+(`refcomp.oracle.approximate_statements`). Refuses reads out of range (EvaluateError).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from refcomp.dtype import DType
-from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
-from refcomp.oracle import approximate as approx
-from refcomp.oracle.approximate import WIDE, Approx, exact
-from refcomp.oracle.arrays import OPERATORS, Array, convert
-from refcomp.oracle.evaluate import (
-    EvaluateError,
-    bind_feeds,
-    check_range,
-    constant,
-    grid_of,
-    reduction_steps,
-    shape_of,
-)
+from refcomp.oracle.approximate import Approx, exact, lost, zeros
+from refcomp.oracle.approximate_expressions import Points
+from refcomp.oracle.approximate_statements import approximate_extern
+from refcomp.oracle.arrays import Array, convert
+from refcomp.oracle.evaluate import bind_feeds, constant, grid_of, reduction_steps, shape_of
+from refcomp.oracle.scan import run_scan
 from refcomp.oracle.sums import Products, Sums
 from refcomp.python_limits import deep_recursion
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import Reduce
-from refcomp.te.tensor import Tensor, TensorRead
+from refcomp.te.scan import ScanOp
+from refcomp.te.tensor import Tensor
 
 _INFLATION = 1 + 2.0**-30  # the bounds themselves are computed in f64, and rounded
 
@@ -103,9 +99,7 @@ def bound_errors(
     with np.errstate(all="ignore"):
         bind_feeds(_given(operations, feeds), feeds, values, arrays)
         known = {tensor: exact(array, tensor.dtype) for tensor, array in arrays.items()}
-        for op in operations:
-            if not all(tensor in known for tensor in op.outputs):
-                known.update(zip(op.outputs, _compute(op, values, known, licence), strict=True))
+        _Bounds(values, known, licence).add(operations)
         return [_to_bounded(known[tensor], tensor, values) for tensor in outputs]
 
 
@@ -120,11 +114,12 @@ def _operations(outputs: Sequence[Tensor], feeds: Mapping[Tensor, Array]) -> lis
 
 
 def _given(operations: Sequence[Operation], feeds: Mapping[Tensor, Array]) -> list[Tensor]:
+    states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
     return [
         tensor
         for op in operations
         for tensor in op.outputs
-        if isinstance(op, PlaceholderOp) or tensor in feeds
+        if tensor not in states and (isinstance(op, PlaceholderOp) or tensor in feeds)
     ]
 
 
@@ -139,32 +134,61 @@ def _to_bounded(result: Approx, tensor: Tensor, values: Mapping[Var, Array]) -> 
     return Bounded(tensor.dtype, full.value, full.error * _INFLATION, full.doubtful, condition)
 
 
-def _compute(
-    op: Operation,
-    values: Mapping[Var, Array],
-    known: Mapping[Tensor, Approx],
-    licence: Licence,
-) -> list[Approx]:
-    if not isinstance(op, ComputeOp):
-        raise Unsupported(
-            f"the errors of {op.name}, {op.what}, are not bounded",
-            why="bounds are known of computes only",
-            remedy="give its values among the feeds, and judge what is around it",
-        )
-    shape = shape_of(op.outputs[0], values)
-    if 0 in shape:
-        zero = np.zeros(shape)
-        return [Approx(zero.astype(WIDE), zero, zero != 0, zero) for _ in op.outputs]
-    points = _Points({**values, **dict(grid_of(op.axis, shape))}, known, shape, op.name)
-    if op.reduction is not None:
-        return _reduce(op.reduction, points, licence)
-    return [points.value(body).spread(shape) for body in op.body]
+class _Bounds:
+    """What is `known` of tensors so far."""
+
+    def __init__(
+        self, values: Mapping[Var, Array], known: dict[Tensor, Approx], licence: Licence
+    ) -> None:
+        self.values, self.known, self.licence = values, known, licence
+
+    def add(self, operations: Sequence[Operation]) -> None:
+        """Adds the outputs of operations, producers first, unless they are known."""
+        scans = [op for op in operations if isinstance(op, ScanOp)]
+        by_row = {inner for op in scans for inner in op.body_operations()}
+        for op in operations:
+            if all(tensor in self.known for tensor in op.outputs):
+                continue
+            if op in by_row:  # computed with its scan, row by row
+                for tensor in op.outputs:
+                    self.known[tensor] = zeros(shape_of(tensor, self.values), tensor.dtype)
+            elif isinstance(op, ScanOp):
+                self._add_scan(op)
+            elif isinstance(op, ExternOp):
+                found = approximate_extern(op, self.values, self.known)
+                self.known.update(zip(op.outputs, found, strict=True))
+            elif isinstance(op, ComputeOp):
+                self.known.update(zip(op.outputs, self._compute(op), strict=True))
+
+    def _add_scan(self, op: ScanOp) -> None:
+        dtypes = {id(self.known[tensor]): tensor.dtype for tensor in op.update}
+        for tensor in op.init:
+            self.known[tensor] = self.known[tensor].spread(shape_of(tensor, self.values))
+
+        def zeros_like(rows: Approx) -> Approx:
+            return zeros(rows.value.shape, dtypes[id(rows)])
+
+        run_scan(op, self.known, self._compute, zeros_like)
+
+    def _compute(self, op: ComputeOp, row: int | None = None) -> list[Approx]:
+        """The tensors of `op`; with `row`, only that one of their rows."""
+        shape = shape_of(op.outputs[0], self.values)
+        shape = shape if row is None else (1, *shape[1:])
+        if 0 in shape:
+            return [zeros(shape, tensor.dtype) for tensor in op.outputs]
+        grid = dict(grid_of(op.axis, shape))
+        if row is not None:
+            grid[op.axis[0].var] += row
+        points = Points({**self.values, **grid}, self.known, shape, op.name)
+        if op.reduction is not None:
+            return _reduce(op.reduction, points, self.licence)
+        return [points.value(body).spread(shape) for body in op.body]
 
 
 # Reductions.
 
 
-def _reduce(reduce: Reduce, points: _Points, licence: Licence) -> list[Approx]:
+def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
     """Each result by the rule of its combiner; by the combiner itself where it has none."""
     gathered = [_gatherer(reduce, k, points.shape, licence) for k in range(len(reduce.sources))]
     results = [
@@ -172,7 +196,7 @@ def _reduce(reduce: Reduce, points: _Points, licence: Licence) -> list[Approx]:
     ]
     unsure = np.zeros(points.shape, np.bool_)
     for step in reduction_steps(reduce.axes, points.values):
-        here = _Points({**points.values, **step}, points.tensors, points.shape, points.name)
+        here = Points({**points.values, **step}, points.tensors, points.shape, points.name)
         condition = here.value(reduce.condition).spread(points.shape)
         unsure |= condition.error > 0
         chosen = condition.value
@@ -190,7 +214,7 @@ def _reduce(reduce: Reduce, points: _Points, licence: Licence) -> list[Approx]:
         gatherer.result() if gatherer is not None else _if_ordered(result, free)
         for gatherer, result in zip(gathered, results, strict=True)
     ]
-    return [_lost(result, unsure) for result in found]
+    return [lost(result, unsure) for result in found]
 
 
 def _gatherer(reduce: Reduce, k: int, shape: tuple[int, ...], licence: Licence) -> Any:
@@ -207,17 +231,16 @@ def _gatherer(reduce: Reduce, k: int, shape: tuple[int, ...], licence: Licence) 
 
 
 def _combine(
-    reduce: Reduce, results: list[Approx], sources: Sequence[Approx], part: Any, within: _Points
+    reduce: Reduce, results: list[Approx], sources: Sequence[Approx], part: Any, within: Points
 ) -> None:
     """One step, in the order of the axes."""
     reducer = reduce.reducer
-    local = dict(zip(reducer.lhs, (result.at(part) for result in results), strict=True))
+    local = dict(zip(reducer.lhs, (result[part] for result in results), strict=True))
     local |= zip(reducer.rhs, sources, strict=True)
-    combined = _Points({}, {}, within.shape, within.name, local)
+    combined = Points({}, {}, within.shape, within.name, local)
     fresh = [combined.value(body).spread(within.shape) for body in reducer.results]
     for result, value in zip(results, fresh, strict=True):
-        result.value[part], result.error[part] = value.value, value.error
-        result.doubtful[part], result.magnitude[part] = value.doubtful, value.magnitude
+        result[part] = value
 
 
 def _rounds(body: Expr) -> bool:
@@ -229,134 +252,7 @@ _ROUNDING = (ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Mod, ir.Cast, ir.Call, ir.PureEx
 
 
 def _if_ordered(result: Approx, free: bool) -> Approx:
-    return _lost(result, np.True_) if free else result
-
-
-def _lost(result: Approx, where: Any) -> Approx:
-    """`result`, of which nothing is known at `where`."""
-    error, doubtful = np.where(where, np.inf, result.error), result.doubtful | where
-    return replace(result, error=error, doubtful=doubtful)
-
-
-# Expressions.
-
-
-class _Points:
-    """Values of variables at some points, as arrays that broadcast to `shape`; `local` has those
-    of variables that are known up to an error."""
-
-    def __init__(
-        self,
-        values: Mapping[Var, Array],
-        tensors: Mapping[Tensor, Approx],
-        shape: tuple[int, ...],
-        name: str,
-        local: Mapping[Var, Approx] | None = None,
-    ) -> None:
-        self.values, self.tensors, self.shape, self.name = values, tensors, shape, name
-        self.local = local or {}
-        self.memo: dict[int, Approx] = {}
-
-    def where(self, chosen: Array) -> _Points:
-        """The points at which `chosen` (bool, of this shape) holds, in one row."""
-        flat = {v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()}
-        local = {v: a.spread(self.shape).at(chosen) for v, a in self.local.items()}
-        return _Points(flat, self.tensors, (int(chosen.sum()),), self.name, local)
-
-    def value(self, expr: Expr) -> Approx:
-        """The expression at all these points; a shared subexpression is evaluated once."""
-        key = id(expr)
-        if key not in self.memo:
-            rule = _EXPRESSIONS.get(type(expr))
-            if rule is None:
-                raise Unsupported(f"the errors of {type(expr).__name__} are not bounded")
-            self.memo[key] = rule(self, expr)
-        return self.memo[key]
-
-
-def _var(points: _Points, var: Var) -> Approx:
-    if var in points.local:
-        return points.local[var]
-    if var not in points.values:
-        raise EvaluateError(f"variable {var.name} has no value in {points.name}")
-    return exact(points.values[var], var.dtype)
-
-
-def _immediate(_points: _Points, imm: ir.IntImm | ir.FloatImm) -> Approx:
-    return exact(constant(imm.value, imm), imm.dtype)
-
-
-def _cast(points: _Points, cast: ir.Cast) -> Approx:
-    return approx.convert(points.value(cast.value), cast.value.dtype, cast.dtype)
-
-
-def _binary(points: _Points, expr: ir.Binary) -> Approx:
-    return approx.binary(type(expr), points.value(expr.a), points.value(expr.b), expr.a.dtype)
-
-
-def _not(points: _Points, expr: ir.Not) -> Approx:
-    operand = points.value(expr.a)
-    return replace(operand, value=np.logical_not(operand.value))
-
-
-def _select(points: _Points, expr: ir.Select) -> Approx:
-    return approx.choose(*map(points.value, (expr.condition, expr.true_value, expr.false_value)))
-
-
-def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Approx:
-    """Only what is chosen is evaluated; where that is undecided, nothing is known."""
-    condition = points.value(expr.condition).spread(points.shape)
-    zero = np.zeros(points.shape)
-    value = zero.astype(WIDE) if expr.dtype.is_float else zero.astype(expr.dtype.dtype)
-    result = Approx(value, zero.copy(), zero != 0, zero.astype(WIDE))
-    for chosen, branch in (
-        (condition.value, expr.true_value),
-        (~condition.value, expr.false_value),
-    ):
-        if chosen.any():
-            within = points.where(chosen)
-            part = within.value(branch).spread(within.shape)
-            result.value[chosen], result.error[chosen] = part.value, part.error
-            result.doubtful[chosen], result.magnitude[chosen] = part.doubtful, part.magnitude
-    return _lost(result, condition.error > 0)
-
-
-def _let(points: _Points, let: ir.Let) -> Approx:
-    local = {**points.local, let.var: points.value(let.value)}
-    within = _Points(points.values, points.tensors, points.shape, points.name, local)
-    return within.value(let.body)
-
-
-def _call(points: _Points, expr: ir.Call) -> Approx:
-    operands = [points.value(arg) for arg in expr.args]
-    return approx.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
-
-
-def _read(points: _Points, read: TensorRead) -> Approx:
-    indices = [points.value(index) for index in read.indices]
-    tensor = points.tensors[read.tensor]
-    shape = tensor.value.shape
-    lost = np.logical_or.reduce(np.broadcast_arrays(*[i.error > 0 for i in indices], np.False_))
-    if not lost.any():
-        check_range(points.name, read, [i.value for i in indices], shape)
-    at = tuple(np.clip(i.value, 0, extent - 1) for i, extent in zip(indices, shape, strict=True))
-    found = tensor.spread(shape).at(at)
-    return _lost(found, lost) if lost.any() else found
-
-
-_EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Approx]] = {
-    Var: _var,
-    ir.IntImm: _immediate,
-    ir.FloatImm: _immediate,
-    ir.Cast: _cast,
-    **dict.fromkeys(OPERATORS, _binary),
-    ir.Not: _not,
-    ir.Select: _select,
-    ir.IfThenElseExpr: _if_then_else,
-    ir.Let: _let,
-    ir.Call: _call,
-    TensorRead: _read,
-}
+    return lost(result, np.True_) if free else result
 
 
 # Note [Sums in any order]

@@ -65,7 +65,7 @@ def evaluate(
             elif isinstance(op, ComputeOp):
                 known.update(zip(op.outputs, _compute(op, values, known), strict=True))
             elif isinstance(op, ExternOp):
-                _run_extern(op, values, known)
+                run_extern(op, values, known)
             elif isinstance(op, ScanOp):
                 run_scan(op, known, lambda inner, row: _compute(inner, values, known, row))
     return [known[tensor].copy() for tensor in outputs]
@@ -142,15 +142,24 @@ def _compute(
     return [np.array(np.broadcast_to(points.value(body), shape)) for body in op.body]
 
 
-def _run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]) -> None:
-    """The statement of an extern operation means what the interpreter says."""
+def run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]) -> None:
+    """Adds the outputs of an extern operation to `known`, which has its inputs: its statement means
+    what the interpreter says."""
     for tensor in op.outputs:
         known[tensor] = np.zeros(shape_of(tensor, values), to_numpy(tensor.dtype))
     frame = Frame()
     frame.values.update((var, make_scalar(value, var.dtype)) for var, value in values.items())
     for buffer, tensor in op.buffers.items():
-        frame.memory[buffer] = Memory(buffer, known[tensor].shape, known[tensor])
+        is_fresh = tensor in op.outputs
+        frame.memory[buffer] = Memory(buffer, known[tensor].shape, known[tensor], is_fresh)
     run_to_end(frame, op.body)
+    for buffer in op.out_buffers:
+        written = frame.memory[buffer].written
+        if written is not None and not written.all():
+            raise EvaluateError(
+                f"{op.name} leaves element {int(np.argmin(written))} of {buffer.name} unwritten",
+                remedy="let its statement write all elements of its outputs",
+            )
 
 
 def grid_of(axes: Sequence[IterVar], shape: tuple[int, ...]) -> Iterator[tuple[Var, Array]]:

@@ -29,11 +29,11 @@ import numpy as np
 from refcomp.dtype import BOOL, I64, DType
 from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
-from refcomp.ir.buffer import Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, Call, Cast, Expr, FloorMod, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import map_children, memoised, with_fields
+from refcomp.ir.rewrite import map_children, with_fields
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -43,13 +43,11 @@ from refcomp.ir.stmt import (
     Prefetch,
     Store,
 )
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
-from refcomp.te.reducer import CommReducer, Reduce
+from refcomp.oracle.rebuilt_operations import RebuiltOperations, Visit
 from refcomp.te.tensor import Tensor, TensorRead
 
 P = 2**31 - 1
 
-_Visit = Callable[[Any], Any]
 _MEMORY = (BufferLoad, Load, BufferStore, Store, AtomicUpdate, Prefetch, Allocate)
 _PREDICATES = {"isnan": 0, "isinf": 0, "isfinite": 1}
 _COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE, ir.Min, ir.Max)
@@ -70,9 +68,7 @@ def tensors_to_field(
     """`outputs` as computations on field elements, and for each tensor that they are made of the
     one that takes its place. `scalars` says which variables take the place of floats given."""
     rewriting = _Rewriting(scalars)
-    for op in reachable_operations(tensor.op for tensor in outputs):
-        rewriting.add_operation(op)
-    return [rewriting.tensors[tensor] for tensor in outputs], rewriting.tensors
+    return rewriting.rebuild(outputs), rewriting.tensors
 
 
 def field_dtype(dtype: DType) -> DType:
@@ -101,14 +97,17 @@ def _extreme(value: float) -> int:
     return fraction.numerator * pow(fraction.denominator, P - 2, P) % P
 
 
-class _Rewriting:
-    """What has been rewritten: variables and tensors keep one counterpart each."""
+class _Rewriting(RebuiltOperations):
+    """What has been rewritten: variables and buffers keep one counterpart each, as tensors do."""
 
     def __init__(self, scalars: Mapping[Var, Var] | None = None) -> None:
+        super().__init__()
         self._vars = dict(scalars or {})
         self._buffers: dict[Buffer, Buffer] = {}
-        self.tensors: dict[Tensor, Tensor] = {}
-        self.visit: _Visit = memoised(self._visit)
+
+    def dtype(self, dtype: DType) -> DType:
+        """That of field elements in the place of floats."""
+        return field_dtype(dtype)
 
     def var(self, var: Var) -> Var:
         """The variable in the place of `var`; itself unless it is a float."""
@@ -122,48 +121,18 @@ class _Rewriting:
             return buffer
         return self._buffers.setdefault(buffer, with_fields(buffer, dtype=I64, alignment=0))
 
-    def add_operation(self, op: Operation) -> None:
-        """Makes the counterpart of an operation, whose inputs have theirs."""
-        if isinstance(op, ComputeOp):
-            fresh: Any = ComputeOp(op.name, op.line, op.axis, tuple(self._body(op)), op.tag)
-        elif isinstance(op, PlaceholderOp):
-            fresh = PlaceholderOp(op.name, op.line)
-        else:
-            raise Unsupported(
-                f"{op.name} is no compute and cannot be evaluated exactly",
-                remedy="certify the computes around it",
-            )
-        fresh.outputs = tuple(
-            Tensor(fresh, k, old.shape, field_dtype(old.dtype)) for k, old in enumerate(op.outputs)
-        )
-        self.tensors.update(zip(op.outputs, fresh.outputs, strict=True))
-
-    def _body(self, op: ComputeOp) -> list[Expr]:
-        first = op.body[0]
-        if not isinstance(first, Reduce):
-            return [self.visit(value) for value in op.body]
-        reducer, sources = self._reducer(first.reducer), tuple(map(self.visit, first.sources))
-        condition = self.visit(first.condition)
-        return [Reduce(reducer, sources, first.axes, condition, k) for k in range(len(op.body))]
-
-    def _reducer(self, reducer: CommReducer) -> CommReducer:
-        return CommReducer(
-            reducer.name,
-            tuple(map(self.var, reducer.lhs)),
-            tuple(map(self.var, reducer.rhs)),
-            tuple(map(self.visit, reducer.results)),
-            tuple(map(self.visit, reducer.identities)),
-        )
-
-    def _visit(self, recurse: _Visit, node: Any) -> Any:
+    def visit_node(self, recurse: Visit, node: Any) -> Any:
+        """What becomes of `node`: memory and variables of floats hold field elements."""
         if isinstance(node, Var):
             return self.var(node)
-        if isinstance(node, TensorRead):
-            indices = tuple(map(recurse, node.indices))
-            return TensorRead(self.tensors[node.tensor], indices)
         if isinstance(node, _MEMORY):
             # Rebuilt, as the dtype of a load follows from its buffer's.
             return with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+        if isinstance(node, AddressOf):
+            fields = {"buffer": self.buffer(node.buffer), "element": field_dtype(node.element)}
+            return with_fields(map_children(node, recurse), **fields)
+        if isinstance(node, TensorRead):
+            return super().visit_node(recurse, node)
         if isinstance(node, ParallelRegion):
             captures = tuple(
                 self.buffer(c) if isinstance(c, Buffer) else self.var(c) for c in node.captures
@@ -203,20 +172,20 @@ def _times(a: Expr, b: Expr) -> Expr:
     return _reduced(ir.Mul(a, b))
 
 
-def _ring(node: Any, recurse: _Visit) -> Expr:
+def _ring(node: Any, recurse: Visit) -> Expr:
     return _reduced(type(node)(recurse(node.a), recurse(node.b)))
 
 
-def _compared(node: Any, recurse: _Visit) -> Expr:
+def _compared(node: Any, recurse: Visit) -> Expr:
     compared: Expr = type(node)(recurse(node.a), recurse(node.b))
     return compared
 
 
-def _float_imm(node: ir.FloatImm, _recurse: _Visit) -> Expr:
+def _float_imm(node: ir.FloatImm, _recurse: Visit) -> Expr:
     return IntImm(_residue(node.value), I64)
 
 
-def _divided(node: ir.Div, recurse: _Visit) -> Expr:
+def _divided(node: ir.Div, recurse: Visit) -> Expr:
     a, b = recurse(node.a), recurse(node.b)
     if isinstance(b, IntImm):
         return _times(a, IntImm(pow(b.value, P - 2, P), I64))
@@ -238,14 +207,14 @@ def _inverse(value: Expr) -> Expr:
     return Let(base, value, power)
 
 
-def _cast(node: Cast, recurse: _Visit) -> Expr:
+def _cast(node: Cast, recurse: Visit) -> Expr:
     value, source, target = recurse(node.value), node.value.dtype, node.dtype
     if not target.is_float:
         return ir.NE(value, _number(0, value)) if target.is_bool else Cast(target, value)
     return value if source.is_float else _reduced(Cast(I64.with_lanes(target.lanes), value))
 
 
-def _call(node: Call, recurse: _Visit) -> Expr:
+def _call(node: Call, recurse: Visit) -> Expr:
     args = [recurse(arg) for arg in node.args]
     if node.name == "fma":
         return _reduced(ir.Add(_times(args[0], args[1]), args[2]))
@@ -260,7 +229,7 @@ def _call(node: Call, recurse: _Visit) -> Expr:
     return _stand_in(node.name, args)
 
 
-def _pure_extern(node: ir.PureExtern, recurse: _Visit) -> Expr:
+def _pure_extern(node: ir.PureExtern, recurse: Visit) -> Expr:
     if not node.dtype.is_float:
         raise Unsupported(
             f"{node.name} makes an integer of floats, which has no meaning on field elements",
@@ -282,11 +251,11 @@ def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
     return result
 
 
-def _mod(node: ir.Mod, recurse: _Visit) -> Expr:
+def _mod(node: ir.Mod, recurse: Visit) -> Expr:
     return _stand_in("fmod", [recurse(node.a), recurse(node.b)])
 
 
-_RULES: dict[type[Node], Callable[[Any, _Visit], Expr]] = {
+_RULES: dict[type[Node], Callable[[Any, Visit], Expr]] = {
     **dict.fromkeys((ir.Add, ir.Sub, ir.Mul), _ring),
     **dict.fromkeys(_COMPARES, _compared),
     ir.FloatImm: _float_imm,

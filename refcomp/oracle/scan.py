@@ -13,22 +13,27 @@ import numpy as np
 
 from refcomp.errors import Unsupported
 from refcomp.ir.rewrite import walk
-from refcomp.oracle.arrays import Array
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 
 # The values of a compute's tensors in one row, each of one row.
-_ComputeRow = Callable[[ComputeOp, int], list[Array]]
+_ComputeRow = Callable[[ComputeOp, int], list[Any]]
 
 
-def run_scan(op: ScanOp, known: dict[Tensor, Array], compute_row: _ComputeRow) -> None:
-    """Adds the results of the scan to `known`, which has its inits, and room for its computes."""
+def run_scan(
+    op: ScanOp,
+    known: dict[Tensor, Any],
+    compute_row: _ComputeRow,
+    zeros_like: Callable[[Any], Any] = np.zeros_like,
+) -> None:
+    """Adds the results of the scan to `known`, which has its inits, and room for its computes:
+    arrays, or what is read and written as arrays are, and made by `zeros_like`."""
     body: list[Any] = op.body_operations()
     for inner in body:
         _check_rows(op, inner, {tensor for other in body for tensor in other.outputs})
     for init, update, state, result in zip(op.init, op.update, op.state, op.outputs, strict=True):
-        known[state] = known[result] = np.zeros_like(known[update])
+        known[state] = known[result] = zeros_like(known[update])
         rows = min(len(known[init]), len(known[result]))
         known[result][:rows] = known[init][:rows]
     for row in range(len(known[op.init[0]]), len(known[op.outputs[0]])):

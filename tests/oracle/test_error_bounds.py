@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import refcomp
 from refcomp.dtype import F32, F64, as_dtype, to_numpy
-from refcomp.errors import Unsupported, UserError
+from refcomp.errors import UserError
 from refcomp.oracle.error_bounds import Licence, bound_errors
 from refcomp.oracle.evaluate import EvaluateError, evaluate
 
@@ -257,8 +257,35 @@ def test_refusals():
         bound_errors([c], {a: np.ones(4, np.float32)})
     call = lambda ins, outs: refcomp.call_packed("f", *ins, *outs)  # noqa: E731
     d = refcomp.extern((4,), [a], call)
-    with pytest.raises(Unsupported, match="the errors of extern.* are not bounded"):
+    with pytest.raises(UserError, match="no function 'f' is registered"):
         bound_errors([d], {a: np.ones(4, np.float32)})
+
+
+def test_scans_are_bounded_row_by_row():
+    x, state = (refcomp.placeholder((40, 3), name=name) for name in ("X", "state"))
+    init = refcomp.compute((1, 3), lambda t, i: x[t, i] * 0.1, name="init")
+    k = refcomp.reduce_axis((0, 3), "k")
+    dense = refcomp.compute(
+        (40, 3), lambda t, i: refcomp.sum(state[t - 1, k] * x[t, i], axis=k), name="D"
+    )
+    update = refcomp.compute((40, 3), lambda t, i: dense[t, i] * 0.5 + x[t, i], name="U")
+    feeds = {x: np.random.default_rng(3).uniform(-1, 1, (40, 3)).astype(np.float32)}
+    for output in (refcomp.scan(init, update, state), refcomp.scan(x, update, state)):
+        (found,), (actual,) = bound_errors([output], feeds), evaluate([output], feeds)
+        off = np.abs(actual - found.value)
+        assert (off <= found.error).all() and found.error.max() < 1e-5
+    assert not found.error.any(), "all rows are those of the init, which is given"
+    (found,) = bound_errors([refcomp.scan(init, update, state)], feeds)
+    assert found.error[1:].all() and np.median(found.error[30:]) > np.median(found.error[:3])
+
+
+def test_a_scan_whose_result_is_given_is_taken_as_it_is():
+    state = refcomp.placeholder((4,), name="state")
+    init = refcomp.compute((1,), lambda t: 0.1, name="init")
+    rows = refcomp.scan(init, refcomp.compute((4,), lambda t: state[t - 1] / 3.0, name="U"), state)
+    doubled = refcomp.compute((4,), lambda t: rows[t] * 2.0, name="B")
+    (found,) = bound_errors([doubled], {rows: np.ones(4, np.float32)})
+    assert found.value.tolist() == [2, 2, 2, 2] and not found.error.any()
 
 
 def test_f64_has_a_reference_of_its_own():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import refcomp
 from refcomp.dtype import F32, I64
 from refcomp.errors import UserError
 from refcomp.ir.expr import Let, Var
@@ -188,3 +189,16 @@ def test_feeds_are_checked() -> None:
         evaluate([c], {a: floats(3), b: np.zeros(3)})
     with pytest.raises(UserError, match="B has rank 1, 2 given"):
         evaluate([c], {a: floats(3), b: floats(3, 1)})
+
+
+def test_what_an_extern_operation_does_not_write_is_told():
+    def all_but_one(_ins, outs):
+        ib = refcomp.ir_builder.create()
+        with ib.for_range(0, 2, name="y") as y:
+            ib.emit(outs[0].vstore(y, 1.0))
+        return ib.get()
+
+    e = refcomp.extern((3,), [], all_but_one, name="E", dtype="float32")
+    with pytest.raises(EvaluateError, match="E leaves element 2 of E unwritten") as caught:
+        evaluate([e], {})
+    assert "write all elements" in caught.value.remedy
