@@ -10,10 +10,12 @@ small sizes, in two algebras:
 2. On floats each element must lie within its error bound, and no pass may change a bit but those
    that are licensed to round in another way.
 
-Nothing on the way may break a rule of the interpreter: range, race, initialisation. The first and
-the last program are compared; only where they differ, or with `every_step`, each prefix of the
-recorded primitives and each pass. The first guilty one is named, with the first element that
-differs, the iterations that wrote it, and the writes that are missing or extra.
+Scans are followed row by row. Functions that statements call have stand-ins: a certificate holds
+whatever they do, and none of them is run. Nothing on the way may break a rule of the interpreter:
+range, race, initialisation. The first and the last program are compared; only where they differ, or
+with `every_step`, each prefix of the recorded primitives and each pass. The first guilty one is
+named, with the first element that differs, the iterations that wrote it, and the writes that are
+missing or extra.
 
 Reading order: certificate, arguments, versions, judge, search, stand_in, schedules.
 """

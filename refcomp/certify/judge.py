@@ -4,7 +4,8 @@ On elements of a prime field (`refcomp.oracle.field`), and integers modulo 2^w, 
 what the tensor expressions give, to the bit: no order of adding up can excuse a difference. On
 floats it must keep within the error bound of each element (`refcomp.oracle.error_bounds`), or give
 the very bits of another program. Nothing may break a rule of the interpreter on the way: range,
-race, initialisation.
+race, initialisation. Functions that are called have stand-ins (`refcomp.oracle.stand_ins`): what is
+right is so whatever they do.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from refcomp.oracle.error_bounds import Bounded, bound_errors
 from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.field import field_dtype, tensors_to_field, to_field
 from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.oracle.stand_ins import tensors_with_stand_ins
 from refcomp.oracle.watch import Write, writes_to
-from refcomp.te.operation import ComputeOp
+from refcomp.te.operation import PlaceholderOp
 from refcomp.te.tensor import Tensor
 
 Runnable = PrimFunc | Program
@@ -138,7 +140,7 @@ def judge_of_program(func: PrimFunc, arguments: Arguments) -> Judge:
 
 def is_computed(arg: Any) -> bool:
     """Whether an argument is a tensor that the schedule computes."""
-    return isinstance(arg, Tensor) and isinstance(arg.op, ComputeOp)
+    return isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp)
 
 
 def _feeds(arguments: Arguments, arrays: Arrays) -> tuple[dict[Tensor, Any], dict[Var, Any]]:
@@ -149,18 +151,21 @@ def _feeds(arguments: Arguments, arrays: Arrays) -> tuple[dict[Tensor, Any], dic
 
 
 def _field_values(outputs: Sequence[Tensor], arguments: Arguments) -> list[Any]:
+    called, stood = tensors_with_stand_ins(outputs)
     inputs, scalars = _feeds(arguments, arguments.residues())
     fresh = {var: Var(var.name, field_dtype(var.dtype)) for var in scalars if var.dtype.is_float}
-    fielded, places = tensors_to_field(outputs, fresh)
-    feeds = {places[tensor]: array for tensor, array in inputs.items() if tensor in places}
+    fielded, places = tensors_to_field(called, fresh)
+    feeds = {places[stood[t]]: array for t, array in inputs.items() if t in stood}
     values = {fresh.get(var, var): value for var, value in scalars.items()}
     return evaluate(fielded, feeds, values)
 
 
 def _bounds(outputs: Sequence[Tensor], arguments: Arguments) -> list[Bounded] | None:
+    called, stood = tensors_with_stand_ins(outputs)
     inputs, scalars = _feeds(arguments, arguments.floats())
+    feeds = {stood[tensor]: array for tensor, array in inputs.items() if tensor in stood}
     try:
-        return bound_errors(outputs, inputs, scalars)
+        return bound_errors(called, feeds, scalars)
     except Unsupported:
         return None
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 from refcomp.certify.arguments import GREATEST, Argument, Arguments, size_sets
 from refcomp.certify.certificate import Certificate
 from refcomp.certify.judge import Judge, judge_of_program, judge_of_tensors
 from refcomp.certify.search import Search
-from refcomp.certify.stand_in import StandIn, factors_of, find_stand_in, points_of
+from refcomp.certify.stand_in import StandIn, factors_of, find_stand_in, points_of, trips_of
 from refcomp.certify.versions import in_order
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernels_in
-from refcomp.ir.node import Node
-from refcomp.ir.rewrite import children, variables_in, walk
-from refcomp.ir.stmt import CALLS, For, Stmt
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import CALLS
 from refcomp.lower.lower import lower
 from refcomp.oracle.evaluate import EvaluateError
 from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.stand_ins import with_stand_ins
 from refcomp.pipeline import passes_for
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Tensorized
-from refcomp.te.operation import ComputeOp, PlaceholderOp
 from refcomp.te.tensor import Tensor
 
 _MOST_POINTS = 200_000  # some seconds of interpreting
@@ -73,19 +70,13 @@ def certify_function(
     func: PrimFunc, *, every_step: bool = False, seed: int = 0, kind: str = ""
 ) -> Certificate:
     """The Certificate of the passes for targets of `kind` on `func`, which says itself what is
-    right. UserError where it breaks a rule of its own; Unsupported where it calls functions, or is
-    too large."""
-    if any(isinstance(node, CALLS) for node in walk(func.body)):
-        raise Unsupported(
-            f"{func.name} calls functions, and cannot be certified",
-            why="a function outside of the loop IR may do other things when it is called again",
-            remedy="certify what stands before and behind the call",
-        )
+    right. UserError where it breaks a rule of its own; Unsupported where it is too large, or gives
+    a function the address of an element."""
     (sizes,) = size_sets(func.params, ())
-    trips = _trips(func.body, sizes)
+    trips = trips_of(func.body, sizes)
     if trips > _MOST_POINTS:
         raise _too_large(func.name, trips, "write it with symbolic extents, or smaller")
-    ready = in_order(func, passes_for(kind or _kind_of(func)))
+    ready = with_stand_ins(in_order(func, passes_for(kind or _kind_of(func))))
     compared: list[str] = []
     try:
         judge = _judge(lambda given: judge_of_program(ready, given), func.params, sizes, seed)
@@ -162,28 +153,9 @@ def _too_large(what: str, points: int, remedy: str) -> Unsupported:
     )
 
 
-def _trips(node: Node, sizes: Mapping[Var, int]) -> int:
-    """About how often the innermost statements run."""
-    trips = sum(_trips(child, sizes) for child in children(node) if isinstance(child, Stmt))
-    if isinstance(node, For):
-        around: dict[Var, int] = dict.fromkeys(variables_in(node.extent), 0)
-        trips *= max(int(cast(int, evaluate_expr(node.extent, around | dict(sizes)))), 1)
-    return max(trips, 1)
-
-
 def _check(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} cannot be certified", remedy="pass a schedule")
-    foreign = [
-        stage.name for stage in schedule.stages
-        if not isinstance(stage.op, ComputeOp | PlaceholderOp)
-    ]  # fmt: skip
-    if foreign:
-        raise Unsupported(
-            f"stage {foreign[0]} is no compute and cannot be certified",
-            why="what an extern function or a scan does is not known as tensor expressions",
-            remedy="certify the computes before and behind it",
-        )
     calling = [stage for stage in schedule.stages if _calls_functions(stage.tensorized)]
     if calling:
         raise Unsupported(

@@ -7,8 +7,9 @@ are split by stays left over. What is read of a tensor then tells how much of it
 that is not known, as with indices that are data, it keeps its size. The axes keep their names, and
 so the recorded primitives can be replayed. Symbols stay symbols.
 
-Needs: computes and placeholders alone. A stand-in is another computation: it shows what the
-schedule does, not what passes do with the very extents of the original.
+Needs: computes and placeholders alone; scans and extern operations have no stand-ins. A stand-in is
+another computation: it shows what the schedule does, not what passes do with the very extents of
+the original.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import lcm, prod
-from typing import Any
+from typing import Any, cast
 
 from refcomp.arith import Facts, interval
 from refcomp.dtype import I64
 from refcomp.errors import RefcompError
 from refcomp.ir.expr import Expr, IntImm, Var
-from refcomp.ir.rewrite import map_children, memoised, walk
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import children, map_children, memoised, variables_in, walk
+from refcomp.ir.stmt import For, Stmt
 from refcomp.lower.lower import lower
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule, replay
+from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
@@ -45,12 +49,25 @@ class StandIn:
 
 
 def points_of(schedule: Schedule, sizes: Mapping[Var, int]) -> int:
-    """How many values the computes of the schedule combine."""
-    ops = [stage.op for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
-    return sum(
-        prod(max(0, evaluate_expr(a.extent, sizes)) for a in (*op.axis, *op.reduce_axis))
-        for op in ops
-    )
+    """How many values the computes of the schedule combine, and extern operations write."""
+    return sum(_points(stage.op, sizes) for stage in schedule.stages)
+
+
+def _points(op: Operation, sizes: Mapping[Var, int]) -> int:
+    if isinstance(op, ExternOp):
+        return trips_of(op.body, sizes)
+    if not isinstance(op, ComputeOp):
+        return 0
+    return prod(max(0, evaluate_expr(a.extent, sizes)) for a in (*op.axis, *op.reduce_axis))
+
+
+def trips_of(node: Node, sizes: Mapping[Var, int]) -> int:
+    """About how often the innermost statements run."""
+    trips = sum(trips_of(child, sizes) for child in children(node) if isinstance(child, Stmt))
+    if isinstance(node, For):
+        around: dict[Var, int] = dict.fromkeys(variables_in(node.extent), 0)
+        trips *= max(int(cast(int, evaluate_expr(node.extent, around | dict(sizes)))), 1)
+    return max(trips, 1)
 
 
 def factors_of(schedule: Schedule) -> list[int]:
@@ -67,6 +84,8 @@ def find_stand_in(
     schedule: Schedule, args: Sequence[Any], sizes: Mapping[Var, int], most: int
 ) -> StandIn | None:
     """A stand-in that combines at most `most` values; None where there is none."""
+    if not all(isinstance(stage.op, ComputeOp | PlaceholderOp) for stage in schedule.stages):
+        return None
     for whole, count in product(_wholes(factors_of(schedule)), (2, 1)):
         made = _Shrinking(schedule, whole, count, sizes).stand_in(args)
         if made is not None and points_of(made.schedule, sizes) <= most:

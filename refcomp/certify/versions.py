@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from refcomp.ir.func import PrimFunc, Program
+from refcomp.oracle.stand_ins import with_stand_ins
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device
 from refcomp.pipeline import PipelineStep, kernel_passes_for, passes_for, run_pass
@@ -34,8 +35,10 @@ class Version:
 
     @property
     def program(self) -> PrimFunc | Program:
-        """The program as it can be run."""
-        return self.made if isinstance(self.made, Program) else in_order(self.made, self.rest)
+        """The program as it can be run, by itself: the functions that it calls have stand-ins."""
+        if isinstance(self.made, Program):
+            return self.made  # a host that launches kernels calls nothing else
+        return with_stand_ins(in_order(self.made, self.rest))
 
 
 def in_order(func: PrimFunc, steps: Sequence[PipelineStep]) -> PrimFunc:

@@ -75,3 +75,15 @@ def test_a_program_says_itself_what_is_right():
     assert np.array_equal(judge.exact[1], judge.exact[0].sum(axis=1) % (2**31 - 1))
     with pytest.raises(InterpretError):
         judge_of_program(_func(index="k + 1"), Arguments(func.params, {}))
+
+
+def test_results_of_scans_and_functions_are_judged():
+    a, state = rc.placeholder((4,), name="A"), rc.placeholder((4,), name="state")
+    called = rc.extern((4,), [a], lambda i, o: rc.call_packed("tests.nowhere", *i, *o), name="E")
+    init = rc.compute((1,), lambda t: called[t] / 3, name="init")
+    rows = rc.scan(init, rc.compute((4,), lambda t: state[t - 1] * 0.1 + a[t], name="U"), state)
+    judge = judge_of_tensors(Arguments((a, called, rows), {}))
+    assert sorted(judge.exact) == sorted(judge.bounded) == [1, 2]
+    assert not judge.bounded[1].error.any(), "a function gives what it gives"
+    error = judge.bounded[2].error
+    assert (error[1:] > 0).all() and error.max() < 1e-6

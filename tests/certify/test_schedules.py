@@ -6,15 +6,18 @@ import pytest
 
 import refcomp as rc
 from refcomp.certify import certify, certify_function, judge
+from refcomp.certify import versions as versions_module
 from refcomp.certify.arguments import Arguments
 from refcomp.certify.search import Search
 from refcomp.dtype import F32, as_dtype
 from refcomp.errors import CompilerBug, Unsupported, UserError
 from refcomp.ir.expr import Cast
 from refcomp.ir.parser import parse_func
-from refcomp.ir.rewrite import walk, with_fields
-from refcomp.ir.stmt import BufferStore
+from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
+from refcomp.ir.stmt import CALLS, BufferStore, block
+from refcomp.oracle.evaluate import EvaluateError
 from refcomp.oracle.interpret import interpret
+from refcomp.pipeline import PipelineStep
 from tests.properties.seeded_bugs import INTERPRETED, SeededBug, switched_on
 
 
@@ -202,11 +205,151 @@ def test_what_has_no_stand_in_is_refused():
     assert "symbolic extents" in caught.value.remedy
 
 
-def test_extern_operations_are_refused():
-    a = rc.placeholder((4,), name="A")
-    b = rc.extern((4,), [a], lambda ins, outs: rc.call_packed("f", *ins, *outs), name="B")
-    with pytest.raises(Unsupported, match="stage B is no compute and cannot be certified"):
-        certify(rc.create_schedule(b), [a, b])
+def scanned(tile: int = 3):
+    """Rows from the rows before: a sum of the last one, and what an input adds."""
+    t, n = rc.var("t"), rc.var("n")
+    x, state = rc.placeholder((t, n), name="X"), rc.placeholder((t, n), name="state")
+    init = rc.compute((1, n), lambda _, i: x[0, i], name="init")
+    k = rc.reduce_axis((0, n), "k")
+    dense = rc.compute((t, n), lambda t, i: rc.sum(state[t - 1, k] * x[t, i], axis=k), name="D")
+    update = rc.compute((t, n), lambda t, i: rc.tanh(dense[t, i]) + x[t, i], name="U")
+    rows = rc.scan(init, update, state, inputs=[x], name="S")
+    s = rc.create_schedule(rows)
+    outer, _ = s[update].split(update.op.axis[1], factor=tile)
+    s[dense].split(dense.op.reduce_axis[0], factor=4)
+    s[dense].compute_at(s[update], outer)
+    return s, [x, rows]
+
+
+def between(statement, dtype="float32"):
+    """E = extern(T) / 3 of T = A * 2, both split."""
+    n = rc.var("n")
+    a = rc.placeholder((n,), dtype, name="A")
+    t = rc.compute((n,), lambda i: a[i] * 2, name="T")
+    e = statement(t) if isinstance(statement, rc.hybrid.HybridFunction) else rc.extern(
+        (n,), [t], statement, name="E"
+    )  # fmt: skip
+    b = rc.compute((n,), lambda i: e[i] / 3 + t[i], name="B")
+    s = rc.create_schedule(b)
+    s[t].split(t.op.axis[0], factor=4)
+    s[b].split(b.op.axis[0], factor=4)
+    return s, [a, b]
+
+
+@rc.hybrid.script
+def running_mean(a):
+    c = output_tensor(a.shape, "float32")  # noqa: F821
+    c[0] = a[0]
+    for i in range(1, a.shape[0]):
+        c[i] = (c[i - 1] + a[i]) * 0.5
+    return c
+
+
+def _unknown(ins, outs):
+    return rc.call_packed("tests.nowhere", *ins, *outs, 3)
+
+
+def _unknown_in_c(ins, outs):
+    return rc.call_extern("int32", "no_such_function", outs[0].access_ptr("w"), *ins)
+
+
+def _reversed(ins, outs):
+    ib, (n,) = rc.ir_builder.create(), ins[0].shape
+    with ib.for_range(0, n, name="y") as y:
+        ib.emit(outs[0].vstore(y, ins[0][n - 1 - y] * 0.1))
+    return ib.get()
+
+
+_STATEMENTS = [_unknown, _unknown_in_c, _reversed, running_mean]
+
+
+def test_a_scan_is_certified_in_both_algebras():
+    certificate = certify(*scanned(), every_step=True)
+    assert certificate.holds, str(certificate)
+    assert "s[D].compute_at(s[U], i.outer)" in certificate.compared
+    _, args = scanned()
+    sizes = dict(zip(args[0].shape, (5, 3), strict=True))
+    found = judge.judge_of_tensors(Arguments(tuple(args), sizes))
+    error = found.bounded[1].error
+    assert (error[1:] > 0).all() and error.max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("bug", "guilty", "told"),
+    [
+        ("lost tail guard", r"s\[D\].split\(k, factor=4\), at ", "of S is out of range"),
+        ("wrong stride", "pass flatten_storage", "of X is out of range"),
+        ("missing initialisation of a reduction", "lowering", "of D is read, never written"),
+    ],
+)
+def test_the_guilty_step_of_a_scan_is_named(bug, guilty, told):
+    with switched_on(seeded(bug)):
+        certificate = certify(*scanned())
+    assert re.match(guilty, certificate.guilty) and told in str(certificate)
+
+
+@pytest.mark.parametrize("statement", _STATEMENTS)
+def test_extern_operations_are_certified_whatever_they_call(statement):
+    certificate = certify(*between(statement), every_step=True)
+    assert certificate.holds, str(certificate)
+    assert "s[T].split(i, factor=4)" in certificate.compared
+
+
+@pytest.mark.parametrize("statement", _STATEMENTS)
+@pytest.mark.parametrize("bug", ["lost tail guard", "split rounds down"])
+def test_the_guilty_step_before_an_extern_operation_is_named(statement, bug):
+    with switched_on(seeded(bug)):
+        certificate = certify(*between(statement))
+    assert certificate.guilty.startswith("s[T].split(i, factor=4), at ")
+
+
+def test_a_pass_that_moves_a_call_is_guilty(monkeypatch):
+    """Only a function that reads all it is given, and writes all it may, tells."""
+    function = versions_module.passes_for
+
+    def dropped(func):
+        visit = memoised(
+            lambda recurse, node: (
+                block([]) if isinstance(node, CALLS) else map_children(node, recurse)
+            )
+        )
+        return func.with_body(visit(func.body))
+
+    def with_another(kind):
+        return (*function(kind), PipelineStep(dropped, "host", "to be found"))
+
+    monkeypatch.setattr(versions_module, "passes_for", with_another)
+    certificate = certify(*between(_unknown))
+    assert certificate.guilty == "pass dropped"
+    assert "of E is read, never written" in str(certificate)
+
+
+def test_what_leaves_elements_unwritten_has_no_meaning():
+    def first(ins, outs):
+        ib = rc.ir_builder.create()
+        ib.emit(outs[0].vstore(0, ins[0][0]))
+        return ib.get()
+
+    with pytest.raises(EvaluateError, match="E leaves element 1 of E unwritten"):
+        certify(*between(first))
+
+
+def test_calls_with_the_address_of_an_element_are_refused():
+    def part(ins, outs):
+        return rc.call_extern("int32", "f", outs[0].access_ptr("w", offset=1), *ins)
+
+    with pytest.raises(Unsupported, match="f is given the address of an element") as caught:
+        certify(*between(part))
+    assert "give it the whole tensor" in caught.value.remedy
+
+
+def test_large_scans_have_no_stand_in():
+    t = 300_000
+    x, state = rc.placeholder((t,), name="X"), rc.placeholder((t,), name="state")
+    init = rc.compute((1,), lambda _: x[0], name="init")
+    rows = rc.scan(init, rc.compute((t,), lambda t: state[t - 1] + x[t], name="U"), state)
+    with pytest.raises(Unsupported, match="scan computes 300001 values, too many to interpret"):
+        certify(rc.create_schedule(rows), [x, rows])
 
 
 _ADD = "func add(A: f32[n], B: f32[n] out) { for i in range(n) parallel { B[i] = A[i] + 1f32 } }"
@@ -225,12 +368,20 @@ def test_passes_over_loop_ir_are_certified():
     assert re.search(r"missing: \S+ with n = 5, i = 2", str(certificate))
 
 
+_CALLING = "func f(A: f32[4], B: f32[4] out) { packed nowhere(read(A), update(B), 2) }"
+
+
+def test_loop_ir_that_calls_functions_is_certified():
+    certificate = certify_function(parse_func(_CALLING), every_step=True)
+    assert certificate.holds, str(certificate)
+
+
 def test_loop_ir_that_cannot_be_certified():
     broken = parse_func("func f(A: f32[n] out) { A[n] = 1f32 }")
     with pytest.raises(UserError, match="f cannot be certified: it breaks a rule by itself"):
         certify_function(broken)
-    calling = parse_func("func f(A: f32[n] out) { packed g(1) }")
-    with pytest.raises(Unsupported, match="f calls functions, and cannot be certified"):
+    calling = parse_func("func f(A: f32[4] out) { extern i32 g(write(A[1])) }")
+    with pytest.raises(Unsupported, match="g is given the address of an element"):
         certify_function(calling)
     endless = parse_func("func f(A: f32[4] out) { for i in range(999999) { A[0] = 1f32 } }")
     with pytest.raises(Unsupported, match="f computes 999999 values, too many to interpret"):

@@ -4,7 +4,7 @@ import pytest
 
 import refcomp as rc
 from refcomp.certify import certify
-from refcomp.certify.stand_in import factors_of, find_stand_in, points_of
+from refcomp.certify.stand_in import factors_of, find_stand_in, points_of, trips_of
 
 
 def _product(size, factor=16, thread=None):
@@ -95,3 +95,23 @@ def test_reductions_of_several_values(dtype):
     found = find_stand_in(s, [a, *b], {}, 500)
     assert points_of(found.schedule, {}) <= 500
     assert certify(found.schedule, found.args).holds
+
+
+def test_extern_operations_and_scans_have_none():
+    n = rc.var("n")
+    a, state = rc.placeholder((8, n), name="A"), rc.placeholder((8, n), name="state")
+    b = rc.extern((8, n), [a], _copied, name="B")
+    s = rc.create_schedule(b)
+    assert points_of(s, {n: 5}) == trips_of(b.op.body, {n: 5}) == 40
+    assert find_stand_in(s, [a, b], {n: 5}, 10) is None
+    init = rc.compute((1, n), lambda t, i: a[t, i], name="init")
+    update = rc.compute((8, n), lambda t, i: state[t - 1, i] + a[t, i], name="U")
+    rows = rc.scan(init, update, state)
+    assert find_stand_in(rc.create_schedule(rows), [a, rows], {n: 5}, 10) is None
+
+
+def _copied(ins, outs):
+    ib, (rows, n) = rc.ir_builder.create(), ins[0].shape
+    with ib.for_range(0, rows, name="y") as y, ib.for_range(0, n, name="x") as x:
+        ib.emit(outs[0].vstore((y, x), ins[0][y, x]))
+    return ib.get()

@@ -55,3 +55,11 @@ def test_an_early_program_is_run_with_barriers():
     first = next(versions(rc.lower(s, [a, b]), "opencl"))
     assert "barrier" not in print_func(first.made)
     assert "barrier" in print_func(first.program)
+
+
+def test_what_is_called_has_stand_ins_and_is_compiled_as_it_is():
+    a = rc.placeholder((6,), name="A")
+    b = rc.extern((6,), [a], lambda ins, outs: rc.call_packed("f", *ins, *outs), name="B")
+    for version in versions(rc.lower(rc.create_schedule(b), [a, b]), "llvm"):
+        assert "packed f(" in print_func(version.made)
+        assert "packed refcomp.oracle.stand_in(" in print_func(version.program)

@@ -2,6 +2,7 @@
 
 `refcomp.certify` compares the first and the last program of each: on field elements they agree with
 the tensor expressions to the bit, on random floats they keep within the bound of each element.
+Scans and extern operations are drawn on the host; what these call has stand-ins.
 """
 
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import HealthCheck, given, seed, settings
 from refcomp.certify import certify
 from tests.properties.histogram import Histogram
 from tests.properties.targets import cases_for
-from tests.strategies.computes import FEW_STAGES
+from tests.strategies.computes import EXTERNS, FEW_STAGES, SCANS
 
 # How many are drawn for each target, and at night: 10,000 in all.
 _COUNTS = {"llvm": (60, 4_000), "opencl": (20, 1_000)}
+_KINDS = {"llvm": (*FEW_STAGES, *SCANS, *EXTERNS), "opencl": FEW_STAGES}
 
 
 @pytest.mark.parametrize("shard", range(2))
@@ -27,7 +29,7 @@ def test_legal_schedules_raise_no_alarm(target, shard, request, record_property)
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases_for(target, FEW_STAGES))
+    @given(cases_for(target, _KINDS[target]))
     def run(case):
         computation, schedule = case
         certificate = certify(schedule, computation.args, kind=target)
@@ -35,5 +37,8 @@ def test_legal_schedules_raise_no_alarm(target, shard, request, record_property)
         histogram.add(computation.kind, schedule)
 
     run()
+    if target == "llvm":
+        assert not set(histogram.kinds).isdisjoint(SCANS)
+        assert not set(histogram.kinds).isdisjoint(EXTERNS)
     told = f"{len(histogram.depths)} legal schedules for {target} certified, no alarm"
     record_property("summary", f"shard {shard}: {told}; {histogram}")
