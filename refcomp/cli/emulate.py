@@ -17,8 +17,9 @@ from refcomp.cli.outcomes import FAILED, FINE
 from refcomp.cli.streams import progress, read_bytes, write_json
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator import EmulatedGpu
+from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.launch import USUAL_STEPS, Extents
-from refcomp.emulator.ledger import read_ledger
+from refcomp.emulator.ledger import not_compared, read_ledger
 from refcomp.errors import UserError
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
@@ -89,7 +90,8 @@ def command(
     """Run a kernel of an AMD code object without a GPU.
 
     Prints what was written, and what is wrong with the kernel: accesses out of bounds, and what
-    depends on bits that nothing wrote. The exit code is 1 when something is. GPUs: gfx942.
+    depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
+    were compared with a reference. The exit code is 1 when something is. GPUs: gfx942.
     """
     given = [_read(text) for text in arguments]
     with progress(f"emulating {file}"):
@@ -103,16 +105,19 @@ def command(
         np.save(str(one.path), one.value)
     findings = [str(finding) for finding in report.findings]
     digests = [digest(one.name, one.value) for one in outputs]
+    unsure = not_compared(loaded.executed, loaded.generation)
     if as_json:
         told = {"kernel": name, "steps": report.steps, "outputs": digests, "findings": findings}
-        write_json(told)
+        write_json(told | {"not_compared": unsure})
     else:
-        click.echo("\n".join([*map(digest_to_text, digests), *findings]))
+        doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
+        click.echo("\n".join([*map(digest_to_text, digests), *findings, *doubt]))
     ctx.exit(FAILED if findings else FINE)
 
 
 def _print_ledger(ctx: click.Context) -> None:
-    click.echo("\n".join(map(str, read_ledger())))
+    for generation in GENERATIONS.values():
+        click.echo("\n".join([f"{generation.name}:", *map(str, read_ledger(generation))]))
     ctx.exit(FINE)
 
 

@@ -50,8 +50,8 @@ class LoadedCode:
     arena: Arena
 
     @property
-    def executed(self) -> frozenset[str]:
-        """The mnemonics of all that ran so far."""
+    def executed(self) -> frozenset[tuple[str, frozenset[str]]]:
+        """The mnemonics and modifiers of all that ran so far."""
         return frozenset().union(*(program.executed for program in self.programs.values()))
 
     def program(self, kernel: Kernel) -> Program:

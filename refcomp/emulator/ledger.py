@@ -1,57 +1,118 @@
 """Which instructions the emulator knows, and how far each is to be believed.
 
-`ledger.md` lists those that ran in kernels whose results agreed with an independent reference; a
-test writes it from a trace of these runs (tests/emulator/test_ledger.py --update-golden) and holds
-it against each later one. What has a row in a table, but is not listed there, is told apart.
+A GPU's page in `ledgers/` lists those that ran in kernels whose results agreed with an independent
+reference, and with what: some lanes switched off (partial EXEC), operands at the borders of their
+types, modifiers. A test writes it from what was seen in these runs (tests/emulator/test_ledger.py
+--update-golden) and holds it against each later one. An instruction counts as compared when it ran
+with all that its kind has; what has a row in a table, but did not, is told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from refcomp.emulator.generation import VECTOR
-from refcomp.emulator.packed import PACKED
+from refcomp.emulator.coverage import OF_FLOATS, OF_INTEGERS, Seen, depends_on_lanes, edges_wanted
+from refcomp.emulator.generation import GFX942, Generation
 from refcomp.emulator.program import known_mnemonics
 
-PATH = Path(__file__).with_name("ledger.md")
-_HEAD = """# Instructions of gfx942 that agree with a reference
+FOLDER = Path(__file__).with_name("ledgers")
+_HEAD = """# Instructions of {name} that agree with a reference
 
-Written from a trace: each of them ran in kernels whose results were those of the loop IR's
-interpreter. Approximate: a GPU may differ by 1 ulp.
+Written from what was seen in kernels whose results were those of the loop IR's interpreter, or of
+the same text compiled for this machine. Approximate: a GPU may differ by 1 ulp, of f64 by 2**29.
 
 """
+_PARTIAL = "some lanes off"
+_LINE = re.compile(r"- (\w+): \w+((?:; [^;]+)*)$")
+_OPERANDS, _MODIFIERS = "operands ", "modifiers "
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`is_compared`: it ran in kernels that agreed with a reference."""
+    """`seen` is what it ran with, None for nothing; `lacks` what it was never compared with."""
 
     mnemonic: str
-    is_compared: bool
     is_approximate: bool
+    seen: Seen | None = None
+    lacks: tuple[str, ...] = field(default=())
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it counts as supported."""
+        return self.seen is not None and not self.lacks
 
     def __str__(self) -> str:
         certainty = "approximate" if self.is_approximate else "exact"
-        return f"{self.mnemonic}: {certainty}" + ("" if self.is_compared else ", not compared")
+        if self.seen is None:
+            return f"{self.mnemonic}: {certainty}, not compared"
+        lacks = f", not compared with {', '.join(self.lacks)}" if self.lacks else ""
+        modifiers = ", ".join(sorted(self.seen.modifiers))
+        return f"{self.mnemonic}: {certainty}{lacks}" + (f"; {modifiers}" if modifiers else "")
 
 
-def read_ledger() -> tuple[Entry, ...]:
+@cache
+def read_ledger(of: Generation = GFX942) -> tuple[Entry, ...]:
     """All instructions that are known, by name."""
-    lines = PATH.read_text(encoding="utf-8").splitlines()
-    compared = {line[2:].partition(":")[0] for line in lines if line.startswith("- ")}
-    names = sorted({*known_mnemonics(), *compared})
-    return tuple(Entry(name, name in compared, is_approximate(name)) for name in names)
+    path = FOLDER / f"{of.name}.md"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    seen = {m[1]: _seen_of(m[2]) for line in lines if (m := _LINE.match(line))}
+    return tuple(entry_of(n, seen.get(n), of) for n in sorted({*known_mnemonics(of), *seen}))
 
 
-def ledger_text(executed: Iterable[str]) -> str:
-    """What `ledger.md` says when these instructions ran."""
-    entries = (Entry(name, True, is_approximate(name)) for name in sorted(executed))
-    return _HEAD + "".join(f"- {entry}\n" for entry in entries)
+def ledger_text(seen: Mapping[str, Seen], of: Generation) -> str:
+    """What the page says when this was seen."""
+    return _HEAD.format(name=of.name) + "".join(
+        f"- {name}: {'approximate' if is_approximate(name, of) else 'exact'}{_told(one)}\n"
+        for name, one in sorted(seen.items())
+    )
 
 
-def is_approximate(mnemonic: str) -> bool:
-    """Whether a GPU may give another result, within 1 ulp."""
-    row = VECTOR.get(mnemonic) or PACKED.get(mnemonic, ("", None))[1]
+def _told(seen: Seen) -> str:
+    parts = [_PARTIAL] if seen.is_partial else []
+    parts += [_OPERANDS + " ".join(e for e in (*OF_FLOATS, *OF_INTEGERS) if e in seen.edges)]
+    parts += [_MODIFIERS + " ".join(sorted(seen.modifiers))]
+    return "".join(f"; {part}" for part in parts if part not in (_OPERANDS, _MODIFIERS))
+
+
+def _seen_of(text: str) -> Seen:
+    seen = Seen()
+    for part in text.split("; "):
+        seen.is_partial |= part == _PARTIAL
+        if part.startswith(_OPERANDS):
+            seen.edges.update(part.removeprefix(_OPERANDS).split())
+        if part.startswith(_MODIFIERS):
+            seen.modifiers.update(part.removeprefix(_MODIFIERS).split())
+    return seen
+
+
+def entry_of(mnemonic: str, seen: Seen | None, of: Generation = GFX942) -> Entry:
+    """What is told of an instruction of which that was seen."""
+    lacks: list[str] = []
+    if seen is not None:
+        lacks += [_PARTIAL] if depends_on_lanes(mnemonic) and not seen.is_partial else []
+        wanted = edges_wanted(mnemonic, of) - seen.edges
+        lacks += [edge for edge in (*OF_FLOATS, *OF_INTEGERS) if edge in wanted]
+    return Entry(mnemonic, is_approximate(mnemonic, of), seen, tuple(lacks))
+
+
+def not_compared(
+    executed: Iterable[tuple[str, frozenset[str]]], of: Generation = GFX942
+) -> tuple[str, ...]:
+    """What ran, as mnemonics and their modifiers, and was never compared so with a reference."""
+    entries, found = {entry.mnemonic: entry for entry in read_ledger(of)}, set()
+    for mnemonic, modifiers in executed:
+        seen = entries[mnemonic].seen if mnemonic in entries else None
+        more = sorted(modifiers - seen.modifiers) if seen else []
+        if seen is None or more:
+            found.add(mnemonic + (f" with {', '.join(more)}" if more else ""))
+    return tuple(sorted(found))
+
+
+def is_approximate(mnemonic: str, of: Generation = GFX942) -> bool:
+    """Whether a GPU may give another result."""
+    row = of.vector.get(mnemonic) or of.packed.get(mnemonic, ("", None))[1]
     return mnemonic.startswith("v_mfma_f32") or bool(row and row.is_approximate)

@@ -38,6 +38,7 @@ from refcomp.emulator.indexing import (
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
 from refcomp.emulator.mixed import bind_mixed
+from refcomp.emulator.modifiers import modifiers_of
 from refcomp.emulator.observation import tell_of
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
 from refcomp.emulator.vector import bind_packed, bind_vector
@@ -150,7 +151,7 @@ class Program:
         self.assembly, self.generation = assembly, generation
         self._blocks: dict[tuple[int, bool], Block] = {}
         self._starts = set(self._targets())
-        self.executed: set[str] = set()
+        self.executed: set[tuple[str, frozenset[str]]] = set()
 
     def _targets(self) -> Iterator[int]:
         for number in range(len(self.assembly)):
@@ -182,7 +183,7 @@ class Program:
         number, indexed = start, frozenset[int]()
         while number < len(self.assembly):
             instruction = self.assembly.instruction(number)
-            self.executed.add(instruction.mnemonic)
+            self.executed.add((instruction.mnemonic, modifiers_of(instruction)))
             if is_observed:
                 runs.append(tell_of(instruction))
             indexed = positions_after(instruction, indexed)

@@ -38,6 +38,7 @@ def test_findings_end_with_1(cli, files):
     report = json.loads(result.stdout)
     assert result.exit_code == 1 and report["kernel"] == "vector_add" and report["steps"] > 0
     assert "4 bytes that end 4 bytes behind the argument A" in report["findings"][0]
+    assert report["not_compared"] == []
     shown = cli("emulate", files / "k.hsaco", "--no-checks", *_SHAPE, *arguments)
     assert shown.exit_code == 1 and "kernel vector_add, group (1, 0, 0)" in shown.stdout
 
@@ -60,7 +61,19 @@ def test_wrong_requests_are_refused(cli, files):
 
 def test_the_ledger_is_printed(cli):
     result = cli("emulate", "--ledger")
-    assert result.exit_code == 0 and "v_rcp_f32: approximate\n" in result.stdout
+    assert result.exit_code == 0 and result.stdout.startswith("gfx942:\n")
+    assert "\nv_rcp_f32: approximate" in result.stdout
+    assert "\nv_add_f32: exact; abs" in result.stdout
+        "\nv_rcp_f32: approximate" in result.stdout and "\nv_add_f32: exact; abs" in result.stdout
+    )
+    assert ": exact, not compared\n" in result.stdout
+
+
+def test_what_was_never_compared_is_told(cli, files, monkeypatch):
+    monkeypatch.setattr("refcomp.cli.emulate.not_compared", lambda ran, gpu: ("v_odd with clamp",))
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
+    assert result.exit_code == 0
+    assert "never compared with a reference: v_odd with clamp\n" in result.stdout
 
 
 def test_one_of_several_kernels_must_be_named(cli, files):

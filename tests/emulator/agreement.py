@@ -1,7 +1,7 @@
 """What refcomp prints for AMD GPUs, run emulated and held against the interpreter of the loop IR.
 
 Each function runs its kernels once in a process, whoever asks: what disagreed, what was found, and
-which instructions were executed.
+what was seen of each instruction.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import to_numpy
+from refcomp.dtype import I64, to_numpy
+from refcomp.emulator.coverage import Seen
 from refcomp.emulator.launch import Extents
-from refcomp.ir.expr import IntImm
+from refcomp.ir.expr import EQ, IntImm, Mod
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.ir.stmt import For
+from refcomp.ir.stmt import For, IfThenElse
 from refcomp.oracle.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
@@ -33,7 +34,7 @@ from tests.codegen.intrinsic_cases import (
     kernel_as_written,
     within_bound,
 )
-from tests.emulator.kernels import Kernels
+from tests.emulator.kernels import GPU, Kernels
 
 # LLVM takes half a minute to optimize them all as it usually does.
 _QUICK = {"passes": "always-inline,sroa", "verify": "0"}
@@ -42,79 +43,110 @@ LANES = (1, 4)
 
 @dataclass(frozen=True)
 class Outcome:
-    """`count` kernels; `wrong` tells of each that disagreed, `executed` has mnemonics."""
+    """`count` kernels; `wrong` tells of each that disagreed, `seen` what ran."""
 
     count: int
     wrong: tuple[str, ...]
-    executed: frozenset[str]
+    seen: dict[str, Seen]
 
 
 def _every(cases: Sequence[Any], step: int) -> list[Any]:
     return list(cases)[::step]
 
 
-def _as_threads(func: PrimFunc) -> tuple[PrimFunc, Extents]:
-    """The kernel whose outermost loop is one of threads, and how many there are."""
+def _outermost(func: PrimFunc) -> tuple[For, int]:
     loop = func.body
     assert isinstance(loop, For) and isinstance(loop.extent, IntImm)
-    return replace(func, body=replace(loop, kind="threadIdx.x")), (loop.extent.value, 1, 1)
+    return loop, loop.extent.value
+
+
+def _as_threads(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
+    """The kernel whose outermost loop is one of threads; its grid and its block."""
+    loop, count = _outermost(func)
+    return replace(func, body=replace(loop, kind="threadIdx.x")), (1, 1, 1), (count, 1, 1)
+
+
+def _in_halves(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
+    """The same where each wave does it twice, with every other lane switched off."""
+    loop, _ = _outermost(func)
+    is_even = EQ(Mod(loop.var, IntImm(2, I64)), IntImm(0, I64))
+    body = IfThenElse(is_even, loop.body, loop.body)
+    halves = replace(func, name=f"{func.name}_halves", body=replace(loop, body=body))
+    return _as_threads(halves)
+
+
+def _as_groups(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
+    """The same where each group has one element: what all its lanes have is in scalar registers."""
+    loop, count = _outermost(func)
+    body = replace(loop, kind="blockIdx.x")
+    return replace(func, name=f"{func.name}_groups", body=body), (count, 1, 1), (1, 1, 1)
+
+
+def _ways_to_run(func: Callable[[int], PrimFunc], is_float: bool) -> list[tuple[Any, ...]]:
+    """The kernel with some lanes off, as vectors with all on, and of scalar instructions."""
+    ways = [_in_halves(func(1)), _as_threads(func(4))]
+    return ways if is_float else [*ways, _as_groups(func(1))]
 
 
 @cache
-def operations(cases: Callable[[], Any], step: int) -> Outcome:
+def operations(cases: Callable[[], Any], step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th of the cases of `tests.codegen.one_operation`, to the bit."""
-    drawn = [(case, lanes) for case in _every(list(cases()), step) for lanes in LANES]
-    funcs = [_as_threads(case.kernels[lanes]) for case, lanes in drawn]
-    kernels, wrong = Kernels([func for func, _ in funcs], **_QUICK), []
-    for (case, lanes), (func, block) in zip(drawn, funcs, strict=True):
+    drawn = _every(list(cases()), step)
+    ways = [(c, *w) for c in drawn for w in _ways_to_run(c.kernels.get, c.dtype.is_float)]
+    kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **_QUICK), []
+    for case, func, grid, block in ways:
         result = case.empty_result()
-        report = kernels.run(func, [*case.operands, result], (1, 1, 1), block)
+        report = kernels.run(func, [*case.operands, result], grid, block)
         bad = np.flatnonzero(~same_bits(result, case.expected))
         if bad.size:
             inputs = [operand[bad[0]] for operand in case.operands]
             told = f"{inputs} gives {result[bad[0]]}, not {case.expected[bad[0]]}"
-            wrong.append(f"{case.name} x{lanes}: {told}")
-        wrong += [f"{case.name} x{lanes}: {finding}" for finding in report.findings]
-    return Outcome(len(drawn), tuple(wrong), kernels.executed)
+            wrong.append(f"{func.name}: {told}")
+        wrong += [f"{func.name}: {finding}" for finding in report.findings]
+    return Outcome(len(drawn), tuple(wrong), kernels.coverage.seen)
 
 
 @cache
-def intrinsics(step: int) -> Outcome:
+def intrinsics(step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th intrinsic of a dtype, within its bound."""
-    drawn = [(case, lanes) for case in _every(CASES, step) for lanes in LANES]
-    funcs = [_as_threads(intrinsic_kernel(*case, lanes)) for case, lanes in drawn]
-    kernels, wrong = Kernels([func for func, _ in funcs], **_QUICK), []
-    for ((name, dtype), lanes), (func, block) in zip(drawn, funcs, strict=True):
+    drawn = _every(CASES, step)
+    ways = [
+        (case, *way)
+        for case in drawn
+        for way in _ways_to_run(partial(intrinsic_kernel, *case), case[1].is_float)
+    ]
+    kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **_QUICK), []
+    for (name, dtype), func, grid, block in ways:
         operands = draw_operands(name, dtype)
         expected = np.zeros(COUNT, to_numpy(INTRINSICS[name].result_dtype(dtype)))
         interpret(kernel_as_written(name, dtype), [*operands, expected])
         actual = np.zeros_like(expected)
-        report = kernels.run(func, [*operands, actual], (1, 1, 1), block)
+        report = kernels.run(func, [*operands, actual], grid, block)
         bad = np.flatnonzero(~within_bound(name, dtype, actual, expected))
-        wrong += [f"{name} {dtype} x{lanes}: {actual[k]}, not {expected[k]}" for k in bad[:1]]
+        wrong += [f"{func.name}: {actual[k]}, not {expected[k]}" for k in bad[:1]]
         wrong += map(str, report.findings)
-    return Outcome(len(drawn), tuple(wrong), kernels.executed)
+    return Outcome(len(drawn), tuple(wrong), kernels.coverage.seen)
 
 
 @cache
-def all_accesses(step: int) -> Outcome:
+def all_accesses(step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th shape of access of a dtype, to the bit."""
     drawn = [(access_kernel(*a, dtype), dtype) for dtype in DTYPES for a in accesses(dtype, 16)]
     drawn = _every(drawn, step)
-    kernels, wrong = Kernels([func for func, _ in drawn], **_QUICK), []
+    kernels, wrong = Kernels([func for func, _ in drawn], gpu, **_QUICK), []
     for func, dtype in drawn:
         expected, actual = access_arguments(dtype), access_arguments(dtype)
         interpret(func, expected)
         report = kernels.run(func, actual)
         same = all(same_bits(a, e).all() for a, e in zip(actual, expected, strict=True))
         wrong += [] if same and not report.findings else [func.name]
-    return Outcome(len(drawn), tuple(wrong), kernels.executed)
+    return Outcome(len(drawn), tuple(wrong), kernels.coverage.seen)
 
 
 @cache
-def whole_kernels() -> Outcome:
+def whole_kernels(gpu: str = GPU) -> Outcome:
     """The kernels of `tests.codegen.device_kernels`, optimized as usual."""
-    kernels, wrong = Kernels([device_kernel(name) for name in TEXTS]), []
+    kernels, wrong = Kernels([device_kernel(name) for name in TEXTS], gpu), []
     for name in TEXTS:
         kernel, args = device_kernel(name), draw_arguments(name)
         expected = copy.deepcopy(args)
@@ -124,7 +156,7 @@ def whole_kernels() -> Outcome:
         agree = all(np.allclose(a, e, rtol=1e-6, equal_nan=True) for a, e in pairs)
         wrong += [] if agree else [name]
         wrong += [f"{name}: {finding}" for finding in report.findings]
-    return Outcome(len(TEXTS), tuple(wrong), kernels.executed)
+    return Outcome(len(TEXTS), tuple(wrong), kernels.coverage.seen)
 
 
 def _extents(kernel: PrimFunc, args: Sequence[Any]) -> tuple[Extents, Extents]:

@@ -11,6 +11,7 @@ import numpy as np
 from refcomp.artifacts import Binary
 from refcomp.dtype import to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
+from refcomp.emulator.coverage import Coverage
 from refcomp.emulator.launch import Extents, LoadedCode
 from refcomp.emulator.observation import Observer
 from refcomp.ir.func import PrimFunc
@@ -19,7 +20,7 @@ from refcomp.toolchain import disassemble
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 
-GPU = "gfx942"
+GPU = "gfx942"  # where no other is named
 SMALL = 1 << 26
 
 
@@ -38,17 +39,13 @@ def make_gpu(*, is_watched: bool = True, observers: Sequence[Observer] = ()) -> 
 
 
 class Kernels:
-    """Kernels compiled together and loaded."""
+    """Kernels compiled together for a GPU and loaded; `coverage` tells what their runs showed."""
 
-    def __init__(self, kernels: Sequence[PrimFunc], **options: str) -> None:
-        self.gpu = make_gpu()
-        code = compile_kernels(list(kernels), GPU, **options).data
+    def __init__(self, kernels: Sequence[PrimFunc], gpu: str = GPU, **options: str) -> None:
+        self.coverage = Coverage()
+        self.gpu = make_gpu(observers=[self.coverage])
+        code = compile_kernels(list(kernels), gpu, **options).data
         self.loaded: LoadedCode = self.gpu.load(code)
-
-    @property
-    def executed(self) -> frozenset[str]:
-        """The mnemonics of all that ran so far."""
-        return self.loaded.executed
 
     def run(
         self,
