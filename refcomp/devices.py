@@ -4,6 +4,7 @@
 OpenCL device. A device need not exist: `.exist` tells. Refuses names that are neither.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
@@ -21,6 +22,8 @@ from refcomp.toolchain import disassemble
 
 # Targets whose code runs on a device of another name; every other target names its own.
 _DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
+# Options of an emulator, beside the names of hazards.
+_ALL_HAZARDS, _UNCHECKED = "hazards", "unchecked"
 # Devices that are observed are told apart by numbers.
 _observed = count(1)
 
@@ -59,28 +62,43 @@ def opencl(index: int = 0) -> Device:
 
 
 def rocm(index: int = 0) -> Device:
-    """An AMD GPU; an emulated one only where $REFCOMP_ROCM asks for it: `emulator:gfx942`."""
+    """An AMD GPU; an emulated one only where $REFCOMP_ROCM asks for it: `emulator:gfx942`, with
+    options `emulator:gfx942:hazards`, `emulator:gfx942:waits:races`, `emulator:gfx942:unchecked`.
+    """
     return device("rocm", index)
 
 
-def rocm_emulator(arch: str = "gfx942", *, observers: Sequence[Observer] = ()) -> Device:
-    """An emulated AMD GPU, a kind of device of its own. With `observers`, which see all its
-    launches, it is one that nobody else uses. UserError for one that is not emulated."""
-    driver = _observed_driver(arch, observers) if observers else _emulator_driver(arch)
+def rocm_emulator(
+    arch: str = "gfx942",
+    *,
+    hazards: bool | Sequence[str] = False,
+    is_watched: bool = True,
+    observers: Sequence[Observer] = (),
+) -> Device:
+    """An emulated AMD GPU, a kind of device of its own.
+
+    `hazards` has it look for hazards, all or some of `refcomp.emulator.hazards.HAZARDS`; without
+    `is_watched` it does not look for bits that nothing wrote, and is some times faster. With
+    `observers`, which see all its launches, it is one that nobody else uses. UserError for one that
+    is not emulated.
+    """
+    words = [_ALL_HAZARDS] if hazards is True else list(hazards or ())
+    choice = ":".join([arch, *words, *([] if is_watched else [_UNCHECKED])])
+    driver = _observed_driver(choice, observers) if observers else _emulator_driver(choice)
     driver.count()  # which tells whether there is such an emulator
+    kind = re.sub(r"\W", "_", choice)
     number = f"_observed{next(_observed)}" if observers else ""
-    return Device(f"rocm_emulator_{arch}{number}", 0, driver)
+    return Device(f"rocm_emulator_{kind}{number}", 0, driver)
 
 
 @cache
-def _emulator_driver(arch: str) -> HipDriver:
-    return HipDriver(lambda: emulated_hip(arch))
+def _emulator_driver(choice: str) -> HipDriver:
+    return HipDriver(lambda: emulated_hip(choice))
 
 
-def _observed_driver(arch: str, observers: Sequence[Observer]) -> HipDriver:
+def _observed_driver(choice: str, observers: Sequence[Observer]) -> HipDriver:
     def library() -> HipLibrary:
-        hip = EmulatedHip(arch, _disassemble, observers=observers)
-        return HipLibrary(offered_by(hip), f"the observed emulator of {arch}")
+        return HipLibrary(offered_by(_emulated(choice, observers)), f"the emulator of {choice}")
 
     return HipDriver(library)
 
@@ -89,4 +107,17 @@ def _disassemble(code: bytes) -> str:
     return disassemble(Binary(code, "hsaco"))
 
 
-register_emulator(lambda arch: EmulatedHip(arch, _disassemble))
+def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
+    """The emulator of `ARCH`, with options `ARCH:OPTION:OPTION`. UserError for what is unknown."""
+    arch, *words = choice.split(":")
+    hazards = [word for word in words if word != _UNCHECKED]
+    return EmulatedHip(
+        arch,
+        _disassemble,
+        is_watched=_UNCHECKED not in words,
+        observers=observers,
+        hazards=True if _ALL_HAZARDS in hazards else hazards,
+    )
+
+
+register_emulator(_emulated)

@@ -97,6 +97,38 @@ def test_an_observed_gpu_is_nobody_elses() -> None:
         refcomp.rocm_emulator("gfx1", observers=[counter])
 
 
+def test_options_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each choice of options is a device of its own; $REFCOMP_ROCM has the same ones."""
+    made = []
+
+    def make(arch: str, disassemble: Any, **options: Any) -> RecordingHip:
+        made.append((arch, options["hazards"], options["is_watched"]))
+        return RecordingHip()
+
+    devices._emulator_driver.cache_clear()
+    monkeypatch.setattr(devices, "EmulatedHip", make)
+    gpu = refcomp.rocm_emulator("gfx942", hazards=True, is_watched=False)
+    some = refcomp.rocm_emulator("gfx942", hazards=["read-only", "waits"])
+    assert [gpu.kind, some.kind] == [
+        "rocm_emulator_gfx942_hazards_unchecked",
+        "rocm_emulator_gfx942_read_only_waits",
+    ]
+    refcomp.rocm_emulator("gfx942", hazards=["races"], observers=[_Counter()])
+    monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx942:unchecked:races")
+    hip_library.load_hip()
+    assert made == [
+        *(("gfx942", True, False), ("gfx942", ["read-only", "waits"], True)),
+        *(("gfx942", ["races"], True), ("gfx942", ["races"], False)),
+    ]
+    devices._emulator_driver.cache_clear()
+
+
+def test_options_that_no_emulator_has() -> None:
+    with pytest.raises(UserError, match="there is no hazard fast, slow") as caught:
+        refcomp.rocm_emulator("gfx942", hazards=["slow", "waits", "fast"])
+    assert "use some of: waits, barriers, alignment, read-only, races" in str(caught.value)
+
+
 @pytest.mark.rocm
 def test_an_emulated_gpu_gets_all_its_memory_back() -> None:
     gpu, n = refcomp.rocm_emulator("gfx942"), refcomp.var("n")

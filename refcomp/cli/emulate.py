@@ -18,6 +18,7 @@ from refcomp.cli.streams import progress, read_bytes, write_json
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.generation import GENERATIONS
+from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.launch import USUAL_STEPS, Extents
 from refcomp.emulator.ledger import not_compared, read_ledger
 from refcomp.errors import UserError
@@ -65,6 +66,14 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]", "require
     default=True,
     help="Look for bits that nothing wrote: some times slower.",
 )
+@click.option("--hazards", is_flag=True, help=f"Look for hazards: {', '.join(HAZARDS)}.")
+@click.option(
+    "--hazard",
+    "chosen",
+    multiple=True,
+    type=click.Choice(HAZARDS),
+    help="Look for one hazard, or several of them.",
+)
 @click.option(
     "--ledger",
     is_flag=True,
@@ -85,6 +94,8 @@ def command(
     shared: int,
     steps: int,
     checks: bool,
+    hazards: bool,
+    chosen: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run a kernel of an AMD code object without a GPU.
@@ -95,7 +106,7 @@ def command(
     """
     given = [_read(text) for text in arguments]
     with progress(f"emulating {file}"):
-        gpu = EmulatedGpu(_disassemble, is_watched=checks)
+        gpu = EmulatedGpu(_disassemble, is_watched=checks, hazards=hazards or chosen)
         loaded = gpu.load(read_bytes(file))
         name = kernel or _only(list(loaded.code.kernels))
         values = [one.value for one in given]

@@ -53,9 +53,9 @@ _MAJORS_AHEAD = 40
 _NUMBER = re.compile(r"\d+")
 _GIVEN = "ROCM_PATH"
 _USUAL = "/opt/rocm"
-# Whose value is emulator:ARCH, or empty for a real GPU.
+# Whose value is emulator:ARCH or emulator:ARCH:OPTION, or empty for a real GPU.
 CHOICE = "REFCOMP_ROCM"
-_EMULATOR = re.compile(r"emulator:(\w+)")
+_EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+)*)")
 
 INSTALL = "install ROCm, or on Debian: apt-get install libamdhip64-5"
 GPU_REMEDY = (
@@ -137,8 +137,8 @@ def _tell(kind: str, value: Any) -> str:
     return hex(number or 0) if isinstance(number, int | None) else "host memory"
 
 
-# Makes an object with the functions of `refcomp.hip_interface` for the name of a GPU; UserError for
-# one that it does not know.
+# Makes an object with the functions of `refcomp.hip_interface` for the name of a GPU, behind which
+# options of the emulator may stand, each after a colon; UserError for what it does not know.
 MakeEmulator = Callable[[str], object]
 _emulators: list[MakeEmulator] = []
 

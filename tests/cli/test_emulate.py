@@ -43,6 +43,22 @@ def test_findings_end_with_1(cli, files):
     assert shown.exit_code == 1 and "kernel vector_add, group (1, 0, 0)" in shown.stdout
 
 
+def test_hazards_are_looked_for_when_asked(cli, files):
+    """The result is no `out:`: it is only to be read."""
+    words = [str(word).replace("out:", "") for word in _arguments(files)]
+    arguments = files / "k.hsaco", *_SHAPE, *words
+    assert cli("emulate", *arguments).exit_code == 0
+    for more in (["--hazards"], ["--hazard", "read-only", "--hazard", "races"]):
+        result = cli("emulate", *more, *arguments)
+        assert result.exit_code == 1, result.stderr
+        assert "read-only: writes the argument C, which is only to be read" in result.stdout
+    assert cli("emulate", "--hazard", "races", *arguments).exit_code == 0
+    assert (
+        cli("emulate", "--hazards", files / "k.hsaco", *_SHAPE, *_arguments(files)).exit_code == 0
+    )
+    assert cli("emulate", "--hazard", "speed", *arguments).exit_code == 2
+
+
 def test_wrong_requests_are_refused(cli, files):
     kernel = files / "k.hsaco"
     cases = [

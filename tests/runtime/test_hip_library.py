@@ -73,10 +73,16 @@ def test_an_emulator_is_used_only_when_asked_for(monkeypatch):
     assert library is not None and library.path == "the emulator of gfx942"
     library.call("hipDeviceSynchronize")
     assert made[0].calls == ["hipDeviceSynchronize"]
+    asked = []
+    register_emulator(lambda choice: asked.append(choice) or RecordingHip())
+    for choice in ("gfx942:hazards", "gfx942:read-only:unchecked"):
+        monkeypatch.setenv("REFCOMP_ROCM", f"emulator:{choice}")
+        assert load_hip().path == f"the emulator of {choice}" and asked[-1] == choice
+    register_emulator(make)
     monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx1")
     with pytest.raises(UserError, match="no gfx1"):
         load_hip()
-    for choice in ("emulator", "cpu", "emulator:gfx942 "):
+    for choice in ("emulator", "cpu", "emulator:gfx942 ", "emulator:gfx942:"):
         monkeypatch.setenv("REFCOMP_ROCM", choice)
         with pytest.raises(UserError, match=f"REFCOMP_ROCM={choice} is not known"):
             load_hip()
