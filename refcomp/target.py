@@ -15,7 +15,7 @@ from refcomp.errors import UserError
 class DeviceLimits:
     """What a kernel may ask of a device: threads of a group in x, y and z and in all, bytes of
     shared memory of a group, groups in x, y and z, what it has by name (of OpenCL, its extensions),
-    and bytes of a kernel's arguments."""
+    bytes of a kernel's arguments, and bytes of the longest vector."""
 
     threads_per_axis: tuple[int, int, int]
     threads: int
@@ -23,6 +23,7 @@ class DeviceLimits:
     features: frozenset[str] = frozenset()
     groups_per_axis: tuple[int, int, int] = (2**31 - 1,) * 3
     argument_bytes: int = 1 << 30
+    vector_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ register_kind(
             features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
             groups_per_axis=(2**31 - 1, 65535, 65535),
             argument_bytes=4096,
+            vector_bytes=128,  # of 32 registers side by side, the most that instructions take
         ),
     )
 )

@@ -1,4 +1,4 @@
-"""Refuses kernels that ask for more than a device has: threads, groups, shared memory, arguments.
+"""Refuses kernels that ask for more than a device has: threads, groups, memory, long vectors.
 
 Before::
 
@@ -21,22 +21,26 @@ After::
     }
 
 Extents and sizes that are no constants are left to the launch, which knows them. Requires: kernels
-as `split_host_device` makes them. Ensures: no constant is beyond the limits. Level: device, kept.
-It refuses (UserError) the rest, with the loop to change and to what.
+as `split_host_device` makes them. Ensures: no constant is beyond the limits. A shared buffer counts
+at each place where its statement stands, as it is printed there. Level: device, kept. It refuses
+(UserError) the rest, with the loop to change and to what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from typing import Any
 
 from refcomp.errors import UserError
-from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import IntImm
+from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
-from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, For, Store
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import children, memoised, walk
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, For, Stmt, Store
 from refcomp.target import DeviceLimits
 
 _POINTER_BYTES = 8
@@ -51,6 +55,7 @@ def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
         _check_group(kernel, nest, limits.threads)
     _check_shared(kernel, limits.shared_bytes)
     _check_arguments(kernel, limits.argument_bytes)
+    _check_vectors(kernel, limits.vector_bytes)
     return kernel
 
 
@@ -87,11 +92,15 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, most: int) -> None:
 
 
 def _check_shared(kernel: PrimFunc, most: int) -> None:
-    sizes = dict(_shared_buffers(kernel))
-    total = sum(sizes.values())
+    places = memoised(_shared_places)(kernel.body)
+    sizes = {allocate: size for allocate in places if (size := _bytes(allocate.buffer)) is not None}
+    total = sum(places[allocate] * size for allocate, size in sizes.items())
     if total <= most:
         return
-    listed = ", ".join(f"{allocate.buffer.name} {size}" for allocate, size in sizes.items())
+    listed = ", ".join(
+        " ".join([f"{allocate.buffer.name} {size}", *_times(places[allocate])])
+        for allocate, size in sizes.items()
+    )
     largest = max(sizes, key=lambda allocate: sizes[allocate])
     raise UserError(
         f"the kernel {kernel.name} keeps {total} bytes of shared memory for a group ({listed}), "
@@ -123,13 +132,48 @@ def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:
     return str(origins[0]) if origins else f"alloc {allocate.buffer.name}"
 
 
-def _shared_buffers(kernel: PrimFunc) -> Iterator[tuple[Allocate, int]]:
-    """The shared buffers of a constant size, and their bytes."""
-    for node in walk(kernel.body):
-        if isinstance(node, Allocate) and node.buffer.scope == "shared":
-            size = _bytes(node.buffer)
-            if size is not None:
-                yield node, size
+def _shared_places(recurse: Callable[[Any], Any], node: Node) -> Counter[Allocate]:
+    """The allocations of shared buffers below a statement, and at how many places each stands."""
+    places: Counter[Allocate] = Counter()
+    if isinstance(node, Allocate) and node.buffer.scope == "shared":
+        places[node] = 1
+    for child in children(node):
+        if isinstance(child, Stmt):
+            places.update(recurse(child))
+    return places
+
+
+def _times(count: int) -> list[str]:
+    return [f"at {count} places"] if count > 1 else []
+
+
+def _check_vectors(kernel: PrimFunc, most: int) -> None:
+    """What is read or written at once; that of indices and conditions is never longer."""
+    for stmt in walk(kernel.body):
+        for buffer, lanes in _accesses(stmt):
+            size = lanes * buffer.dtype.bytes
+            if isinstance(stmt, Stmt) and lanes > 1 and size > most:
+                raise UserError(
+                    f"the kernel {kernel.name} has vectors of {lanes} {buffer.dtype}, {size} bytes",
+                    where=str(stmt.origin) if stmt.origin else f"an access of {buffer.name}",
+                    why=f"registers of the device hold at most {most} bytes together",
+                    remedy=_shorter(stmt, most // buffer.dtype.bytes),
+                )
+
+
+def _accesses(stmt: Node) -> Iterator[tuple[Buffer, int]]:
+    """The buffers that a statement itself reads or writes, and how many lanes of each at once."""
+    if isinstance(stmt, Store):
+        yield stmt.buffer, stmt.index.dtype.lanes
+    for child in children(stmt) if isinstance(stmt, Stmt) else ():
+        for node in walk(child) if isinstance(child, Expr) else ():
+            if isinstance(node, Load):
+                yield node.buffer, node.index.dtype.lanes
+
+
+def _shorter(stmt: Stmt, lanes: int) -> str:
+    stage = f" of stage {stmt.origin.stage}" if stmt.origin else ""
+    return f"split the vectorized axis{stage} so that at most {lanes} iterations are one vector"
 
 
 def _bytes(buffer: Buffer) -> int | None:

@@ -11,7 +11,7 @@ import ctypes
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -34,9 +34,7 @@ from refcomp.runtime.hip_kernels import HipKernels
 from refcomp.runtime.hip_library import GPU_REMEDY, INSTALL, HipLibrary, load_hip, sought_places
 from refcomp.runtime.hip_stream import CurrentStreams, HipEvent, HipStream
 from refcomp.runtime.launch import KernelSignature
-from refcomp.target import DeviceLimits
-
-_FEATURES = frozenset({"fp16", "fp64", "int64_atomics", "subgroups"})
+from refcomp.target import DeviceLimits, as_target, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +80,13 @@ class HipDriver:
         return describe_gpu(self.use(index), index)
 
     def limits(self, index: int) -> DeviceLimits:
-        """What a kernel may ask of the device."""
+        """What a kernel may ask of the device: of what HIP does not tell, as much as of any."""
         library = self.use(index)
-        return DeviceLimits(
+        return replace(
+            limits_of(as_target("rocm")),
             threads_per_axis=axes(library, index, "MaxBlockDim"),
             threads=attribute(library, index, "MaxThreadsPerBlock"),
             shared_bytes=attribute(library, index, "MaxSharedMemoryPerBlock"),
-            features=_FEATURES,
             groups_per_axis=axes(library, index, "MaxGridDim"),
         )
 

@@ -9,11 +9,12 @@ import refcomp
 from refcomp.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import with_fields
-from refcomp.ir.stmt import Origin
+from refcomp.ir.stmt import Barrier, Origin, block
 from refcomp.passes import check_device_limits as module
 from refcomp.passes.check_device_limits import check_device_limits
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device
+from refcomp.pipeline import run_device_passes
 from refcomp.target import DeviceLimits, as_target, limits_of
 from tests.passes.docstring_examples import assert_docstring_holds
 
@@ -130,3 +131,50 @@ def test_amd_gpus_pass_4096_bytes():
     params = ", ".join(f"A{k}: f32[1] out" for k in range(513))
     with pytest.raises(UserError, match="let fewer stages share a kernel"):
         check_device_limits(parse_func(f"func f({params}) {{ }}"), limits_of(as_target("rocm")))
+
+
+def test_a_shared_buffer_counts_wherever_it_stands():
+    """Each place is printed with memory of its own."""
+    text = "alloc S: f32[180] shared { S@[i] = 0f32 barrier A@[i] = S@[i] }"
+    kernel = parse_func(f"func f(A: f32[64] out) {{ for i in range(64) threadIdx.x {{ {text} }} }}")
+    check_device_limits(kernel, SMALL)
+    allocate = kernel.body.body
+    twice = with_fields(kernel.body, body=block([allocate, Barrier(), allocate]))
+    with pytest.raises(
+        UserError, match="keeps 1440 bytes .* of which the device has 1024"
+    ) as caught:
+        check_device_limits(kernel.with_body(twice), SMALL)
+    assert "(S 720 at 2 places)" in caught.value.what
+
+
+def _vectors(factor, target="rocm"):
+    a = refcomp.placeholder((4096,), name="A")
+    c = refcomp.compute((4096,), lambda i: a[i] + 1, name="C")
+    s = refcomp.create_schedule(c.op)
+    outer, inner = s[c].split(c.op.axis[0], factor=factor)
+    s[c].bind(outer, refcomp.thread_axis("threadIdx.x"))
+    s[c].vectorize(inner)
+    run_device_passes(refcomp.lower(s, [a, c]), target, limits_of(as_target(target)))
+
+
+def test_vectors_are_no_longer_than_registers():
+    _vectors(32)
+    with pytest.raises(UserError) as caught:
+        _vectors(64)
+    told = caught.value
+    assert told.what == "the kernel main_kernel0 has vectors of 64 f32, 256 bytes"
+    assert "stage C" in told.where and "test_check_device_limits.py:" in told.where
+    assert told.why == "registers of the device hold at most 128 bytes together"
+    assert told.remedy == (
+        "split the vectorized axis of stage C so that at most 32 iterations are one vector"
+    )
+    _vectors(64, "opencl")  # which cuts them
+
+
+def test_what_is_read_counts_too():
+    comparison = "L@[ramp(0, 1, 16)] = A@[ramp(0, 1, 16)] < broadcast(1.0f64, 16)"
+    kernel = parse_func(f"func f(A: f64[64]) {{ alloc L: bool[16] local {{ {comparison} }} }}")
+    limits = replace(SMALL, vector_bytes=64)
+    with pytest.raises(UserError, match="vectors of 16 f64, 128 bytes") as caught:
+        check_device_limits(kernel, limits)
+    assert "at most 8 iterations" in caught.value.remedy
