@@ -13,7 +13,8 @@ from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.schedule.schedule import PRIMITIVES, replay
 from tests.properties.differential import agree, expected
-from tests.strategies.gpu_schedules import gpu_cases
+from tests.strategies.computation import Computation
+from tests.strategies.gpu_schedules import Maker, gpu_cases, stages_outside
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 # Drawn by a property of its own (tensorize), or for hosts.
@@ -35,6 +36,7 @@ def test_kernels_agree_with_numpy_in_the_interpreter(request, record_property):
         primitives.update({step.primitive for step in case.schedule.steps})
         func = _lowered(case, case.schedule)
         verify(func, "nested")
+        assert not stages_outside(func), "the host would have to compute them"
         func = insert_barriers(inject_double_buffers(inject_virtual_threads(func)))
         verify(func, "nested")
         arrays = case.arrays()
@@ -45,7 +47,7 @@ def test_kernels_agree_with_numpy_in_the_interpreter(request, record_property):
     total = flags["cases"]
     text = f"{total} GPU schedules, {flags['groups']} with several groups, {flags['shared']} shared"
     record_property("summary", f"{text}; primitives: {dict(primitives.most_common())}")
-    assert flags["shared"] >= total * 2 / 5, text
+    assert flags["shared"] >= total / 2, text
     for primitive in set(PRIMITIVES) - _NOT_HERE:
         assert primitives[primitive] >= total / 50, f"{primitive} is hardly ever drawn"
 
@@ -56,3 +58,20 @@ def test_recorded_steps_replay_to_the_same_kernels(case):
     again = replay(case.schedule.outputs, case.schedule.steps)
     first, second = (print_func(_lowered(case, s)) for s in (case.schedule, again))
     assert first == second
+
+
+def test_a_copy_for_a_stage_that_was_sent_to_the_root_is_made_in_its_kernel():
+    """The outer loops of that stage are the host's: threads share its reduction alone."""
+    n = refcomp.var("n")
+    a, b = (refcomp.placeholder((n, 16), name=name) for name in "AB")
+    k = refcomp.reduce_axis((0, 16), "k")
+    c = refcomp.compute((n, n), lambda i, j: refcomp.sum(a[i, k] * b[j, k], axis=k), name="C")
+    maker = Maker(None, Computation("matmul", (a, b, c), (c,), {n: 3}))
+    inner = maker.s[c].split(k, 2)[1]
+    maker.s[c].reorder(*c.op.axis, inner)
+    maker.s[c].bind(inner, refcomp.thread_axis((0, 2), "threadIdx.x"))
+    copy = maker.s.cache_read(a, "local", [c])
+    maker.s[copy].compute_at(maker.s[c], c.op.axis[0])
+    assert stages_outside(refcomp.lower(maker.s, [a, b, c])) == [copy.op.name]
+    maker.settle()
+    assert stages_outside(refcomp.lower(maker.s, [a, b, c])) == []

@@ -7,8 +7,8 @@ loop that may hold them; results accumulated in local memory; split reductions, 
 stages that are inlined, and stages with kernels of their own; reductions that threads share out,
 factored (rfactor) or not.
 
-Never drawn: illegal schedules (`_settled` takes back what `lower` refuses), groups of more than 64
-threads, threads of symbolic number, stages left to the host.
+Never drawn: illegal schedules (`Maker.settle` takes back what `lower` refuses), groups of more than
+64 threads, threads of symbolic number, stages left to the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, BufferStore
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -71,7 +71,7 @@ class GpuCase(NamedTuple):
 def gpu_cases(draw: _Draw, kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> GpuCase:
     """A case of `kinds` of computations (all if none are named) and of `dtypes`."""
     computation = draw(computations(kinds or FEW_STAGES, dtypes))
-    schedule = _Maker(draw, computation).schedule()
+    schedule = Maker(draw, computation).schedule()
     func = refcomp.lower(schedule, computation.args, "case")
     has_groups, has_shared = _kernels_of(func, computation)
     return GpuCase(computation, schedule, has_groups, has_shared, func)
@@ -92,6 +92,13 @@ def _kernels_of(func: PrimFunc, computation: Computation) -> tuple[bool, bool]:
     return has_groups, has_shared
 
 
+def stages_outside(func: PrimFunc) -> list[str]:
+    """The stages that the host would have to compute."""
+    stores = [node for node in walk(func.body) if isinstance(node, BufferStore)]
+    inside = {id(node) for start in kernels_in(func.body) for node in walk(start)}
+    return [store.origin.stage for store in stores if store.origin and id(store) not in inside]
+
+
 def _rough_size(dim: Expr, sizes: dict[Var, int]) -> int:
     """A size to draw factors by: of sums exact, of other operations the sum of their operands."""
     if isinstance(dim, Var):
@@ -102,7 +109,7 @@ def _rough_size(dim: Expr, sizes: dict[Var, int]) -> int:
     return _rough_size(dim.a, sizes) + _rough_size(dim.b, sizes)
 
 
-class _Maker:
+class Maker:
     """Draws the schedule of one computation."""
 
     def __init__(self, draw: _Draw, computation: Computation) -> None:
@@ -116,12 +123,12 @@ class _Maker:
         for stage in reversed(self._roots()):  # consumers may take their producers in
             if stage.host is None:
                 self._make_kernel(stage)
-        self._settle()
+        self.settle()
         for stage in self._computed():
             self._mark(stage)
         for stage in self._roots():
             self._begin_outside(stage)
-        self._settle()
+        self.settle()
         return with_wishes(self.draw, self.s, self.computation.args)
 
     # What to draw from.
@@ -173,7 +180,7 @@ class _Maker:
         worker = reader
         self._attach_producers(stage, worker, threads)
         for tensor in worker.op.inputs:
-            if self._chance(9, 10):
+            if self._chance(19, 20):
                 self._copy(tensor, worker, threads)
 
     def _tile(self, stage: Stage) -> dict[str, int]:
@@ -305,7 +312,7 @@ class _Maker:
         maker = self.s.stage_of(tensor)
         if maker.attach == "inline" or maker.host is not None:
             return
-        scope = "shared" if self._chance(5, 6) else "local"
+        scope = "shared" if self._chance(10, 11) else "local"
         copy = self.s.cache_read(tensor, scope, [reader.op])
         self.s[copy].compute_at(self.s[reader.op], self._host_loop(reader))
         self._share(self.s.stage_of(copy), threads)
@@ -344,11 +351,11 @@ class _Maker:
 
     # What lower refuses is taken back.
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Moves stages that cannot stay where they are, and binds what is left to the host."""
         while True:
             try:
-                refcomp.lower(self.s, self.computation.args, "case")
+                func = refcomp.lower(self.s, self.computation.args, "case")
             except UserError as error:
                 found = re.search(_REFUSED, str(error))
                 if found is None:
@@ -358,9 +365,15 @@ class _Maker:
                     self._send_to_root(stage)
                 continue
             idle = [stage for stage in self._roots() if not stage.threads]
-            if not idle:
+            outside = stages_outside(func)
+            if idle:
+                self._bind_idle(idle[0])
+            elif outside:  # a reader was sent to the root, where its outer loops are the host's
+                stage = next(s for s in self.s.stages if s.name == outside[0])
+                if not self._send_inside(stage):
+                    self._send_to_root(stage)
+            else:
                 return
-            self._bind_idle(idle[0])
 
     def _send_inside(self, stage: Stage) -> bool:
         """Attaches the stage to the next inner loop, if there is one: less of it is needed."""
