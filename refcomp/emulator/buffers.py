@@ -39,7 +39,7 @@ from refcomp.emulator.memory_access import (
     put,
     transfer_of,
 )
-from refcomp.emulator.sources import Source, scalar_source, vector_index, vector_source
+from refcomp.emulator.sources import Source, vector_index, vector_source
 from refcomp.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
@@ -141,16 +141,16 @@ def _update(instruction: Instruction) -> tuple[Make, int, _Written] | None:
 def _place(instruction: Instruction, size: int) -> tuple[list[Source], Callable[[Any], Place]]:
     _, vector, descriptor, more = instruction.operands[:4]
     lower, upper = _descriptor(descriptor)
-    scalar, constant = scalar_source(more, "u32"), np.uint64(offset_of(instruction))
+    scalar, constant = vector_source(more, "u32", {}, 0), np.uint64(offset_of(instruction))
     index, offset = _vector_parts(instruction, vector)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
 
     def place(waves: Any) -> Place:
-        low, high = (_column(source.value(waves)) for source in (lower, upper))
+        low, high = lower.value(waves), upper.value(waves)
         by_lane = np.where(high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0))
         number = _wide(index, waves) + by_lane
         within = _wide(offset, waves) + constant
-        return _located(low, high, number, within, _column(scalar.value(waves)), size)
+        return _located(low, high, number, within, _wide(scalar, waves), size)
 
     parts = [lower, upper, scalar, *(part for part in (index, offset) if part is not None)]
     return parts, place
@@ -178,17 +178,17 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
         return None
     count, (result, descriptor, offset) = int(match[1] or 1), instruction.operands
     lower, upper = _descriptor(descriptor)
-    more, constant = scalar_source(offset, "u32"), np.uint64(offset_of(instruction))
+    more, constant = vector_source(offset, "u32", {}, 0), np.uint64(offset_of(instruction))
     size = np.uint64(4 * count)
 
     def run(waves: Any) -> None:
-        low, high, within = (_column(s.value(waves))[:, 0] for s in (lower, upper, more))
+        low, high, within = (_wide(source, waves) for source in (lower, upper, more))
         within = (within + constant) & ~np.uint64(3)
-        rows, shape = waves.rows, (waves.count(),)
-        inside = np.broadcast_to(within + size <= high & np.uint64(0xFFFFFFFF), shape)
-        address = np.broadcast_to((low & np.uint64((1 << 48) - 1)) + within, shape)
+        rows, shape = waves.rows, (waves.count(), 1)
+        inside = np.broadcast_to(within + size <= high & np.uint64(0xFFFFFFFF), shape)[:, 0]
+        address = np.broadcast_to((low & np.uint64((1 << 48) - 1)) + within, shape)[:, 0]
         for number in range(count):
-            waves.write_scalar(result.index + number, "u32", np.zeros(shape, np.uint32))
+            waves.write_scalar(result.index + number, "u32", np.zeros(len(inside), np.uint32))
             waves.define((result.index + number,))
         if inside.any():
             waves.select(rows if inside.all() else np.arange(waves.waves)[rows][inside])
@@ -201,17 +201,12 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
 def _descriptor(operand: Operand) -> tuple[Source, Source]:
     """The lower and the upper half of four scalar registers."""
     places = (replace(operand, index=operand.index + n, count=2) for n in (0, 2))
-    lower, upper = (scalar_source(place, "u64") for place in places)
+    lower, upper = (vector_source(place, "u64", {}, 0) for place in places)
     return lower, upper
 
 
-def _column(value: Any) -> Array:
-    """[wave, 1]."""
-    return np.atleast_1d(np.asarray(value).astype(np.uint64))[:, None]
-
-
 def _wide(source: Source | None, waves: Any) -> Any:
-    return np.uint64(0) if source is None else source.value(waves).astype(np.uint64)
+    return np.uint64(0) if source is None else np.asarray(source.value(waves)).astype(np.uint64)
 
 
 def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any, size: int) -> Place:

@@ -4,6 +4,7 @@
         f32 of v1's upper half times that of v2's lower half, plus v3, which is an f32
     v_fma_mixhi_f16 ...                 the same, rounded again to the upper half of v0
     v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,1]     to byte 3 of v0
+    v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[1,0]    v3 and v4
 
 They are bound as what a row of a table says for the types found.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.arrays import Array
+from refcomp.emulator.arrays import Array, join
 from refcomp.emulator.assembly import Instruction
 from refcomp.emulator.exact import fma_f32
 from refcomp.emulator.operation import operation
@@ -50,7 +51,7 @@ def bind_mixed(instruction: Instruction) -> Run | None:
         return _bind_mix(instruction, match[1])
     if match := _BY_CHANCE.match(instruction.mnemonic):
         return _bind_by_chance(instruction, match[1])
-    return None
+    return _bind_pair(instruction) if instruction.mnemonic == "v_pk_mov_b32" else None
 
 
 def _bind_mix(instruction: Instruction, half: str | None) -> Run:
@@ -72,3 +73,20 @@ def _bind_by_chance(instruction: Instruction, kind: str) -> Run:
     changed = without(instruction, "op_sel", dst_sel=place, dst_unused="UNUSED_PRESERVE")
     row = operation("u32 = f32 u32", lambda a, noise: to_bytes_by_chance(a, noise, kind))
     return bind_vector(changed, row)
+
+
+def _bind_pair(instruction: Instruction) -> Run:
+    result, *sources = instruction.operands
+    chosen = [
+        replace(operand, index=operand.index + is_high, count=1)
+        for operand, is_high in zip(sources, flags_of(instruction, "op_sel", 2), strict=True)
+    ]
+    changed = replace(without(instruction, "op_sel", "op_sel_hi"), operands=(result, *chosen))
+    return bind_vector(changed, _PAIR)
+
+
+def _joined(low: Any, high: Any) -> Array:
+    return join(*np.broadcast_arrays(low, high))
+
+
+_PAIR = operation("p32 = u32 u32", _joined, spread=lambda s, t, a, b: _joined(s, t))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from refcomp.emulator import spreads
-from refcomp.emulator.operation import Operation, operation
+from refcomp.emulator.operation import Operation
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.vector_integers import VECTOR_INTEGERS
 
@@ -14,7 +11,6 @@ _OF_FLOATS = {
     **{f"v_pk_{n}_f32": ("f32", VECTOR_FLOATS[f"v_{n}_f32"]) for n in ("add", "mul", "fma")},
     "v_pk_fma_f16": ("f16", VECTOR_FLOATS["v_fma_f16"]),
     "v_pk_fmac_f16": ("f16", VECTOR_FLOATS["v_fmac_f16"]),
-    "v_pk_mov_b32": ("u32", operation("u32 = u32", np.copy, spread=spreads.of_copy)),
 }
 _OF_INTEGERS = {
     **{

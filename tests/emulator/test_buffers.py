@@ -136,6 +136,13 @@ def test_scalar_loads():
     assert (scalar(waves, 4), scalar(waves, 5)) == (0, 0) and not found(waves)
 
 
+def test_descriptors_must_be_defined():
+    waves, _, _ = _with_buffer()
+    run(waves, "s_mov_b32 s8, s0", "s_mov_b32 s9, s1", "s_mov_b32 s10, s2")
+    run(waves, "buffer_load_dword v2, off, s[8:11], 0")
+    assert found(waves)[0].what == "an address depends on bits that nothing wrote"
+
+
 def test_what_is_not_known_is_refused():
     with pytest.raises(Unsupported, match="lds of an access to a buffer is not known"):
         bind(instruction("buffer_load_dword v0, off, s[0:3], 0 offset:4 lds"))

@@ -4,7 +4,7 @@ import numpy as np
 
 from refcomp.emulator.mixed import flags_of, without
 from refcomp.emulator.small_floats import from_bytes
-from tests.emulator.snippets import get, instruction, make_waves, put, run
+from tests.emulator.snippets import get, instruction, make_waves, put, run, undefined
 
 
 def _waves():
@@ -55,6 +55,17 @@ def test_chance_may_round_to_any_byte():
         assert from_bytes(found, "fp8").tolist() == [0.5] * 32 + [0.5625] * 32
         rest = ~np.uint32(0xFF << 8 * number)
         assert (get(waves, 0) & rest == np.uint32(0xAAAABBBB) & rest).all()
+
+
+def test_pairs_are_put_together():
+    waves = make_waves()
+    for number in (3, 4):
+        put(waves, number, np.full(64, number, np.uint32))
+    run(waves, "v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[1,0]")
+    assert (get(waves, 0)[0], get(waves, 1)[0]) == (3, 4)
+    assert not undefined(waves, 0).any() and not undefined(waves, 1).any()
+    run(waves, "v_pk_mov_b32 v[0:1], 7, v[4:5] op_sel:[0,1]")
+    assert get(waves, 0)[0] == 7 and undefined(waves, 1).all() and not undefined(waves, 0).any()
 
 
 def test_modifiers_are_read_and_dropped():

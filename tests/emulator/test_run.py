@@ -1,4 +1,4 @@
-"""Kernels on numpy arrays: all that refcomp prints for AMD GPUs, as machine code of gfx942.
+"""Kernels on numpy arrays: all that refcomp prints for AMD GPUs, as machine code of each GPU.
 
 The interpreter of the loop IR says what they mean; results agree to the bit, or within the bound
 of an intrinsic, and nothing is found wrong with them.
@@ -7,6 +7,7 @@ of an intrinsic, and nothing is found wrong with them.
 import numpy as np
 import pytest
 
+from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.errors import UserError
 from refcomp.ir.parser import parse_func
 from tests.codegen.one_operation import (
@@ -33,22 +34,30 @@ def _check(outcome):
     assert not outcome.wrong, "\n".join(outcome.wrong[:20])
 
 
-def test_whole_kernels_agree():
-    _check(whole_kernels())
+on_every_gpu = pytest.mark.parametrize("gpu", ARCHITECTURES)
 
 
+@on_every_gpu
+def test_whole_kernels_agree(gpu):
+    _check(whole_kernels(gpu))
+
+
+@on_every_gpu
 @pytest.mark.parametrize("cases", GENERATORS)
-def test_operations_agree_to_the_bit(cases, step, record_property):
-    _check(operations(cases, step))
-    record_property("summary", f"{operations(cases, step).count} {cases.__name__} emulated")
+def test_operations_agree_to_the_bit(cases, gpu, step, record_property):
+    _check(operations(cases, step, gpu))
+    count = operations(cases, step, gpu).count
+    record_property("summary", f"{count} {cases.__name__} emulated on {gpu}")
 
 
-def test_intrinsics_agree_within_their_bounds(step):
-    _check(intrinsics(step))
+@on_every_gpu
+def test_intrinsics_agree_within_their_bounds(gpu, step):
+    _check(intrinsics(step, gpu))
 
 
-def test_accesses_agree_to_the_bit(step):
-    _check(all_accesses(step))
+@on_every_gpu
+def test_accesses_agree_to_the_bit(gpu, step):
+    _check(all_accesses(step, gpu))
 
 
 def test_arguments_that_do_not_fit_are_refused():
