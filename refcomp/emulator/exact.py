@@ -18,7 +18,7 @@ from refcomp.emulator.arrays import Array
 
 _SPLITTER = float(2**27 + 1)
 _TIE, _LOST = np.uint64(1 << 28), np.uint64((1 << 29) - 1)  # of f64 when it becomes f32
-_TINY_F32 = 2.0**-125
+_TINY_F32 = 2 << 24  # the bits of 2**-125, twice: without a sign
 # A quotient whose exponent is less by so much is 0, by the size of the type.
 _UNDERFLOW = {2: -26, 4: -150, 8: -1075}
 
@@ -35,14 +35,24 @@ def add_to_odd(a: Any, b: Any) -> Array:
 
 
 def fma_f32(a: Any, b: Any, c: Any) -> Array:
-    """a * b + c, rounded once."""
-    product = np.multiply(a, b, dtype=np.float64)
-    total = np.asarray(product + c)
+    """a * b + c, rounded once.
+
+    Rounded to f64 and then to f32 it is wrong only where f64 ends in the middle between two f32, or
+    where f32 has fewer bits near 0: both are rare, and then only those elements are done again.
+    """
+    product = np.asarray(np.multiply(a, b, dtype=np.float64))
+    fits = product.shape == np.shape(c)
+    total = np.add(product, c, out=product) if fits else np.asarray(product + c)
     result: Array = total.astype(np.float32)
     doubtful = (total.view(np.uint64) & _LOST) == _TIE
-    doubtful |= np.abs(total) < _TINY_F32
+    # The exponent's bits come first when the sign is shifted out.
+    near_zero = result.view(np.uint32) << np.uint32(1)
+    if near_zero.size and int(near_zero.min()) < _TINY_F32:
+        doubtful |= (near_zero < _TINY_F32) & (total != 0)
     if doubtful.any():
-        result = np.where(doubtful, add_to_odd(product, c).astype(np.float32), result)
+        x, y, z = (np.broadcast_to(given, total.shape)[doubtful] for given in (a, b, c))
+        odd = add_to_odd(np.multiply(x, y, dtype=np.float64), np.asarray(z, np.float64))
+        result[doubtful] = odd.astype(np.float32)
     return result
 
 

@@ -21,14 +21,23 @@ _ALIGNMENT = 256
 _RED_ZONE = 4096
 # So many freed bytes are kept from use, that what uses them wrongly is found.
 _QUARANTINE = 64 << 20
-_BY_WIDTH: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_ONES = np.uint32(0xFFFFFFFF)
+# numpy has no integers of 16 bytes; items of that type are only copied.
+BY_WIDTH: dict[int, Any] = {
+    1: np.uint8,
+    2: np.uint16,
+    4: np.uint32,
+    8: np.uint64,
+    16: np.complex128,
+}
+ALL_ONES = {width: np.full(width, 0xFF, np.uint8).view(t) for width, t in BY_WIDTH.items()}
 
 
 class Bytes:
     """`known` has a 1 for each bit that was written; None where that is not watched."""
 
     def __init__(self, size: int, *, is_watched: bool) -> None:
-        self.data = np.zeros(-(-size // 8) * 8, np.uint8)
+        self.data = np.zeros(-(-size // 16) * 16, np.uint8)
         # Not zeros_like, which writes the zeros: pages that nobody uses shall cost nothing.
         self.known = np.zeros(self.data.shape, np.uint8) if is_watched else None
 
@@ -44,33 +53,44 @@ class Bytes:
         undefined: Array = ~known
         return undefined if undefined.any() else None
 
+    def load_words(self, index: Array, count: int) -> tuple[Array, Array | None]:
+        """1, 2 or 4 words of 32 bits at each index, [index, word], and their undefined bits."""
+        words = gather(self.data, index, 4 * count).view(np.uint32).reshape(-1, count)
+        if self.known is None:
+            return words, None
+        known = gather(self.known, index, 4 * count).view(np.uint32).reshape(-1, count)
+        return words, None if (known == _ONES).all() else ~known
+
     def store(self, index: Array, width: int, values: Array, undefined: Array | None) -> None:
-        """Write integers of `width` bytes; of equal indices one wins."""
+        """Write items of `width` bytes; of equal indices one wins."""
         scatter(self.data, index, width, values)
         if self.known is not None:
-            ones = np.full(index.shape, -1, np.int64).astype(_BY_WIDTH[width])
-            scatter(self.known, index, width, ones if undefined is None else ~undefined)
+            scatter(self.known, index, width, ALL_ONES[width] if undefined is None else ~undefined)
+
+
+def _are_aligned(index: Array, width: int) -> bool:
+    return not int(np.bitwise_or.reduce(index, axis=None)) & (width - 1)
 
 
 def gather(data: Array, index: Array, width: int) -> Array:
-    """Unsigned integers of `width` bytes at byte offsets, which need not be aligned."""
+    """Items of `width` bytes at byte offsets, which need not be aligned."""
     if width == 1:
         return data[index]
-    if not (index & (width - 1)).any():
-        return data.view(_BY_WIDTH[width])[index >> (width.bit_length() - 1)]
+    if _are_aligned(index, width):
+        return data.view(BY_WIDTH[width])[index >> (width.bit_length() - 1)]
     octets = data[index[..., None] + np.arange(width)]
-    return octets.view(_BY_WIDTH[width])[..., 0]
+    return octets.view(BY_WIDTH[width])[..., 0]
 
 
 def scatter(data: Array, index: Array, width: int, values: Array) -> None:
-    """The reverse of `gather`."""
-    typed = np.ascontiguousarray(values, _BY_WIDTH[width])
+    """The reverse of `gather`: an item for each offset, or one for all."""
+    typed = np.asarray(values, BY_WIDTH[width])
     if width == 1:
         data[index] = typed
-    elif not (index & (width - 1)).any():
-        data.view(_BY_WIDTH[width])[index >> (width.bit_length() - 1)] = typed
+    elif _are_aligned(index, width):
+        data.view(BY_WIDTH[width])[index >> (width.bit_length() - 1)] = typed
     else:
-        octets = typed.view(np.uint8).reshape(*typed.shape, width)
+        octets = np.ascontiguousarray(typed).view(np.uint8).reshape(*typed.shape, width)
         data[index[..., None] + np.arange(width)] = octets
 
 

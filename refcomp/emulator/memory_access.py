@@ -14,7 +14,7 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction, Operand
-from refcomp.emulator.memory import BASE, Bytes
+from refcomp.emulator.memory import BASE, BY_WIDTH, Bytes
 from refcomp.emulator.observation import tell_scalar_access
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.shared_words import Piece, bind_words
@@ -167,20 +167,30 @@ def bind_load(
 
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), size, instruction)
-        bytes_ = space.bytes_of(waves)
-        pieces = []
-        for number in range(transfer.count):
-            place = index + transfer.width * number
-            values = bytes_.load(place, transfer.width)
-            undefined = bytes_.load_undefined(place, transfer.width)
-            if wrong is not None:
-                values = np.where(wrong, values.dtype.type(0), values)
-                undefined = None if undefined is None else np.where(wrong, 0, undefined)
-            pieces.append((values, undefined))
-        for number, (values, undefined) in enumerate(pieces):
+        loaded = _loaded(space.bytes_of(waves), index, wrong, transfer)
+        for number, (values, undefined) in enumerate(loaded):
             _put_piece(waves, result + number, transfer, values, undefined)
 
     return run
+
+
+def _loaded(
+    memory: Bytes, index: Array, wrong: Array | None, transfer: Transfer
+) -> list[tuple[Array, Array | None]]:
+    """Each piece and what is undefined of it: of words all at once."""
+    width, count = transfer.width, transfer.count
+    if width == 4 and count in (1, 2, 4):
+        words, unknown = memory.load_words(index, count)
+        undefined = [None if unknown is None else unknown[:, n] for n in range(count)]
+        pieces = list(zip(words.T, undefined, strict=True))
+    else:
+        places = [index + width * number for number in range(count)]
+        pieces = [(memory.load(p, width), memory.load_undefined(p, width)) for p in places]
+    for values, unknown in pieces if wrong is not None else ():
+        values[wrong] = 0
+        if unknown is not None:
+            unknown[wrong] = 0
+    return pieces
 
 
 def _put_piece(
@@ -221,12 +231,18 @@ def bind_store(
     size = transfer.width * transfer.count
     shift = np.uint32(16 if transfer.place == "high" else 0)
     first = vector_index(data)
-    numbers = frozenset(range(FIRST_VECTOR + first, FIRST_VECTOR + first + transfer.count))
+    registers = range(first, first + transfer.count)
+    numbers = frozenset(FIRST_VECTOR + number for number in registers)
 
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), size, instruction)
         bytes_, active = space.bytes_of(waves), waves.active()
         is_clean = not waves.dirty or waves.dirty.isdisjoint(numbers)
+        if is_clean and wrong is None and transfer.width == 4 and transfer.count in (2, 4):
+            words = [_piece(waves, waves.values, n, active, shift, 4) for n in registers]
+            items = np.stack(words, axis=-1).view(BY_WIDTH[size])[:, 0]
+            bytes_.store(index, size, items, None)
+            return
         for number in range(transfer.count):
             place = index + transfer.width * number
             values = _piece(waves, waves.values, first + number, active, shift, transfer.width)

@@ -35,7 +35,9 @@ class File:
     """Vector and scalar registers and SCC, as values or as shadows."""
 
     def __init__(self, vectors: int, waves: int, lanes: int, fill: int) -> None:
-        self.v = np.full((vectors, waves, lanes), fill, np.uint32)
+        # Zeros that nobody writes: registers that are not used cost nothing.
+        whole = vectors, waves, lanes
+        self.v = np.full(whole, fill, np.uint32) if fill else np.zeros(whole, np.uint32)
         self.s = np.full((SCALARS, waves), fill, np.uint32)
         self.scc = np.full(waves, bool(fill))
         # The same memory, by type.
@@ -102,6 +104,11 @@ class Registers:
         """Whether EXEC has all lanes that exist: then the others may be written, too."""
         _ = self.mask
         return self._covers
+
+    @property
+    def writes_all(self) -> bool:
+        """Whether a result may go to the whole of a register, of all waves."""
+        return self.covers and isinstance(self.rows, slice)
 
     @property
     def is_full(self) -> bool:

@@ -17,13 +17,12 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Operand
+from refcomp.emulator.memory import ALL_ONES, BY_WIDTH
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import vector_index
 
 Run = Callable[[Any], None]
-# How many words an item of 4, 8 or 16 bytes has. numpy only copies items of 16 bytes here.
-_ITEMS: dict[int, Any] = {1: np.uint32, 2: np.uint64, 4: np.complex128}
-_DEFINED = {count: np.full(4 * count, 0xFF, np.uint8).view(t) for count, t in _ITEMS.items()}
+_COUNTS = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def places_of(waves: Any, register: int) -> Places | None:
 
 def bind_words(operand: Operand, pieces: Sequence[Piece], is_store: bool, general: Run) -> Run:
     """A load or store of `pieces` by the addresses in `operand`; `general` does all other cases."""
-    if operand.file != "v" or any(p.count not in _ITEMS or p.offset < 0 for p in pieces):
+    if operand.file != "v" or any(p.count not in _COUNTS or p.offset < 0 for p in pieces):
         return general
     register = vector_index(operand)
     reach = max(piece.offset + 4 * piece.count for piece in pieces)
@@ -112,17 +111,15 @@ def _store(waves: Any, places: Places, pieces: Sequence[Piece], moved: frozenset
         flat = [waves.values.v[number].reshape(-1) for number in numbers]
         words = flat[0] if len(flat) == 1 else np.stack(flat, axis=-1).reshape(-1)
         where = places.items(4 * piece.count)
-        _items_of(memory.data, piece)[where] = words.view(_ITEMS[piece.count])
+        _items_of(memory.data, piece)[where] = words.view(BY_WIDTH[4 * piece.count])
         if memory.known is not None:
-            _items_of(memory.known, piece)[where] = _DEFINED[piece.count]
+            _items_of(memory.known, piece)[where] = ALL_ONES[4 * piece.count]
 
 
 def _items_of(data: Array, piece: Piece) -> Array:
     """The memory from a piece's offset on, in items as large as the piece."""
     size = 4 * piece.count
-    return data[piece.offset : len(data) - (len(data) - piece.offset) % size].view(
-        _ITEMS[piece.count]
-    )
+    return data[piece.offset : len(data) - (len(data) - piece.offset) % size].view(BY_WIDTH[size])
 
 
 def _taken(data: Array, places: Places, piece: Piece) -> Array:

@@ -61,9 +61,14 @@ def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run
     is_whole = not row.keeps_high and instruction.modifiers.get("dst_sel", "DWORD") == "DWORD"
     defined = frozenset().union(*map(numbers_of, results, row.results)) if is_whole else ()
     first = writes[0]
+    place = _place_to_compute_in(instruction, row, function)
 
     def run(waves: Registers) -> None:
         values = [source.value(waves) for source in sources]
+        if place is not None and waves.writes_all and waves.dirty.isdisjoint(watched):
+            function(*values, out=waves.values.typed[place[1]][place[0]])
+            waves.define(defined)
+            return
         result = function(*values)
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             shadows = _spread(row, sources, waves)
@@ -78,6 +83,19 @@ def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run
             waves.define(defined)
 
     return run
+
+
+def _place_to_compute_in(
+    instruction: Instruction, row: Operation, function: Any
+) -> tuple[int, str] | None:
+    """The register, and its type, that numpy may write a result to without a detour."""
+    is_whole = not row.keeps_high and "dst_sel" not in instruction.modifiers
+    if not isinstance(function, np.ufunc) or len(row.results) != 1 or not is_whole:
+        return None
+    (kind,) = row.results
+    if kind in MASKS or bits_of(kind) != 32:
+        return None
+    return vector_index(instruction.operands[0]), kind
 
 
 def _in_lanes(row: Operation, lanes: int) -> Operation:

@@ -68,9 +68,13 @@ def high_product_i32(a: Any, b: Any) -> Array:
     return ((i64(a) * i64(b)) >> np.int64(32)).astype(np.int32)
 
 
-def _add_with_carry(a: Any, b: Any, carry: Any = 0) -> tuple[Array, Array]:
-    total = u64(a) + u64(b) + u64(carry)
-    return u32(total), total >> np.uint64(32) != 0
+def _add_with_carry(a: Any, b: Any, carry: Any = None) -> tuple[Array, Array]:
+    total = np.add(a, b)
+    overflows = total < a
+    if carry is None:
+        return total, overflows
+    whole = total + u32(carry)
+    return whole, overflows | (whole < total)
 
 
 def _subtract_with_borrow(a: Any, b: Any, borrow: Any = 0) -> tuple[Array, Array]:
@@ -204,7 +208,7 @@ def _pair(first: Any, second: Any) -> dict[str, Any]:
 def _bitwise() -> dict[str, Operation]:
     two, three = "u32 = u32 u32", "u32 = u32 u32 u32"
     rows = {
-        "v_mov_b32": operation("u32 = u32", np.copy, spread=spreads.of_copy),
+        "v_mov_b32": operation("u32 = u32", np.positive, spread=spreads.of_copy),
         "v_mov_b64": operation("u64 = u64", np.copy, spread=spreads.of_copy),
         "v_not_b32": operation("u32 = u32", np.invert, spread=spreads.of_copy),
         "v_and_b32": operation(two, np.bitwise_and, spread=spreads.of_and),

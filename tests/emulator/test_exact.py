@@ -99,3 +99,23 @@ def _divide(n, d):
     q = fma(fma(-low, q, high), inverse, q)
     rest = fma(-low, q, high)
     return exact.div_fixup(fmas(rest, inverse, q, is_scaled), d, n)
+
+
+def test_only_doubtful_sums_are_done_again(monkeypatch):
+    """Of those near 0 not a 0 that is one; of others those in the middle between two f32."""
+    asked, again = [], exact.add_to_odd
+
+    def add_to_odd(a, b):
+        asked.append(np.size(a))
+        return again(a, b)
+
+    monkeypatch.setattr(exact, "add_to_odd", add_to_odd)
+    ones, zeros = np.ones((2, 4), np.float32), np.zeros((2, 4), np.float32)
+    assert exact.fma_f32(ones, zeros, zeros).tolist() == zeros.tolist() and asked == []
+    half_a_unit = np.array([0, 2.0**-24, 3 * 2.0**-24, 2.0**-140], np.float32)
+    result = exact.fma_f32(ones, half_a_unit, ones[:, :1])
+    assert result[1].tolist() == [1, 1, 1 + 2.0**-22, 1] and asked == [4]
+    assert exact.fma_f32(ones, half_a_unit, np.float32(0))[0].tolist() == half_a_unit.tolist()
+    assert asked == [4, 2]
+    assert exact.fma_f32(np.float32(3), np.float32(0.5), np.float32(2)) == 3.5
+    assert exact.fma_f32(np.float32(2.0**-75), np.float32(2.0**-75), np.float32(0)) == 0

@@ -28,6 +28,38 @@ def test_bytes_know_what_was_written():
     assert Bytes(16, is_watched=False).load_undefined(index, 4) is None
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("start", [0, 16, 4, 3])
+def test_words_are_loaded_at_once(count, start):
+    bytes_ = Bytes(256, is_watched=True)
+    bytes_.data[:] = np.arange(256)
+    index = start + 16 * np.array([5, 0, 2, 5])
+    words, undefined = bytes_.load_words(index, count)
+    for number in range(count):
+        alone = bytes_.load(index + 4 * number, 4)
+        np.testing.assert_array_equal(words[:, number], alone)
+        np.testing.assert_array_equal(undefined[:, number], np.full(4, 0xFFFFFFFF))
+    bytes_.known[:200] = 0xFF
+    assert bytes_.load_words(index, count)[1] is None
+    bytes_.known[start + 33] = 0x0F
+    assert bytes_.load_words(index, count)[1].tolist() == [[0] * count] * 2 + [
+        [0xF000] + [0] * (count - 1),
+        [0] * count,
+    ]
+
+
+def test_items_of_16_bytes_keep_all_their_bits():
+    bytes_ = Bytes(64, is_watched=True)
+    items = np.full(32, 0xFF, np.uint8)
+    items[::3] = 0x7F  # among them NaNs that signal
+    for index in (np.array([32, 0]), np.array([33, 1])):
+        bytes_.store(index, 16, items.view(np.complex128), None)
+        assert bytes_.data[index[0] :][:16].tolist() == items[:16].tolist()
+        assert bytes_.data[index[1] :][:16].tolist() == items[16:].tolist()
+        assert bytes_.load_undefined(index + 8, 8) is None
+        np.testing.assert_array_equal(gather(bytes_.data, index, 16).view(np.uint8), items)
+
+
 def test_allocations_are_apart():
     arena = Arena(1 << 16, is_watched=True)
     first, second = arena.allocate(100, "A"), arena.allocate(50, "B")

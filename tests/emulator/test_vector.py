@@ -14,6 +14,7 @@ from tests.emulator.snippets import (
     run,
     scalar,
     set_mask,
+    set_scalar,
     undefined,
 )
 
@@ -61,6 +62,30 @@ def test_a_source_may_be_the_result():
     put(waves, 0, np.full(64, 3, np.uint64))
     run(waves, "v_lshlrev_b64 v[0:1], 33, v[0:1]")
     assert get(waves, 0, "u64")[0] == 3 << 33
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_results_of_all_lanes_are_computed_in_place(is_whole):
+    """Also where sources are of one value for a wave, or a number; never beside active lanes."""
+    waves = make_waves(3)
+    put(waves, 1, LANE.astype(np.uint32))
+    set_scalar(waves, 4, 7)
+    assert waves.writes_all
+    if not is_whole:
+        set_mask(waves, LANE % 2 == 0)
+        waves.select(np.array([0, 2]))
+    assert waves.writes_all == is_whole
+    run(waves, "v_mov_b32_e32 v2, s4", "v_or_b32_e32 v3, 1, v1", "v_and_b32_e32 v1, v1, v2")
+    for wave in (0, 2) if not is_whole else range(3):
+        where = LANE if is_whole else LANE[::2]
+        assert get(waves, 2, wave=wave)[where].tolist() == [7] * len(where)
+        assert get(waves, 3, wave=wave)[where].tolist() == (where | 1).tolist()
+        assert get(waves, 1, wave=wave)[where].tolist() == (where & 7).tolist()
+        assert not undefined(waves, 3)[where].any()
+    if not is_whole:
+        assert get(waves, 1)[1::2].tolist() == LANE[1::2].tolist()
+        assert get(waves, 1, wave=1).tolist() == LANE.tolist()
+        assert undefined(waves, 3)[1::2].all()
 
 
 def test_packed_instructions_choose_halves():
