@@ -25,6 +25,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.kernel_resources import expected_kernel, warn_of_slow_kernels
 from refcomp.pipeline import run_device_passes
 from refcomp.python_limits import paused_collector
+from refcomp.runtime.bare_kernel import PackedArgument, PackedSignature
 from refcomp.runtime.device_module import DeviceModule
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.program import DeviceCode
@@ -71,8 +72,8 @@ def compile_programs(funcs: Sequence[PrimFunc], target: Target | str) -> Compile
 def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
     """The kernels of a bare code object, as `Module.save("x.hsaco")` and other compilers write it.
 
-    Its metadata and assembly can be read. It cannot be launched: nothing tells the dtypes of its
-    arguments. UserError when the file cannot be read; ToolchainError when it is damaged.
+    Its metadata and assembly can be read; `module["kernel"](*args, grid=, block=)` launches one
+    (`refcomp.runtime.bare_kernel`). UserError when it cannot be read; ToolchainError when damaged.
     """
     try:
         data = Path(path).read_bytes()
@@ -86,6 +87,18 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
         target=str(target),
         sources={"metadata": toolchain.metadata_text(data)},
         disassemble=lambda: toolchain.disassemble(binary),
+        bare=map(_packed_signature, told.kernels),
+    )
+
+
+def _packed_signature(kernel: toolchain.KernelMetadata) -> PackedSignature:
+    given = (arg for arg in kernel.arguments if not arg.kind.startswith("hidden_"))
+    return PackedSignature(
+        name=kernel.name,
+        arguments=tuple(PackedArgument(arg.offset, arg.size, arg.kind) for arg in given),
+        block=kernel.block,
+        most_threads=kernel.most_threads,
+        shared_bytes=kernel.shared_bytes,
     )
 
 

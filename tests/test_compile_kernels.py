@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import refcomp
@@ -52,13 +53,17 @@ def driver(request, monkeypatch):
 
 
 @pytest.mark.rocm
-def test_a_bare_code_object_is_written_and_read(tmp_path):
+def _doubled():
     n = refcomp.var("n")
     a = refcomp.placeholder((n,), name="A")
     b = refcomp.compute((n,), lambda i: a[i] * 2.0, name="B")
     schedule = refcomp.create_schedule(b)
     schedule[b].bind(b.op.axis[0], refcomp.thread_axis("blockIdx.x"))
-    module = refcomp.build(schedule, [a, b], "rocm -mcpu=gfx942", name="twice")
+    return schedule, [a, b]
+
+
+def test_a_bare_code_object_is_written_and_read(tmp_path):
+    module = refcomp.build(*_doubled(), "rocm -mcpu=gfx942", name="twice")
     module.save(tmp_path / "twice.hsaco")
     kernels = refcomp.load_code_object(tmp_path / "twice.hsaco")
     made = module.imported_modules[0]
@@ -69,7 +74,23 @@ def test_a_bare_code_object_is_written_and_read(tmp_path):
     (told,) = json.loads(kernels.get_source("metadata"))["amdhsa.kernels"]
     assert told[".name"] == "twice_kernel0"
     with pytest.raises(UserError, match="cannot be called in the module of a device"):
-        kernels["twice_kernel0"]
+        made["twice_kernel0"]
+    with pytest.raises(UserError, match="the code object has no kernel 'twice'") as caught:
+        kernels["twice"]
+    assert caught.value.remedy == "it has: twice_kernel0"
+
+
+@pytest.mark.rocm
+def test_kernels_of_a_bare_code_object_run(tmp_path):
+    """On the emulated GPU, by their metadata alone."""
+    module = refcomp.build(*_doubled(), "rocm -mcpu=gfx942", name="twice")
+    module.save(tmp_path / "twice.hsaco")
+    twice = refcomp.load_code_object(tmp_path / "twice.hsaco")["twice_kernel0"]
+    device, values = refcomp.rocm_emulator("gfx942"), np.arange(64, dtype=np.float32)
+    a, b = refcomp.array(values, device), refcomp.array(np.zeros_like(values), device)
+    assert "twice_kernel0 (B, A, n)" in module.get_source("launch")
+    twice(b, a, np.int64(50), grid=50)
+    np.testing.assert_array_equal(b.asnumpy(), np.where(values < 50, 2 * values, 0))
 
 
 def test_what_is_no_code_object_is_not_loaded(tmp_path):

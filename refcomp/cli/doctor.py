@@ -5,8 +5,9 @@ A target works when a small computation was compiled for it, run, and gave the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 
@@ -21,6 +22,7 @@ from refcomp.cli.streams import progress, write_json
 from refcomp.compile_kernels import is_device_target
 from refcomp.devices import device_for
 from refcomp.errors import RefcompError
+from refcomp.runtime.hip import HipDriver
 from refcomp.runtime.machine import cpu_name
 from refcomp.runtime.ndarray import array
 from refcomp.schedule.schedule import create_schedule
@@ -36,12 +38,14 @@ _PACKAGES = {"numpy": "", "jinja2": "", "click": "", "rich": "", "ml_dtypes": ""
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """Whether a kind of target works here; `reason` says why not."""
+    """Whether a kind of target works here; `reason` says why not. `library` tells of the one that
+    runs its kernels: where it is and its versions; nothing where there is none."""
 
     target: str
     meaning: str
     works: bool
     reason: str
+    library: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,17 @@ def _try_target(kind: str, meaning: str) -> TargetReport:
         reason = _run_trial(kind)
     except RefcompError as error:
         reason = str(error)
-    return TargetReport(kind, meaning, not reason, reason)
+    return TargetReport(kind, meaning, not reason, reason, _library_of(kind))
+
+
+def _library_of(kind: str) -> Mapping[str, str]:
+    """What the kind's driver tells of its library, if it does."""
+    driver = device_for(kind).driver if is_device_target(as_target(kind)) else None
+    if not isinstance(driver, HipDriver):
+        return {}
+    with suppress(RefcompError):
+        return driver.library_told()
+    return {}
 
 
 def _run_trial(kind: str) -> str:
@@ -131,6 +145,10 @@ def _print(
     click.echo("\ntargets")
     for target in targets:
         _print_row(target.works, target.target, f"{target.meaning}")
+        if target.library:
+            path, *versions = target.library.items()
+            told = ", ".join(f"{name} {version}" for name, version in versions)
+            _print_remedy(f"by {path[1]}: {told}")
         if target.reason:
             _print_remedy(target.reason)
 

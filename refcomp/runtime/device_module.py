@@ -1,16 +1,17 @@
 """DeviceModule: the kernels that a Module for a device launches, as its imported module."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from refcomp.artifacts import Binary, Source
 from refcomp.errors import UserError
+from refcomp.runtime.bare_kernel import BareKernel, PackedSignature
 from refcomp.runtime.program import DeviceCode
 from refcomp.runtime.sources import Disassemble, Sources
 
 
 class DeviceModule:
     """The code of kernels for one kind of device. Its functions are called by way of the Module
-    that imports it, and are saved with it."""
+    that imports it, and are saved with it; those of a bare code object, `bare`, by themselves."""
 
     imported_modules: tuple["DeviceModule", ...] = ()
 
@@ -21,8 +22,10 @@ class DeviceModule:
         target: str,
         sources: Mapping[str, str],
         disassemble: Disassemble | None = None,
+        bare: Iterable[PackedSignature] = (),
     ) -> None:
         self.target = target
+        self._bare = {signature.name: BareKernel(code, signature) for signature in bare}
         self._code = code
         self._sources = Sources(sources, disassemble)
 
@@ -43,7 +46,14 @@ class DeviceModule:
         """
         return self._sources.get(format)
 
-    def __getitem__(self, name: str) -> None:
+    def __getitem__(self, name: str) -> BareKernel:
+        """The kernel `name` of a bare code object. UserError where there is none."""
+        if name in self._bare:
+            return self._bare[name]
+        if self._bare:
+            raise UserError(
+                f"the code object has no kernel {name!r}", remedy=f"it has: {', '.join(self._bare)}"
+            )
         raise UserError(
             f"{name!r} cannot be called in the module of a device",
             why="kernels need a host function that knows their grid and their workspaces",

@@ -45,8 +45,14 @@ class HipKernels:
         shared_bytes: tuple[int, ...],
     ) -> None:
         """Queue a run in the thread's current stream; see `refcomp.runtime.launch.Launcher`."""
-        _check_size(kernel, grid, block)
         arguments = pack_arguments(self._kernels[kernel], values)
+        self.launch_packed(kernel, arguments, grid, block, dynamic_shared_bytes(shared_bytes))
+
+    def launch_packed(
+        self, kernel: str, arguments: bytes, grid: Extents, block: Extents, shared_bytes: int
+    ) -> None:
+        """Queue a run in the thread's current stream with `arguments` as they lie in memory."""
+        _check_size(kernel, grid, block)
         buffer = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
         size = ctypes.c_size_t(len(arguments))
         self._owner.use(self._index).call(
@@ -54,7 +60,7 @@ class HipKernels:
             self._function(kernel),
             *grid,
             *block,
-            dynamic_shared_bytes(shared_bytes),
+            shared_bytes,
             self._owner.streams.of(self._index),
             None,
             _launch_parameters(buffer, size),

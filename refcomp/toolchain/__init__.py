@@ -10,6 +10,7 @@ GPUs tells of itself), occupancy.py (what follows for how much of it runs at a t
 
 from refcomp.toolchain.code_object import (
     CodeObject,
+    KernelMetadata,
     check_code_object,
     found_code_object_version,
     metadata_text,
@@ -30,6 +31,7 @@ __all__ = [
     "device_layout",
     "llvm_major",
     "CodeObject",
+    "KernelMetadata",
     "read_code_object",
     "metadata_text",
     "Occupancy",

@@ -1,6 +1,7 @@
 """`refcomp doctor` reports tools, packages and targets, and fails where the host target does."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from click.testing import Result
 
 from refcomp import __version__
+from refcomp.errors import UserError
+from refcomp.runtime.hip import HipDriver
 from refcomp.runtime.opencl import OpenCLDriver, _Found
 from refcomp.target import target_kinds
 from refcomp.toolchain import toolchain_names
@@ -48,6 +51,34 @@ def test_a_device_that_is_not_there_is_told_with_what_is_missing(
     opencl = next(target for target in report["targets"] if target["target"] == "opencl")
     assert not opencl["works"]
     assert "there is no device opencl:0" in opencl["reason"] and "get one" in opencl["reason"]
+
+
+def _rocm(report: str) -> dict[str, object]:
+    rocm = [t for t in json.loads(report)["targets"] if t["target"] == "rocm"]
+    return dict(rocm[0])
+
+
+@pytest.mark.rocm
+def test_the_versions_of_hip_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _rocm(cli("doctor", "--json").stdout)["library"]
+    assert isinstance(told, dict)
+    assert told["library"].startswith("libamdhip64.so.")
+    for name in ("runtime", "driver"):
+        assert re.fullmatch(r"\d+\.\d+\.\d+", told[name])
+    line = f"by {told['library']}: runtime {told['runtime']}, driver {told['driver']}"
+    assert line in cli("doctor").stdout
+    monkeypatch.setattr(HipDriver, "library_told", lambda self: {})
+    assert "by libamdhip64" not in cli("doctor").stdout
+
+
+def test_a_library_that_tells_no_version_is_no_failure(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: HipDriver) -> dict[str, str]:
+        raise UserError("it does not answer")
+
+    monkeypatch.setattr(HipDriver, "library_told", fail)
+    assert _rocm(cli("doctor", "--json").stdout)["library"] == {}
 
 
 @pytest.mark.llvm
