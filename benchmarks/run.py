@@ -35,6 +35,7 @@ _NAMES = (
     "matmul",
     "convolution",
     "devices",
+    "emulator",
     "digits",
 )
 

@@ -1,0 +1,151 @@
+"""The emulated AMD GPU: products of matrices, a small launch, the digit network, and decoding.
+
+What a lane does by one instruction is a lane instruction; they stand beside multiplications and
+additions of as many elements by numpy, which is all that the emulator has to compute with. Checks
+are those for bits that nothing wrote; what is out of bounds is always found. Seconds of products
+and launches are those of the processor, since they are computed by one thread that never waits.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import refcomp
+from benchmarks.emulator.kernels import Ready, build_product, code_of, product, vector_add
+from benchmarks.fresh import ROOT
+from benchmarks.measure import figure_of, interleave, seconds_per_call
+from benchmarks.report import Bar, Row, Work, row_beside
+from refcomp.artifacts import Binary
+from refcomp.cache import Cache
+from refcomp.emulator import ARCHITECTURES
+from refcomp.emulator.assembly import read_assembly
+from refcomp.frontend.onnx import from_onnx
+from refcomp.graph.compile import compile_graph
+from refcomp.graph.executor import GraphExecutor
+from refcomp.toolchain import disassemble
+
+_ARCH, _NARROW = "gfx942", "gfx1100"  # waves of 64 lanes, and of 32
+_NAME, _PEER = "emulator", "numpy, as many elements"
+_TILE = (256, 64)  # waves and lanes that run together
+# Lane instructions in a second; seconds.
+_UNCHECKED, _CHECKED, _PRODUCT, _LAUNCH, _DIGITS = 0.7e9, 0.15e9, 0.5, 5e-3, 10.0
+_BESIDE = Bar(1.5, of="ratio")
+_IMAGES = 64
+_FOLDER = ROOT / "scripts" / "data" / "digits"
+
+
+def measure(is_quick: bool) -> list[Row]:
+    """All of it, after the results of each were held against numpy's."""
+    rounds = 3 if is_quick else 15
+    rows = [
+        _rate_row(product(128, 1, _ARCH, is_watched=False), "unchecked", rounds, _UNCHECKED),
+        _rate_row(product(128, 1, _ARCH, is_watched=True), "checked", rounds, _CHECKED),
+        _product_row(2 if is_quick else 7),
+    ]
+    if _NARROW in ARCHITECTURES:
+        rows.append(_narrow_row(rounds))
+    digits = _digits_row(2 if is_quick else 5)
+    return [*rows, _launch_row(4 * rounds), digits, _decoding_row(rounds)]
+
+
+def _rate_row(ready: Ready, checks: str, rounds: int, least: float) -> Row:
+    """The product of 256 waves; `least` is how many lane instructions a second shall be."""
+    lanes = lane_instructions(ready)
+    ours, theirs = _beside_numpy(ready, lanes, rounds)
+    work, bar = Work(1e-6 * lanes, "M lane instructions"), Bar(lanes / least)
+    case = f"product of 128 x 128 by 256 waves, {checks}"
+    return row_beside(_NAME, case, ours, _PEER, theirs, work=work, bar=bar)
+
+
+def _product_row(rounds: int) -> Row:
+    ready = product(512, 4, _ARCH, is_watched=False)
+    lanes = lane_instructions(ready)
+    ours, theirs = _beside_numpy(ready, lanes, rounds)
+    work = Work(1e-6 * lanes, "M lane instructions")
+    case = "product of 512 x 512, 4 x 4 a thread, unchecked"
+    return row_beside(_NAME, case, ours, _PEER, theirs, work=work, bar=Bar(_PRODUCT))
+
+
+def _narrow_row(rounds: int) -> Row:
+    """Seconds of a lane instruction in waves of 32 lanes, beside those of 64."""
+    both = {arch: product(128, 1, arch, is_watched=False) for arch in (_NARROW, _ARCH)}
+    lanes = {arch: lane_instructions(ready) for arch, ready in both.items()}
+    runs = {arch: ready.run for arch, ready in both.items()}
+    times = interleave(runs, rounds=rounds, clock=time.process_time)
+    each = {arch: [s / lanes[arch] for s in times[arch]] for arch in both}
+    case = f"a lane instruction of a product, {_NARROW}"
+    return row_beside(_NAME, case, each[_NARROW], _ARCH, each[_ARCH], bar=_BESIDE)
+
+
+def lane_instructions(ready: Ready) -> int:
+    """How many a run has, after its result was held against numpy's."""
+    report = ready.run()
+    if report.findings:
+        raise AssertionError(f"found: {report.findings[0]}")
+    a, b, c = ready.arrays
+    expected = a @ b if a.ndim == 2 else a + b
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
+    return report.steps * ready.lanes
+
+
+def _beside_numpy(ready: Ready, elements: int, rounds: int) -> tuple[list[float], list[float]]:
+    runs = {"ours": ready.run, "theirs": multiplications_and_additions(elements)}
+    times = interleave(runs, rounds=rounds, clock=time.process_time)
+    return times["ours"], times["theirs"]
+
+
+def multiplications_and_additions(elements: int) -> Callable[[], None]:
+    """One of each for about so many elements, in pieces as the emulator has them."""
+    a, b, c, result = np.random.default_rng(1).uniform(-1, 1, (4, *_TILE)).astype(np.float32)
+
+    def compute() -> None:
+        for _ in range(elements // a.size):
+            np.multiply(a, b, out=result)
+            np.add(result, c, out=result)
+
+    return compute
+
+
+def _launch_row(rounds: int) -> Row:
+    ready = vector_add(1024, _ARCH, is_watched=True)
+    lane_instructions(ready)
+    times = interleave({"ours": ready.run}, rounds=rounds, clock=time.process_time)["ours"]
+    case = "a launch: vector add of 1,024 elements, checked"
+    return Row(_NAME, case, figure_of(times), bar=Bar(_LAUNCH))
+
+
+def _digits_row(rounds: int) -> Row:
+    graph = from_onnx(str(_FOLDER / "digits.onnx"))
+    images = np.load(_FOLDER / "digits_test.npz")["image"][:_IMAGES]
+    here = GraphExecutor(compile_graph(graph, "llvm"))
+    gpu = refcomp.rocm_emulator(_ARCH)
+    there = GraphExecutor(compile_graph(graph, f"rocm -mcpu={_ARCH}"), gpu)
+    results = [e.run(image=images)[0].asnumpy() for e in (here, there)]
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-5)
+    runs = {"ours": lambda: there.run(image=images)}
+    times = interleave(runs, rounds=rounds, clock=time.process_time)["ours"]
+    case = f"digit network, {_IMAGES} images, checked"
+    work = Work(_IMAGES, "images")
+    return Row(_NAME, case, figure_of(times), work=work, bar=Bar(_DIGITS))
+
+
+def _decoding_row(rounds: int) -> Row:
+    """A code object to instructions, with the text in the cache, beside without."""
+    binary = Binary(code_of(build_product(512, 4, _ARCH)), "hsaco")
+    warm: list[float] = []
+    cold: list[float] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="refcomp-bench-") as folder:
+            for seconds in (cold, warm):
+                seconds.append(seconds_per_call(lambda at=folder: decode(binary, Cache(at))))
+    case = "decoding a product's code, known already"
+    return row_beside(_NAME, case, warm, "not known", cold)
+
+
+def decode(binary: Binary, cache: Cache) -> int:
+    """How many instructions it has."""
+    return len(read_assembly(disassemble(binary, cache=cache)))
