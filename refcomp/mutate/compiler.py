@@ -27,7 +27,7 @@ from refcomp.ir.structure import structurally_equal
 from refcomp.lower.lower import lower
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
-from refcomp.mutate.mutant import MORE_DATA, OURS, POLICIES, Mutant
+from refcomp.mutate.mutant import COMPILES, RUNS, Mutant, mutant_of
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.score import check_subject
 from refcomp.mutate.subjects import Subject
@@ -70,6 +70,11 @@ def score_compiler(subjects: Sequence[Subject], count: int, seed: int = 0) -> It
             rng.shuffle(reached)
             work = partial(_try, edit, reached)
             yield _mutant(room, edit, run_in_child(work, _LIMIT_S, _PROCESSOR_S))
+
+
+def _mutant(room: str, edit: Edit, outcome: Outcome) -> Mutant:
+    stage = f"{room} ({edit.function.__module__.split('.', 2)[2]})"
+    return mutant_of(stage, edit, "the compiler", outcome)
 
 
 def _know(subject: Subject) -> _Known:
@@ -120,7 +125,7 @@ def _try(edit: Edit, trials: Sequence[Trial], tell: Tell) -> None:
     subject with a program that ours tells from the right one, or of the last with another one."""
     reasons: dict[str, str] = {}
     for trial in trials:
-        tell({"step": "compiles"})
+        tell({"step": COMPILES})
         try:
             func = _compiled_with(edit, trial.subject)
         except RefcompError as error:
@@ -131,7 +136,7 @@ def _try(edit: Edit, trials: Sequence[Trial], tell: Tell) -> None:
             continue
         if structurally_equal(func, trial.func):
             continue
-        tell({"step": "runs", "subject": trial.subject.name})
+        tell({"step": RUNS, "subject": trial.subject.name})
         told = trial.difference(func)
         tell({"told": told, "noticed": sorted(trial.noticed_by_tolerances(func))})
         reasons["equivalent"] = "" if told else _equivalence(trial, func)
@@ -155,29 +160,3 @@ def _equivalence(trial: Trial, func: PrimFunc) -> str:
     if trial.is_same(func):
         return "the same program after simplification"
     return "" if trial.differs_elsewhere(func) else "the same on elements of the field: legal"
-
-
-def _mutant(room: str, edit: Edit, outcome: Outcome) -> Mutant:
-    found: dict[str, Any] = {"subject": "all", "step": "compiles", "told": "", "noticed": ()}
-    for message in outcome.told:
-        found |= message
-    told, noticed = found["told"], set(found["noticed"])
-    refused, failure = found.get("refused", ""), outcome.ended or found.get("error", "")
-    if failure and found["step"] == "compiles":
-        refused = f"the compiler fails ({failure})"
-    elif failure:  # whoever runs it notices
-        told, noticed = failure, set(POLICIES)
-    noticed |= {OURS} if told else set()
-    where = f"{room} ({edit.function.__module__.split('.', 2)[2]})"
-    equivalent = found.get("equivalent", "")
-    return Mutant(
-        found["subject"],
-        where,
-        edit.kind,
-        str(edit),
-        frozenset(noticed),
-        told,
-        equivalent,
-        refused,
-        "" if told or equivalent or refused else MORE_DATA,
-    )

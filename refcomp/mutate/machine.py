@@ -25,7 +25,7 @@ from typing import Any
 from refcomp.errors import CompilerBug
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.host_runs import Ran
-from refcomp.mutate.mutant import MORE_DATA, OURS, POLICIES, Mutant
+from refcomp.mutate.mutant import POLICIES, RUNS, Mutant, mutant_of
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.operations import Operations, operations
 from refcomp.mutate.outputs import OUTPUTS, Output
@@ -50,7 +50,9 @@ def score_spelling(
         trial = _Trial(output, tuple(zip(right, texts, strict=True)))
         _check(run_in_child(trial.run_right, len(right) * _LIMIT_S))
         for edit in edits:
-            yield _mutant(target, edit, run_in_child(partial(trial.run, edit), _LIMIT_S))
+            outcome = run_in_child(partial(trial.run, edit), _LIMIT_S)
+            where = f"templates of {target}"
+            yield mutant_of(where, edit, "the printer", outcome)
 
 
 def _check(outcome: Outcome) -> None:
@@ -88,7 +90,7 @@ class _Trial:
                 continue
             if code is None:
                 continue
-            tell({"subject": one.name})
+            tell({"step": RUNS, "subject": one.name})
             ran = self._ran(one, code)
             verdict = one.told(ran)
             noticed |= one.noticed_by_tolerances(ran)
@@ -120,28 +122,3 @@ class _Trial:
             one.differs_elsewhere(partial(self.output.run, code, one.func)) for one, code in quiet
         )
         return "" if differs else "the same bits, on many more numbers, too"
-
-
-def _mutant(target: str, edit: SpellingEdit, outcome: Outcome) -> Mutant:
-    found: dict[str, Any] = {"subject": "all", "told": "", "noticed": ()}
-    for message in outcome.told:
-        found |= message
-    told, noticed = found["told"], set(found["noticed"])
-    refused, equivalent = found.get("refused", ""), found.get("equivalent", "")
-    failure = outcome.ended or found.get("error", "")
-    if failure and found["subject"] == "all":
-        refused = f"the printer fails ({failure.split(':')[0]})"
-    elif failure:  # whoever runs it notices
-        told, noticed = told or failure, set(POLICIES)
-    noticed |= {OURS} if told else set()
-    return Mutant(
-        found["subject"],
-        f"templates of {target}",
-        edit.kind,
-        str(edit),
-        frozenset(noticed),
-        told,
-        equivalent,
-        refused,
-        "" if told or equivalent or refused else MORE_DATA,
-    )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
+
+from refcomp.mutate.child import Outcome
 
 TOLERANCES = (1e-2, 1e-3)
 OURS = "ours"
@@ -39,6 +42,46 @@ class Mutant:
 
 MORE_DATA = "more data than ours compares tell it apart"
 NO_DATA = "the same on many more data, few and special numbers among them"
+
+
+# What a child that tries a mutant out tells as its step.
+COMPILES, RUNS = "compiles", "runs"
+
+
+class Change(Protocol):
+    """What is edited; its text says how."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of edit it is."""
+
+
+def mutant_of(stage: str, edit: Change, maker: str, outcome: Outcome) -> Mutant:
+    """The mutant that a child has tried out: what it told, and how it ended. Where it ended before
+    any program ran, there is none: `maker` fails."""
+    found: dict[str, Any] = {"subject": "all", "step": COMPILES, "told": "", "noticed": ()}
+    for message in outcome.told:
+        found |= message
+    told, noticed = found["told"], set(found["noticed"])
+    refused, equivalent = found.get("refused", ""), found.get("equivalent", "")
+    failure = outcome.ended or found.get("error", "")
+    if failure and found["step"] == COMPILES:
+        refused = f"{maker} fails ({failure.split(':')[0]})"
+    elif failure:  # whoever runs it notices
+        told, noticed = told or failure, set(POLICIES)
+    noticed |= {OURS} if told else set()
+    reason = "" if told or equivalent or refused else MORE_DATA
+    return Mutant(
+        found["subject"],
+        stage,
+        edit.kind,
+        str(edit),
+        frozenset(noticed),
+        told,
+        equivalent,
+        refused,
+        reason,
+    )
 
 
 def first_line(text: object) -> str:

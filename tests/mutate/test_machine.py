@@ -8,9 +8,8 @@ import pytest
 
 from refcomp.errors import CompilerBug
 from refcomp.mutate.child import Outcome
-from refcomp.mutate.machine import _check, _mutant
+from refcomp.mutate.machine import _check
 from refcomp.mutate.mutant import OURS, POLICIES
-from refcomp.mutate.spellings import spelling_edits
 
 _SAMPLE = """
 import json, sys
@@ -81,7 +80,8 @@ import json, sys
 from functools import partial
 from pathlib import Path
 from refcomp.mutate.child import run_in_child
-from refcomp.mutate.machine import _check, _mutant, _Trial
+from refcomp.mutate.machine import _check, _Trial
+from refcomp.mutate.mutant import mutant_of
 from refcomp.mutate.outputs import HostOutput
 from refcomp.mutate.operations import operations
 from refcomp.mutate.right_results import RightResults
@@ -97,7 +97,7 @@ _check(run_in_child(trial.run_right, 200))
 edits = list(spelling_edits("llvm"))
 for text in asked:
     edit = next(edit for edit in edits if text in str(edit))
-    m = _mutant("llvm", edit, run_in_child(partial(trial.run, edit), 100))
+    m = mutant_of("llvm", edit, "it", run_in_child(partial(trial.run, edit), 100))
     print(json.dumps([sorted(m.noticed), m.told, m.equivalent, m.refused]))
 """
 
@@ -141,12 +141,3 @@ def test_the_right_programs_are_held_to_the_same_comparisons():
     for outcome in (Outcome(({"error": "x"},)), Outcome((), "did not end")):
         with pytest.raises(CompilerBug, match="the right programs are told from themselves"):
             _check(outcome)
-
-
-def test_how_a_child_ends():
-    edit = next(spelling_edits("llvm"))
-    early = _mutant("llvm", edit, Outcome((), "crashed by SIGABRT"))
-    assert early.refused == "the printer fails (crashed by SIGABRT)"
-    late = _mutant("llvm", edit, Outcome(({"subject": "i32"},), "crashed by SIGSEGV"))
-    assert late.told == "crashed by SIGSEGV" and late.noticed == set(POLICIES)
-    assert late.stage == "templates of llvm"

@@ -1,6 +1,9 @@
 """What a mutant says of itself."""
 
-from refcomp.mutate.mutant import OURS, POLICIES, Mutant, first_line
+from dataclasses import dataclass
+
+from refcomp.mutate.child import Outcome
+from refcomp.mutate.mutant import MORE_DATA, OURS, POLICIES, RUNS, Mutant, first_line, mutant_of
 
 
 def _mutant(stage="lowering", **what):
@@ -20,3 +23,35 @@ def test_it_is_printed_in_one_line():
 
 def test_ours_comes_first():
     assert POLICIES == (OURS, "rtol 1e-02", "rtol 1e-03")
+
+
+@dataclass(frozen=True)
+class _Edit:
+    kind: str = "guard dropped"
+
+    def __str__(self):
+        return "a  ->  b"
+
+
+def _tried(*told, ended=""):
+    return mutant_of("templates of c", _Edit(), "the printer", Outcome(told, ended))
+
+
+def test_a_failure_before_any_program_ran_leaves_no_program():
+    for early in (_tried(ended="did not end"), _tried({"error": "did not end: at all"})):
+        assert early.refused == "the printer fails (did not end)" and not early.noticed
+        assert (early.subject, early.kind, early.change) == ("all", "guard dropped", "a  ->  b")
+
+
+def test_a_failure_of_the_program_is_noticed_by_all():
+    late = _tried({"step": RUNS, "subject": "i32"}, ended="crashed by SIGSEGV")
+    assert late.told == "crashed by SIGSEGV" and late.noticed == set(POLICIES)
+    assert (late.subject, late.stage) == ("i32", "templates of c")
+
+
+def test_what_was_told_is_kept():
+    told = _tried({"step": RUNS}, {"told": "A[0] is 1", "noticed": ["rtol 1e-02"]})
+    assert told.noticed == {OURS, "rtol 1e-02"} and not told.reason
+    assert _tried({"step": RUNS}).reason == MORE_DATA
+    assert not _tried({"equivalent": "the same texts"}).is_wrong
+    assert not _tried({"refused": "no tool takes it"}).is_wrong
