@@ -28,6 +28,8 @@ the same text compiled for this machine. Approximate: a GPU may differ by 1 ulp,
 """
 _PARTIAL = "some lanes off"
 _LINE = re.compile(r"- (\w+): \w+((?:; [^;]+)*)$")
+# Of several products, which a GPU may round in between.
+_SUMS = ("v_mfma_f32", "v_wmma_f32", "v_dot2_f32", "v_dot2c_f32")
 _OPERANDS, _MODIFIERS = "operands ", "modifiers "
 
 
@@ -115,4 +117,4 @@ def not_compared(
 def is_approximate(mnemonic: str, of: Generation = GFX942) -> bool:
     """Whether a GPU may give another result."""
     row = of.vector.get(mnemonic) or of.packed.get(mnemonic, ("", None))[1]
-    return mnemonic.startswith("v_mfma_f32") or bool(row and row.is_approximate)
+    return mnemonic.startswith(_SUMS) or bool(row and row.is_approximate)
