@@ -31,7 +31,7 @@ from refcomp.dtype import DType
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest
+from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest, varying_variables
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS, AtomicUpdate, For
 from refcomp.python_limits import deep_recursion
@@ -122,6 +122,7 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     out.symbol = machine_symbol(kernel.name)
     body = kernel.body
     nest = kernel_nest(body) if isinstance(body, For) and is_bound(body) else KernelNest((), body)
+    out.varying = varying_variables(nest)
     params: list[str] = []
 
     def print_body() -> None:

@@ -2,12 +2,15 @@
 
 Lanes of a wave read each other's registers, 32 bits at a time; a value of another width goes in one
 or two such pieces. Near lanes are read as a part of other instructions (DPP), further ones through
-the paths of shared memory, without taking any. The threads of a group fill its waves in the order
-of their numbers, so the threads of a subgroup, whose width divides a wave's, are in one wave.
-Refuses, with Unsupported, subgroups that are wider than a wave of the GPU.
+the paths of shared memory, without taking any; one lane that all read, as a scalar. The threads of
+a group fill its waves in the order of their numbers, so the threads of a subgroup, whose width
+divides a wave's, are in one wave. Refuses, with Unsupported, subgroups that are wider than a wave
+of the GPU.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from refcomp.codegen.amdgpu_names import isa_version
 from refcomp.codegen.llvm_function import ExpressionPrinters, LlvmFunction
@@ -15,8 +18,9 @@ from refcomp.codegen.llvm_maths import CALLS
 from refcomp.dtype import DType
 from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
-from refcomp.ir.expr import Call, IntImm, Var
+from refcomp.ir.expr import Call, Expr, IntImm, Var
 from refcomp.ir.intrinsics import is_subgroup_call
+from refcomp.ir.kernels import may_vary
 
 _PIECE = DType("uint", 32)
 # As "Data parallel primitives" and "DS_SWIZZLE_B32" of the manuals have it: lanes that instructions
@@ -24,6 +28,7 @@ _PIECE = DType("uint", 32)
 _QUAD, _ROW, _SWIZZLED = 4, 16, 32
 _ROW_XOR, _SWIZZLE_XOR = 0x160, 10
 _FIRST_WITH_ROW_XOR = 10
+_BY_ADDRESS = ("xor", "within")
 
 
 def _call(out: LlvmFunction, call: Call) -> str:
@@ -32,8 +37,10 @@ def _call(out: LlvmFunction, call: Call) -> str:
     numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
     _check_width(out, numbers[-1])
     value = out.value(call.args[0])
+    if call.name == "subgroup_shuffle":
+        return _exchange(out, value, call.dtype, *_one(out, call.args[1], numbers[-1]))
     if call.name == "subgroup_shuffle_xor":
-        return _shuffle(out, value, numbers[0], call.dtype)
+        return _exchange(out, value, call.dtype, *_way(out, numbers[0]))
     return _sum(out, value, numbers[-1], call.dtype)
 
 
@@ -51,21 +58,30 @@ def _sum(out: LlvmFunction, value: str, width: int, dtype: DType) -> str:
     mask = 1
     while mask < width:
         mine, others = Var("mine", dtype), Var("others", dtype)
-        out.names[mine], out.names[others] = value, _shuffle(out, value, mask, dtype)
+        out.names[mine], out.names[others] = value, _exchange(out, value, dtype, *_way(out, mask))
         value, mask = out.value(ir.Add(mine, others)), 2 * mask
     return value
 
 
-def _shuffle(out: LlvmFunction, value: str, mask: int, dtype: DType) -> str:
-    module, result, (way, number) = out.module, out.fresh(), _way(out, mask)
-    declare = out.say.declare_shuffle
-    module.declarations.add(f"shuffle {way}", lambda: declare(way))
+def _exchange(out: LlvmFunction, value: str, dtype: DType, way: str, number: Any) -> str:
+    module, result = out.module, out.fresh()
+    declare, key = out.say.declare_shuffle, "address" if way in _BY_ADDRESS else way
+    module.declarations.add(f"shuffle {key}", lambda: declare(key))
     types = module.type_of(dtype), module.type_of(DType("uint", dtype.bits))
     macro = out.say.shuffle if dtype.bits == _PIECE.bits else out.say.shuffle_wide
     if dtype.bits < _PIECE.bits:
         macro = out.say.shuffle_narrow
     out.emit(macro(result, *types, value, way, number))
     return result
+
+
+def _one(out: LlvmFunction, number: Expr, width: int) -> tuple[str, Any]:
+    """How the lane of that number within each subgroup is read."""
+    if width < out.module.wavefront_size or may_vary(number, out.varying):
+        return "within", (-width, out.value(ir.BitAnd(number, IntImm(width - 1, number.dtype))))
+    if isinstance(number, IntImm) and number.value % width == 0:
+        return "first", 0  # all lanes are there
+    return "one", out.value(ir.BitAnd(number, IntImm(width - 1, number.dtype)))
 
 
 def _way(out: LlvmFunction, mask: int) -> tuple[str, int]:
@@ -76,7 +92,7 @@ def _way(out: LlvmFunction, mask: int) -> tuple[str, int]:
         return "permute", _ROW_XOR + mask
     if mask < _SWIZZLED:
         return "swizzle", mask << _SWIZZLE_XOR | _SWIZZLED - 1
-    return "any", mask
+    return "xor", mask
 
 
 SUBGROUP_CALLS: ExpressionPrinters = {Call: _call}

@@ -14,7 +14,7 @@ from refcomp.codegen.c_expressions import add
 from refcomp.codegen.c_function import CFunction, Operand
 from refcomp.dtype import DType
 from refcomp.errors import UserError
-from refcomp.ir.expr import Call, IntImm
+from refcomp.ir.expr import BitAnd, Call, Expr, IntImm
 
 _MASK = DType("uint", 32)
 
@@ -23,6 +23,8 @@ def print_subgroup_call(out: CFunction, call: Call, value: Operand) -> Operand:
     """A call of SUBGROUP_INTRINSICS; `value` is its first operand."""
     numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
     _check_width(out, numbers[-1])
+    if call.name == "subgroup_shuffle":
+        return _shuffle_one(out, value, call.args[1], numbers[-1], call.dtype)
     if call.name == "subgroup_shuffle_xor":
         return _shuffle(out, value, numbers[0], call.dtype)
     return _sum(out, value, numbers[-1], call.dtype)
@@ -41,6 +43,16 @@ def _shuffle(out: CFunction, value: Operand, mask: int, dtype: DType) -> Operand
     function = _function(out, "shuffle_xor")
     held = out.narrowed(value, dtype)
     return out.bind(out.call(function, held, out.module.literal(mask, _MASK)), dtype)
+
+
+def _shuffle_one(out: CFunction, value: Operand, number: Expr, width: int, dtype: DType) -> Operand:
+    """The function counts within a whole subgroup, which may hold several of `width` threads."""
+    function = _function(out, "shuffle")
+    own = out.module.tables["subgroup"]["shuffle"]["own_number"]
+    within = out.bind(out.value(BitAnd(number, IntImm(width - 1, number.dtype))), number.dtype)
+    kept = out.module.literal(2**32 - width, _MASK)
+    place = out.compound(out.say.place_in_subgroup(own, kept.text, within.text), within)
+    return out.bind(out.call(function, out.narrowed(value, dtype), place), dtype)
 
 
 def _sum(out: CFunction, value: Operand, width: int, dtype: DType) -> Operand:

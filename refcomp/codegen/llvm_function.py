@@ -161,6 +161,7 @@ class LlvmFunction(Chunks):
         self.fails = False  # whether memory may be lacking
         self.is_region = False
         self.symbol = ""
+        self.varying: set[Var] = set()  # that may differ between the threads of a GPU's group
         self._taken: dict[str, int] = dict.fromkeys(_RESERVED, 0)
         self._count = 0
 

@@ -63,6 +63,7 @@ _TABLE = (
 )
 INTRINSICS = {intrinsic.name: intrinsic for intrinsic in _TABLE}
 SUBGROUP_INTRINSICS = {
+    "subgroup_shuffle": Intrinsic("subgroup_shuffle", 3, (*_INT, "float"), 0.0),
     "subgroup_shuffle_xor": Intrinsic("subgroup_shuffle_xor", 3, (*_INT, "float"), 0.0),
     "subgroup_reduce_add": Intrinsic("subgroup_reduce_add", 2, (*_INT, "float"), 0.0),
 }
@@ -91,8 +92,11 @@ def is_subgroup_call(expr: object) -> bool:
 
 def subgroup_fault(call: Call) -> str | None:
     """What is wrong with the operands behind the first one, in words; None: nothing."""
-    name, numbers = call.name, [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
-    if len(numbers) < len(call.args) - 1 or any(arg.dtype != I32 for arg in call.args[1:]):
+    name, rest = call.name, call.args[1:]
+    if name == "subgroup_shuffle" and rest[0].dtype == I32:
+        rest = rest[1:]  # the number of a thread is any
+    numbers = [arg.value for arg in rest if isinstance(arg, IntImm)]
+    if len(numbers) < len(rest) or any(arg.dtype != I32 for arg in rest):
         return f"the operands of {name} behind the first are no constants of dtype i32"
     if call.args[0].dtype.lanes != 1:
         return f"{name} takes a scalar, not {call.args[0].dtype}"
@@ -109,9 +113,10 @@ def subgroup_fault(call: Call) -> str | None:
 # A subgroup is `width` threads of one group whose numbers follow on each other; a thread's number
 # is (threadIdx.z * extent.y + threadIdx.y) * extent.x + threadIdx.x, the first one's a multiple of
 # the width. `subgroup_shuffle_xor(x, mask, width)` is x of the thread whose number is this one's
-# xor the mask. `subgroup_reduce_add(x, width)` is the sum of x over the subgroup, the same in all
-# its threads: each adds x of the thread whose number differs by 1, then the sums whose numbers
-# differ by 2, by 4, ...: so that floats have one result. Mask and width are constants of dtype i32,
-# the width a power of two that divides the threads of the group. All threads of the group come here
-# together: the calls stand in kernels of the device level only, where control flow is uniform, and
-# in no branch of an IfThenElseExpr.
+# xor the mask, `subgroup_shuffle(x, number, width)` that of the subgroup's thread `number`, any
+# expression of dtype i32, modulo the width. `subgroup_reduce_add(x, width)` is the sum of x over
+# the subgroup, the same in all its threads: each adds x of the thread whose number differs by 1,
+# then the sums whose numbers differ by 2, by 4, ...: so that floats have one result. Mask and width
+# are constants of dtype i32, the width a power of two that divides the threads of the group. All
+# threads of the group come here together: the calls stand in kernels of the device level only,
+# where control flow is uniform, and in no branch of an IfThenElseExpr.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refcomp.ir.buffer import BufferLoad, Load
-from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Var
+from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Let, Var
 from refcomp.ir.gpu_intrinsics import is_of_a_wave
 from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.node import Node
@@ -153,6 +153,21 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
         inner = is_uniform and (isinstance(stmt, LetStmt) or not diverges)
         stack.extend((child, inner) for child in reversed([*children(stmt)]))
     return None
+
+
+def varying_variables(nest: KernelNest) -> set[Var]:
+    """The variables whose values may differ between the threads of a group."""
+    varying: set[Var] = {loop.var for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS}
+    for stmt in _statements(nest.body):
+        if isinstance(stmt, LetStmt | For) and _diverges(stmt, varying):
+            varying.add(stmt.var)
+    return varying
+
+
+def may_vary(expr: Expr, varying: set[Var]) -> bool:
+    """Whether `expr` may have other values in other threads of a group; `varying` are the variables
+    that may, those of lets within it included."""
+    return _may_differ(expr, varying) or any(isinstance(item, Let) for item in walk(expr))
 
 
 def _asks_too_few(node: Node, is_uniform: bool) -> bool:

@@ -71,8 +71,7 @@ def answer(questions: Sequence[Question]) -> None:
             _Matrices(product, wave).answer()
         return
     for subgroup in _parts(questions, questions[0].operands[-1]):
-        values = [question.operands[0] for question in subgroup]
-        for question, value in zip(subgroup, _exchanged(call, questions[0], values), strict=True):
+        for question, value in zip(subgroup, _exchanged(call, subgroup), strict=True):
             question.answer = value
 
 
@@ -86,10 +85,14 @@ def _parts(questions: Sequence[Question], size: int) -> Iterable[Sequence[Questi
     return (questions[k : k + size] for k in range(0, len(questions), size))
 
 
-def _exchanged(call: Call, question: Question, values: list[Scalar]) -> list[Scalar]:
-    """What each thread of a subgroup has of the `values` of all."""
+def _exchanged(call: Call, subgroup: Sequence[Question]) -> list[Scalar]:
+    """What each thread of a subgroup has of what all bring."""
+    values, numbers = [question.operands[0] for question in subgroup], range(len(subgroup))
+    asked = [question.operands[1] for question in subgroup]
     if call.name == "subgroup_shuffle_xor":
-        return [values[number ^ question.operands[1]] for number in range(len(values))]
+        return [values[number ^ mask] for number, mask in zip(numbers, asked, strict=True)]
+    if call.name == "subgroup_shuffle":
+        return [values[number % len(values)] for number in asked]
     add, step = OPERATORS[Add], 1
     while step < len(values):
         values = [add(x, values[k ^ step], call.dtype) for k, x in enumerate(values)]

@@ -157,7 +157,17 @@ _REWRITES = [
         r"i32 (\S+), i32 (\d+).*\)",
         lambda match: _exchange_with(match[1], int(match[2])),
     ),
-    (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds|update).*\n", ""),
+    (
+        r"call i32 @llvm\.amdgcn\.readlane\((.*), i32 (\S+)\)",
+        r"call i32 @exchange_lane(i32 %workitem.number, ptr %group.barrier, "
+        r"ptr %group.pieces, i32 \2, \1)",
+    ),
+    (
+        r"call i32 @llvm\.amdgcn\.readfirstlane\((.*)\)",
+        r"call i32 @exchange_lane(i32 %workitem.number, ptr %group.barrier, "
+        r"ptr %group.pieces, i32 0, \1)",
+    ),
+    (r"declare i32 @llvm\.amdgcn\.(mbcnt|ds|update|read).*\n", ""),
     (r"call i32 @llvm\.amdgcn\.([su])dot4", r"call i32 @\1dot4"),
     (r"declare i32 @llvm\.amdgcn\.([su])dot4.*\n", lambda match: _dot_product(match[1])),
     (
@@ -196,6 +206,11 @@ define i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %
   %read = call i32 @pthread_barrier_wait(ptr %barrier)
   ret i32 %theirs
 }
+define i32 @exchange_lane(i32 %thread, ptr %barrier, ptr %pieces, i32 %lane, i32 %mine) {
+  %address = shl i32 %lane, 2
+  %theirs = call i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %mine)
+  ret i32 %theirs
+}
 define i32 @exchange_xor(i32 %thread, ptr %barrier, ptr %pieces, i32 %mask, i32 %mine) {
   %own = and i32 %thread, 63
   %lane = xor i32 %own, %mask
@@ -207,7 +222,7 @@ define i32 @exchange_xor(i32 %thread, ptr %barrier, ptr %pieces, i32 %mask, i32 
 
 
 def _to_host_text(text: str) -> str:
-    if any(name in text for name in ("bpermute", "update.dpp", "swizzle", "mfma")):
+    if any(name in text for name in ("bpermute", "update.dpp", "swizzle", "mfma", "lane(")):
         declared = (
             "" if "@llvm.amdgcn.s.barrier" in text else "declare void @llvm.amdgcn.s.barrier()\n"
         )

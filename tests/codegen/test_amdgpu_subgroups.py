@@ -31,6 +31,8 @@ def _kernel(name, call, dtype):
     return kernel
 
 
+ONE = "subgroup_shuffle(A@[t], 37i32, 64i32)"  # which is thread 5 of 32
+EACH = "subgroup_shuffle(A@[t], i32(t) * 7i32, 16i32)"
 SHUFFLE = "subgroup_shuffle_xor(A@[t], 4i32, 8i32)"
 SUM = "subgroup_reduce_add(A@[t], 32i32)"
 
@@ -75,13 +77,17 @@ def _shuffled(values, mask):
 
 @pytest.mark.llvm
 def test_they_compute_when_run_on_the_host(tmp_path):
-    named = [("shuffle", SHUFFLE), ("sum", SUM)]
+    named = [("shuffle", SHUFFLE), ("sum", SUM), ("one", ONE), ("each", EACH)]
     kernels = {(name, d): _kernel(name, call, d) for name, call in named for d in DTYPES}
     simulation = HostSimulation(list(kernels.values()), tmp_path)
     rng = np.random.default_rng(2)
     for (name, dtype), kernel in kernels.items():
         values = rng.integers(0, 200, 64).astype(to_numpy(as_dtype(dtype)))
         expected = _shuffled(values, 4)
+        if name == "one":
+            expected = np.full_like(values, values[37])
+        if name == "each":
+            expected = values.reshape(4, 16)[:, np.arange(16) * 7 % 16].ravel()
         if name == "sum":
             expected = values
             for mask in (1, 2, 4, 8, 16):
@@ -95,9 +101,49 @@ def test_they_compute_when_run_on_the_host(tmp_path):
 @pytest.mark.parametrize(("llvm", "gpu"), TOOLS_AND_GPUS)
 def test_they_compile(llvm, gpu, monkeypatch):
     use_llvm(llvm, monkeypatch)
-    kernels = [_kernel(*named, d) for named in (("a", SHUFFLE), ("b", SUM)) for d in DTYPES]
+    kernels = [
+        _kernel(*named, d) for named in (("a", SHUFFLE), ("b", SUM), ("c", EACH)) for d in DTYPES
+    ]
     text = disassemble(compile_kernels(kernels, gpu))
     assert "ds_swizzle_b32" in text and ("_dpp" in text or "quad_perm" in text)
+
+
+def _one_lane(number, width, gpu="gfx90a", before=""):
+    """How the lane of that number is read."""
+    kernel = parse_func(f"""
+    func one(A: f32[64], B: f32[64] out, n: i32) {{
+      for t in range(64) threadIdx.x {{
+        {before} B@[t] = subgroup_shuffle(A@[t], {number}, {width}i32) {"}" * before.count("{")}
+      }}
+    }}
+    """)
+    verify(kernel, "device")
+    text = print_kernels([kernel], gpu).text
+    return re.findall(r"call i32 @llvm.amdgcn.(?:ds.)?(readlane|readfirstlane|bpermute)", text)
+
+
+def test_one_lane_that_all_read_is_a_scalar():
+    assert _one_lane("5i32", 64) == _one_lane("n", 64) == ["readlane"]
+    assert _one_lane("0i32", 64) == _one_lane("64i32", 64) == ["readfirstlane"]
+    assert _one_lane("k", 64, before="for k: i32 in range(n) {") == ["readlane"]
+    assert _one_lane("5i32", 32, "gfx1100") == ["readlane"]
+    # Of subgroups that share a wave, each has a lane of its own.
+    assert _one_lane("5i32", 32) == _one_lane("0i32", 16) == ["bpermute"]
+    assert _one_lane("i32(t)", 64) == ["bpermute"]
+    assert _one_lane("m", 64, before="let m: i32 = i32(t) {") == ["bpermute"]
+    assert _one_lane("m", 64, before="let m: i32 = n * 2i32 {") == ["readlane"]
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(("llvm", "gpu"), TOOLS_AND_GPUS)
+def test_a_scalar_is_read_by_one_instruction(llvm, gpu, monkeypatch):
+    use_llvm(llvm, monkeypatch)
+    width = 32 if gpu.startswith("gfx1") else 64
+    calls = [f"subgroup_shuffle(A@[t], {lane}, {width}i32)" for lane in ("0i32", "7i32")]
+    kernels = [_kernel(f"k{k}", call, d) for k, call in enumerate(calls) for d in DTYPES]
+    text = disassemble(compile_kernels(kernels, gpu))
+    assert "v_readfirstlane_b32" in text and "v_readlane_b32" in text
+    assert "ds_bpermute" not in text
 
 
 @pytest.mark.rocm

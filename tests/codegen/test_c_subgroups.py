@@ -33,6 +33,11 @@ def test_floats_are_added_in_one_order_and_integers_in_any():
     assert "sub_group_clustered_reduce_add(A[t], 16u);" in ints and "shuffle" not in ints
 
 
+def test_of_several_subgroups_in_one_each_reads_its_own():
+    text = _printed("subgroup_shuffle(A@[t], i32(t) + 3i32, 16i32)", "f32")
+    assert "sub_group_shuffle(A[t], (get_sub_group_local_id() & 4294967280u) | t_1)" in text
+
+
 def test_a_device_without_them_is_told_so():
     with pytest.raises(Unsupported, match="threads cannot exchange values within subgroups"):
         _printed("subgroup_reduce_add(A@[t], 16i32)", "f32", POCL)
@@ -47,7 +52,12 @@ def test_a_width_that_does_not_divide_the_group_is_refused():
 @pytest.mark.clang
 @pytest.mark.parametrize("dtype", ["i8", "u16", "i32", "u64", "f16", "f32", "f64"])
 @pytest.mark.parametrize(
-    "call", ["subgroup_shuffle_xor(A@[t], 4i32, 8i32)", "subgroup_reduce_add(A@[t], 64i32)"]
+    "call",
+    [
+        "subgroup_shuffle_xor(A@[t], 4i32, 8i32)",
+        "subgroup_reduce_add(A@[t], 64i32)",
+        "subgroup_shuffle(A@[t], 4i32, 8i32)",
+    ],
 )
 def test_clang_takes_them_of_each_dtype(dtype, call):
     source = Source(_printed(f"{call} + A@[0]", dtype), "opencl")

@@ -2,9 +2,17 @@
 
 import pytest
 
-from refcomp.ir.kernels import kernel_fault, kernel_nest, kernels_in
+from refcomp.ir.kernels import (
+    kernel_fault,
+    kernel_nest,
+    kernels_in,
+    may_vary,
+    varying_variables,
+)
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_expr
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import BufferStore
 from refcomp.ir.verify import find_fault
 
 HEAD = "func f(A: f32[n], B: f32[n] out, m: i64) "
@@ -80,3 +88,20 @@ GROUPS, THREADS = "for b in range(n) blockIdx.x", "for t in range(8) threadIdx.x
 def test_each_rule_of_kernels_can_be_broken(text, what):
     assert what in fault(text)
     assert bool(fault(text)) == bool(what)
+
+
+def test_what_may_differ_between_threads():
+    func = parse_func("""
+    func f(A: i32[64] out, n: i32) {
+      for b in range(4) blockIdx.x { for t in range(16) threadIdx.x {
+        let u: i32 = n + i32(b) { let v: i32 = i32(t) { let w: i32 = v * 2i32 {
+          for k in range(4) { A[t] = u + w }
+        } } }
+      } }
+    }
+    """)
+    nest = kernel_nest(func.body)
+    varying = varying_variables(nest)
+    assert sorted(var.name for var in varying) == ["t", "v", "w"]
+    (store,) = (node for node in walk(nest.body) if isinstance(node, BufferStore))
+    assert may_vary(store.value, varying) and not may_vary(store.value.a, varying)

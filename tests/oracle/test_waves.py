@@ -115,6 +115,8 @@ def _each(call, kind="threadIdx.x"):
 def test_threads_exchange_values():
     a, b = _each("B@[t] = subgroup_shuffle_xor(A@[t], 5i32, 8i32) + 1i32")
     np.testing.assert_array_equal(b, a[np.arange(16) ^ 5] + 1)
+    a, b = _each("B@[t] = subgroup_shuffle(A@[t], 5i32 - i32(t), 8i32)")
+    np.testing.assert_array_equal(b, a.reshape(2, 8)[:, (5 - np.arange(8)) % 8].ravel())
     a, b = _each("B@[t] = subgroup_reduce_add(A@[t] * 2i32, 4i32)")
     np.testing.assert_array_equal(b, np.repeat(2 * a.reshape(4, 4).sum(1), 4))
 
