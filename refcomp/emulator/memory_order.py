@@ -16,12 +16,15 @@ from refcomp.emulator.assembly import Instruction
 class MemoryOrder:
     """`writes_back` and `drops` are the instructions that do so for the whole device, with the mark
     that each must have; no `writes_back`: nothing needs to be. `marks` stand on loads that are
-    atomic, and on stores, too, where `are_stores_marked`."""
+    atomic, and on stores, too, where `are_stores_marked`. Where a group's waves share one cache,
+    `is_in_order` says, what reaches memory through it keeps its order at barriers even if nothing
+    was waited for."""
 
     writes_back: tuple[str, str] | None
     drops: tuple[str, str]
     marks: frozenset[str]
     are_stores_marked: bool
+    is_in_order: bool
 
     def is_write_back(self, instruction: Instruction) -> bool:
         return self.writes_back is not None and _is(instruction, self.writes_back)
@@ -40,7 +43,7 @@ def _is(instruction: Instruction, wanted: tuple[str, str]) -> bool:
 
 
 GFX942_ORDER = MemoryOrder(
-    ("buffer_wbl2", "sc1"), ("buffer_inv", "sc1"), frozenset(("sc0", "sc1")), True
+    ("buffer_wbl2", "sc1"), ("buffer_inv", "sc1"), frozenset(("sc0", "sc1")), True, True
 )
-GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), frozenset(("glc",)), False)
-GFX11_ORDER = MemoryOrder(None, ("buffer_gl1_inv", ""), frozenset(("glc",)), False)
+GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), frozenset(("glc",)), False, True)
+GFX11_ORDER = MemoryOrder(None, ("buffer_gl1_inv", ""), frozenset(("glc",)), False, False)

@@ -33,19 +33,26 @@ from refcomp.emulator.memory import BASE
 from refcomp.emulator.observation import Access, Observer
 
 # What an access must be ordered with: `update` changes memory so that nobody interrupts, `watch` is
-# an atomic load.
+# an atomic load, `exchange` an update that looks first whether what a load gave is still there: LLVM
+# makes such pairs of updates that a GPU does not have.
 _AGAINST = {
     "read": ("write", "update", "other update"),
     "watch": ("write",),
+    "exchange": ("write",),
     "update": ("write", "read", "other read"),
     "write": (
         *("write", "read", "other read", "update", "other update"),
-        *("watch", "other watch"),
+        *("watch", "other watch", "exchange", "other exchange"),
     ),
 }
-_DOES = {"read": "reads", "watch": "reads", "update": "updates", "write": "writes"}
-_DID = {"read": "read", "watch": "read", "update": "updated", "write": "wrote"}
+_DOES = {"read": "reads", "watch": "reads", "write": "writes"}
+_DOES |= {"update": "updates", "exchange": "updates"}
+_DID = {"read": "read", "watch": "read", "write": "wrote"}
+_DID |= {"update": "updated", "exchange": "updated"}
+_TELLS = ("update", "exchange")
 _MOST_CARRIED = 64
+# Kinds of flights that go through the cache that a group's waves may share.
+_IN_ORDER = ("load", "store")
 
 
 @dataclass(slots=True)
@@ -123,7 +130,7 @@ class Races(Observer):
         if self._floor[groups].max() >= MOST_CLOCK:
             self._forget()
         self._fences.share(groups)
-        self._carry(rows)
+        self._carry(rows, is_barrier=True)
 
     def _forget(self) -> None:
         """The clocks begin anew, and with them all stamps."""
@@ -132,15 +139,18 @@ class Races(Observer):
         for memory in (self._global, self._shared):
             memory.clear()
 
-    def _carry(self, rows: Array, besides: Flight | None = None) -> None:
+    def _carry(
+        self, rows: Array, *, besides: Flight | None = None, is_barrier: bool = False
+    ) -> None:
         """What these waves did before and is not done counts as done later."""
+        keeps_order = _IN_ORDER if is_barrier and self._order.is_in_order else ()
         kept = []
         for one in self._carried:
             goes_on = one.flight.goes_on(self._waits.done)
             if not goes_on.any():
                 continue
             kept.append(one)
-            if one.flight is besides:
+            if one.flight is besides or one.flight.kind in keeps_order:
                 continue
             late = np.isin(one.rows, rows[goes_on[rows]])
             if late.any():
@@ -171,12 +181,12 @@ class Races(Observer):
         one = _Made(waves, access, count, kind, own)
         self._check(one, memory, cells)
         self._stamp(one, memory, cells, rows)
-        if self._has_drops and kind in ("watch", "update") and access.space == "global":
-            self._meet(rows, access, tells=kind == "update")
+        if self._has_drops and kind in ("watch", *_TELLS) and access.space == "global":
+            self._meet(rows, access, tells=kind in _TELLS)
 
     def _kind(self, access: Access) -> str:
         if access.is_atomic:
-            return "update"
+            return "exchange" if "cmp" in access.instruction.mnemonic else "update"
         is_marked = access.space == "global" and self._order.is_marked(access.instruction)
         if access.is_store:
             return "update" if is_marked else "write"
@@ -208,7 +218,7 @@ class Races(Observer):
                 continue
             found = kept[cells]
             if found.any():
-                wrong = self._unordered(one.own, found, is_update=kind.endswith("update"))
+                wrong = self._unordered(one.own, found, is_update=kind.endswith(_TELLS))
                 if wrong is not None:
                     self._tell(one, found, wrong, other=kind.removeprefix("other "))
 
