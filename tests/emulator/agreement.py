@@ -34,11 +34,18 @@ from tests.codegen.intrinsic_cases import (
     kernel_as_written,
     within_bound,
 )
+from tests.codegen.one_operation import (
+    binary_cases,
+    cast_cases,
+    choice_cases,
+    constant_cases,
+    let_cases,
+)
 from tests.emulator.kernels import GPU, Kernels
 
 # LLVM takes half a minute to optimize them all as it usually does.
 _QUICK = {"passes": "always-inline,sroa", "verify": "0"}
-LANES = (1, 4)
+GENERATORS = (binary_cases, cast_cases, choice_cases, let_cases, constant_cases)
 
 
 @dataclass(frozen=True)

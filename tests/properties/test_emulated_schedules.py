@@ -4,8 +4,6 @@ All that a user meets is under test but the silicon: printer, LLVM, the runtime,
 that nothing wrote and accesses out of bounds are failures, too.
 """
 
-import os
-
 import pytest
 
 from refcomp.emulator.launch import ARCHITECTURES
@@ -24,13 +22,6 @@ _LEAST = {
 }
 _LEAST_PRIMITIVES = {name: 0.02 for name in PRIMITIVES if name not in _NOT_HERE}
 _LEAST_PRIMITIVES |= {"double_buffer": 0.1, "rfactor": 0.05, "cache_read": 0.5}
-
-
-@pytest.fixture(scope="session")
-def run_folder(tmp_path_factory):
-    """A folder that all workers of this run share."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
 
 
 @pytest.mark.rocm

@@ -1,6 +1,5 @@
 """A schedule changes speed and nothing else: numpy, interpreter and machine code agree exactly."""
 
-import os
 from statistics import median
 
 import pytest
@@ -62,13 +61,6 @@ def _hold_together(histogram, shard, folder):
         assert whole.share(primitive) >= 0.02, f"{primitive} is hardly ever drawn\n{whole}"
     assert median(whole.depths) >= 5 and whole.near >= 0.3 * len(whole.depths), str(whole)
     assert set(whole.kinds) == {*COMPUTES, *SCANS, *EXTERNS}, str(whole)
-
-
-@pytest.fixture(scope="session")
-def run_folder(tmp_path_factory):
-    """A folder that all workers of this run share."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
 
 
 @pytest.mark.parametrize("shard", range(_SHARDS))
