@@ -33,8 +33,8 @@ from refcomp.emulator.memory import BASE
 from refcomp.emulator.observation import Access, Observer
 
 # What an access must be ordered with: `update` changes memory so that nobody interrupts, `watch` is
-# an atomic load, `exchange` an update that looks first whether what a load gave is still there: LLVM
-# makes such pairs of updates that a GPU does not have.
+# an atomic load, `exchange` an update that looks first whether what a load gave is still there, of
+# which LLVM makes updates that a GPU does not have.
 _AGAINST = {
     "read": ("write", "update", "other update"),
     "watch": ("write",),
@@ -50,7 +50,7 @@ _DOES |= {"update": "updates", "exchange": "updates"}
 _DID = {"read": "read", "watch": "read", "write": "wrote"}
 _DID |= {"update": "updated", "exchange": "updated"}
 _TELLS = ("update", "exchange")
-_MOST_CARRIED = 64
+_MOST_CARRIED = 32
 # Kinds of flights that go through the cache that a group's waves may share.
 _IN_ORDER = ("load", "store")
 
@@ -152,7 +152,9 @@ class Races(Observer):
             kept.append(one)
             if one.flight is besides or one.flight.kind in keeps_order:
                 continue
-            late = np.isin(one.rows, rows[goes_on[rows]])
+            chosen = np.zeros_like(goes_on)
+            chosen[rows] = goes_on[rows]
+            late = chosen[one.rows]
             if late.any():
                 self._restamp(one, late)
         self._carried = kept
