@@ -32,6 +32,7 @@ NAMED = {
 }
 TTMP, VCC, EXEC = 108, 106, 126
 USUAL_LANES = 64
+IEEE_MODE = 0xF0  # to nearest even, and all denormals are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Operand:
 class Instruction:
     """`address` counts from where the code object is loaded, `number` among all instructions;
     `source` is the line that it was made of, "" where that is not known; `lanes` says how many the
-    waves have that run it."""
+    waves have that run it, `mode` how they round and whether they keep denormals."""
 
     mnemonic: str
     operands: tuple[Operand, ...]
@@ -62,6 +63,7 @@ class Instruction:
     number: int
     source: str = ""
     lanes: int = USUAL_LANES
+    mode: int = IEEE_MODE
 
     @property
     def size(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.arrays import Array
-from refcomp.emulator.assembly import EXEC, VCC, Instruction
+from refcomp.emulator.assembly import EXEC, IEEE_MODE, VCC, Instruction
 from refcomp.emulator.findings import BARRIER
 from refcomp.emulator.program import Block, Program
 from refcomp.emulator.registers import SCC
@@ -47,6 +47,9 @@ class Execution:
             self._release()
             running = self.state == _RUNS
         chosen = running & (self.pc == self.pc[running].min())
+        modes = self.waves.modes
+        if modes is not None:
+            chosen &= modes == modes[chosen][0]
         self.waves.select(_ALL if chosen.all() else np.flatnonzero(chosen))
         self.is_alone = bool((chosen == running).all())
         return True
@@ -77,17 +80,29 @@ class Execution:
         waves, rows = self.waves, self.waves.rows
         number = int(self.pc[rows][0])
         while True:
-            block = self.program.block(number, self.is_observed)
+            block = self.program.block(number, self.is_observed, self._mode())
             for run in block.runs:
                 run(waves)
             self._count(block)
             following = self._next(block)
-            if isinstance(following, int) and self.is_alone and following >= 0:
+            if isinstance(following, int) and self._stay_together() and following >= 0:
                 number = following
                 continue
             if not isinstance(following, int) or following >= 0:
                 self.pc[rows] = following
             return
+
+    def _mode(self) -> int:
+        """How the waves that run round, all of them."""
+        modes = self.waves.modes
+        return IEEE_MODE if modes is None else int(modes[self.waves.rows][0])
+
+    def _stay_together(self) -> bool:
+        """Whether no others run, and these still round in the same way."""
+        modes = self.waves.modes
+        return self.is_alone and (
+            modes is None or bool((modes[self.waves.rows] == self._mode()).all())
+        )
 
     def _count(self, block: Block) -> None:
         self.steps += block.count * self.waves.count()

@@ -29,7 +29,6 @@ from refcomp.emulator.waves import Surroundings, Waves
 from refcomp.errors import ToolchainError, Unsupported, UserError
 
 SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
-IEEE_MODE = 0xF0
 USUAL_STEPS = 2_000_000_000
 _LANES_TOGETHER = 256 * 64
 _DYNAMIC_STACK = 16384
@@ -195,11 +194,6 @@ def _check(kernel: Kernel, request: LaunchRequest) -> None:
     if len(request.arguments) < least:
         given = len(request.arguments)
         raise UserError(f"{kernel.name} takes {least} bytes of arguments, not {given}")
-    if descriptor.float_mode != IEEE_MODE:
-        raise Unsupported(
-            f"{kernel.name} wants rounding or denormals that are not IEEE's",
-            why=f"its float mode is {descriptor.float_mode:#x}",
-        )
 
 
 def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) -> Surroundings:
@@ -247,6 +241,7 @@ def _begin(
     existing = np.tile(item < threads, (len(groups), 1))
     waves = Waves(around, generation.vectors(kernel.descriptor), existing, groups)
     waves.initialise_mask(existing)
+    waves.set_modes(kernel.descriptor.float_mode)
     x, y, _ = request.block
     packed = item % x | item // x % y << 10 | item // (x * y) << 20
     waves.initialise_vector(0, np.tile(packed.astype(np.uint32), (len(groups), 1)))

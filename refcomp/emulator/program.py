@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.assembly import Assembly, Instruction
+from refcomp.emulator.assembly import IEEE_MODE, Assembly, Instruction
 from refcomp.emulator.atomics import bind_atomic
 from refcomp.emulator.buffers import bind_buffer, bind_buffer_scalars
 from refcomp.emulator.comparisons import bind_choice
@@ -38,6 +38,7 @@ from refcomp.emulator.indexing import (
 from refcomp.emulator.matrix import bind_matrix
 from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
 from refcomp.emulator.mixed import bind_mixed
+from refcomp.emulator.mode_register import bind_mode, writes_mode
 from refcomp.emulator.modifiers import modifiers_of
 from refcomp.emulator.observation import tell_of
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
@@ -64,7 +65,7 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
 }
 _BY_PATTERN = (
     *(bind_memory, bind_two, bind_flat, bind_buffer, bind_scalar_load, bind_atomic),
-    *(bind_matrix, bind_mixed, bind_dot, bind_index, bind_buffer_scalars),
+    *(bind_matrix, bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
 )
 
 
@@ -98,7 +99,7 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
             return run
     if (run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))) is not None:
         return run
-    return None if _is_ieee_mode(instruction) else _refuse(instruction)
+    return _refuse(instruction)
 
 
 def _for(of: Generation) -> Callable[[Instruction], Run | None]:
@@ -114,15 +115,6 @@ def _bind_getpc(instruction: Instruction) -> Run:
         waves.define((result, result + 1))
 
     return run
-
-
-def _is_ieee_mode(instruction: Instruction) -> bool:
-    """Whether this sets denormals of f32 to what they are here: kept."""
-    texts = [operand.text for operand in instruction.operands]
-    return instruction.mnemonic == "s_setreg_imm32_b32" and texts == [
-        "hwreg(HW_REG_MODE, 4, 2)",
-        "3",
-    ]
 
 
 def _refuse(instruction: Instruction) -> Run:
@@ -149,7 +141,7 @@ class Program:
 
     def __init__(self, assembly: Assembly, generation: Generation = GFX942) -> None:
         self.assembly, self.generation = assembly, generation
-        self._blocks: dict[tuple[int, bool], Block] = {}
+        self._blocks: dict[tuple[int, bool, int], Block] = {}
         self._starts = set(self._targets())
         self.executed: set[tuple[str, frozenset[str]]] = set()
 
@@ -171,18 +163,23 @@ class Program:
             raise Unsupported(f"no instruction begins at {address:#x}", where=where)
         return found
 
-    def block(self, number: int, is_observed: bool = False) -> Block:
-        """The block that begins with an instruction; observed, it tells of all that it runs."""
-        key = number, is_observed
+    def _instruction(self, number: int, mode: int) -> Instruction:
+        found = self.assembly.instruction(number)
+        return found if mode == IEEE_MODE else replace(found, mode=mode)
+
+    def block(self, number: int, is_observed: bool = False, mode: int = IEEE_MODE) -> Block:
+        """The block that begins with an instruction, for waves that round as `mode` says; observed,
+        it tells of all that it runs."""
+        key = number, is_observed, mode
         if key not in self._blocks:
-            self._blocks[key] = self._make(number, is_observed)
+            self._blocks[key] = self._make(*key)
         return self._blocks[key]
 
-    def _make(self, start: int, is_observed: bool) -> Block:
+    def _make(self, start: int, is_observed: bool, mode: int) -> Block:
         runs: list[Run] = []
         number, indexed = start, frozenset[int]()
         while number < len(self.assembly):
-            instruction = self.assembly.instruction(number)
+            instruction = self._instruction(number, mode)
             self.executed.add((instruction.mnemonic, modifiers_of(instruction)))
             if is_observed:
                 runs.append(tell_of(instruction))
@@ -196,6 +193,6 @@ class Program:
             if (run := bind_within(instruction, indexed, _for(self.generation))) is not None:
                 runs.append(run)
             number += 1
-            if number in self._starts:
+            if number in self._starts or writes_mode(instruction):
                 return Block(tuple(runs), number - start, None, number, -1)
         raise Unsupported("the code ends without s_endpgm", where=f"instruction {start}")

@@ -25,6 +25,7 @@ from refcomp.emulator.arrays import (
 )
 from refcomp.emulator.assembly import VCC, Instruction, Operand
 from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp, zero_source
+from refcomp.emulator.modes import in_mode, keeps_denormals
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.sources import Source, half_source, numbers_of, vector_index, vector_source
@@ -49,7 +50,7 @@ def bind_vector(instruction: Instruction, row: Operation) -> Run:
 
 
 def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run:
-    row = _in_lanes(row, instruction.lanes)
+    row = in_mode(instruction, _in_lanes(row, instruction.lanes))
     results = instruction.operands[: len(row.results)]
     sources = _sources(instruction, row)
     sources[:1] = [first_of(sources[0], instruction)] if first_of else sources[:1]
@@ -152,7 +153,8 @@ def _filled(kind: str, undefined: Array) -> Array:
 def _with_modifiers(instruction: Instruction, row: Operation) -> Callable[..., Any]:
     function, modifiers, kind = row.function, instruction.modifiers, row.results[0]
     for name, factors in _FACTORS.items():
-        if name in modifiers:
+        # They are ignored where results may be denormal.
+        if name in modifiers and not keeps_denormals(instruction.mode, kind, of_results=True):
             function = _scaled(function, NUMPY[kind](factors[modifiers[name]]))
     if "clamp" not in modifiers:
         return function
@@ -270,6 +272,7 @@ def bind_packed(instruction: Instruction, kind: str, row: Operation) -> Run:
     )
     operand = instruction.operands[0]
     index, is_wide = vector_index(operand), bits_of(kind) == 32
+    row = in_mode(instruction, row)
     function = _with_modifiers(instruction, row)
     row = replace(row, implicit=())
     watched = frozenset().union(*(s.numbers for s in (*low, *high)))

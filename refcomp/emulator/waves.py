@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.arrays import Array
-from refcomp.emulator.assembly import Assembly, Instruction
+from refcomp.emulator.assembly import IEEE_MODE, Assembly, Instruction
 from refcomp.emulator.findings import OUT_OF_BOUNDS, UNDEFINED, Finding, Findings
 from refcomp.emulator.memory import BASE, Arena, Bytes, may_reach
 from refcomp.emulator.observation import Observer, kind_of_access, tell_access
@@ -43,12 +43,22 @@ class Waves(Registers):
         self._private = -(-around.private_bytes // 16) * 16
         self.shared = Bytes(self._stride * len(groups), is_watched=around.is_watched)
         self.private = Bytes(self._private * self.waves * self.lanes, is_watched=around.is_watched)
+        # Of each wave how it rounds and whether it keeps denormals; None: as IEEE has it.
+        self.modes: Array | None = None
         # What was worked out of registers with addresses: see `shared_words`.
         self.places: dict[int, Any] = {}
         number = np.arange(self.waves)
         self.shared_base = (number // self.per_group * self._stride)[:, None]
         thread = np.arange(self.waves * self.lanes).reshape(self.waves, self.lanes)
         self._private_base = thread * self._private
+
+    def set_modes(self, modes: Any) -> None:
+        """The modes of the waves that run."""
+        if self.modes is None and (np.asarray(modes) == IEEE_MODE).all():
+            return
+        if self.modes is None:
+            self.modes = np.full(self.waves, IEEE_MODE, np.uint32)
+        self.modes[self.rows] = modes
 
     # Addresses -> where the bytes lie. `active` picks the lanes; None: all of them.
 

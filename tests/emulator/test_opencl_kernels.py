@@ -120,16 +120,18 @@ kernel void shuffle(ints x, ints y, int n) {
 _COUNT = 128
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
-def code(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("opencl")
+def _compiled(folder, text, gpu, *options):
     source, result = folder / "kernels.cl", folder / "kernels.hsaco"
-    source.write_text(_SOURCE)
+    source.write_text(text)
     command = ["/usr/lib/llvm-19/bin/clang", "-x", "cl", "-cl-std=CL2.0", "-O2", "-nogpulib"]
-    command += ["-target", "amdgcn-amd-amdhsa", f"-mcpu={request.param}"]
-    command += ["-mcode-object-version=5"]
+    command += ["-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", "-mcode-object-version=5", *options]
     subprocess.run([*command, str(source), "-o", str(result)], check=True, timeout=120)
     return result.read_bytes()
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def code(request, tmp_path_factory):
+    return _compiled(tmp_path_factory.mktemp("opencl"), _SOURCE, request.param)
 
 
 def _run(code, name, x, y, *numbers):
@@ -248,3 +250,21 @@ def test_a_stack_that_overflows_is_told_of(code):
         _run(code, "fibs", np.full(_COUNT, 9, np.int32), np.zeros(_COUNT, np.int32))
     assert "of 32 bytes of private memory" in str(caught.value)
     assert "in fib+" in str(caught.value)
+
+
+@pytest.mark.parametrize("gpu", ARCHITECTURES)
+def test_kernels_may_do_without_denormals(gpu, tmp_path):
+    text = """kernel void halve(__global float *x, __global float *y) {
+      int i = __builtin_amdgcn_workitem_id_x();
+      y[i] = 0.5f * x[i];
+    }"""
+    x = np.full(64, 2.0**-126, np.float32)
+    x[1::2] = -x[1::2] / 2
+    wanted = {"-cl-denorms-are-zero": np.zeros(64), "-O2": x / 2}
+    for option, result in wanted.items():
+        loaded = make_gpu()
+        code = loaded.load(_compiled(tmp_path, text, gpu, option))
+        y = np.ones_like(x)
+        loaded.run(code, "halve", (1, 1, 1), (64, 1, 1), [x, y])
+        np.testing.assert_array_equal(y, result)
+        assert np.signbit(y).tolist() == np.signbit(x).tolist()

@@ -35,9 +35,16 @@ def test_an_unknown_instruction_is_refused_with_its_place():
 
 def test_waiting_does_nothing():
     assert bind(instruction("s_waitcnt vmcnt(0) lgkmcnt(0)")) is None
-    assert bind(instruction("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3")) is None
-    with pytest.raises(Unsupported):
-        bind(instruction("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 1"))
+
+
+def test_other_modes_have_blocks_of_their_own():
+    code = assembly(
+        "f:", "v_add_f32_e32 v0, v1, v1", "s_setreg_b32 hwreg(HW_REG_MODE), s0", "s_endpgm"
+    )
+    program = Program(code)
+    usual, other = program.block(0), program.block(0, mode=0xC0)
+    assert usual is not other and program.block(0, mode=0xC0) is other
+    assert (usual.count, usual.end, usual.next) == (2, None, 2)
 
 
 def test_code_must_end():

@@ -1,0 +1,82 @@
+"""The MODE register: read by s_getreg, written by s_setreg.
+
+    s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3      keep denormals of f32
+    s_getreg_b32 s0, hwreg(HW_REG_MODE, 0, 4)
+
+Refuses, by Unsupported, other registers, and to change what is neither rounding nor denormals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.assembly import IEEE_MODE, Instruction
+from refcomp.emulator.sources import scalar_source
+from refcomp.errors import Unsupported
+
+Run = Callable[[Any], None]
+
+_REGISTER = re.compile(r"hwreg\((\w+)(?:, ?(\d+), ?(\d+))?\)$")
+# A clamp makes NaN 0, and signalling NaNs become quiet: what compilers have unless asked otherwise.
+_OTHERS = np.uint32(0x300)
+
+
+def writes_mode(instruction: Instruction) -> bool:
+    """Whether the instructions that follow may run in another mode."""
+    return instruction.mnemonic.startswith("s_setreg")
+
+
+def bind_mode(instruction: Instruction) -> Run | None:
+    """The instruction, ready to run; None when it is another one."""
+    if instruction.mnemonic == "s_getreg_b32":
+        return _bind_read(instruction)
+    return _bind_write(instruction) if writes_mode(instruction) else None
+
+
+def _field(instruction: Instruction, text: str) -> tuple[Any, Any]:
+    """How far up the bits stand that are meant, and a one for each of them."""
+    match = _REGISTER.match(text)
+    if match is None or match[1] != "HW_REG_MODE":
+        raise Unsupported(f"the register {text} is not known", where=str(instruction))
+    start, width = int(match[2] or 0), int(match[3] or 32)
+    return np.uint32(start), np.uint32((1 << width) - 1)
+
+
+def _bind_read(instruction: Instruction) -> Run:
+    result, register = instruction.operands
+    start, ones = _field(instruction, register.text)
+
+    def run(waves: Any) -> None:
+        waves.write_scalar(result.index, "u32", (_modes(waves) | _OTHERS) >> start & ones)
+        waves.define((result.index,))
+
+    return run
+
+
+def _modes(waves: Any) -> Any:
+    if waves.modes is None:
+        return np.full(waves.count(), IEEE_MODE, np.uint32)
+    return waves.modes[waves.rows]
+
+
+def _bind_write(instruction: Instruction) -> Run:
+    register, operand = instruction.operands
+    start, ones = _field(instruction, register.text)
+    source = scalar_source(operand, "u32")
+
+    def run(waves: Any) -> None:
+        old = _modes(waves) | _OTHERS
+        new = old & ~(ones << start) | (source.value(waves) & ones) << start
+        if ((new ^ old) & ~np.uint32(0xFF)).any():
+            raise Unsupported("this part of MODE cannot be changed", where=str(instruction))
+        if not waves.dirty.isdisjoint(source.numbers) and source.shadow(waves).any():
+            waves.report_undefined(
+                instruction, "how numbers are rounded", source.shadow(waves) != 0
+            )
+        waves.set_modes(new & np.uint32(0xFF))
+
+    return run
