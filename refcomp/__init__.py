@@ -28,7 +28,10 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = ("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "testing")
+_MODULES = (
+    *("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "testing"),
+    *("profile",),
+)
 _SOURCES = {
     "refcomp.dtype": "DType as_dtype",
     "refcomp.errors": "CompilerBug RefcompError ToolchainError Unsupported UserError",
@@ -62,6 +65,7 @@ _SOURCES = {
     "refcomp.compile_kernels": "load_code_object",
     "refcomp.runtime.device": "cpu device",
     "refcomp.devices": "context opencl rocm rocm_emulator",
+    "refcomp.emulator.profile": "Profile",
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",
     "refcomp.frontend.onnx": "from_onnx",

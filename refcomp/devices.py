@@ -12,6 +12,7 @@ from itertools import count
 from refcomp.artifacts import Binary
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.observation import Observer
+from refcomp.emulator.profile import Profile
 from refcomp.errors import UserError
 from refcomp.hip_interface import offered_by
 from refcomp.runtime.device import Device, cpu, device, device_kinds
@@ -73,15 +74,17 @@ def rocm_emulator(
     *,
     hazards: bool | Sequence[str] = False,
     is_watched: bool = True,
+    profile: Profile | None = None,
     observers: Sequence[Observer] = (),
 ) -> Device:
     """An emulated AMD GPU, a kind of device of its own.
 
     `hazards` has it look for hazards, all or some of `refcomp.emulator.hazards.HAZARDS`; without
-    `is_watched` it does not look for bits that nothing wrote, and is some times faster. With
-    `observers`, which see all its launches, it is one that nobody else uses. UserError for one that
-    is not emulated.
+    `is_watched` it does not look for bits that nothing wrote, and is some times faster. With a
+    `profile`, which counts what runs on it, or other `observers`, which see all its launches, it is
+    one that nobody else uses. UserError for one that is not emulated.
     """
+    observers = observers if profile is None else (*observers, profile)
     words = [_ALL_HAZARDS] if hazards is True else list(hazards or ())
     choice = ":".join([arch, *words, *([] if is_watched else [_UNCHECKED])])
     driver = _observed_driver(choice, observers) if observers else _emulator_driver(choice)

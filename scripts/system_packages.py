@@ -14,7 +14,7 @@ from pathlib import Path
 
 LLVM, HIP = ("llvm", "lld", "clang"), ("libamdhip64",)
 OTHERS = ["rocm-device-libs", "pocl-opencl-icd", "ocl-icd-libopencl1", "oclgrind", "libgomp1"]
-OTHERS += ["libamdhip64-dev", "llvm-15", "lld-15", "llvm-16", "lld-16"]  # for tests
+OTHERS += ["libamdhip64-dev", "llvm-15", "lld-15", "llvm-16", "lld-16", "chromium-driver"]  # tests
 VENV = "python{}.{}-venv".format(*sys.version_info)
 UNOFFERED = Path(__file__).parents[1] / ".venv" / "unoffered-packages"
 SUDO = [] if os.geteuid() == 0 else ["sudo", "-n"]

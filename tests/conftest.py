@@ -121,6 +121,13 @@ def _lack_of_gpu() -> str:
     return "no GPU: neither /dev/kfd (AMD) nor /dev/nvidiactl (NVIDIA) is there"
 
 
+def _lack_of_browser() -> str:
+    lacking = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    if lacking:
+        return f"no {', '.join(lacking)}: apt-get install chromium chromium-driver"
+    return "" if importlib.util.find_spec("selenium") else "no selenium: pip install selenium"
+
+
 def _lack_of_clang() -> str:
     folders = [os.environ.get("PATH", ""), *glob.glob("/usr/lib/llvm-*/bin")]
     names = ("clang", *(f"clang-{major}" for major in range(40, 14, -1)))
@@ -157,6 +164,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "nvcc": _lack_of_nvcc,
     "pocl": _lack_of_pocl,
     "oclgrind": _lack_of_oclgrind,
+    "browser": _lack_of_browser,
     "gpu": _lack_of_gpu,
 }
 

@@ -1,4 +1,5 @@
-"""`refcomp emulate`: a kernel of a code object, run without a GPU, on arrays from files."""
+"""`refcomp emulate`: a kernel of a code object, run without a GPU, on arrays from files; or all
+kernels of a program, on arrays that are filled in, to profile them."""
 
 from __future__ import annotations
 
@@ -11,17 +12,30 @@ import numpy as np
 
 from refcomp import toolchain
 from refcomp.artifacts import Binary
+from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
-from refcomp.cli.options import json_option
+from refcomp.cli.options import json_option, seed_option, symbol_option
 from refcomp.cli.outcomes import FAILED, FINE
+from refcomp.cli.profile import (
+    IN_THE_TERMINAL,
+    is_program,
+    page_path,
+    profile_program,
+    profile_to_text,
+    reports_to_json,
+    tell_profile,
+    write_profile,
+)
 from refcomp.cli.streams import progress, read_bytes, write_json
 from refcomp.dtype import as_dtype, to_numpy
-from refcomp.emulator import EmulatedGpu
+from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.launch import USUAL_STEPS, Extents
 from refcomp.emulator.ledger import not_compared, read_ledger
+from refcomp.emulator.profile import Profile
 from refcomp.errors import UserError
+from refcomp.profile.report import Report, report_of
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
 
@@ -35,8 +49,10 @@ class _Given:
     path: str | None
 
 
-def _extents(ctx: click.Context, param: click.Parameter, value: str) -> Extents:
+def _extents(ctx: click.Context, param: click.Parameter, value: str | None) -> Extents | None:
     """`64`, `16,16` or `8,8,4`."""
+    if value is None:
+        return None
     words = value.split(",")
     if len(words) > 3 or not all(word.isdecimal() and int(word) for word in words):
         raise click.BadParameter(f"{value!r} is not one to three positive numbers", ctx, param)
@@ -44,11 +60,11 @@ def _extents(ctx: click.Context, param: click.Parameter, value: str) -> Extents:
     return x, y, z
 
 
-_SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]", "required": True}
+_SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 
 
 @click.command("emulate")
-@click.argument("file", metavar="KERNEL.hsaco")
+@click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]")
 @click.option("--kernel", help="Which kernel; needed where there are several.")
 @click.option("--grid", **_SHAPE, help="How many groups.")
 @click.option("--block", **_SHAPE, help="How many threads in a group.")
@@ -75,6 +91,23 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]", "require
     help="Look for one hazard, or several of them.",
 )
 @click.option(
+    "--profile",
+    "page",
+    is_flag=False,
+    flag_value=IN_THE_TERMINAL,
+    callback=page_path,
+    metavar="[PAGE.html]",
+    help="Count what each instruction and access does, and tell what it means for a card; "
+    "PAGE.html has schedule, loop IR, LLVM IR and machine code side by side.",
+)
+@click.option("--card", help="Which card an estimate is for, such as MI300X.")
+@click.option(
+    "--gpu", "mcpu", default="gfx942", show_default=True, help="What a program is compiled for."
+)
+@click.option("--contract", is_flag=True, help="Let a program round a * b + c once.")
+@symbol_option
+@seed_option
+@click.option(
     "--ledger",
     is_flag=True,
     is_eager=True,
@@ -88,43 +121,75 @@ def command(
     ctx: click.Context,
     file: str,
     kernel: str | None,
-    grid: Extents,
-    block: Extents,
+    grid: Extents | None,
+    block: Extents | None,
     arguments: tuple[str, ...],
     shared: int,
     steps: int,
     checks: bool,
     hazards: bool,
     chosen: tuple[str, ...],
+    page: str | None,
+    card: str | None,
+    mcpu: str,
+    contract: bool,
+    symbols: tuple[tuple[str, int], ...],
+    seed: int,
     as_json: bool,
 ) -> None:
     """Run a kernel of an AMD code object without a GPU.
 
     Prints what was written, and what is wrong with the kernel: accesses out of bounds, and what
     depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
-    were compared with a reference. The exit code is 1 when something is. GPUs: gfx942,
-    gfx90a.
+    were compared with a reference. The exit code is 1 when something is. GPUs: gfx942, gfx90a.
+
+    A program is compiled and called on arrays that are filled in, to be profiled.
     """
-    given = [_read(text) for text in arguments]
+    if is_program(file):
+        filling = Filling("random", seed, dict(symbols))
+        reports = profile_program(file, mcpu, filling, contract=contract, card=card)
+        tell_profile(reports, page or IN_THE_TERMINAL, as_json=as_json)
+        ctx.exit(FINE)
+    if grid is None or block is None:
+        raise click.UsageError("--grid and --block say how a kernel is launched", ctx)
+    given, profile = [_read(text) for text in arguments], Profile()
     with progress(f"emulating {file}"):
+        data = read_bytes(file)
         gpu = EmulatedGpu(_disassemble, is_watched=checks, hazards=hazards or chosen)
-        loaded = gpu.load(read_bytes(file))
+        gpu.observers += () if page is None else (profile,)
+        loaded = gpu.load(data)
         name = kernel or _only(list(loaded.code.kernels))
         values = [one.value for one in given]
         report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, steps=steps)
-    outputs = [one for one in given if one.path]
+    reports = [report_of(one, Binary(data, "hsaco"), card=card) for one in profile.kernels]
+    unsure = not_compared(loaded.executed, loaded.generation)
+    _tell(name, report, [one for one in given if one.path], reports, unsure, as_json)
+    if page is not None:
+        write_profile(reports, page)
+    ctx.exit(FAILED if report.findings else FINE)
+
+
+def _tell(
+    kernel: str,
+    report: LaunchReport,
+    outputs: list[_Given],
+    reports: list[Report],
+    unsure: tuple[str, ...],
+    as_json: bool,
+) -> None:
     for one in outputs:
         np.save(str(one.path), one.value)
     findings = [str(finding) for finding in report.findings]
     digests = [digest(one.name, one.value) for one in outputs]
-    unsure = not_compared(loaded.executed, loaded.generation)
     if as_json:
-        told = {"kernel": name, "steps": report.steps, "outputs": digests, "findings": findings}
+        told = {"kernel": kernel, "steps": report.steps, "outputs": digests, "findings": findings}
+        told |= {"profile": reports_to_json(reports)} if reports else {}
         write_json(told | {"not_compared": unsure})
-    else:
-        doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
-        click.echo("\n".join([*map(digest_to_text, digests), *findings, *doubt]))
-    ctx.exit(FAILED if findings else FINE)
+        return
+    doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
+    click.echo("\n".join([*map(digest_to_text, digests), *findings, *doubt]))
+    for profiled in reports:
+        click.echo(profile_to_text(profiled))
 
 
 def _print_ledger(ctx: click.Context) -> None:

@@ -111,3 +111,15 @@ def test_the_digits_are_classified_on_an_emulated_gpu(tmp_path: Path) -> None:
     text = printed(ROOT / "scripts" / "walkthroughs" / "digits_on_amd_gpu.py", tmp_path)
     assert re.match(r"7 launches on rocm\S*:0: [\d.]+ s for 64 images\n", text)
     assert "63 of 64 are right; largest difference from numpy" in text
+
+
+@pytest.mark.rocm
+def test_the_profile_of_the_product_tells_what_tiles_are_good_for(tmp_path: Path) -> None:
+    text = printed(ROOT / "scripts" / "walkthroughs" / "profile_gemm.py", tmp_path)
+    naive, tiled = text.split("== tiled ==")
+    assert text.count("16777216 (N * N * N is 16777216)") == 2
+    assert "the limit is L1" in naive and "the limit is VALU" in tiled
+    assert "let groups share what they read: tiles in shared memory" in naive
+    assert "139264, 0 of them for bank conflicts" in tiled
+    part = re.search(r"takes (\d+)% of the naive one's time", tiled)
+    assert part and int(part[1]) < 20

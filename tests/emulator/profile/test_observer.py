@@ -126,7 +126,7 @@ def _product(n, m, k, dtype="float32"):
 def test_a_product_does_as_many_multiply_adds_as_its_formula(shape):
     n, m, k = shape
     profile = Profile()
-    gpu = rocm_emulator("gfx942", observers=(profile,))
+    gpu = rocm_emulator("gfx942", profile=profile)
     values = [_floats(n, k), _floats(k, m), np.zeros((n, m), np.float32)]
     arrays = [refcomp.array(value, gpu) for value in values]
     module = _product(n, m, k)

@@ -1,0 +1,299 @@
+"""What to change in a schedule, read off the counts of a kernel.
+
+Each rule says what was counted, where, and which primitive helps. Rules ask for a part of the whole
+before they speak, so that a short prologue is not blamed. The greatest part comes first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from refcomp.emulator.profile import AccessCounts, KernelCounts
+from refcomp.emulator.profile.mnemonics import FMA, LDS, MFMA, SCRATCH, VALU
+from refcomp.kernel_resources import KernelResources
+from refcomp.profile.bound import CACHE_LIMIT, MATRIX_LIMIT, MEMORY_LIMIT, SHARED_LIMIT, Bound
+from refcomp.profile.listing import Listing, loop_line
+
+_WIDE = 16  # bytes that a lane moves at once at most
+_FEW_WAVES = 2  # of a SIMD, that can hardly hide how long memory takes
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`what` was counted and what to do; `line` is that of the loop IR, 0 for the whole kernel;
+    `part` of the kind of work that it is about."""
+
+    what: str
+    remedy: str
+    line: int = 0
+    part: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What rules look at."""
+
+    counts: KernelCounts
+    listing: Listing
+    resources: KernelResources | None
+    bound: Bound | None
+
+
+def advise(facts: Facts) -> tuple[Advice, ...]:
+    """All that the rules say."""
+    found = [advice for rule in _RULES for advice in rule(facts)]
+    return tuple(sorted(found, key=lambda advice: -advice.part))
+
+
+# Global memory.
+
+
+def _uncoalesced(facts: Facts) -> Iterator[Advice]:
+    whole = sum(access.transactions for _, access in _by_line(facts, "global"))
+    for line, access in _by_line(facts, "global"):
+        part = access.transactions / whole if whole else 0
+        if access.transactions <= 1.5 * access.least or part < 0.1 or access.is_atomic:
+            continue
+        efficiency = access.bytes / (access.transactions * facts.counts.segment)
+        yield Advice(
+            f"{access.transactions} transactions where {access.least} would do: {efficiency:.0%} "
+            f"of what is moved is asked for; lanes are {access.stride} bytes apart",
+            f"let lanes side by side take elements side by side: {_lanes_of(facts, line)}; or "
+            "bring a tile to shared memory by cache_read",
+            line,
+            part,
+        )
+
+
+def _narrow(facts: Facts) -> Iterator[Advice]:
+    whole = sum(access.waves for _, access in _by_line(facts, "global"))
+    for line, access in _by_line(facts, "global"):
+        is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
+        part = access.waves / whole if whole else 0
+        if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
+            lanes = _WIDE // access.size
+            yield Advice(
+                f"{access.waves} accesses of {access.size} bytes a lane, side by side",
+                f"let a thread take {_WIDE} bytes at once: split the innermost loop by {lanes} and "
+                "vectorize it",
+                line,
+                part / 2,
+            )
+
+
+def _atomics(facts: Facts) -> Iterator[Advice]:
+    for line, access in _by_line(facts, "global"):
+        if access.is_atomic and access.bytes > access.transactions * facts.counts.segment:
+            yield Advice(
+                f"{access.lanes} updates of memory, many of the same elements",
+                "let each group or thread sum up for itself first: rfactor, or atomics on a "
+                "shared buffer",
+                line,
+                0.5,
+            )
+
+
+# Shared memory.
+
+
+def _conflicts(facts: Facts) -> Iterator[Advice]:
+    whole = sum(access.clocks for _, access in _by_line(facts, "shared"))
+    for line, access in _by_line(facts, "shared"):
+        part = access.conflicts / whole if whole else 0
+        if part < 0.05:
+            continue
+        does = "updates" if access.is_atomic else "writes" if access.is_store else "reads"
+        yield Advice(
+            f"{does} of shared memory wait {access.conflicts} of {access.clocks} clocks for banks "
+            f"that other lanes ask, too (lanes are {access.stride} bytes apart)",
+            "let each lane count for itself first"
+            if access.is_atomic
+            else "let rows begin in other banks: storage_align of the cached stage, by its last "
+            "but one axis; or let lanes side by side take elements side by side",
+            line,
+            part,
+        )
+
+
+def _shared_bound(facts: Facts) -> Iterator[Advice]:
+    bound = facts.bound
+    if bound and bound.limit == SHARED_LIMIT and facts.counts.fmas:
+        reads = sum(access.lanes for _, access in _by_line(facts, "shared"))
+        yield Advice(
+            f"shared memory is the limit (estimate): {facts.counts.fmas / max(reads, 1):.1f} "
+            "multiply-adds for each access of a lane",
+            "let a thread use what it reads more often: more elements a thread (split, vthread), "
+            "operands in registers (cache_read to local), vectors of 16 bytes",
+            part=0.9,
+        )
+
+
+# Instructions.
+
+
+def _few_multiplications(facts: Facts) -> Iterator[Advice]:
+    by_class = facts.counts.by_class()
+    useful = by_class.get(FMA, 0) + by_class.get(MFMA, 0)
+    others = by_class.get(VALU, 0)
+    if not useful or useful >= 0.5 * (useful + others):
+        return
+    yield Advice(
+        f"{useful} of {useful + others} vector instructions multiply and add",
+        "unroll the innermost loops, so that indices become constants; give a thread a tile of "
+        "elements, so that what it reads serves several of them",
+        part=1 - useful / (useful + others),
+    )
+
+
+def _uncontracted(facts: Facts) -> Iterator[Advice]:
+    names = {one.instruction.mnemonic for one in facts.counts.instructions}
+    has = [any(_is_float(name, operation) for name in names) for operation in ("mul", "add")]
+    if all(has) and not facts.counts.fmas:
+        yield Advice(
+            "products and sums are instructions of their own",
+            "build with build_options(contract=True), which lets a * b + c be rounded once",
+            part=0.6,
+        )
+
+
+def _is_float(name: str, operation: str) -> bool:
+    return name.startswith((f"v_{operation}_f", f"v_pk_{operation}_f"))
+
+
+def _overhead(facts: Facts) -> Iterator[Advice]:
+    by_class = facts.counts.by_class()
+    whole = sum(by_class.values())
+    useful = sum(by_class.get(kind, 0) for kind in (FMA, MFMA, VALU, LDS))
+    if whole and useful < 0.4 * whole and facts.counts.fmas:
+        yield Advice(
+            f"{whole - useful} of {whole} instructions count loops, branch and wait",
+            "unroll the innermost loops, or split them by larger factors",
+            part=0.4,
+        )
+
+
+def _inactive(facts: Facts) -> Iterator[Advice]:
+    active = facts.counts.active_lanes
+    if active < 0.75:
+        lanes = facts.counts.wave_lanes
+        yield Advice(
+            f"{active:.0%} of the lanes of vector instructions are active",
+            f"let groups be multiples of {lanes} threads and split by factors that divide, so that "
+            "no guard turns lanes off",
+            part=1 - active,
+        )
+
+
+def _scratch(facts: Facts) -> Iterator[Advice]:
+    by_class = facts.counts.by_class()
+    if ran := by_class.get(SCRATCH, 0):
+        yield Advice(
+            f"{ran} accesses to a lane's own memory: values that found no register",
+            "unroll the loops whose variable chooses among local elements, or let a thread keep "
+            "fewer of them",
+            part=0.95,
+        )
+
+
+# The card.
+
+
+def _occupancy(facts: Facts) -> Iterator[Advice]:
+    resources = facts.resources
+    if resources is None or not 0 < resources.waves <= _FEW_WAVES:
+        return
+    remedies = {
+        "vector registers": "let a thread keep fewer elements: split by smaller factors",
+        "shared memory": "smaller tiles in shared memory",
+        "barriers": "more threads in a group",
+    }
+    yield Advice(
+        f"{resources.waves} waves a SIMD at a time (estimate), for want of {resources.limit}",
+        remedies.get(resources.limit, "smaller groups"),
+        part=0.3,
+    )
+
+
+def _few_groups(facts: Facts) -> Iterator[Advice]:
+    bound = facts.bound
+    if bound is None or bound.units >= 0.75 * bound.card.units:
+        return
+    yield Advice(
+        f"{bound.units:.0f} of {bound.card.units} compute units of the {bound.card.name} work on "
+        "average (estimate)",
+        "more, smaller groups: smaller tiles, or rfactor of a long reduction; larger inputs will "
+        "do, too",
+        part=0.2,
+    )
+
+
+def _memory_bound(facts: Facts) -> Iterator[Advice]:
+    bound = facts.bound
+    if bound and bound.limit in (MEMORY_LIMIT, CACHE_LIMIT) and facts.counts.fmas:
+        where = "memory" if bound.limit == MEMORY_LIMIT else "the L1 cache"
+        yield Advice(
+            f"{where} is the limit (estimate): multiply-adds alone take {bound.peak:.0%} of it",
+            "let groups share what they read: tiles in shared memory (cache_read), larger ones"
+            if bound.limit == CACHE_LIMIT
+            else "compute more in one kernel (compute_at, fused operators): each byte is read once "
+            "already",
+            part=0.8,
+        )
+
+
+def _unused_matrix_cores(facts: Facts) -> Iterator[Advice]:
+    by_class, bound = facts.counts.by_class(), facts.bound
+    halves = [
+        o for o in facts.counts.instructions if o.kind == FMA and "_f16" in o.instruction.text
+    ]
+    if bound and halves and MFMA not in by_class and bound.limit != MATRIX_LIMIT:
+        yield Advice(
+            "products of f16 by vector instructions",
+            "tensorize the tile: matrix instructions do several times as many",
+            part=0.7,
+        )
+
+
+_RULES: tuple[Callable[[Facts], Iterator[Advice]], ...] = (
+    *(_uncoalesced, _narrow, _atomics, _conflicts, _shared_bound, _few_multiplications),
+    *(_uncontracted, _overhead),
+    *(_inactive, _scratch, _occupancy, _few_groups, _memory_bound, _unused_matrix_cores),
+)
+
+
+# What rules look at.
+
+
+def _by_line(facts: Facts, space: str) -> list[tuple[int, AccessCounts]]:
+    """The accesses of each line of the loop IR and kind added up; without lines each for itself."""
+    found: defaultdict[tuple[int, bool, bool, int], list[AccessCounts]] = defaultdict(list)
+    for one in facts.counts.accesses(space):
+        access, line = one.access, loop_line(one)
+        if access is not None:
+            number = 0 if line else one.instruction.number
+            found[line, access.is_store, access.is_atomic, number].append(access)
+    return [(line, _sum(accesses)) for (line, *_), accesses in found.items()]
+
+
+def _sum(accesses: list[AccessCounts]) -> AccessCounts:
+    first = accesses[0]
+    total = AccessCounts(first.space, first.size, first.is_store, first.is_atomic)
+    total.stride = first.stride
+    for access in accesses:
+        for name in ("waves", "lanes", "bytes", "transactions", "least", "clocks", "conflicts"):
+            setattr(total, name, getattr(total, name) + getattr(access, name))
+    return total
+
+
+def _lanes_of(facts: Facts, line: int) -> str:
+    """Which loop the lanes run over, and what to do with it."""
+    for number in facts.listing.around(line) if line else ():
+        text, origin = facts.listing.loop_ir(number), facts.listing.origins.get(number)
+        if "threadIdx.x" in text.rpartition(")")[2] and origin and origin.axis:
+            return (
+                f"they run over {origin.axis} of {origin.stage}; bind the loop over the last axis "
+                "of the array to threadIdx.x instead (reorder, bind)"
+            )
+    return "bind the loop over the last axis of the array to threadIdx.x"

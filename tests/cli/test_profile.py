@@ -1,0 +1,98 @@
+"""`refcomp emulate --profile`: of code objects and of programs, as tables, JSON and pages."""
+
+import json
+
+import numpy as np
+import pytest
+
+from refcomp.cli.profile import is_program
+from tests.emulator.kernels import compiled_code
+
+PROGRAM = """
+import refcomp as rc
+
+def computation():
+    n = rc.var("n")
+    a = rc.placeholder((n,), name="A")
+    b = rc.compute((n,), lambda i: a[i] * 2.0 + 1.0, name="B")
+    s = rc.create_schedule(b)
+    outer, inner = s[b].split(b.op.axis[0], factor=64)
+    s[b].bind(outer, rc.thread_axis("blockIdx.x"))
+    s[b].bind(inner, rc.thread_axis("threadIdx.x"))
+    return s, [a, b], "scaled"
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture
+def vector_add(tmp_path):
+    """Arguments of the command that run a code object's kernel on 100 elements."""
+    (tmp_path / "k.hsaco").write_bytes(compiled_code("vector_add"))
+    for name in ("a", "c"):
+        np.save(tmp_path / f"{name}.npy", np.ones(100, np.float32))
+    texts = (tmp_path / "a.npy", tmp_path / "a.npy", f"out:{tmp_path / 'c.npy'}")
+    words = [w for t in (*texts, "n:i64=100", "groups:i64=2") for w in ("--arg", t)]
+    return [tmp_path / "k.hsaco", "--grid", "2", "--block", "64", *words]
+
+
+def test_programs_are_told_from_code_objects():
+    assert is_program("a.py") and is_program("folder/a.py:name")
+    assert not is_program("a.hsaco") and not is_program("-") and not is_program("a.py.hsaco")
+
+
+@pytest.mark.rocm
+def test_a_code_object_is_profiled(cli, vector_add):
+    result = cli("emulate", *vector_add, "--profile")
+    assert result.exit_code == 0, result.stderr
+    assert "c.npy" in result.stdout and "kernel vector_add on gfx942: 1 launch" in result.stdout
+    told = json.loads(cli("emulate", *vector_add, "--profile", "--json").stdout)
+    (profile,) = told["profile"]
+    assert profile["waves"] == 2 and told["steps"] == sum(profile["instructions"].values())
+    assert "profile" not in json.loads(cli("emulate", *vector_add, "--json").stdout)
+
+
+@pytest.mark.rocm
+def test_a_code_objects_page(cli, vector_add, tmp_path):
+    result = cli("emulate", *vector_add, "--profile", tmp_path / "page.html")
+    assert result.exit_code == 0 and "wrote" in result.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert "global_load_dword" in page and "(not known here)" in page
+
+
+@pytest.mark.rocm
+def test_a_program_is_compiled_and_profiled(cli, program, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ("--profile", page, "--symbol", "n=1000", "--contract")
+    result = cli("emulate", program, *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "1000 multiply-adds" in result.stdout and "16 groups" in result.stdout
+    text = page.read_text()
+    assert "s[B].bind(i.outer, blockIdx.x)" in text and "for blockIdx.x in range" in text
+    told = json.loads(cli("emulate", f"{program}:computation", *arguments[2:], "--json").stdout)
+    assert told["profile"][0]["multiply_adds"] == 1000
+
+
+@pytest.mark.rocm
+def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
+    cases = [
+        ((*vector_add, "--profile", tmp_path / "page.txt"), 2, "is no page"),
+        ((*vector_add, "--profile", "--card", "H100"), 4, "no figures of the card 'H100'"),
+        ((program, "--card", "MI210"), 4, "the card MI210 has gfx90a"),
+        ((program, "--gpu", "gfx803"), 4, "gfx803"),
+        ((vector_add[0],), 2, "--grid and --block say how a kernel is launched"),
+    ]
+    for arguments, code, message in cases:
+        result = cli("emulate", *arguments)
+        assert result.exit_code == code and message in result.stderr, result.stderr
+
+
+@pytest.mark.rocm
+def test_a_program_that_launches_nothing_is_told_of(cli, program):
+    result = cli("emulate", program, "--symbol", "n=0")
+    assert result.exit_code == 4 and "no kernel was launched" in result.stderr, result.stderr

@@ -1,0 +1,155 @@
+"""Advice for kernels whose faults are known, and none for those without."""
+
+from dataclasses import replace
+
+import pytest
+
+from refcomp.emulator.profile import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.kernel_resources import KernelResources
+from refcomp.profile.advice import Facts, advise
+from refcomp.profile.bound import bound_of
+from refcomp.profile.cards import CARDS
+from refcomp.profile.listing import list_kernel
+from tests.emulator.snippets import instruction
+from tests.profile.programs import product, report, transposed
+
+CARD = CARDS["MI300X"]
+
+
+def _advice(*rows, resources=None, groups=304, **counts):
+    """For instructions, each with waves, lanes a wave and an access."""
+    kernel = KernelCounts("k", "gfx942", 64, 128, groups=groups, launches=1, **counts)
+    for number, (text, waves, lanes, access) in enumerate(rows):
+        one = replace(instruction(text), number=number)
+        kernel.by_number[number] = InstructionCounts(one, waves, lanes * waves, access)
+    facts = Facts(kernel, list_kernel(kernel, {}), resources, bound_of(kernel, CARD))
+    return [f"{advice.what}: {advice.remedy}" for advice in advise(facts)]
+
+
+def _global(size=4, is_atomic=False, **costs):
+    return AccessCounts("global", size, False, is_atomic, **costs)
+
+
+FMA = ("v_fma_f32 v0, v1, v2, v3", 100, 64, None)
+MANY = ("v_fma_f32 v0, v1, v2, v3", 10_000, 64, None)
+LOAD = "global_load_dword v0, v[2:3], off"
+
+
+def test_a_kernel_of_multiply_adds_needs_none():
+    assert _advice(FMA) == []
+
+
+@pytest.mark.rocm
+def test_reads_apart_name_the_loop_that_lanes_run_over():
+    found = report(*transposed(is_naive=True))
+    (advice,) = [one for one in found.advice if "would do" in one.what]
+    assert advice.what.startswith("2048 transactions where 128 would do: 6% of what is moved")
+    assert "lanes are 256 bytes apart" in advice.what
+    assert "they run over j.inner of B" in advice.remedy and "cache_read" in advice.remedy
+    assert "A@[" in found.listing.loop_ir(advice.line)
+
+
+@pytest.mark.rocm
+def test_bank_conflicts_are_gone_with_storage_align():
+    conflicts = [
+        [
+            one
+            for one in report(*transposed(is_naive=False, align=align)).advice
+            if "banks" in one.what
+        ]
+        for align in (0, 32)
+    ]
+    ((advice,), nothing) = conflicts
+    assert nothing == [] and "storage_align" in advice.remedy
+    assert "reads of shared memory wait 3968 of 4096 clocks" in advice.what
+
+
+@pytest.mark.rocm
+def test_a_product_without_contraction_is_told_of_it():
+    found = [one.remedy for one in report(*product(), contract=False).advice]
+    assert any("contract=True" in remedy for remedy in found)
+    assert not any("contract=True" in one.remedy for one in report(*product()).advice)
+
+
+def test_narrow_accesses():
+    dense = _global(waves=100, lanes=6400, bytes=25600, transactions=200, least=200, stride=4)
+    (told,) = _advice(MANY, (LOAD, 100, 64, dense))
+    assert "100 accesses of 4 bytes a lane" in told and "split the innermost loop by 4" in told
+    wide = replace(dense, size=16, stride=16)
+    assert _advice(MANY, ("global_load_dwordx4 v[0:3], v[4:5], off", 100, 64, wide)) == []
+
+
+def test_updates_of_the_same_elements():
+    update = _global(
+        is_atomic=True, waves=100, lanes=6400, bytes=25600, transactions=100, least=200
+    )
+    (told,) = _advice(MANY, ("global_atomic_add v0, v1, s[0:1]", 100, 64, update))
+    assert "6400 updates of memory" in told and "rfactor" in told
+
+
+def test_shared_memory_as_the_limit():
+    read = AccessCounts("shared", 16, False, False, waves=50, lanes=3200, clocks=400)
+    (told,) = _advice(FMA, ("ds_read_b128 v[0:3], v4", 50, 64, read))
+    assert "2.0 multiply-adds for each access of a lane" in told and "registers" in told
+
+
+def test_few_multiply_adds():
+    (told,) = _advice(FMA, ("v_add_u32 v0, v1, v2", 300, 64, None))
+    assert told.startswith("100 of 400 vector instructions multiply and add: unroll")
+
+
+def test_loops_that_only_count():
+    (told,) = _advice(FMA, ("s_add_u32 s0, s0, 1", 200, 64, None))
+    assert told.startswith("200 of 300 instructions count loops, branch and wait")
+
+
+def test_lanes_that_are_off():
+    (told,) = _advice(("v_fma_f32 v0, v1, v2, v3", 100, 16, None))
+    assert told.startswith("25% of the lanes") and "multiples of 64 threads" in told
+
+
+def test_scratch():
+    access = AccessCounts("private", 4, False, False, waves=10, lanes=640)
+    (told,) = _advice(FMA, ("scratch_load_dword v0, v1, off", 10, 64, access))
+    assert told.startswith("10 accesses to a lane's own memory")
+
+
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [
+        ("vector registers", "fewer elements"),
+        ("shared memory", "smaller tiles"),
+        ("barriers", "more"),
+    ],
+)
+def test_few_waves(limit, remedy):
+    taken = KernelResources("k", 256, 0, 32, 0, 0, 0, 256, 2, limit)
+    (told,) = _advice(FMA, resources=taken)
+    assert f"2 waves a SIMD at a time (estimate), for want of {limit}" in told and remedy in told
+    assert _advice(FMA, resources=replace(taken, waves=4)) == []
+
+
+def test_few_groups():
+    (told,) = _advice(FMA, groups=16)
+    assert told.startswith("16 of 304 compute units of the MI300X work")
+
+
+def test_memory_as_the_limit():
+    (told,) = _advice(FMA, read=10**9)
+    assert told.startswith("memory is the limit (estimate): multiply-adds alone take 0%")
+    access = _global(16, waves=100, lanes=6400, bytes=1024, transactions=800, least=800)
+    (told,) = _advice(FMA, FMA, ("global_load_dwordx4 v[0:3], v[4:5], off", 100, 64, access))
+    assert told.startswith("the L1 cache is the limit") and "shared memory" in told
+
+
+def test_products_of_halves_without_matrix_instructions():
+    (told,) = _advice(("v_pk_fma_f16 v0, v1, v2, v3", 100, 64, None))
+    assert "tensorize" in told
+
+
+def test_the_greatest_part_comes_first():
+    found = _advice(
+        ("v_fma_f32 v0, v1, v2, v3", 100, 16, None), ("v_mov_b32 v0, v1", 300, 16, None)
+    )
+    assert "multiples of 64" in found[0] or "multiply and add" in found[0]
+    assert len(found) == 2

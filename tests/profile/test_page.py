@@ -1,0 +1,149 @@
+"""The page of a profile: in a browser, and as text that names cannot break out of."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+import refcomp as rc
+from refcomp.emulator.profile import KernelCounts
+from refcomp.errors import UserError
+from refcomp.profile.advice import Advice
+from refcomp.profile.listing import Line, Listing
+from refcomp.profile.page import page_of, write_page
+from refcomp.profile.report import report_of
+from tests.profile.programs import product, report
+
+_HOSTILE = "<script>alert(1)</script> & \"'</div>"
+
+
+def _hostile_report():
+    """Of whose parts each is hostile."""
+    found = report_of(KernelCounts(_HOSTILE, _HOSTILE, 64, 128))
+    lines = {name: (Line(_HOSTILE, (1,), 1, _HOSTILE),) for name in found.listing.texts}
+    advice = (Advice(_HOSTILE, _HOSTILE, 1),)
+    return replace(found, listing=Listing(lines, {}), advice=advice)
+
+
+def test_names_and_sources_are_escaped():
+    page = page_of([_hostile_report()], title=_HOSTILE)
+    assert page.count("<script>") == 1  # our own
+    assert "alert(1)&lt;/script&gt; &amp; &#34;&#39;&lt;/div&gt;" in page
+    assert page.count("<div") == page.count("</div")
+
+
+def test_the_page_holds_all_that_it_needs():
+    page = page_of([_hostile_report()])
+    assert "default-src 'none'" in page
+    assert re.findall(r"""(?:src|href)=["'](?!data:)""", page) == []
+    assert "http:" not in page and "https:" not in page
+
+
+def test_each_kernel_has_a_section():
+    page = page_of([_hostile_report(), _hostile_report()])
+    assert page.count('<section class="kernel">') == 2
+    assert page.count('data-pane="LLVM IR"') == 2
+
+
+def test_a_page_that_cannot_be_written(tmp_path):
+    with pytest.raises(UserError, match="cannot be written"):
+        write_page(tmp_path / "no" / "page.html", [])
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A browser that shows the profile of a product whose tensors have hostile names."""
+    from tests.profile.browser import opened  # noqa: PLC0415  (selenium may be absent)
+
+    folder = tmp_path_factory.mktemp("page")
+    write_page(folder / "profile.html", [report(*product()), report(*_named("<b>A&amp;</b>"))])
+    with opened(folder / "profile.html", folder / "browser") as driver:
+        yield driver
+
+
+def _named(name):
+    a = rc.placeholder((64,), name=name)
+    b = rc.compute((64,), lambda i: a[i] * 2.0, name="<i>B</i>")
+    s = rc.create_schedule(b)
+    s[b].bind(b.op.axis[0], rc.thread_axis("threadIdx.x"))
+    return s, [a, b]
+
+
+def _texts(page, selector):
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+    return page.execute_script(script, selector)
+
+
+def _pane(name, kernel=1):
+    return f".kernel:nth-of-type({kernel}) .pane[data-pane='{name}'] .line"
+
+
+def _click(page, selector, text):
+    script = (
+        "const e = [...document.querySelectorAll(arguments[0])]"
+        ".find((e) => e.textContent.includes(arguments[1])); e.click(); return e.dataset.links"
+    )
+    return page.execute_script(script, selector, text)
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_four_panes_without_network_or_complaint(page):
+    from tests.profile.browser import complaints, requests_to_networks  # noqa: PLC0415
+
+    assert _texts(page, ".kernel:nth-of-type(1) .pane h2") == [
+        "schedule",
+        "loop IR",
+        "LLVM IR",
+        "ISA",
+    ]
+    assert all(_texts(page, _pane(name)) for name in ("schedule", "loop IR", "LLVM IR", "ISA"))
+    assert requests_to_networks(page) == []
+    assert complaints(page) == []
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_clicking_an_instruction_marks_what_belongs_to_it_in_all_panes(page):
+    links = _click(page, _pane("ISA"), "v_fmac_f32")
+    chosen = {name: _texts(page, f"{_pane(name)}.chosen") for name in ("loop IR", "LLVM IR", "ISA")}
+    (statement,) = chosen["loop IR"]
+    assert "fma(" in statement and links
+    assert any("llvm.fma" in line for line in chosen["LLVM IR"])
+    assert 0 < len(chosen["LLVM IR"]) < len(_texts(page, _pane("LLVM IR")))
+    assert any("v_fmac_f32" in line for line in chosen["ISA"])
+    (primitive,) = _texts(page, f"{_pane('schedule')}.chosen")
+    assert "s[C].bind(j.inner, threadIdx.x)" in primitive
+    # Another click chooses anew, in this kernel alone.
+    _click(page, _pane("ISA"), "s_endpgm")
+    assert not any("v_fmac_f32" in line for line in _texts(page, f"{_pane('ISA')}.chosen"))
+    assert _texts(page, f"{_pane('loop IR', 2)}.chosen") == []
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_clicking_a_primitive_marks_the_loops_that_it_made(page):
+    _click(page, _pane("schedule"), "bind(i.outer, blockIdx.y)")
+    loops = _texts(page, f"{_pane('loop IR')}.chosen")
+    assert loops and "for blockIdx.y" in loops[0]
+    assert not any("threadIdx.x in" in loop for loop in loops)
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_moving_over_a_line_marks_what_belongs_to_it(page):
+    script = (
+        "const e = [...document.querySelectorAll(arguments[0])]"
+        ".find((e) => e.textContent.includes('fma('));"
+        "e.dispatchEvent(new MouseEvent('mouseover', {bubbles: true}))"
+    )
+    page.execute_script(script, _pane("loop IR"))
+    assert any("v_fmac_f32" in line for line in _texts(page, f"{_pane('ISA')}.hover"))
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_hostile_names_are_text(page):
+    assert page.execute_script("return document.querySelectorAll('b, i').length") == 0
+    lines = _texts(page, _pane("schedule", 2))
+    assert any("s[<i>B</i>].bind(" in line for line in lines)

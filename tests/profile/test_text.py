@@ -1,0 +1,42 @@
+"""A profile as tables: what stands in them, and that names do no harm."""
+
+import re
+
+import pytest
+
+from refcomp.emulator.profile import KernelCounts
+from refcomp.profile.report import report_of
+from refcomp.profile.text import printable, report_to_text
+from tests.profile.programs import product, report, transposed
+
+
+@pytest.mark.rocm
+def test_tables_of_a_product():
+    text = report_to_text(report(*product(64, 64, 32)))
+    assert text.startswith(
+        "kernel program_kernel0 on gfx942: 1 launch, 16 groups, 64 waves of 64; "
+    )
+    assert re.search(r"VALU FMA +2048 +\d+\.\d%", text)
+    assert re.search(r"\d+ +\d+ +\d+\.\d% +C@\[.*fma\(", text)
+    assert "estimate for one launch on MI300X, not a time that was measured" in text
+    assert "what to change in the schedule:" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.rocm
+def test_tables_of_memories():
+    text = report_to_text(report(*transposed(is_naive=False)), width=120)
+    assert re.search(r"global_load_dword .* 64 +16384 +128 +128 +100%", text)
+    assert re.search(r"ds_read_b32 .* 64 +16384 +4096 +3968", text)
+    assert "32 banks of 4 bytes" in text
+
+
+def test_a_kernel_of_which_nothing_is_known():
+    text = report_to_text(report_of(KernelCounts("k", "gfx000", 64, 128)))
+    assert "nothing to advise" in text and "estimate" not in text
+
+
+def test_names_are_neither_markup_nor_commands():
+    text = report_to_text(report_of(KernelCounts("[red]k[/red]\x1b[2J", "gfx000", 64, 128)))
+    assert "[red]k[/red]?[2J" in text
+    assert printable("a\x1b\n\u202eb") == "a???b"
