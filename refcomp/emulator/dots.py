@@ -6,7 +6,8 @@
 
 Those of two numbers may choose halves and negate them. Sums of integers wrap, or stop at the ends
 of their type under `clamp`; those of floats are exact and rounded once, which a GPU may do
-otherwise.
+otherwise. `_flushed`, which no assembler knows, is what gfx90a does: it takes and gives no
+denormals.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from refcomp.emulator.mixed import flags_of, without
 from refcomp.emulator.operation import operation
 from refcomp.emulator.sources import constant
 from refcomp.emulator.vector import bind_vector
+from refcomp.emulator.vector_unfused import flushed
 
 Run = Callable[[Any], None]
 
-_NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_([fiu])(\d+)$")
+_NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_([fiu])(\d+)(_flushed)?$")
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
 
 
@@ -36,7 +38,7 @@ def bind_dot(instruction: Instruction) -> Run | None:
     match = _NAME.match(instruction.mnemonic)
     if match is None:
         return None
-    count, accumulates, total, element, bits = match.groups()
+    count, accumulates, total, element, bits, is_flushed = match.groups()
     if int(count) * int(bits) > 32:
         return None
     halves = [_halves(instruction, n) for n in range(2)] if count == "2" else None
@@ -44,19 +46,27 @@ def bind_dot(instruction: Instruction) -> Run | None:
 
     def exact(a: Any, b: Any, c: Any) -> Any:
         factors = [_parts(x, element, int(bits)) for x in (a, b)]
+        if is_flushed:
+            factors, c = [[_kept(x) for x in parts] for parts in factors], _kept(c, np.float32)
         if halves:
             factors = [_chosen(f, *h) for f, h in zip(factors, halves, strict=True)]
         products: Any = sum(x * y for x, y in zip(*factors, strict=True))
         return products + np.asarray(c) * sign if total == "f32" else products + c
 
+    ending = flushed if is_flushed else np.asarray
     signature = f"{total} = u32 u32" + ("; result" if accumulates else f" {total}")
     row = operation(
         signature,
-        lambda a, b, c: np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total]),
+        lambda a, b, c: ending(np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total])),
         wide=lambda a, b, c: exact(a, b, c),
         is_approximate=total == "f32",
     )
     return bind_vector(_with_constants(without(instruction, *_CHOICES), element, bits), row)
+
+
+def _kept(value: Any, kind: Any = np.float16) -> Array:
+    """Numbers of a type, less its denormals, in f64."""
+    return flushed(np.asarray(value).astype(kind)).astype(np.float64)
 
 
 def _wide(value: Any, kind: str) -> Array:

@@ -101,7 +101,8 @@ GFX90A = Generation(
     packed=PACKED,
     scalar=SCALAR,
     save_exec=SAVE_EXEC,
-    renamed=_MOVES,
+    renamed=_MOVES
+    | {"v_dot2_f32_f16": "v_dot2_f32_f16_flushed", "v_dot2c_f32_f16": "v_dot2c_f32_f16_flushed"},
     idle=_IDLE
     | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_invl2"}
     | {"buffer_wbinvl1", "buffer_wbinvl1_vol", "s_set_gpr_idx_off"},

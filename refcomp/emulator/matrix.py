@@ -4,7 +4,7 @@
 
 `matrix_layouts` says where elements lie. All lanes take part, whatever EXEC says. f32 and f64 add
 one product after the other, rounding each time; narrower products are summed up exactly and rounded
-once, which a real GPU may do otherwise. Refuses, by Unsupported, products of sparse matrices.
+once, which a real GPU may do otherwise; gfx90a takes and gives no denormals there. Refuses, by Unsupported, products of sparse matrices.
 Modifiers: the CDNA3 ISA manual, section on matrix arithmetic; AMD's Matrix Instruction Calculator.
 """
 
@@ -23,6 +23,7 @@ from refcomp.emulator.matrix_layouts import Product, broadcast_blocks, moved_lan
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.small_floats import from_bytes, to_xf32
 from refcomp.emulator.sources import constant, vector_index
+from refcomp.emulator.vector_unfused import flushed
 from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
@@ -116,6 +117,7 @@ def _read(product: Product, file: Any, factor: Factor, rows: Any) -> Array:
     if factor.lanes is not None:
         words = np.ascontiguousarray(words[:, factor.lanes])
     matrix = product.factor_lanes(_READ[factor.element](words))
+    matrix = matrix if product.has_denormals else flushed(matrix)
     if factor.blocks is not None:
         matrix = matrix[:, factor.blocks]
     return np.negative(matrix) if factor.is_negative else matrix
@@ -141,7 +143,10 @@ def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
     b = b.swapaxes(-1, -2)
     if product.sum == "i32":
         return sums + a.astype(np.int32) @ b.astype(np.int32)
-    return (a.astype(np.float64) @ b.astype(np.float64) + sums).astype(np.float32)
+    if not product.has_denormals:
+        sums = flushed(sums)
+    total = (a.astype(np.float64) @ b.astype(np.float64) + sums).astype(np.float32)
+    return total if product.has_denormals else flushed(total)
 
 
 def _undefined(product: Product, waves: Any, factors: Any, c: Operand, order: Any) -> Array:

@@ -33,13 +33,15 @@ _BYTES = {"f32": 4, "xf32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8, "fp8": 1,
 @dataclass(frozen=True, slots=True)
 class Product:
     """`blocks` products of matrices with so many `rows` (and columns) and that `depth`; the types
-    of sums and of the elements of A and B."""
+    of sums and of the elements of A and B. `has_denormals`: those of f16, bf16 and of their sums
+    are kept, which gfx90a does not."""
 
     sum: str
     rows: int
     depth: int
     blocks: int
     elements: tuple[str, str]
+    has_denormals: bool = True
 
     @property
     def each(self) -> int:
@@ -94,7 +96,8 @@ def product_of(mnemonic: str) -> Product | None:
     else:
         held = 8 if wide else _HELD[what]
         count = _WAVE * held // _BYTES[what] // (int(rows) * int(depth))
-    found = Product(total, int(rows), int(depth), count, (first, second))
+    has_denormals = bool(is_new) or what not in ("f16", "bf16")
+    found = Product(total, int(rows), int(depth), count, (first, second), has_denormals)
     return found if _is_whole(found) else None
 
 

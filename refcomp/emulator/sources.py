@@ -177,10 +177,12 @@ def constant(text: str, kind: str) -> Any:
     """What a constant of an instruction means to an operand of a type.
 
     An integer is the bits of one; a number with a point is a float as wide as the operand; a
-    literal in hexadecimal is 32 bits, of an f64 the upper half.
+    literal in hexadecimal is 32 bits, of an f64 the upper half; `lit64(0x...)` is all of it.
     """
     bits = bits_of(kind)
     unsigned = _UNSIGNED[bits]
+    is_whole = text.startswith("lit64(")  # as newer LLVMs print them
+    text = text[text.index("(") + 1 : -1] if text.startswith("lit") else text
     if text.startswith("src_") and bits == 64:
         return np.array(_aperture(text), unsigned).view(NUMPY[kind])[()]
     try:
@@ -190,7 +192,7 @@ def constant(text: str, kind: str) -> Any:
         number = int(text, 0)
     except ValueError:
         raise Unsupported(f"the operand {text!r} is not known to the emulator") from None
-    if text.startswith("0x") and kind == "f64":
+    if text.startswith("0x") and kind == "f64" and not is_whole:
         number <<= 32
     return np.array(number & ((1 << bits) - 1), unsigned).view(NUMPY[kind])[()]
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.program import bind
 from refcomp.errors import Unsupported
 from tests.emulator.snippets import get, instruction, make_waves, put, run
@@ -99,6 +100,19 @@ def test_halves_are_chosen_and_negated():
     put(waves, 1, np.full(64, 0x0002_0003, np.uint32))
     run(waves, "v_dot2_i32_i16 v0, v1, v1, 1 op_sel:[1,0,0] op_sel_hi:[0,1,1]")
     assert get(waves, 0)[0] == 2 * 3 + 3 * 2 + 1
+
+
+def test_gfx90a_drops_denormals():
+    waves = make_waves()
+    put(waves, 1, np.full(64, np.array([2.0**-20, 1.0], np.float16).view(np.uint32)[0]))
+    put(waves, 2, np.full(64, np.array([1.0, 2.0**-14], np.float16).view(np.uint32)[0]))
+    put(waves, 3, np.full(64, -(2.0**-130), np.float32))
+    line = instruction("v_dot2_f32_f16 v0, v1, v2, v3")
+    for gpu, wanted in (("gfx942", 2.0**-20 + 2.0**-14), ("gfx90a", 2.0**-14)):
+        bind(line, GENERATIONS[gpu])(waves)
+        assert get(waves, 0, "f32")[0] == wanted
+    bind(instruction("v_dot2_f32_f16 v0, 0, v2, v3"), GENERATIONS["gfx90a"])(waves)
+    assert get(waves, 0, "f32")[0] == 0
 
 
 def test_other_names_are_refused():

@@ -162,3 +162,25 @@ def test_what_is_not_known_is_refused():
     with pytest.raises(Unsupported, match="does not know the instruction v_smfmac_f32_16x16x32"):
         bind(instruction("v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10"))
     assert product_of("v_mfma_f32_16x16x1_f32") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "tiny", "is_kept"),
+    [
+        ("v_mfma_f32_16x16x16_f16", np.float16(2.0**-20), True),
+        ("v_mfma_f32_16x16x16f16", np.float16(2.0**-20), False),
+        ("v_mfma_f32_16x16x16bf16_1k", ml_dtypes.bfloat16(2.0**-130), False),
+    ],
+)
+def test_only_gfx90a_drops_denormals(name, tiny, is_kept):
+    waves = make_waves(vectors=16)
+    for first, value in ((2, tiny), (4, 1.0)):
+        words = np.full((64, 4), value, np.asarray(tiny).dtype).view(np.uint32)
+        put(waves, first, words[:, 0])
+        put(waves, first + 1, words[:, 1])
+    run(waves, f"{name} v[8:11], v[2:3], v[4:5], 0")
+    assert waves.values.v[8, 0, 0].view(np.float32) == (16 * float(tiny) if is_kept else 0)
+    for number in range(8, 12):
+        put(waves, number, np.full(64, 2.0**-127, np.float32))
+    run(waves, f"{name} v[8:11], v[2:3], v[4:5], v[8:11]")
+    assert (waves.values.v[9, 0, 0].view(np.float32) != 0) == is_kept

@@ -23,6 +23,9 @@ from tests.emulator.snippets import make_waves, put, set_scalar
         ("0x3ff00000", "f64", 1.0),
         ("0xffffffff", "u64", 0xFFFFFFFF),
         ("0x3c00", "f16", 1.0),
+        ("lit(0x3f800000)", "f32", 1.0),
+        ("lit(0x3ff00000)", "f64", 1.0),
+        ("lit64(0x3ff0000000000000)", "f64", 1.0),
         ("1", "f32", np.float32(1e-45)),
     ],
 )
