@@ -4,7 +4,8 @@
 
 `matrix_layouts` says where elements lie. All lanes take part, whatever EXEC says. f32 and f64 add
 one product after the other, rounding each time; narrower products are summed up exactly and rounded
-once, which a real GPU may do otherwise; gfx90a takes and gives no denormals there. Refuses, by Unsupported, products of sparse matrices.
+once, which a real GPU may do otherwise; gfx90a takes and gives no denormals there. Refuses, by
+Unsupported, products of sparse matrices.
 Modifiers: the CDNA3 ISA manual, section on matrix arithmetic; AMD's Matrix Instruction Calculator.
 """
 
