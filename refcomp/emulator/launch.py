@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -324,8 +324,3 @@ def _hidden(kind: str, request: LaunchRequest) -> int:
         values[f"hidden_block_count_{name}"] = request.grid[axis]
         values[f"hidden_group_size_{name}"] = request.block[axis]
     return values.get(kind, 0)
-
-
-def with_steps(request: LaunchRequest, steps: int) -> LaunchRequest:
-    """The same launch with another limit of instructions."""
-    return replace(request, steps=steps)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refcomp.emulator.launch import LaunchRequest, launch, with_steps
+from refcomp.emulator.launch import LaunchRequest, launch
 from refcomp.errors import ToolchainError, UserError
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
@@ -58,8 +58,3 @@ def test_code_for_another_gpu_is_refused():
     other = compile_kernels([device_kernel("vector_add")], "gfx906").data
     with pytest.raises(ToolchainError, match="is for gfx906, the emulated GPU is gfx942"):
         make_gpu().load(other)
-
-
-def test_steps_may_be_limited():
-    request = LaunchRequest("k", (1, 1, 1), (1, 1, 1), b"")
-    assert with_steps(request, 5).steps == 5
