@@ -14,10 +14,9 @@ from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.profile import Profile
 from refcomp.errors import UserError
-from refcomp.hip_interface import offered_by
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import HipLibrary, emulated_hip, register_emulator
+from refcomp.runtime.hip_library import HipLibrary, emulated_hip, library_of, register_emulator
 from refcomp.target import Target, as_target, target_kinds
 from refcomp.toolchain import disassemble
 
@@ -101,7 +100,7 @@ def _emulator_driver(choice: str) -> HipDriver:
 
 def _observed_driver(choice: str, observers: Sequence[Observer]) -> HipDriver:
     def library() -> HipLibrary:
-        return HipLibrary(offered_by(_emulated(choice, observers)), f"the emulator of {choice}")
+        return library_of(_emulated(choice, observers), f"the emulator of {choice}")
 
     return HipDriver(library)
 

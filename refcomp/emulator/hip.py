@@ -32,6 +32,7 @@ from refcomp.emulator.launch import (
 )
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
+from refcomp.emulator.profile import Profile
 from refcomp.errors import RefcompError, ToolchainError, UserError
 from refcomp.hip_numbers import NUMBERS
 
@@ -92,6 +93,17 @@ class EmulatedHip:
         self._functions: dict[int, tuple[int, str]] = {}
         self._events: dict[int, float] = {}
         self._pinned: dict[int, Any] = {}
+
+    def counted(self, work: Callable[[], None]) -> Profile:
+        """Counts of all kernels that `work` launches."""
+        profile = Profile()
+        with self._lock:
+            before, self.observers = self.observers, (*self.observers, profile)
+            try:
+                work()
+            finally:
+                self.observers = before
+        return profile
 
     # What there is.
 

@@ -151,6 +151,11 @@ class HipDriver:
         work()
         return HipEvent(self, index).seconds_since(start)
 
+    def counted(self, index: int, work: Callable[[], None]) -> object | None:
+        """What `work` has an emulated GPU do, counted; None of a real one, which runs nothing."""
+        library = self.use(index)
+        return None if library.counted is None else library.counted(work)
+
     def _copy(self, index: int, target: int, source: int, size: int, kind: str) -> None:
         library = self.use(index)
         if size:

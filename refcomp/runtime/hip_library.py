@@ -57,6 +57,8 @@ _USUAL = "/opt/rocm"
 CHOICE = "REFCOMP_ROCM"
 _EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+)*)")
 
+Work = Callable[[], None]
+
 INSTALL = "install ROCm, or on Debian: apt-get install libamdhip64-5"
 GPU_REMEDY = (
     "an AMD GPU with its driver (amdgpu) is needed, and the right to use it: /dev/kfd and "
@@ -65,10 +67,13 @@ GPU_REMEDY = (
 
 
 class HipLibrary:
-    """A driver's functions, and what their error numbers mean; `path` names it in messages."""
+    """A driver's functions, and what their error numbers mean; `path` names it in messages. Of an
+    emulated GPU `counted` runs some work and counts what it had the GPU do; else it is None."""
 
-    def __init__(self, functions: HipFunctions, path: str) -> None:
-        self._functions, self.path = functions, path
+    def __init__(
+        self, functions: HipFunctions, path: str, counted: Callable[[Work], object] | None = None
+    ) -> None:
+        self._functions, self.path, self.counted = functions, path, counted
 
     def status(self, function: str, *args: Any) -> int:
         """The error number that a function of `hip_api.FUNCTIONS` returns.
@@ -152,7 +157,12 @@ def emulated_hip(arch: str) -> HipLibrary:
     """A driver for an emulated GPU. UserError when there is no emulator for `arch`."""
     if not _emulators:
         raise UserError(f"there is no emulator of {arch}", remedy="register one, or use a real GPU")
-    return HipLibrary(offered_by(_emulators[0](arch)), f"the emulator of {arch}")
+    return library_of(_emulators[0](arch), f"the emulator of {arch}")
+
+
+def library_of(emulator: object, path: str) -> HipLibrary:
+    """The functions that an emulated GPU offers."""
+    return HipLibrary(offered_by(emulator), path, getattr(emulator, "counted", None))
 
 
 def load_hip() -> HipLibrary | None:

@@ -25,7 +25,7 @@ from refcomp.runtime.manifest import ModuleContents, pack
 from refcomp.runtime.program import DeviceCode, ProgramFunction
 from refcomp.runtime.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.sources import Disassemble, Sources
-from refcomp.runtime.timing import TimeResult, time_evaluator
+from refcomp.runtime.timing import TimeResult, WorkResult, time_evaluator
 from refcomp.target import as_target
 
 
@@ -284,11 +284,12 @@ class Module:
         number: int = 10,
         repeat: int = 3,
         min_repeat_ms: float = 0,
-    ) -> Callable[..., TimeResult]:
+    ) -> Callable[..., TimeResult | WorkResult]:
         """What takes the arguments of function `name` and tells the seconds per call.
 
         Calls it `repeat` times `number` times, more often until a repetition lasts
-        `min_repeat_ms`. UserError for another device than the function's.
+        `min_repeat_ms`. On an emulated device it counts what one call does, and tells no seconds.
+        UserError for another device than the function's.
         """
         return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
 

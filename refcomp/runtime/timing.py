@@ -5,6 +5,8 @@ counted warms the caches. A device works through the calls of a repetition one a
 that has a clock (`seconds` of its driver: events of a GPU) tells by that; else this machine's clock
 stops when the device is done with the last call: `sync` is called before and after a repetition,
 not around each call.
+An emulated device takes no time that would mean anything: it is asked what one call did instead,
+and the result refuses to be read as seconds.
 """
 
 import gc
@@ -32,6 +34,44 @@ class ClockDriver(Protocol):
 
     def seconds(self, index: int, work: Callable[[], None]) -> float:
         """How long device `index` takes for what `work` gives it."""
+
+
+@runtime_checkable
+class CountingDriver(Protocol):
+    """A Driver some of whose devices are emulated, and count what they do."""
+
+    def counted(self, index: int, work: Callable[[], None]) -> object | None:
+        """What `work` has device `index` do, counted; None, and nothing is run, of a real one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkResult:
+    """What one call had an emulated device do; whatever asks for seconds is refused, UserError."""
+
+    counts: Any
+
+    @property
+    def results(self) -> tuple[float, ...]:
+        """Refused."""
+        raise _no_time()
+
+    @property
+    def mean(self) -> float:
+        """Refused."""
+        raise _no_time()
+
+    median = min = max = std = mean
+
+    def __str__(self) -> str:
+        return f"counted, not timed: {self.counts}"
+
+
+def _no_time() -> UserError:
+    return UserError(
+        "an emulated device takes no time that could be told",
+        why="this machine interprets each instruction, which says nothing of a GPU",
+        remedy="read `.counts`, or an estimate by refcomp.profile.report_of(...).bound",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +111,12 @@ class TimeResult:
 
 def time_evaluator(
     function: Function, device: Device, number: int, repeat: int, min_repeat_ms: float
-) -> Callable[..., TimeResult]:
+) -> Callable[..., TimeResult | WorkResult]:
     """What takes the function's arguments, calls it `repeat` times `number` times, and tells.
 
-    `number` grows until one repetition lasts `min_repeat_ms`. UserError for another device than
-    the function's or numbers below 1.
+    `number` grows until one repetition lasts `min_repeat_ms`. An emulated device is given one call,
+    and its work is told instead. UserError for another device than the function's or numbers
+    below 1.
     """
     timed = function.on(device)
     for name, value in (("number", number), ("repeat", repeat)):
@@ -84,13 +125,20 @@ def time_evaluator(
     if not (math.isfinite(min_repeat_ms) and min_repeat_ms >= 0):
         raise UserError(f"min_repeat_ms is {min_repeat_ms!r}", remedy="use milliseconds >= 0")
 
-    def evaluate(*args: Any) -> TimeResult:
+    def evaluate(*args: Any) -> TimeResult | WorkResult:
         call = timed.bind(*args)
+        if (counts := _counted(call, device)) is not None:
+            return WorkResult(counts)
         with _without_collection():
             call()
             return TimeResult(tuple(_measure(call, device, number, repeat, min_repeat_ms / 1e3)))
 
     return evaluate
+
+
+def _counted(call: Callable[[], None], device: Device) -> object | None:
+    driver = device.driver
+    return driver.counted(device.index, call) if isinstance(driver, CountingDriver) else None
 
 
 def _measure(

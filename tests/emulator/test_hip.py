@@ -128,3 +128,18 @@ def test_what_is_found_is_raised():
         module(a, c)
     assert "what is stored depends on bits that nothing wrote (100 times)" in str(caught.value)
     assert "made of kernels.ir:" in str(caught.value)
+
+
+@pytest.mark.rocm
+def test_its_work_is_counted_and_not_timed():
+    device, module = rocm_emulator("gfx942"), _scaled()
+    values = np.arange(1000, dtype=np.float32)
+    arrays = [refcomp.array(values, device) for _ in "ac"]
+    result = module.time_evaluator("scaled", device)(*arrays)
+    (counts,) = result.counts.kernels
+    assert (counts.launches, counts.groups, counts.written) == (1, 16, 4096)
+    assert str(result).startswith("counted, not timed: scaled_kernel0: 0 multiply-adds; instr")
+    with pytest.raises(UserError, match="takes no time"):
+        _ = result.mean
+    module(*arrays)
+    assert result.counts.kernels[0].launches == 1  # nobody counts any more

@@ -13,7 +13,7 @@ from refcomp.errors import UserError
 from refcomp.runtime import timing
 from refcomp.runtime.device import Device, HostDriver, cpu
 from refcomp.runtime.function import PythonFunction
-from refcomp.runtime.timing import ClockDriver, TimeResult, time_evaluator
+from refcomp.runtime.timing import ClockDriver, TimeResult, WorkResult, time_evaluator
 
 
 class Clock:
@@ -130,3 +130,42 @@ def test_collection_is_switched_on_again_after_a_failure(monkeypatch: pytest.Mon
     assert gc.isenabled()
     with pytest.raises(UserError, match="f takes 1 arguments, 0 were given"):
         evaluator()
+
+
+class _Counting(HostDriver):
+    """Counts calls, where it is emulated."""
+
+    def __init__(self, *, is_emulated: bool) -> None:
+        self.is_emulated = is_emulated
+
+    def counted(self, index: int, work: Callable[[], None]) -> object | None:
+        if not self.is_emulated:
+            return None
+        work()
+        return "one call"
+
+
+def _on(driver: HostDriver, monkeypatch: pytest.MonkeyPatch) -> tuple[Clock, Any]:
+    clock, there = Clock(monkeypatch, per_call_ns=1_000), Device("cpu", 0, driver)
+    evaluator = time_evaluator(clock.function, there, number=3, repeat=2, min_repeat_ms=0)
+    return clock, evaluator(np.zeros(2, np.float32))
+
+
+def test_an_emulated_device_counts_one_call_and_tells_no_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, result = _on(_Counting(is_emulated=True), monkeypatch)
+    assert isinstance(result, WorkResult) and result.counts == "one call"
+    assert clock.calls == 1 and str(result) == "counted, not timed: one call"
+
+
+@pytest.mark.parametrize("name", ["results", "mean", "median", "min", "max", "std"])
+def test_what_was_counted_cannot_be_read_as_time(name: str) -> None:
+    with pytest.raises(UserError, match="an emulated device takes no time") as error:
+        getattr(WorkResult("counts"), name)
+    assert "read `.counts`" in str(error.value)
+
+
+def test_a_real_device_of_such_a_driver_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, result = _on(_Counting(is_emulated=False), monkeypatch)
+    assert result.results == (1e-6, 1e-6) and clock.calls == 1 + 3 * 2

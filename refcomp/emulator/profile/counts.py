@@ -90,6 +90,10 @@ class KernelCounts:
     entry: int = 0
     by_number: dict[int, InstructionCounts] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        ran = ", ".join(f"{count} {kind}" for kind, count in self.by_class().items())
+        return f"{self.name}: {self.fmas} multiply-adds; instructions of waves: {ran}"
+
     @property
     def instructions(self) -> list[InstructionCounts]:
         """Those that ran, in the order of their addresses."""

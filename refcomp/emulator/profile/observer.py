@@ -48,6 +48,10 @@ class Profile(Observer):
         self._close()
         return tuple(self._kernels.values())
 
+    def __str__(self) -> str:
+        """A line for each kernel."""
+        return "\n".join(map(str, self.kernels)) or "no kernel ran"
+
     # What the emulator tells.
 
     def launched(self, loaded: Any, request: Any) -> None:
