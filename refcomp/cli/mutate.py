@@ -22,7 +22,7 @@ from refcomp.mutate.subjects import Subject, subjects
 
 LEAST = 95.0
 _LOOPS, _COMPILER = "loop-ir", "compiler"
-_SPELLINGS = ("llvm", "opencl")
+_SPELLINGS = ("llvm", "opencl", "amdgpu")
 _ALL = "all"
 
 
@@ -88,12 +88,15 @@ def _families(
     known: dict[str, Callable[[int, int], Iterator[Mutant]]] = {
         _LOOPS: lambda count, seed: score(own, count, seed),
         _COMPILER: lambda count, seed: score_compiler(own, count, seed),
-        "llvm": lambda count, seed: score_spelling("llvm", count, seed),
-        "opencl": lambda count, seed: score_spelling("opencl", count, seed),
+        **{target: _scored_spelling(target) for target in _SPELLINGS},
     }
     default = (_LOOPS, _COMPILER, "llvm") if program is None else (_LOOPS,)
     names = tuple(known) if _ALL in chosen else tuple(chosen) or default
     return {name: try_some for name, try_some in known.items() if name in names}
+
+
+def _scored_spelling(target: str) -> Callable[[int, int], Iterator[Mutant]]:
+    return lambda count, seed: score_spelling(target, count, seed)
 
 
 def _subjects_of(program: str) -> list[Subject]:

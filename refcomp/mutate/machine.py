@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from refcomp.errors import CompilerBug
+from refcomp.errors import CompilerBug, Unsupported
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.host_runs import Ran
 from refcomp.mutate.mutant import POLICIES, RUNS, Mutant, mutant_of
@@ -32,7 +32,6 @@ from refcomp.mutate.outputs import OUTPUTS, Output
 from refcomp.mutate.right_results import RightResults
 from refcomp.mutate.spellings import SpellingEdit, spelling_edits
 
-_LIMIT_S = 60.0
 _MOST_RUNS = 3  # of programs that ours has told apart, for tolerances to notice them, too
 
 
@@ -42,15 +41,15 @@ def score_spelling(
     """At most `count` mutants of the spelling of `target`, one of OUTPUTS, the kinds in turn, tried
     on all `operations` of it, or on those `chosen`. ToolchainError where its tools or its device
     are missing; CompilerBug where a right program is told from itself."""
-    edits = draw(list(spelling_edits(*OUTPUTS[target].folders)), count, random.Random(seed))
     with TemporaryDirectory(prefix="refcomp-") as folder:
         output = OUTPUTS[target](Path(folder))
+        edits = draw(list(spelling_edits(*output.folders)), count, random.Random(seed))
         right = [RightResults(one) for one in chosen or operations(target)]
         texts = output.right_texts([one.func for one in right])
         trial = _Trial(output, tuple(zip(right, texts, strict=True)))
-        _check(run_in_child(trial.run_right, len(right) * _LIMIT_S))
+        _check(run_in_child(trial.run_right, len(right) * output.limit_s))
         for edit in edits:
-            outcome = run_in_child(partial(trial.run, edit), _LIMIT_S)
+            outcome = run_in_child(partial(trial.run, edit), output.limit_s)
             where = f"templates of {target}"
             yield mutant_of(where, edit, "the printer", outcome)
 
@@ -91,7 +90,11 @@ class _Trial:
             if code is None:
                 continue
             tell({"step": RUNS, "subject": one.name})
-            ran = self._ran(one, code)
+            try:
+                ran = self._ran(one, code)
+            except Unsupported as error:
+                refused = f"nothing here runs it ({error.what})"
+                continue
             verdict = one.told(ran)
             noticed |= one.noticed_by_tolerances(ran)
             told, runs = told or verdict, runs + 1
@@ -107,6 +110,8 @@ class _Trial:
     def _ran(self, one: RightResults, code: Any) -> Ran:
         try:
             return self.output.run(code, one.func, one.arrays())
+        except Unsupported:
+            raise
         except Exception as error:
             return Ran((), f"it raises {type(error).__name__}")
 

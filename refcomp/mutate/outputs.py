@@ -6,7 +6,8 @@ All but `right_texts` happens in a child, with the child's own spelling.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,27 +15,38 @@ from refcomp import toolchain
 from refcomp.artifacts import Binary, Source
 from refcomp.build import build_functions
 from refcomp.cache import Cache
+from refcomp.codegen.amdgpu import print_amdgpu
 from refcomp.codegen.llvm import print_llvm
 from refcomp.codegen.opencl import print_opencl
 from refcomp.compile_kernels import device_limits
 from refcomp.devices import device_for
+from refcomp.emulator.hip import EmulatedHip
 from refcomp.errors import ToolchainError
+from refcomp.hip_interface import offered_by
 from refcomp.ir.func import PrimFunc
 from refcomp.mutate.child import Tell, run_in_child
 from refcomp.mutate.host_runs import Ran, run_on_host
 from refcomp.pipeline import run_device_passes, run_passes
+from refcomp.runtime.device import Device
+from refcomp.runtime.hip import HipDriver
+from refcomp.runtime.hip_library import HipLibrary
 from refcomp.runtime.ndarray import array
-from refcomp.target import DeviceLimits, as_target
+from refcomp.target import DeviceLimits, as_target, limits_of
 
 _TOOL_LIMIT_S = 20.0
 _LIMIT_S = 60.0
+_GPU = "gfx942"  # which the emulator knows
+_GPU_BYTES = 1 << 26
+_TARGET = as_target(f"rocm -mcpu={_GPU}")
 
 
 class Output(Protocol):
     """A way from functions of the nested level to their results; `folders` are those of its
-    spelling. Refuses by ToolchainError where it cannot run here."""
+    spelling. All results of one edit are there within `limit_s` seconds. Refuses by ToolchainError
+    where it cannot run here."""
 
     folders: tuple[str, ...]
+    limit_s: float
 
     def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
         """What each function is printed as."""
@@ -46,7 +58,8 @@ class Output(Protocol):
         """Code that `run` takes."""
 
     def run(self, code: Any, func: PrimFunc, arrays: Sequence[Any]) -> Ran:
-        """Runs it on copies of the arrays."""
+        """Runs it on copies of the arrays. Unsupported where what runs it does not know the
+        code."""
 
     def is_right_code(self, code: Any, func: PrimFunc) -> bool:
         """Whether the right text is known to be compiled to the same code."""
@@ -56,6 +69,7 @@ class HostOutput:
     """LLVM IR for this processor; what is compiled lies in `folder`."""
 
     folders: tuple[str, ...] = ("llvm",)
+    limit_s = _LIMIT_S
 
     def __init__(self, folder: Path) -> None:
         self._cache = Cache(folder)
@@ -89,6 +103,7 @@ class OpenCLOutput:
     """OpenCL C for the first device; what PoCL compiles lies in `folder`."""
 
     folders: tuple[str, ...] = ("c_family", "opencl")
+    limit_s = _LIMIT_S
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -139,7 +154,73 @@ class OpenCLOutput:
         return False
 
 
-OUTPUTS: dict[str, type[HostOutput] | type[OpenCLOutput]] = {
+class EmulatedOutput:
+    """Machine code of AMD GPUs, run by the emulator, which also finds what is undefined, out of
+    bounds, or a barrier that some do not reach; what is compiled lies in `folder`."""
+
+    folders: tuple[str, ...] = ("llvm", "amdgpu")
+    limit_s = 4 * _LIMIT_S
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._kernels: dict[PrimFunc, tuple[PrimFunc, ...]] = {}
+        self._right: dict[PrimFunc, Source] = {}
+
+    def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
+        limits = limits_of(_TARGET, None)
+        for func in funcs:
+            self._kernels[func] = run_device_passes(func, "rocm", limits).kernels
+            self._right[func] = self.printed(func)
+        return [self._right[func].text for func in funcs]
+
+    def printed(self, func: PrimFunc) -> Source:
+        return print_amdgpu(
+            self._kernels[func],
+            layout=toolchain.device_layout("rocm"),
+            mcpu=_GPU,
+            code_object=toolchain.found_code_object_version(),
+            llvm=toolchain.llvm_major("rocm"),
+        )
+
+    def compiled(self, source: Source, func: PrimFunc) -> tuple[Source, Any]:
+        os.environ["REFCOMP_CACHE_DIR"] = str(self._folder)
+        return source, build_functions([func], str(_TARGET))
+
+    def run(self, code: tuple[Source, Any], _func: PrimFunc, arrays: Sequence[Any]) -> Ran:
+        device = _small_gpu()  # not before: no child uses one that its parent has opened
+        given = [array(one, device) for one in arrays]
+        code[1](*given)
+        return Ran(tuple(one.asnumpy() for one in given))
+
+    def is_right_code(self, code: tuple[Source, Any], func: PrimFunc) -> bool:
+        return self._code_of(code[0]) == self._code_of(self._right[func])
+
+    def _code_of(self, source: Source) -> bytes:
+        version = str(toolchain.found_code_object_version())
+        options = {"mcpu": _GPU, "code_object": version}
+        binary = toolchain.compile_source(
+            source,
+            options,
+            "hsaco",
+            description="rocm",
+            cache=Cache(self._folder),
+            timeout_s=_TOOL_LIMIT_S,
+        )
+        return binary.data
+
+
+@cache
+def _small_gpu() -> Device:
+    """An emulated GPU of little memory, as a child may not have much."""
+    emulated = EmulatedHip(
+        _GPU, lambda code: toolchain.disassemble(Binary(code, "hsaco")), size=_GPU_BYTES
+    )
+    library = HipLibrary(offered_by(emulated), "a small emulator")
+    return Device("rocm_emulator_small", 0, HipDriver(lambda: library))
+
+
+OUTPUTS: dict[str, Callable[[Path], Output]] = {
     "llvm": HostOutput,
     "opencl": OpenCLOutput,
+    "amdgpu": EmulatedOutput,
 }

@@ -58,6 +58,14 @@ def test_a_sample_of_opencl_is_noticed(request, record_property):
         _judged(_sample("opencl", 4, "i32"), 1, record_property, "opencl")
 
 
+@pytest.mark.rocm
+def test_a_sample_of_the_templates_of_amd_gpus_is_noticed(request, record_property):
+    if request.config.getoption("--nightly"):
+        _judged(_sample("amdgpu", 200), 40, record_property, "amdgpu")
+    else:
+        _judged(_sample("amdgpu", 24, "i32", "tiled transpose"), 2, record_property, "amdgpu")
+
+
 # What is asked of each edit, by a part of its text.
 _WRONG = (
     "opcode.Sub.int: 'sub'  ->  'add'",

@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from refcomp.errors import ToolchainError
 from refcomp.mutate import outputs
 from refcomp.mutate.child import Outcome, run_in_child
-from refcomp.mutate.outputs import OUTPUTS, HostOutput, OpenCLOutput
+from refcomp.mutate.operations import operations
+from refcomp.mutate.outputs import OUTPUTS, EmulatedOutput, HostOutput, OpenCLOutput
+from refcomp.mutate.right_results import RightResults
 from tests.mutate.test_right_results import right_results
 
 
@@ -66,8 +69,21 @@ def test_without_a_device(tmp_path, monkeypatch):
     assert "there is no device" in str(caught.value)
 
 
-def test_folders():
-    assert {name: one.folders[-1] for name, one in OUTPUTS.items()} == {
-        "llvm": "llvm",
-        "opencl": "opencl",
-    }
+@pytest.mark.rocm
+def test_the_emulator(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path))  # as it is again afterwards
+    (right,) = [RightResults(o) for o in operations("amdgpu") if o.name == "tiled transpose"]
+    output = EmulatedOutput(tmp_path)
+    (text,) = output.right_texts([right.func])
+    source = output.printed(right.func)
+    assert source.text == text and "amdgpu_kernel" in text
+    code = output.compiled(source, right.func)
+    assert right.told(output.run(code, right.func, right.arrays())) == ""
+    assert output.is_right_code(code, right.func)
+    other = replace(source, text=text.replace("fadd", "fsub").replace(" 0, ", " 1, "))
+    assert other.text != text and not output.is_right_code((other, None), right.func)
+
+
+def test_folders(tmp_path):
+    last = {name: make(tmp_path).folders[-1] for name, make in OUTPUTS.items()}
+    assert last == {"llvm": "llvm", "opencl": "opencl", "amdgpu": "amdgpu"}
