@@ -71,12 +71,12 @@ def bind_buffer(instruction: Instruction) -> Run | None:
     """The instruction, ready to run; None when it is no such access."""
     if not instruction.mnemonic.startswith("buffer_"):
         return None
-    found = _update(instruction) if "_atomic_" in instruction.mnemonic else _transfer(instruction)
-    if found is None:
-        return None
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
         told = ", ".join(unknown)
         raise Unsupported(f"{told} of an access to a buffer is not known", where=str(instruction))
+    found = _update(instruction) if "_atomic_" in instruction.mnemonic else _transfer(instruction)
+    if found is None:
+        return None
     make, size, result = found
     sources, place = _place(instruction, size)
     address = checked(instruction, sources, lambda waves: place(waves).address)

@@ -51,8 +51,9 @@ def test_linear_buffers():
 def test_records_of_a_stride():
     waves, _, _ = _with_buffer(stride=12, records=256)
     put(waves, 1, LANE.astype(np.uint32))
-    put(waves, 2, np.full(64, 4, np.uint32))
-    run(waves, "buffer_load_dword v3, v[1:2], s[0:3], 0 idxen offen")
+    put(waves, 4, LANE.astype(np.uint32))
+    put(waves, 5, np.full(64, 4, np.uint32))
+    run(waves, "buffer_load_dword v3, v[4:5], s[0:3], 0 idxen offen")
     assert get(waves, 3)[:4].tolist() == [1, 4, 7, 10]
     assert get(waves, 3)[20] == 61 and get(waves, 3)[21] == 0  # behind 256 bytes
     run(waves, "buffer_load_dword v3, v1, s[0:3], 0 idxen offset:8")
@@ -145,6 +146,6 @@ def test_descriptors_must_be_defined():
 
 def test_what_is_not_known_is_refused():
     with pytest.raises(Unsupported, match="lds of an access to a buffer is not known"):
-        bind(instruction("buffer_load_dword v0, off, s[0:3], 0 offset:4 lds"))
+        bind(instruction("buffer_load_dword off, s[0:3], 0 offset:4 lds"))
     with pytest.raises(Unsupported, match="does not know the instruction buffer_load_format_x"):
         bind(instruction("buffer_load_format_x v0, v1, s[0:3], 0 idxen"))

@@ -140,6 +140,7 @@ def test_denormals_of_operands_and_results_become_zeros():
     put(waves, 1, np.full(64, -tiny / 2))
     put(waves, 2, np.full(64, tiny))
     put(waves, 4, np.full(64, 2.0**-1030))
+    put(waves, 8, np.full(64, -tiny / 2))
     for kept, wanted in (
         (0, [-0.0, -0.0]),
         (1, [-tiny, -0.0]),
@@ -155,7 +156,7 @@ def test_denormals_of_operands_and_results_become_zeros():
     assert waves.values.s[106, 0] == 0xFFFFFFFF
     _run(waves, "v_add_f64 v[6:7], v[4:5], 0", _mode(0, 0x3))
     assert get(waves, 6, "f64")[0] == 0
-    _run(waves, "v_pk_add_f32 v[6:7], v[1:2], v[1:2] op_sel_hi:[0,0]", _mode(0, 0xC))
+    _run(waves, "v_pk_add_f32 v[6:7], v[8:9], v[8:9] op_sel_hi:[0,0]", _mode(0, 0xC))
     assert get(waves, 6, "f32")[0] == 0 and get(waves, 7, "f32")[0] == 0
     _run(waves, "v_cmp_class_f32 vcc, v1, 16", _mode(0, 0xC))
     assert waves.values.s[106, 0] == 0xFFFFFFFF  # a negative denormal, still

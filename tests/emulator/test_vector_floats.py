@@ -67,7 +67,7 @@ def test_single_precision(line, operands, expected):
 def test_scaling_by_powers_of_two():
     scaled = _compute("v_ldexp_f32 v0, v2, v4", "f32", np.float32(0.75), np.int32(-148))
     assert scaled == np.float32(2.0**-148)  # a subnormal number, rounded to even
-    wide = _compute("v_ldexp_f64 v0, v[2:3], v4", "f64", np.float64(3.0), np.int32(99999))
+    wide = _compute("v_ldexp_f64 v[0:1], v[2:3], v4", "f64", np.float64(3.0), np.int32(99999))
     assert wide == INF
     half = _compute("v_ldexp_f16 v0, v2, v4", "f16", np.float16(3.0), np.int16(-2))
     assert half == 0.75
@@ -90,8 +90,8 @@ def test_classes():
 
 
 def test_bits_of_two_over_pi():
-    first = _compute("v_trig_preop_f64 v0, v[2:3], 0", "f64", np.float64(1.0))
-    second = _compute("v_trig_preop_f64 v0, v[2:3], 1", "f64", np.float64(1.0))
+    first = _compute("v_trig_preop_f64 v[0:1], v[2:3], 0", "f64", np.float64(1.0))
+    second = _compute("v_trig_preop_f64 v[0:1], v[2:3], 1", "f64", np.float64(1.0))
     assert 0 <= 2 / math.pi - first <= 2.0**-53 and 0 < second < 2.0**-53
     assert Fraction(first) + Fraction(second) == Fraction(_BITS >> 54, 1 << 106)
 

@@ -129,7 +129,8 @@ def test_wide_products_and_sums():
     assert (scalar(waves, 6, "u64") != 0) == (wanted >> 64 != 0)
     run(waves, "v_lshl_add_u64 v[0:1], v[2:3], 1, v[2:3]")
     assert get(waves, 0, "u64")[0] == 3 * ((1 << 63) - 1) & (1 << 64) - 1
-    run(waves, "v_lshlrev_b64 v[0:1], 65, v[2:3]", "v_ashrrev_i64 v[2:3], 62, v[0:1]")
+    set_scalar(waves, 8, 65)
+    run(waves, "v_lshlrev_b64 v[0:1], s8, v[2:3]", "v_ashrrev_i64 v[2:3], 62, v[0:1]")
     assert get(waves, 2, "i64")[0] == -1
 
 
@@ -157,5 +158,6 @@ def test_bits_that_do_not_matter_may_be_undefined():
     assert undefined(waves, 2)[0] == 0xFF and undefined(waves, 3)[0] == 0xFF000000
     run(waves, "v_add_u32_e32 v4, v2, v1", "v_min_u32_e32 v6, v2, v1")
     assert undefined(waves, 4)[0] == 0xFFFFFFFF and undefined(waves, 6)[0] == 0xFFFFFFFF
-    run(waves, "v_cndmask_b32_e64 v7, 3, v5, 0", "v_bfi_b32 v8, v1, v1, v5")
+    set_scalar(waves, 4, 0, 2)
+    run(waves, "v_cndmask_b32_e64 v7, 3, v5, s[4:5]", "v_bfi_b32 v8, v1, v1, v5")
     assert undefined(waves, 7)[0] == 0 and undefined(waves, 8)[0] == 0xFFFFFF00
