@@ -104,7 +104,8 @@ def _reciprocal(a: Any) -> Any:
 
 
 def _reciprocal_root(a: Any) -> Any:
-    return 1.0 / np.sqrt(a)
+    # The root and its inverse would round twice, by more than a unit in the last place together.
+    return 1.0 / np.sqrt(np.asarray(a, np.longdouble))
 
 
 @cache

@@ -44,7 +44,7 @@ from tests.codegen.one_operation import (
 from tests.emulator.kernels import GPU, Kernels
 
 # LLVM takes half a minute to optimize them all as it usually does.
-_QUICK = {"passes": "always-inline,sroa", "verify": "0"}
+QUICK = {"passes": "always-inline,sroa", "verify": "0"}
 GENERATORS = (binary_cases, cast_cases, choice_cases, let_cases, constant_cases)
 
 
@@ -67,7 +67,7 @@ def _outermost(func: PrimFunc) -> tuple[For, int]:
     return loop, loop.extent.value
 
 
-def _as_threads(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
+def as_threads(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
     """The kernel whose outermost loop is one of threads; its grid and its block."""
     loop, count = _outermost(func)
     return replace(func, body=replace(loop, kind="threadIdx.x")), (1, 1, 1), (count, 1, 1)
@@ -79,7 +79,7 @@ def _in_halves(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
     is_even = EQ(Mod(loop.var, IntImm(2, I64)), IntImm(0, I64))
     body = IfThenElse(is_even, loop.body, loop.body)
     halves = replace(func, name=f"{func.name}_halves", body=replace(loop, body=body))
-    return _as_threads(halves)
+    return as_threads(halves)
 
 
 def _as_groups(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
@@ -91,7 +91,7 @@ def _as_groups(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
 
 def _ways_to_run(func: Callable[[int], PrimFunc], is_float: bool) -> list[tuple[Any, ...]]:
     """The kernel with some lanes off, as vectors with all on, and of scalar instructions."""
-    ways = [_in_halves(func(1)), _as_threads(func(4))]
+    ways = [_in_halves(func(1)), as_threads(func(4))]
     return ways if is_float else [*ways, _as_groups(func(1))]
 
 
@@ -100,7 +100,7 @@ def operations(cases: Callable[[], Any], step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th of the cases of `tests.codegen.one_operation`, to the bit."""
     drawn = _every(list(cases()), step)
     ways = [(c, *w) for c in drawn for w in _ways_to_run(c.kernels.get, c.dtype.is_float)]
-    kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **_QUICK), []
+    kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **QUICK), []
     for case, func, grid, block in ways:
         result = case.empty_result()
         report = kernels.run(func, [*case.operands, result], grid, block)
@@ -122,7 +122,7 @@ def intrinsics(step: int, gpu: str = GPU) -> Outcome:
         for case in drawn
         for way in _ways_to_run(partial(intrinsic_kernel, *case), case[1].is_float)
     ]
-    kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **_QUICK), []
+    kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **QUICK), []
     for (name, dtype), func, grid, block in ways:
         operands = draw_operands(name, dtype)
         expected = np.zeros(COUNT, to_numpy(INTRINSICS[name].result_dtype(dtype)))
@@ -140,7 +140,7 @@ def all_accesses(step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th shape of access of a dtype, to the bit."""
     drawn = [(access_kernel(*a, dtype), dtype) for dtype in DTYPES for a in accesses(dtype, 16)]
     drawn = _every(drawn, step)
-    kernels, wrong = Kernels([func for func, _ in drawn], gpu, **_QUICK), []
+    kernels, wrong = Kernels([func for func, _ in drawn], gpu, **QUICK), []
     for func, dtype in drawn:
         expected, actual = access_arguments(dtype), access_arguments(dtype)
         interpret(func, expected)
