@@ -21,7 +21,7 @@ NUMPY: dict[str, Any] = {
     **{"p16": np.uint32, "p32": np.uint64},
 }
 MASKS = {"mask32": 32, "mask64": 64}
-_BITS = {np.uint16: 16, np.int16: 16, np.float16: 16, np.uint32: 32, np.int32: 32, np.float32: 32}
+_BITS: dict[str, int] = MASKS | {kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()}
 
 
 def mask_kind(lanes: int) -> str:
@@ -31,7 +31,7 @@ def mask_kind(lanes: int) -> str:
 
 def bits_of(kind: str) -> int:
     """16, 32 or 64."""
-    return MASKS.get(kind) or _BITS.get(NUMPY[kind], 64)
+    return _BITS[kind]
 
 
 def registers_of(kind: str) -> int:

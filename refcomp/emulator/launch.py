@@ -18,13 +18,14 @@ import numpy as np
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import read_assembly
 from refcomp.emulator.buffers import wave_bytes
-from refcomp.emulator.code_object import CodeObject, Kernel, read_code_object
+from refcomp.emulator.code_object import CodeObject, Descriptor, Kernel, read_code_object
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding, Findings
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS, Generation
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
+from refcomp.emulator.sources import FIRST_ACCUMULATOR
 from refcomp.emulator.waves import Surroundings, Waves
 from refcomp.errors import ToolchainError, Unsupported, UserError
 
@@ -239,7 +240,8 @@ def _begin(
     per_group = -(-threads // lanes)
     item = np.arange(per_group * lanes).reshape(per_group, lanes)
     existing = np.tile(item < threads, (len(groups), 1))
-    waves = Waves(around, generation.vectors(kernel.descriptor), existing, groups)
+    vectors = generation.vectors(kernel.descriptor)
+    waves = Waves(around, vectors, existing, groups, _unused(kernel.descriptor, vectors))
     waves.initialise_mask(existing)
     waves.set_modes(kernel.descriptor.float_mode)
     x, y, _ = request.block
@@ -250,6 +252,12 @@ def _begin(
         if value is not None:
             waves.initialise_scalar(number, value)
     return waves
+
+
+def _unused(descriptor: Descriptor, vectors: int) -> slice:
+    """The numbers between the kernel's own vector registers and its accumulators, if it has any."""
+    own = descriptor.first_accumulator if vectors > FIRST_ACCUMULATOR else 0
+    return slice(own, FIRST_ACCUMULATOR if own else 0)
 
 
 def _scalars(

@@ -75,9 +75,9 @@ def _are_aligned(index: Array, width: int) -> bool:
 def gather(data: Array, index: Array, width: int) -> Array:
     """Items of `width` bytes at byte offsets, which need not be aligned."""
     if width == 1:
-        return data[index]
+        return data.take(index)
     if _are_aligned(index, width):
-        return data.view(BY_WIDTH[width])[index >> (width.bit_length() - 1)]
+        return data.view(BY_WIDTH[width]).take(index >> (width.bit_length() - 1))
     octets = data[index[..., None] + np.arange(width)]
     return octets.view(BY_WIDTH[width])[..., 0]
 

@@ -27,24 +27,27 @@ from refcomp.emulator.assembly import EXEC
 
 SCALARS, SCC = 128, 128  # a scalar register's number in `dirty` is its own; SCC's is 128
 FIRST_VECTOR = 129
-_ALL = slice(None)
-_ONES = np.uint32(0xFFFFFFFF)
+_ALL, _NONE = slice(None), slice(0, 0)
+_WIDE, _NARROW = ({k: t for k, t in NUMPY.items() if bits_of(k) == bits} for bits in (32, 16))
 
 
 class File:
-    """Vector and scalar registers and SCC, as values or as shadows."""
+    """Vector and scalar registers and SCC, as values or as shadows. Vector registers `unused` are
+    numbers that the kernel does not have, whose memory is not touched."""
 
-    def __init__(self, vectors: int, waves: int, lanes: int, fill: int) -> None:
-        # Zeros that nobody writes: registers that are not used cost nothing.
-        whole = vectors, waves, lanes
-        self.v = np.full(whole, fill, np.uint32) if fill else np.zeros(whole, np.uint32)
+    def __init__(
+        self, vectors: int, waves: int, lanes: int, fill: int, unused: slice = _NONE
+    ) -> None:
+        self.v = np.empty((vectors, waves, lanes), np.uint32)
+        self.v[: unused.start] = fill
+        self.v[unused.stop :] = fill
         self.s = np.full((SCALARS, waves), fill, np.uint32)
         self.scc = np.full(waves, bool(fill))
         # The same memory, by type.
-        wide = {k: self.v.view(t) for k, t in NUMPY.items() if bits_of(k) == 32}
-        halves = {k: self.v.view(t)[..., ::2] for k, t in NUMPY.items() if bits_of(k) == 16}
+        wide = {k: self.v.view(t) for k, t in _WIDE.items()}
+        halves = {k: self.v.view(t)[..., ::2] for k, t in _NARROW.items()}
         self.typed: dict[str, Array] = wide | halves
-        wide = {k: self.s.view(t) for k, t in NUMPY.items() if bits_of(k) == 32}
+        wide = {k: self.s.view(t) for k, t in _WIDE.items()}
         narrow = {k: self.s.view(t).reshape(SCALARS, waves, 2)[..., 0] for k, t in _NARROW.items()}
         self.typed_scalars: dict[str, Array] = wide | narrow
 
@@ -64,21 +67,20 @@ class File:
         return mask_of(bits) if kind in MASKS else bits.view(NUMPY[kind])
 
 
-_NARROW = {kind: numpy for kind, numpy in NUMPY.items() if bits_of(kind) == 16}
-
-
 class Registers:
     """`existing` tells of each wave's lanes which have a work item: [wave, lane], 32 or 64 lanes.
     `shadow` is None where definedness is not watched. `mask_kind` is the type of a mask of these
     waves, `mask_bits` that of its bits as a number."""
 
-    def __init__(self, vectors: int, existing: Array, *, is_watched: bool) -> None:
+    def __init__(
+        self, vectors: int, existing: Array, *, is_watched: bool, unused: slice = _NONE
+    ) -> None:
         self.waves, self.lanes = existing.shape
         self.mask_kind, self.mask_bits = mask_kind(self.lanes), f"u{self.lanes}"
         self.existing = existing
         shape = vectors, self.waves, self.lanes
-        self.values = File(*shape, 0)
-        self.shadow = File(*shape, 0xFFFFFFFF) if is_watched else None
+        self.values = File(*shape, 0, unused)
+        self.shadow = File(*shape, 0xFFFFFFFF, unused) if is_watched else None
         self.dirty: set[int] = set(range(FIRST_VECTOR + vectors)) if is_watched else set()
         self.rows: Any = _ALL
         self._mask: Array | None = None

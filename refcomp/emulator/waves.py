@@ -35,8 +35,15 @@ class Surroundings:
 class Waves(Registers):
     """`groups` are the ids of the work-groups, [group, 3]; the waves of a group stand together."""
 
-    def __init__(self, around: Surroundings, vectors: int, existing: Array, groups: Array) -> None:
-        super().__init__(vectors, existing, is_watched=around.is_watched)
+    def __init__(
+        self,
+        around: Surroundings,
+        vectors: int,
+        existing: Array,
+        groups: Array,
+        unused: slice = slice(0, 0),
+    ) -> None:
+        super().__init__(vectors, existing, is_watched=around.is_watched, unused=unused)
         self.around, self.groups = around, groups
         self.per_group = len(existing) // len(groups)
         self._stride = -(-around.shared_bytes // 16) * 16

@@ -1,9 +1,11 @@
 """Launches: what waves find when they begin, and what a driver refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from refcomp.emulator.launch import LaunchRequest, launch
+from refcomp.emulator.launch import LaunchRequest, _unused, launch
 from refcomp.errors import ToolchainError, UserError
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
@@ -58,3 +60,10 @@ def test_code_for_another_gpu_is_refused():
     other = compile_kernels([device_kernel("vector_add")], "gfx906").data
     with pytest.raises(ToolchainError, match="is for gfx906, the emulated GPU is gfx942"):
         make_gpu().load(other)
+
+
+def test_no_registers_lie_between_a_kernels_own_and_its_accumulators():
+    (kernel,) = make_gpu().load(compiled_code("matmul")).code.kernels.values()
+    descriptor = replace(kernel.descriptor, rsrc3=10)
+    assert _unused(descriptor, 260) == slice(44, 256)
+    assert _unused(descriptor, 44) == slice(0, 0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refcomp.emulator.registers import FIRST_VECTOR, SCC
+from refcomp.emulator.registers import FIRST_VECTOR, SCC, File
 from tests.emulator.snippets import LANE, get, make_waves, put, run, set_mask, undefined
 
 
@@ -57,3 +57,10 @@ def test_nothing_is_watched_where_that_is_not_wanted():
     assert waves.shadow is None and not waves.dirty
     run(waves, "v_add_u32_e32 v1, v2, v3")
     assert not waves.dirty
+
+
+def test_all_registers_but_those_that_nobody_has_begin_with_the_same():
+    for unused, own in ((slice(0, 0), range(9)), (slice(3, 6), (0, 1, 2, 6, 7, 8))):
+        file = File(9, 2, 32, 0xFFFFFFFF, unused)
+        assert all((file.v[number] == 0xFFFFFFFF).all() for number in own)
+        assert (file.s == 0xFFFFFFFF).all() and file.scc.all()
