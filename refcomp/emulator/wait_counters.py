@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refcomp.emulator.assembly import Instruction, Operand
+from refcomp.emulator.assembly import Instruction, Operand, read_operand
 from refcomp.emulator.observation import kind_of_access
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import vector_index
@@ -81,7 +81,7 @@ class Effect:
 def effect_of(instruction: Instruction) -> Effect:
     """What an instruction means to waits."""
     kind, has_result = _begun(instruction)
-    operands = instruction.operands
+    operands = _operands(instruction)
     late = operands[:1] if has_result else ()
     touched = _numbers(operands[len(late) :]) | _implied(instruction.mnemonic)
     return Effect(touched, _numbers(late), kind, waits_of(instruction))
@@ -133,6 +133,14 @@ def _numbers(operands: tuple[Operand, ...]) -> frozenset[int]:
         start = operand.index if operand.file == "s" else FIRST_VECTOR + vector_index(operand)
         found.update(range(start, start + operand.count))
     return frozenset(found)
+
+
+def _operands(instruction: Instruction) -> tuple[Operand, ...]:
+    """Of two instructions that are one those of both."""
+    if "::" not in instruction.text:
+        return instruction.operands
+    halves = [half.strip().partition(" ")[2] for half in instruction.text.split("::")]
+    return tuple(read_operand(word.strip()) for half in halves for word in half.split(","))
 
 
 def _implied(mnemonic: str) -> frozenset[int]:

@@ -45,6 +45,7 @@ def _names(numbers):
         ("s_dcache_inv", "scalar", "", ""),
         ("s_sendmsg sendmsg(MSG_INTERRUPT)", "message", "", ""),
         ("v_mfma_f32_4x4x1f32 a[0:3], v0, v1, a[0:3]", "", "", "v0 v1 a0 a1 a2 a3"),
+        ("v_dual_mov_b32 v14, v2 :: v_dual_add_f32 v13, s5, v7", "", "", "s5 v2 v7 v13 v14"),
         ("v_div_fmas_f32 v0, v1, v2, v3", "", "", "vcc_lo vcc_hi v0 v1 v2 v3"),
     ],
 )

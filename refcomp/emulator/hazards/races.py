@@ -100,7 +100,7 @@ class Races(Observer):
         self._first = 0
 
     def began(self, waves: Any) -> None:
-        self._shared = Stamps(len(waves.shared.data), self._shape)
+        self._shared = Stamps(len(waves.shared.data), self._shape, is_shared=True)
         self._carried: list[_Carried] = []
 
     def ended(self, waves: Any) -> None:

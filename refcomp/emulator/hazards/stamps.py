@@ -51,13 +51,14 @@ def is_late(stamp: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How threads are numbered: `lanes` to a wave, `per_group` waves to a group."""
+    """How threads are numbered: `lanes` to a wave, a power of two, and `per_group` waves to a
+    group."""
 
     lanes: int
     per_group: int
 
     def waves_of(self, stamps: Array) -> Array:
-        found: Array = threads_of(stamps) // self.lanes
+        found: Array = threads_of(stamps) >> (self.lanes.bit_length() - 1)
         return found
 
     def groups_of(self, stamps: Array) -> Array:
@@ -66,10 +67,10 @@ class Shape:
 
 
 class Stamps:
-    """Stamps of `size` bytes."""
+    """Stamps of `size` bytes; `is_shared`: each of them is one group's alone."""
 
-    def __init__(self, size: int, shape: Shape) -> None:
-        self.shape, self._size, self.unit = shape, size, WORD
+    def __init__(self, size: int, shape: Shape, *, is_shared: bool = False) -> None:
+        self.shape, self._is_shared, self.unit = shape, is_shared, WORD
         self._cells = -(-size // WORD)
         self._kept: dict[str, Array] = {}
 
@@ -127,6 +128,9 @@ class Stamps:
             kept[cells[::-1]] = stamps[::-1]
             first = kept[cells]
             chosen = np.where(self.shape.waves_of(first) != wave, first, chosen)
+        if self._is_shared:
+            kept[cells] = chosen
+            return
         group = self.shape.groups_of(after)
         is_far = (old != 0) & (self.shape.groups_of(old) != group)
         is_near = self.shape.groups_of(chosen) == group
