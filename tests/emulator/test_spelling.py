@@ -14,8 +14,15 @@ _WRONG = re.compile(r"[{]|nonsense|f99|hwreg\(HW_REG_MODE\)")
 # Tests that run instructions of gfx942 and gfx90a one by one.
 _FILES = (
     *("atomics", "buffers", "comparisons", "cross_lane", "dots", "dpp", "flat", "indexing"),
-    *("matrix", "memory_access", "mixed", "mode_register", "modes", "packed", "scalar", "vector"),
-    *("vector_bytes", "vector_conversions", "vector_floats", "vector_integers", "vector_unfused"),
+    *("matrix", "memory_access", "mixed", "mode_register", "modes", "packed", "scalar", "sdwa"),
+    *(
+        "vector",
+        "vector_bytes",
+        "vector_conversions",
+        "vector_floats",
+        "vector_integers",
+        "vector_unfused",
+    ),
 )
 
 
