@@ -3,7 +3,10 @@
     v_add_f32_e64 v1, -v2, |s3| clamp     // 000000002C70: D1010001 00000702
 
 becomes Instruction("v_add_f32", operands v1, -v2, |s3|, modifiers {"clamp": ""}, ...): the suffix
-of the encoding is dropped, since it changes how an instruction is written, not what it does.
+of the encoding is dropped, since it changes how an instruction is written, not what it does. Where
+GPUs call one instruction by several names, it goes by the one in `renamed`. Two instructions in one
+(`v_dual_mov_b32 v0, v1 :: v_dual_mul_f32 v2, v3, v4`) are the first, which has the other as its
+`second`.
 Refuses, by ToolchainError, text that is not of this form.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refcomp.errors import ToolchainError
 
@@ -52,7 +55,8 @@ class Operand:
 class Instruction:
     """`address` counts from where the code object is loaded, `number` among all instructions;
     `source` is the line that it was made of, "" where that is not known; `lanes` says how many the
-    waves have that run it, `mode` how they round and whether they keep denormals."""
+    waves have that run it, `mode` how they round and whether they keep denormals; `second` is what
+    runs at the same time in the other half of the GPU."""
 
     mnemonic: str
     operands: tuple[Operand, ...]
@@ -64,6 +68,12 @@ class Instruction:
     source: str = ""
     lanes: int = USUAL_LANES
     mode: int = IEEE_MODE
+    second: Instruction | None = None
+
+    @property
+    def printed(self) -> str:
+        """The mnemonic as the GPU's manual has it."""
+        return _SUFFIX.sub("", self.text.partition(" ")[0])
 
     @property
     def size(self) -> int:
@@ -75,6 +85,18 @@ class Instruction:
         return f"{self.text}  ({self.encoding} at {self.address:#x}{made_of})"
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the disassembler prints for a GPU: what scalar registers are called, where they stand
+    and how many they are; and what instructions are called that other GPUs have, too."""
+
+    named: Mapping[str, tuple[int, int]]
+    renamed: Mapping[str, str]
+
+
+USUAL_DIALECT = Dialect(NAMED, {})
+
+
 class Assembly:
     """All instructions in the order of their addresses, each read when it is asked for."""
 
@@ -83,11 +105,11 @@ class Assembly:
         lines: Sequence[re.Match[str]],
         symbols: Mapping[int, str],
         sources: Mapping[int, str],
-        named: Mapping[str, tuple[int, int]],
+        dialect: Dialect,
         lanes: int,
     ) -> None:
         self._lines, self.symbols, self._sources = lines, symbols, sources
-        self._named, self.lanes = named, lanes
+        self._dialect, self.lanes = dialect, lanes
         self._read: dict[int, Instruction] = {}
         self._numbers = {int(line[3], 16): number for number, line in enumerate(lines)}
         self._starts = sorted(symbols)
@@ -96,7 +118,7 @@ class Assembly:
         return len(self._lines)
 
     def mnemonic(self, number: int) -> str:
-        """The name of an instruction alone."""
+        """The name of an instruction alone, as it is printed."""
         return _SUFFIX.sub("", self._lines[number][1])
 
     def instruction(self, number: int) -> Instruction:
@@ -107,18 +129,31 @@ class Assembly:
 
     def _read_one(self, number: int) -> Instruction:
         name, rest, address, encoding = self._lines[number].groups()
-        operands, modifiers = _parts(rest.strip())
-        return Instruction(
-            mnemonic=_SUFFIX.sub("", name),
-            operands=tuple(read_operand(operand, self._named) for operand in operands),
-            modifiers=modifiers,
+        text = f"{name} {rest.strip()}".strip()
+        first, _, other = text.partition(" :: ")
+        whole = Instruction(
+            *self._read_parts(first),
             address=int(address, 16),
             encoding=encoding.strip(),
-            text=f"{name} {rest.strip()}".strip(),
+            text=text,
             number=number,
             source=self._sources.get(number, ""),
             lanes=self.lanes,
         )
+        if not other:
+            return whole
+        mnemonic, operands, modifiers = self._read_parts(other)
+        second = replace(
+            whole, mnemonic=mnemonic, operands=operands, modifiers=modifiers, text=other
+        )
+        return replace(whole, second=second)
+
+    def _read_parts(self, text: str) -> tuple[str, tuple[Operand, ...], dict[str, str]]:
+        printed, _, rest = text.partition(" ")
+        name, named = _SUFFIX.sub("", printed), self._dialect.named
+        operands, modifiers = _parts(rest.strip())
+        read = tuple(read_operand(operand, named) for operand in operands)
+        return self._dialect.renamed.get(name, name), read, modifiers
 
     def number_at(self, address: int) -> int | None:
         """The number of the instruction at an address; None where none begins."""
@@ -134,7 +169,7 @@ class Assembly:
 
 
 def read_assembly(
-    text: str, named: Mapping[str, tuple[int, int]] = NAMED, lanes: int = USUAL_LANES
+    text: str, dialect: Dialect = USUAL_DIALECT, lanes: int = USUAL_LANES
 ) -> Assembly:
     """The instructions of a disassembly, for waves of so many lanes. ToolchainError when there
     are none."""
@@ -157,7 +192,7 @@ def read_assembly(
             why=f"it begins: {text[:200]!r}",
             remedy="disassemble by the llvm-objdump of the LLVM that made the code object",
         )
-    return Assembly(lines, symbols, sources, named, lanes)
+    return Assembly(lines, symbols, sources, dialect, lanes)
 
 
 def _parts(rest: str) -> tuple[list[str], dict[str, str]]:

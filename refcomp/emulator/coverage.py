@@ -50,7 +50,7 @@ class Coverage(Observer):
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
         self._generation = GFX942
-        self._looks: dict[int, Callable[[Any, Seen], None] | None] = {}
+        self._looks: dict[tuple[int, str], Callable[[Any, Seen], None] | None] = {}
         self._code: Any = None
 
     def add(self, other: Mapping[str, Seen]) -> None:
@@ -64,17 +64,22 @@ class Coverage(Observer):
             self._code, self._generation, self._looks = loaded, loaded.generation, {}
 
     def instruction(self, waves: Any, instruction: Instruction) -> None:
-        """Looks at it, until there is nothing more to see of it."""
-        mnemonic = instruction.mnemonic
+        """Looks at it, until there is nothing more to see of it; of two in one, at both."""
+        self._see(waves, instruction)
+        if instruction.second is not None:
+            self._see(waves, instruction.second)
+
+    def _see(self, waves: Any, instruction: Instruction) -> None:
+        mnemonic, key = instruction.printed, (instruction.number, instruction.text)
         seen = self.seen.get(mnemonic)
         if seen is None:
             seen = self.seen[mnemonic] = Seen()
-        if instruction.number not in self._looks:
+        if key not in self._looks:
             seen.modifiers |= modifiers_of(instruction)
-            self._looks[instruction.number] = _look_at(instruction, self._generation)
+            self._looks[key] = _look_at(instruction, self._generation)
         if not seen.is_partial and depends_on_lanes(mnemonic) and not waves.covers:
             seen.is_partial = is_partial(waves)
-        look = self._looks[instruction.number]
+        look = self._looks[key]
         if look is not None and not seen.edges.issuperset(edges_wanted(mnemonic, self._generation)):
             look(waves, seen)
 
@@ -104,7 +109,10 @@ def _has_borders(kind: str) -> bool:
 
 def _row(mnemonic: str, of: Generation) -> Operation | None:
     """What a table says of the instruction, if one does."""
-    name = of.renamed.get(mnemonic, mnemonic)
+    name = of.dialect.renamed.get(mnemonic, mnemonic)
+    if name.startswith("v_cmpx_"):
+        row = of.vector.get(name.replace("v_cmpx_", "v_cmp_"))
+        return None if row is None else replace(row, results=())
     if name in of.packed:
         kind, row = of.packed[name]
         return replace(row, results=(kind,), sources=tuple(kind for _ in row.sources))
@@ -132,7 +140,6 @@ def _look_at(instruction: Instruction, of: Generation) -> Callable[[Any, Seen], 
 def _sources(instruction: Instruction, of: Generation) -> Iterator[tuple[Source, str]]:
     """The sources that are no constants, and their types."""
     row, name = _row(instruction.mnemonic, of), instruction.mnemonic
-    name = of.renamed.get(name, name)
     written = [] if row is None else [kind for kind in row.results if kind != "scc"]
     kinds = () if row is None else row.sources
     operands = instruction.operands[len(written) :]

@@ -104,8 +104,10 @@ def _any(*shadows: Any) -> Array:
 # Exchange through the hardware of shared memory.
 
 
-def bind_bpermute(instruction: Instruction) -> Run:
-    """ds_bpermute_b32 v0, v1, v2: of the lane that v1 says (times 4), its v2; 0 if it is off."""
+def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
+    """ds_bpermute_b32 v0, v1, v2: of the lane that v1 says (times 4), its v2; 0 if it is off.
+    Lanes are counted among `reach` of them."""
+    start = np.arange(instruction.lanes) // reach * reach
     result, address, data = instruction.operands
     index = vector_index(result)
     chooser, source = vector_source(address, "u32", {}, 0), vector_source(data, "u32", {}, 1)
@@ -115,7 +117,7 @@ def bind_bpermute(instruction: Instruction) -> Run:
     def run(waves: Any) -> None:
         shape = waves.count(), waves.lanes
         wanted = np.broadcast_to(chooser.value(waves) + offset, shape)
-        lane = ((wanted >> np.uint32(2)) & np.uint32(waves.lanes - 1)).astype(np.intp)
+        lane = start + ((wanted >> np.uint32(2)) & np.uint32(reach - 1)).astype(np.intp)
         is_on = np.take_along_axis(waves.mask, lane, 1)
         found = np.take_along_axis(np.broadcast_to(source.value(waves), shape), lane, 1)
         shadow = None

@@ -1,6 +1,7 @@
 """DPP, a modifier of many vector instructions: the first source comes from another lane.
 
-Lanes that have no lane to read keep their result, or read 0 under `bound_ctrl`.
+Lanes that have no lane to read keep their result, or read 0 under `bound_ctrl`; under `fi` lanes
+that are not active are read, too.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from refcomp.errors import Unsupported
 Run = Callable[[Any], None]
 
 _QUAD = re.compile(r"\[(\d),(\d),(\d),(\d)\]")
+_EIGHT = re.compile(r"\[(\d(?:,\d){7})\]")
 
 
 def is_dpp(instruction: Instruction) -> bool:
     """Whether the first source comes from another lane."""
-    return "row_mask" in instruction.modifiers
+    return "row_mask" in instruction.modifiers or "dpp8" in instruction.modifiers
 
 
 def _origin(instruction: Instruction) -> Array:
@@ -34,6 +36,10 @@ def _origin(instruction: Instruction) -> Array:
     row, place = lane & ~15, lane & 15
     if match := _QUAD.match(modifiers.get("quad_perm", "")):
         return (lane & ~3) + np.array([int(n) for n in match.groups()])[lane & 3]
+    if match := _EIGHT.match(modifiers.get("dpp8", "")):
+        return (lane & ~7) + np.array([int(n) for n in match[1].split(",")])[lane & 7]
+    if "row_xmask" in modifiers:
+        return row + (place ^ int(modifiers["row_xmask"]))
     if "row_shl" in modifiers:
         moved = place + int(modifiers["row_shl"])
         return np.where(moved < 16, row + moved, -1)
@@ -42,8 +48,9 @@ def _origin(instruction: Instruction) -> Array:
         return np.where(moved >= 0, row + moved, -1)
     if "row_ror" in modifiers:
         return row + (place - int(modifiers["row_ror"])) % 16
-    if "row_newbcast" in modifiers:
-        return row + int(modifiers["row_newbcast"])
+    for name in ("row_newbcast", "row_share"):
+        if name in modifiers:
+            return row + int(modifiers[name])
     if "row_mirror" in modifiers:
         return row + 15 - place
     if "row_half_mirror" in modifiers:
@@ -87,15 +94,17 @@ def with_dpp(run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int,
     """Runs in the lanes that have an active lane to read; under `bound_ctrl` the others take 0.
     `masks` are the scalar registers to which bits of lanes go."""
     origin = _origin(instruction)
-    rows, banks = (int(instruction.modifiers[name], 0) for name in ("row_mask", "bank_mask"))
+    given = (instruction.modifiers.get(name, "0xf") for name in ("row_mask", "bank_mask"))
+    rows, banks = (int(mask, 0) for mask in given)
     lane = np.arange(instruction.lanes)
     allowed = (rows >> (lane // 16) & 1 == 1) & (banks >> (lane // 4 % 4) & 1 == 1)
     reads_zero = "bound_ctrl" in instruction.modifiers
+    reads_inactive = instruction.modifiers.get("fi") == "1"
     place = np.maximum(origin, 0)
 
     def restricted(waves: Any) -> None:
         full = waves.mask
-        can_read = (origin >= 0) & full[:, place]
+        can_read = (origin >= 0) & (full[:, place] | reads_inactive)
         others = full & allowed & ~can_read
         in_lanes(waves, full & allowed & can_read, run)
         if reads_zero and others.any():

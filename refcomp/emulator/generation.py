@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from refcomp.emulator.assembly import NAMED, USUAL_LANES
+from refcomp.emulator import gfx11
+from refcomp.emulator.assembly import NAMED, USUAL_DIALECT, USUAL_LANES, Dialect, Instruction
 from refcomp.emulator.buffers import SCRATCH, SCRATCH_DESCRIPTOR
 from refcomp.emulator.code_object import Descriptor
-from refcomp.emulator.memory_order import GFX90A_ORDER, GFX942_ORDER, MemoryOrder
+from refcomp.emulator.memory_order import GFX11_ORDER, GFX90A_ORDER, GFX942_ORDER, MemoryOrder
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.packed import PACKED
 from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
@@ -24,8 +26,9 @@ from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.vector_integers import VECTOR_INTEGERS
 from refcomp.emulator.vector_unfused import UNFUSED_F32
-from refcomp.emulator.wait_counters import GFX9_COUNTERS, Counters
+from refcomp.emulator.wait_counters import GFX9_COUNTERS, GFX11_COUNTERS, Counters
 
+Run = Callable[[Any], None]
 VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
 
 
@@ -33,26 +36,26 @@ VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
 class Generation:
     """GPUs with one set of instructions.
 
-    `vector`, `packed`, `scalar` and `save_exec` are rows by mnemonic; `renamed` gives what another
-    instruction is called in them, or in what follows patterns of names (loads, stores, updates).
-    `idle` have no effect here: results are there at once, and time is not told. `named` are scalar
-    registers with names. `lanes` and `vectors` tell of a kernel how many lanes its waves have, and
-    how many vector registers are laid out for a lane; `usual_lanes` is what the GPU likes best.
-    `counters` are what a wave can wait for, `order` is how groups see each other's writes. `start`
-    tells what stands in user registers that this emulator alone gives a meaning: the bit of a
-    kernel's properties that asks for them, and their words. `has_wave_offset` where waves are told
-    where in private memory theirs begins."""
+    `dialect` says how instructions and registers are printed; the rest goes by the names that GPUs
+    share. `vector`, `packed`, `scalar` and `save_exec` are rows by mnemonic, `special` binds what
+    no row can say. `idle` have no effect here: results are there at once, and time is not told.
+    `lanes` and `vectors` tell of a kernel how many lanes its waves have, and how many vector
+    registers are laid out for a lane; `usual_lanes` is what the GPU likes best. `counters` are what
+    a wave can wait for, `order` is how groups see each other's writes. `start` tells what stands in
+    user registers that this emulator alone gives a meaning: the bit of a kernel's properties that
+    asks for them, and their words. `has_wave_offset` where waves are told where in private memory
+    theirs begins."""
 
     name: str
     vector: Mapping[str, Operation]
     packed: Mapping[str, tuple[str, Operation]]
     scalar: Mapping[str, Operation]
-    save_exec: Mapping[str, Callable[..., object]]
+    save_exec: Mapping[str, Callable[..., Any]]
     idle: frozenset[str]
     lanes: Callable[[Descriptor], int]
     vectors: Callable[[Descriptor], int]
-    named: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NAMED)
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    dialect: Dialect = USUAL_DIALECT
+    special: Mapping[str, Callable[[Instruction], Run]] = field(default_factory=dict)
     usual_lanes: int = USUAL_LANES
     counters: Counters = GFX9_COUNTERS
     order: MemoryOrder = GFX942_ORDER
@@ -86,7 +89,7 @@ GFX942 = Generation(
     packed=PACKED,
     scalar=SCALAR,
     save_exec=SAVE_EXEC,
-    renamed=_MOVES,
+    dialect=Dialect(NAMED, _MOVES),
     idle=_IDLE | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv", "s_set_gpr_idx_off"},
     lanes=lambda descriptor: 64,
     vectors=_accumulating_vectors,
@@ -101,8 +104,9 @@ GFX90A = Generation(
     packed=PACKED,
     scalar=SCALAR,
     save_exec=SAVE_EXEC,
-    renamed=_MOVES
-    | {"v_dot2_f32_f16": "v_dot2_f32_f16_flushed", "v_dot2c_f32_f16": "v_dot2c_f32_f16_flushed"},
+    dialect=Dialect(
+        NAMED, _MOVES | {f"v_dot2{c}_f32_f16": f"v_dot2{c}_f32_f16_flushed" for c in ("", "c")}
+    ),
     idle=_IDLE
     | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_invl2"}
     | {"buffer_wbinvl1", "buffer_wbinvl1_vol", "s_set_gpr_idx_off"},
@@ -113,5 +117,33 @@ GFX90A = Generation(
     has_wave_offset=True,
 )
 
-GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A)}
+
+def _lanes_as_asked(descriptor: Descriptor) -> int:
+    """32 where the descriptor says so."""
+    return 32 if descriptor.properties >> 10 & 1 else 64
+
+
+def _vectors_by_lanes(descriptor: Descriptor) -> int:
+    """Twice as many for half the lanes."""
+    return 256 // _lanes_as_asked(descriptor) * descriptor.vgpr_granules
+
+
+# RDNA3: waves of 32 lanes, or of 64; other names, pairs of instructions, and no accumulators.
+GFX1100 = Generation(
+    name="gfx1100",
+    vector=gfx11.vector_rows(VECTOR),
+    packed=PACKED,
+    scalar={**SCALAR, **gfx11.SCALAR_ROWS},
+    save_exec=gfx11.in_both_widths(SAVE_EXEC),
+    special=gfx11.SPECIAL,
+    dialect=Dialect(gfx11.NAMED_REGISTERS, gfx11.RENAMED),
+    idle=_IDLE | gfx11.IDLE,
+    lanes=_lanes_as_asked,
+    vectors=_vectors_by_lanes,
+    usual_lanes=32,
+    counters=GFX11_COUNTERS,
+    order=GFX11_ORDER,
+)
+
+GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A, GFX1100)}
 ARCHITECTURES = tuple(GENERATIONS)

@@ -4,6 +4,7 @@
     v_mov_b32_e32 v18, v1
     s_set_gpr_idx_off                       ... to here
     s_movrels_b32 s0, s1                    s0 = s[1 + M0]
+    v_movreld_b32 v0, v1                    v[0 + M0] = v1
 
 Waves with the same index run together. Refuses, by Unsupported, a jump while registers are indexed,
 and, by UserError, an index beyond the registers that there are.
@@ -11,6 +12,7 @@ and, by UserError, an index beyond the registers that there are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -28,7 +30,8 @@ _POSITIONS = {"DST": 0, "SRC0": 1, "SRC1": 2, "SRC2": 3}
 _BITS = {"SRC0": 1 << 12, "SRC1": 1 << 13, "SRC2": 1 << 14, "DST": 1 << 15}
 M0 = NAMED["m0"][0]
 _INDEX = np.uint32(0xFF)
-_MOVES = {"s_movrels_b32": 1, "s_movrels_b64": 1, "s_movreld_b32": 0, "s_movreld_b64": 0}
+_MOVES = {"s": frozenset((1,)), "d": frozenset((0,)), "sd": frozenset((0, 1))}
+_MOVE = re.compile(r"([sv])_movrel(s|d|sd)_(b32|b64)$")
 
 
 def positions_after(instruction: Instruction, positions: frozenset[int]) -> frozenset[int]:
@@ -69,12 +72,12 @@ def bind_index(instruction: Instruction) -> Run | None:
 
 
 def bind_move(instruction: Instruction, bind: Bind) -> Run | None:
-    """s_movrels and s_movreld, ready to run; None when it is another instruction."""
-    position = _MOVES.get(instruction.mnemonic)
-    if position is None:
+    """s_movrels, v_movreld and so on, ready to run; None when it is another instruction."""
+    match = _MOVE.match(instruction.mnemonic)
+    if match is None:
         return None
-    plain = replace(instruction, mnemonic=f"s_mov_{instruction.mnemonic[-3:]}")
-    return _by_index(plain, frozenset({position}), "s", bind)
+    plain = replace(instruction, mnemonic=f"{match[1]}_mov_{match[3]}")
+    return _by_index(plain, _MOVES[match[2]], match[1], bind)
 
 
 def refuse_jump(instruction: Instruction) -> None:

@@ -120,7 +120,7 @@ def load_code(
 def _programs(code: CodeObject, generation: Generation, text: str) -> dict[int, Program]:
     wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
     return {
-        lanes: Program(read_assembly(text, generation.named, lanes), generation)
+        lanes: Program(read_assembly(text, generation.dialect, lanes), generation)
         for lanes in sorted(wanted)
     }
 

@@ -116,5 +116,6 @@ def not_compared(
 
 def is_approximate(mnemonic: str, of: Generation = GFX942) -> bool:
     """Whether a GPU may give another result."""
-    row = of.vector.get(mnemonic) or of.packed.get(mnemonic, ("", None))[1]
-    return mnemonic.startswith(_SUMS) or bool(row and row.is_approximate)
+    name = of.dialect.renamed.get(mnemonic, mnemonic)
+    row = of.vector.get(name) or of.packed.get(name, ("", None))[1]
+    return name.startswith(_SUMS) or bool(row and row.is_approximate)

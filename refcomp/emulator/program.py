@@ -41,6 +41,7 @@ from refcomp.emulator.mixed import bind_mixed
 from refcomp.emulator.mode_register import bind_mode, writes_mode
 from refcomp.emulator.modifiers import modifiers_of
 from refcomp.emulator.observation import tell_of
+from refcomp.emulator.pairs import half_of_pair, in_parallel
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
 from refcomp.emulator.vector import bind_packed, bind_vector
 from refcomp.errors import Unsupported
@@ -71,17 +72,20 @@ _BY_PATTERN = (
 
 def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:
     """All instructions with a row in a table; loads, stores and updates follow patterns."""
-    tables = (of.vector, of.packed, of.scalar, of.save_exec, of.renamed, of.idle, _SPECIAL, ENDS)
-    return tuple(sorted({name for table in tables for name in table}))
+    tables = (of.vector, of.packed, of.scalar, of.save_exec, of.special, of.idle, _SPECIAL, ENDS)
+    renamed = of.dialect.renamed
+    return tuple(sorted({name for table in (*tables, renamed) for name in table}))
 
 
 def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     """The instruction, ready to run; None when it does nothing. Unsupported."""
-    name = of.renamed.get(instruction.mnemonic, instruction.mnemonic)
-    if name != instruction.mnemonic:
-        instruction = replace(instruction, mnemonic=name)
+    if instruction.second is not None:
+        return _bind_pair(instruction, instruction.second, of)
+    name = instruction.mnemonic
     if name in of.idle:
         return None
+    if name in of.special:
+        return of.special[name](instruction)
     if name in of.vector:
         return bind_vector(instruction, of.vector[name])
     if name in of.packed:
@@ -100,6 +104,13 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     if (run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))) is not None:
         return run
     return _refuse(instruction)
+
+
+def _bind_pair(first: Instruction, second: Instruction, of: Generation) -> Run:
+    second = replace(second, mode=first.mode)
+    runs = [bind(half_of_pair(one), of) for one in (first, second)]
+    assert runs[0] is not None and runs[1] is not None
+    return in_parallel((first, runs[0]), (second, runs[1]))
 
 
 def _for(of: Generation) -> Callable[[Instruction], Run | None]:
@@ -180,7 +191,8 @@ class Program:
         number, indexed = start, frozenset[int]()
         while number < len(self.assembly):
             instruction = self._instruction(number, mode)
-            self.executed.add((instruction.mnemonic, modifiers_of(instruction)))
+            both = (instruction, instruction.second)
+            self.executed |= {(one.printed, modifiers_of(one)) for one in both if one}
             if is_observed:
                 runs.append(tell_of(instruction))
             indexed = positions_after(instruction, indexed)

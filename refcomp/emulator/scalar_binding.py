@@ -121,7 +121,7 @@ def _filled(kind: str, undefined: Array) -> Array:
 
 def bind_save_exec(instruction: Instruction, function: Callable[[Any, Any], Any]) -> Run:
     """EXEC goes to the first operand, and becomes what `function` makes of it and the second."""
-    kind = f"u{instruction.lanes}"
+    kind = "u64" if instruction.mnemonic.endswith("64") else "u32"
     result, operand = instruction.operands
     source, saved = scalar_source(operand, kind), scalar_source(_EXEC, kind)
     defined = numbers_of(result, kind) | numbers_of(_EXEC, kind) | {SCC}

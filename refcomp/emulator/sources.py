@@ -79,6 +79,7 @@ def vector_source(
     operand: Operand, kind: str, modifiers: Mapping[str, str], position: int
 ) -> Source:
     """Source number `position` of a vector instruction."""
+    operand = _read_as(operand)
     part = _part(kind, modifiers, position)
     if part is None:
         read = _reader(operand, kind)
@@ -90,6 +91,7 @@ def vector_source(
 
 def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> Source:
     """One half of a packed operand: 16 bits of a register, or the register of a pair."""
+    operand = _read_as(operand)
     is_float = kind.startswith("f")
     change = np.negative if is_negative and is_float else None
     if bits_of(kind) == 32:
@@ -103,8 +105,14 @@ def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> So
 
 def scalar_source(operand: Operand, kind: str) -> Source:
     """A source of a scalar instruction: [wave]."""
+    operand = _read_as(operand)
     read = _scalar_reader(operand, kind)
     return Source(numbers_of(operand, kind), read, None, _shadow_kind(kind))
+
+
+def _read_as(operand: Operand) -> Operand:
+    """The register that reads as 0 is that constant."""
+    return Operand("0", "c") if operand.text == "null" else operand
 
 
 def _shadow_kind(kind: str) -> Any:

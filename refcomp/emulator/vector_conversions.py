@@ -34,6 +34,12 @@ def _octet(number: int) -> Callable[[Any], Array]:
     return lambda a: ((np.asarray(a) >> shift) & np.uint32(255)).astype(np.float32)
 
 
+def _octet_spread(number: int) -> Callable[[Any, Any], Array]:
+    """Only that byte matters."""
+    field = np.uint32(255 << 8 * number)
+    return lambda s, a: np.where(s & field != 0, np.uint32(0xFFFFFFFF), np.uint32(0))
+
+
 def pack(low: Any, high: Any) -> Array:
     """Two numbers of 16 bits in one register."""
     parts = [np.asarray(part).view(np.uint16).astype(np.uint32) for part in (low, high)]
@@ -76,7 +82,9 @@ def _conversions() -> dict[str, Operation]:
         to, of = pair.split("_")
         rows[f"v_cvt_{pair}"] = operation(f"{to} = {of}", _to(to))
     for number in range(4):
-        rows[f"v_cvt_f32_ubyte{number}"] = operation("f32 = u32", _octet(number))
+        rows[f"v_cvt_f32_ubyte{number}"] = operation(
+            "f32 = u32", _octet(number), spread=_octet_spread(number)
+        )
     return rows | {
         "v_cvt_flr_i32_f32": operation("i32 = f32", lambda a: to_integer(np.floor(a), "i32")),
         "v_cvt_rpi_i32_f32": operation(

@@ -218,7 +218,9 @@ def _bitwise() -> dict[str, Operation]:
         "v_cndmask_b32": operation("u32 = u32 u32 mask", _choose, spread=_choice_spread),
         "v_bfi_b32": operation(three, _insert, spread=_inserted_spread),
         "v_bfe_u32": operation(three, field_u32, spread=spreads.by_field(field_u32, 3)),
-        "v_bfe_i32": operation("i32 = i32 u32 u32", field_i32),
+        "v_bfe_i32": operation(
+            "i32 = i32 u32 u32", field_i32, spread=spreads.by_field(field_i32, 3)
+        ),
         "v_bfm_b32": operation(two, _field_mask),
         "v_perm_b32": operation(three, permute_bytes, spread=_permuted_spread),
         "v_alignbit_b32": operation(three, _align_bits),

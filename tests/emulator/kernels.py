@@ -12,6 +12,7 @@ from refcomp.artifacts import Binary
 from refcomp.dtype import to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.coverage import Coverage
+from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.emulator.launch import Extents, LoadedCode
 from refcomp.emulator.observation import Observer
 from refcomp.ir.func import PrimFunc
@@ -21,6 +22,8 @@ from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 
 GPU = "gfx942"  # where no other is named
+# What kernels are compiled for where all GPUs are meant; `:64` has waves of 64 lanes.
+GPUS = (*ARCHITECTURES, "gfx1100:64")
 SMALL = 1 << 26
 
 
@@ -29,9 +32,16 @@ def disassembled(code: bytes) -> str:
 
 
 @cache
-def compiled_code(*names: str) -> bytes:
+def compiled_code(*names: str, gpu: str = GPU) -> bytes:
     """The code object of kernels of `tests.codegen.device_kernels`."""
-    return compile_kernels([device_kernel(name) for name in names], GPU).data
+    return code_for(gpu, [device_kernel(name) for name in names])
+
+
+def code_for(gpu: str, kernels: Sequence[PrimFunc], **options: str) -> bytes:
+    """The code object of kernels for one of `GPUS`."""
+    mcpu, _, lanes = gpu.partition(":")
+    wishes = {"wavefront": int(lanes)} if lanes else None
+    return compile_kernels(list(kernels), mcpu, wishes, **options).data
 
 
 def make_gpu(*, is_watched: bool = True, observers: Sequence[Observer] = ()) -> EmulatedGpu:
@@ -44,7 +54,7 @@ class Kernels:
     def __init__(self, kernels: Sequence[PrimFunc], gpu: str = GPU, **options: str) -> None:
         self.coverage = Coverage()
         self.gpu = make_gpu(observers=[self.coverage])
-        code = compile_kernels(list(kernels), gpu, **options).data
+        code = code_for(gpu, kernels, **options)
         self.loaded: LoadedCode = self.gpu.load(code)
 
     def run(

@@ -11,6 +11,7 @@ import numpy as np
 from refcomp.emulator.assembly import Assembly, Instruction, read_assembly
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding
+from refcomp.emulator.generation import GFX942, Generation
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program, bind
@@ -32,8 +33,10 @@ def assembly(*lines: str) -> Assembly:
     return read_assembly("\n".join(text))
 
 
-def instruction(line: str) -> Instruction:
-    return assembly(line).instruction(0)
+def instruction(line: str, of: Generation = GFX942, lanes: int = 64) -> Instruction:
+    """One instruction, as it is printed for a GPU and bound for waves of so many lanes."""
+    text = f"\t{line:50} // {0:012X}: 00000000"
+    return read_assembly(text, of.dialect, lanes).instruction(0)
 
 
 def make_waves(
@@ -49,6 +52,7 @@ def make_waves(
     vectors: int = 16,
     observers: tuple[Observer, ...] = (),
     block: tuple[int, int, int] = (64, 1, 1),
+    lanes: int = 64,
 ) -> Waves:
     """Waves with all lanes active and no register written."""
     around = Surroundings(
@@ -62,17 +66,17 @@ def make_waves(
         is_watched=watched,
         observers=observers,
     )
-    lanes = np.ones((count, 64), np.bool_) if existing is None else existing
+    exist = np.ones((count, lanes), np.bool_) if existing is None else existing
     ids = np.stack([np.arange(groups), np.zeros(groups, int), np.zeros(groups, int)], axis=1)
-    waves = Waves(around, vectors, lanes, ids)
-    waves.initialise_mask(lanes)
+    waves = Waves(around, vectors, exist, ids)
+    waves.initialise_mask(exist)
     return waves
 
 
 def put(waves: Waves, index: int, values: Any) -> None:
     """Sets a vector register, or two for 64 bits; one row for each wave, or one for all."""
     values = np.asarray(values)
-    shape = waves.waves, 64
+    shape = waves.waves, waves.lanes
     if values.dtype.itemsize == 8:
         bits = values.view(np.uint64)
         waves.initialise_vector(index + 1, np.broadcast_to(bits >> np.uint64(32), shape))
@@ -88,15 +92,15 @@ def set_scalar(waves: Waves, index: int, value: int, count: int = 1) -> None:
 
 def set_mask(waves: Waves, mask: Any) -> None:
     """EXEC of all waves: a bool for each lane."""
-    bits = np.packbits(np.asarray(mask, np.bool_), bitorder="little").view(np.uint64)[0]
-    set_scalar(waves, 126, int(bits), 2)
+    waves.initialise_mask(np.broadcast_to(np.asarray(mask, np.bool_), (waves.waves, waves.lanes)))
 
 
-def run(waves: Waves, *lines: str) -> Waves:
-    """Runs instructions one after the other in all waves."""
+def run(waves: Waves, *lines: str, of: Generation = GFX942) -> Waves:
+    """Runs instructions of a GPU one after the other in all waves."""
     with np.errstate(all="ignore"):
         for line in lines:
-            one = bind(replace(instruction(line), number=next(_numbers)))
+            read = replace(instruction(line, of, waves.lanes), number=next(_numbers))
+            one = bind(read, of)
             if one is not None:
                 one(waves)
     return waves

@@ -36,11 +36,26 @@ def _moved(how, active=None, initial=7):
         ("row_half_mirror", lambda n: n ^ 7),
         ("row_ror:4", lambda n: n & ~15 | (n - 4) & 15),
         ("row_newbcast:3", lambda n: n & ~15 | 3),
+        ("row_share:3", lambda n: n & ~15 | 3),
+        ("row_xmask:5", lambda n: n ^ 5),
         ("wave_ror:1", lambda n: n - 1 & 63),
     ],
 )
 def test_each_lane_reads_another(how, origin):
     assert _moved(f"{how} {_ALL}").tolist() == [origin(n) + 100 for n in range(64)]
+
+
+def test_eight_lanes_in_any_order():
+    waves = make_waves()
+    put(waves, 1, (LANE + 100).astype(np.uint32))
+    run(waves, "v_mov_b32_dpp v0, v1 dpp8:[7,0,1,2,3,4,5,5]")
+    order = [7, 0, 1, 2, 3, 4, 5, 5]
+    assert get(waves, 0).tolist() == [n // 8 * 8 + order[n % 8] + 100 for n in range(64)]
+
+
+def test_lanes_that_are_off_may_be_read():
+    how = f"quad_perm:[1,0,3,2] {_ALL} fi:1"
+    assert _moved(how, active=LANE % 4 != 1)[:4].tolist() == [101, 7, 103, 102]
 
 
 def test_lanes_at_the_end_of_a_row():
@@ -115,4 +130,4 @@ def test_other_sources_are_the_lanes_own():
 
 def test_an_unknown_exchange_is_refused():
     with pytest.raises(Unsupported, match="this exchange among lanes is not known"):
-        bind(instruction(f"v_mov_b32_dpp v0, v1 row_share:3 {_ALL}"))
+        bind(instruction(f"v_mov_b32_dpp v0, v1 row_odd:3 {_ALL}"))

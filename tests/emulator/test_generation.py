@@ -20,10 +20,10 @@ def test_generations_are_known_by_their_names():
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_what_instructions_are_renamed_to_is_known(name):
     one = GENERATIONS[name]
-    rows = {*one.vector, *one.packed, *one.scalar, *one.save_exec, *one.idle}
-    patterns = ("global_", "ds_", "scratch_", "buffer_", "s_load", "v_mfma", "v_dot")
-    renamed = {to for to in one.renamed.values() if not to.startswith(patterns)}
-    assert renamed <= rows and {*one.renamed} <= {*known_mnemonics(one)}
+    rows = {*one.vector, *one.packed, *one.scalar, *one.save_exec, *one.idle, *one.special}
+    patterns = ("global_", "ds_", "scratch_", "buffer_", "flat_", "s_load", "s_buffer", "v_dot")
+    renamed = {to for to in one.dialect.renamed.values() if not to.startswith(patterns)}
+    assert renamed <= rows and {*one.dialect.renamed} <= {*known_mnemonics(one)}
 
 
 def test_gfx942_lays_accumulators_out_after_the_others():
@@ -39,3 +39,10 @@ def test_gfx90a_reaches_private_memory_through_a_descriptor():
     assert one.start[0] == SCRATCH_DESCRIPTOR and one.start[5] == (0, SCRATCH >> 32)
     assert "v_lshl_add_u64" not in one.vector and "v_cvt_f32_fp8" not in one.vector
     assert {"buffer_wbinvl1_vol", "buffer_invl2"} <= one.idle
+
+
+def test_gfx1100_has_waves_of_32_lanes_where_the_kernel_says_so():
+    one = GENERATIONS["gfx1100"]
+    narrow, wide = _descriptor(rsrc1=3, properties=1 << 10), _descriptor(rsrc1=3)
+    assert (one.lanes(narrow), one.lanes(wide)) == (32, 64)
+    assert (one.vectors(narrow), one.vectors(wide)) == (32, 16)  # granules of 8 and of 4

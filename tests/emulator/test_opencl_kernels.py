@@ -6,9 +6,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.errors import UserError
-from tests.emulator.kernels import make_gpu
+from tests.emulator.kernels import GPUS, make_gpu
 
 pytestmark = [pytest.mark.rocm, pytest.mark.clang]
 
@@ -124,12 +123,20 @@ def _compiled(folder, text, gpu, *options):
     source, result = folder / "kernels.cl", folder / "kernels.hsaco"
     source.write_text(text)
     command = ["/usr/lib/llvm-19/bin/clang", "-x", "cl", "-cl-std=CL2.0", "-O2", "-nogpulib"]
-    command += ["-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", "-mcode-object-version=5", *options]
+    mcpu, _, lanes = gpu.partition(":")
+    command += [
+        "-target",
+        "amdgcn-amd-amdhsa",
+        f"-mcpu={mcpu}",
+        "-mcode-object-version=5",
+        *options,
+    ]
+    command += [f"-mwavefrontsize{lanes}"] if lanes else []
     subprocess.run([*command, str(source), "-o", str(result)], check=True, timeout=120)
     return result.read_bytes()
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(scope="module", params=GPUS)
 def code(request, tmp_path_factory):
     return _compiled(tmp_path_factory.mktemp("opencl"), _SOURCE, request.param)
 
@@ -254,7 +261,7 @@ def test_a_stack_that_overflows_is_told_of(code):
     assert "in fib+" in str(caught.value)
 
 
-@pytest.mark.parametrize("gpu", ARCHITECTURES)
+@pytest.mark.parametrize("gpu", GPUS)
 def test_kernels_may_do_without_denormals(gpu, tmp_path):
     text = """kernel void halve(__global float *x, __global float *y) {
       int i = __builtin_amdgcn_workitem_id_x();

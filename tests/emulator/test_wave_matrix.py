@@ -1,0 +1,170 @@
+"""Products of matrices in waves of RDNA3, held against numpy on whole matrices.
+
+The layouts are written out here once more, element by element.
+"""
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.generation import GFX1100
+from refcomp.emulator.program import bind
+from refcomp.errors import Unsupported
+from tests.emulator.snippets import get, instruction, make_waves, put, run, set_mask, undefined
+
+_BITS = {"f16": 16, "bf16": 16, "iu8": 8, "iu4": 4}
+_A, _B, _C = 2, 10, 20
+_EACH = pytest.mark.parametrize("lanes", [32, 64])
+
+
+def _encode(value, element):
+    if element == "f16":
+        return int(np.float16(value).view(np.uint16))
+    if element == "bf16":
+        return int(np.float32(value).view(np.uint32)) >> 16
+    return int(value) & ((1 << _BITS[element]) - 1)
+
+
+def _put_factor(waves, index, matrix, element):
+    """Row l % 16 of a matrix, 16 elements that follow each other in registers, in each lane l."""
+    bits = _BITS[element]
+    words = np.zeros((16 * bits // 32, waves.lanes), np.uint32)
+    for lane in range(waves.lanes):
+        for k in range(16):
+            place = k * bits
+            words[place // 32, lane] |= _encode(matrix[lane % 16, k], element) << place % 32
+    for number, word in enumerate(words):
+        put(waves, index + number, word)
+    return f"v[{index}:{index + len(words) - 1}]"
+
+
+def _place(waves, row, column):
+    """Register and lane of a sum."""
+    step = waves.lanes // 16
+    return row // step, row % step * 16 + column
+
+
+def _put_sums(waves, matrix, kind):
+    count = 256 // waves.lanes
+    words = np.zeros((count, waves.lanes), np.uint32)
+    for row, column in np.ndindex(16, 16):
+        value = matrix[row, column]
+        wide = {"f32": np.float32(value).view(np.uint32), "i32": np.int32(value).view(np.uint32)}
+        number, lane = _place(waves, row, column)
+        words[number, lane] = wide[kind] if kind in wide else _encode(value, kind)
+    for number, word in enumerate(words):
+        put(waves, _C + number, word)
+    return f"v[{_C}:{_C + count - 1}]"
+
+
+def _sums(waves, kind, half=0):
+    found = np.zeros((16, 16))
+    for row, column in np.ndindex(16, 16):
+        number, lane = _place(waves, row, column)
+        word = get(waves, _C + number)[lane]
+        if kind == "i32":
+            found[row, column] = word.view(np.int32)
+        elif kind == "f32":
+            found[row, column] = word.view(np.float32)
+        elif kind == "f16":
+            found[row, column] = np.uint16(word >> (16 * half) & 0xFFFF).view(np.float16)
+        else:
+            found[row, column] = np.uint32((word >> (16 * half)) << 16).view(np.float32)
+    return found
+
+
+def _product(name, lanes, modifiers="", low=-7):
+    """A, B, C and what the instruction makes of them; few lanes are active, which is nothing."""
+    kind, element = name.split("_")[2], name.split("_")[4]
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(low, 8, (2, 16, 16))
+    c = rng.integers(-9, 10, (16, 16))
+    waves = make_waves(vectors=40, lanes=lanes)
+    factors = [_put_factor(waves, n, m, element) for n, m in ((_A, a), (_B, b.T))]
+    sums = _put_sums(waves, c, kind)
+    set_mask(waves, np.arange(lanes) < 3)
+    run(waves, f"{name} {sums}, {', '.join(factors)}, {sums} {modifiers}".strip(), of=GFX1100)
+    assert not any(undefined(waves, _C + n).any() for n in range(256 // lanes))
+    return a, b, c, waves
+
+
+@_EACH
+@pytest.mark.parametrize(
+    ("name", "modifiers"),
+    [
+        ("v_wmma_f32_16x16x16_f16", ""),
+        ("v_wmma_f32_16x16x16_bf16", ""),
+        ("v_wmma_f16_16x16x16_f16", ""),
+        ("v_wmma_bf16_16x16x16_bf16", ""),
+        ("v_wmma_i32_16x16x16_iu8", "neg_lo:[1,1,0]"),
+        ("v_wmma_i32_16x16x16_iu4", "neg_lo:[1,1,0]"),
+    ],
+)
+def test_products_agree_with_numpy(name, modifiers, lanes):
+    a, b, c, waves = _product(name, lanes, modifiers)
+    wanted = a @ b + c
+    if "wmma_bf16" in name:  # eight bits
+        wanted = np.array([[float(np.float32(_rounded(v))) for v in row] for row in wanted])
+    np.testing.assert_array_equal(_sums(waves, name.split("_")[2]), wanted)
+
+
+def _rounded(value):
+    bits = int(np.float32(value).view(np.uint32))
+    return np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def test_integers_without_a_sign():
+    a, b, c, waves = _product("v_wmma_i32_16x16x16_iu4", 32, "neg_lo:[0,1,0]")
+    np.testing.assert_array_equal(_sums(waves, "i32"), (a & 15) @ b + c)
+    a, b, c, waves = _product("v_wmma_i32_16x16x16_iu8", 32)
+    np.testing.assert_array_equal(_sums(waves, "i32"), (a & 255) @ (b & 255) + c)
+
+
+def test_factors_and_sums_may_be_negated():
+    modifiers = "neg_lo:[1,0,1] neg_hi:[1,0,0]"
+    a, b, c, waves = _product("v_wmma_f32_16x16x16_f16", 32, modifiers)
+    np.testing.assert_array_equal(_sums(waves, "f32"), -a @ b - c)
+
+
+def test_narrow_sums_may_stand_in_the_upper_halves():
+    waves = make_waves(vectors=40, lanes=32)
+    ones = np.ones((16, 16))
+    factors = [_put_factor(waves, n, ones, "f16") for n in (_A, _B)]
+    for number in range(8):
+        put(waves, _C + number, np.full(32, 0x40001234, np.uint32))
+    line = f"v_wmma_f16_16x16x16_f16 v[20:27], {', '.join(factors)}, v[20:27] op_sel:[0,0,1]"
+    run(waves, line, of=GFX1100)
+    assert (_sums(waves, "f16", half=1) == 18).all()
+    assert (get(waves, _C) & 0xFFFF == 0x1234).all()
+
+
+def test_sums_may_begin_with_a_constant():
+    waves = make_waves(vectors=40, lanes=32)
+    factors = [_put_factor(waves, n, np.eye(16), "bf16") for n in (_A, _B)]
+    run(waves, f"v_wmma_f32_16x16x16_bf16 v[20:27], {', '.join(factors)}, 1.0", of=GFX1100)
+    np.testing.assert_array_equal(_sums(waves, "f32"), np.eye(16) + 1)
+
+
+@_EACH
+def test_rows_that_differ_where_they_stand_twice_are_undefined(lanes):
+    waves = make_waves(vectors=40, lanes=lanes)
+    factors = [_put_factor(waves, n, np.ones((16, 16)), "f16") for n in (_A, _B)]
+    word = get(waves, _A)
+    word[19] ^= 1  # row 3, where it stands for the second time
+    put(waves, _A, word)
+    count = 256 // lanes
+    total = f"v[{_C}:{_C + count - 1}]"
+    run(waves, f"v_wmma_f32_16x16x16_f16 {total}, {', '.join(factors)}, 0", of=GFX1100)
+    shadow = np.zeros((16, 16), bool)
+    for row, column in np.ndindex(16, 16):
+        number, lane = _place(waves, row, column)
+        shadow[row, column] = undefined(waves, _C + number)[lane] != 0
+    assert shadow[3].all() and not np.delete(shadow, 3, axis=0).any()
+
+
+def test_what_is_not_known_is_refused():
+    line = "v_wmma_f32_16x16x16_f16 v[20:27], v[2:9], v[10:17], v[20:27] neg_lo:[1,0,0]"
+    with pytest.raises(Unsupported, match="negating a part of a matrix is not known"):
+        bind(instruction(line, GFX1100, 32), GFX1100)
+    line = "v_wmma_i32_16x16x16_iu8 v[20:27], v[2:5], v[10:13], v[20:27] clamp"
+    with pytest.raises(Unsupported, match="this product of matrices is not known"):
+        bind(instruction(line, GFX1100, 32), GFX1100)
