@@ -154,7 +154,7 @@ class Module:
         disassemble: Disassemble | None = None,
     ) -> "Module":
         """As `from_programs`, of what a module file holds; `hosts` are its host functions."""
-        code = DeviceCode(contents.code, contents.kernels, device)
+        code = DeviceCode(contents.code, contents.kernels, device, contents.device_sources)
         functions = [
             ProgramFunction(signature, host, code)
             for signature, host in zip(contents.signatures, hosts, strict=True)

@@ -7,15 +7,18 @@ missing. Where the arrays lie on another device of such a driver (a further GPU,
 the call runs there, and the code is loaded there, too. Calls may be made by several threads.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 from refcomp.artifacts import Binary, Signature, Source, TensorParam
+from refcomp.errors import RefcompError
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.device import Device, Memory
 from refcomp.runtime.function import Function
 from refcomp.runtime.host_walk import compile_host
+from refcomp.runtime.kernel_lines import explain_lines
 from refcomp.runtime.launch import (
     DeviceDriver,
     Extents,
@@ -28,12 +31,18 @@ from refcomp.target import DeviceLimits
 
 
 class DeviceCode:
-    """The code of a module's kernels and what is loaded of it, shared by the functions."""
+    """The code of a module's kernels and what is loaded of it, shared by the functions. `sources`
+    are the texts that it was made of, by language."""
 
     def __init__(
-        self, code: Source | Binary, kernels: Iterable[KernelSignature], device: Device
+        self,
+        code: Source | Binary,
+        kernels: Iterable[KernelSignature],
+        device: Device,
+        sources: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.code, self.kernels, self.device = code, tuple(kernels), device
+        self.sources = sources
         self._lock = Lock()
         self._loaded: tuple[Launcher, DeviceLimits] | None = None
         self._elsewhere: dict[Device, DeviceCode] = {}
@@ -42,7 +51,7 @@ class DeviceCode:
         """The same code on another device."""
         if device == self.device:
             return self
-        other = DeviceCode(self.code, self.kernels, device)
+        other = DeviceCode(self.code, self.kernels, device, self.sources)
         return self._elsewhere.setdefault(device, other)
 
     @property
@@ -147,4 +156,8 @@ class ProgramFunction(Function):
         """Queue a kernel. UserError when the device's limits do not allow its block."""
         launcher, limits = self._code.load()
         check_launch(kernel, grid, block, shared_bytes, limits, self.device)
-        launcher.launch(kernel.name, values, grid, block, shared_bytes)
+        try:
+            launcher.launch(kernel.name, values, grid, block, shared_bytes)
+        except RefcompError as error:
+            explain_lines(error, self._code.sources)
+            raise
