@@ -50,8 +50,8 @@ class Shown:
     "--stage",
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
-    "optimized-graph, too; for a device programs, and opencl, or llvm, kernels, metadata and asm "
-    "(default: all of them).",
+    "optimized-graph, too; for a device programs, and opencl, or llvm, kernels, metadata, lines "
+    "and asm (default: all of them).",
 )
 @click.option(
     "--resources",

@@ -10,7 +10,7 @@ from refcomp.emulator.launch import Extents
 from refcomp.emulator.profile import KernelCounts, Profile
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify
-from tests.emulator.kernels import Kernels
+from tests.emulator.kernels import GPU, Kernels
 
 # A tile of 32 x 32 by way of shared memory, whose rows are PITCH apart.
 TRANSPOSE = """
@@ -57,12 +57,12 @@ func shared_counters(H: i32[8] out) {
 
 
 def profile_text(
-    text: str, args: Sequence[Any], grid: Extents, block: Extents
+    text: str, args: Sequence[Any], grid: Extents, block: Extents, gpu: str = GPU
 ) -> tuple[KernelCounts, LaunchReport]:
-    """What a profile counts of one launch of the kernel."""
+    """What a profile counts of one launch of the kernel, compiled for `gpu`."""
     kernel = parse_func(text)
     verify(kernel, "device")
-    kernels, profile = Kernels([kernel]), Profile()
+    kernels, profile = Kernels([kernel], gpu), Profile()
     kernels.gpu.observers = (profile,)
     report = kernels.run(kernel, args, grid, block)
     assert report.findings == ()

@@ -1,10 +1,15 @@
 """Counts of kernels, beside what can be told by hand, and closed formulas of products."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import refcomp
 from refcomp.devices import rocm_emulator
+from refcomp.dtype import as_dtype, to_numpy
+from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.profile import Profile
 from refcomp.emulator.profile.observer import segment_of
 from tests.codegen.device_kernels import TEXTS
@@ -27,88 +32,94 @@ def _accesses(counts, space):
     return {one.access.is_store: one for one in counts.accesses(space)}
 
 
-def test_a_vector_add():
-    """100 elements by two waves: of the second one 36 lanes are active."""
+def _segments(*sizes, segment):
+    """As many as pieces of these sizes fill, each from the beginning of one on."""
+    return sum(-(-size // segment) for size in sizes)
+
+
+@pytest.mark.parametrize("gpu", GENERATIONS)
+def test_a_vector_add(gpu):
+    """100 elements by 128 threads: what the last 28 would do, a guard leaves out."""
     args = [_floats(100), _floats(100), np.zeros(100, np.float32), 100, 2]
-    counts, report = profile_text(TEXTS["vector_add"], args, (2, 1, 1), (64, 1, 1))
-    assert (counts.launches, counts.groups, counts.waves) == (1, 2, 2)
+    counts, report = profile_text(TEXTS["vector_add"], args, (2, 1, 1), (64, 1, 1), gpu)
+    # Lanes that are active in each wave.
+    active = {64: (64, 36), 32: (32, 32, 32, 4)}[counts.wave_lanes]
+    waves, segment = len(active), counts.segment
+    assert (counts.launches, counts.groups, counts.waves) == (1, 2, waves)
     assert (counts.grid, counts.block) == ((2, 1, 1), (64, 1, 1))
     loads = [one for one in counts.accesses("global") if not one.access.is_store]
     stores = [one for one in counts.accesses("global") if one.access.is_store]
     assert (len(loads), len(stores)) == (2, 1)
+    touched = _segments(*(4 * lanes for lanes in active), segment=segment)
     for one in loads + stores:
         access = one.access
-        assert (one.waves, one.lanes, access.lanes, access.bytes) == (2, 100, 100, 400)
-        # 64 lanes fill two segments of 128 bytes, and the other 36 begin a second one.
-        assert (access.transactions, access.least, access.stride) == (4, 4, 4)
-    # Four segments of A, of B and of C, and one of the kernel's arguments.
-    assert (counts.read, counts.written) == ((4 + 4 + 1) * 128, 4 * 128)
+        assert (one.waves, one.lanes, access.lanes, access.bytes) == (waves, 100, 100, 400)
+        assert (access.transactions, access.least, access.stride) == (touched, touched, 4)
+    whole = _segments(400, segment=segment) * segment
+    # A, B and the kernel's arguments, which take one.
+    assert (counts.read, counts.written) == (2 * whole + segment, whole)
     assert sum(counts.by_class().values()) == report.steps
-    assert counts.by_class()["global memory"] == 6
+    assert counts.by_class()["global memory"] == 3 * waves
     assert counts.fmas == 0
     (add,) = [one for one in counts.instructions if "add_f32" in one.instruction.mnemonic]
-    assert (add.waves, add.lanes, add.kind) == (2, 100, "other VALU")
+    assert (add.waves, add.lanes, add.kind) == (waves, 100, "other VALU")
 
 
-@pytest.mark.parametrize(("pitch", "clocks"), [(32, 64), (33, 2)])
-def test_a_transpose_with_and_without_padding(pitch, clocks):
-    """64 waves of two rows; a column of a tile lies in one bank, unless rows are 33 long."""
+@pytest.mark.parametrize("gpu", GENERATIONS)
+@pytest.mark.parametrize(("pitch", "ways"), [(32, 32), (33, 1)])
+def test_a_transpose_with_and_without_padding(gpu, pitch, ways):
+    """128 rows of 32 lanes; a column of a tile lies in one bank, unless rows are 33 long."""
     b = np.zeros((64, 64), np.float32)
     text = TRANSPOSE.replace("PITCH", str(pitch))
-    counts, _ = profile_text(text, [_floats(64, 64), b], (2, 2, 1), (32, 32, 1))
+    counts, _ = profile_text(text, [_floats(64, 64), b], (2, 2, 1), (32, 32, 1), gpu)
     assert (b == _floats(64, 64).T).all()
-    assert (counts.groups, counts.waves) == (4, 64)
+    assert (counts.groups, counts.waves) == (4, 4096 // counts.wave_lanes)
     shared = _accesses(counts, "shared")
     write, read = shared[True].access, shared[False].access
-    assert (write.waves, write.clocks, write.conflicts) == (64, 64 * 2, 0)
-    assert (read.waves, read.clocks, read.conflicts) == (64, 64 * clocks, 64 * (clocks - 2))
+    assert (write.waves, write.clocks, write.conflicts) == (counts.waves, 128, 0)
+    assert (read.waves, read.clocks, read.conflicts) == (counts.waves, 128 * ways, 128 * (ways - 1))
+    moved = 64 * 64 * 4
     for access in (one.access for one in counts.accesses("global")):
-        assert (access.transactions, access.least, access.bytes) == (128, 128, 64 * 64 * 4)
+        assert access.transactions * counts.segment == access.bytes == moved
+        assert access.least == access.transactions
     assert counts.active_lanes == 1
 
 
-def test_a_strided_copy():
+@pytest.mark.parametrize("gpu", GENERATIONS)
+def test_a_strided_copy(gpu):
     """Each lane reads a segment of its own."""
     b = np.zeros(256, np.float32)
-    counts, _ = profile_text(STRIDED, [_floats(8192), b], (4, 1, 1), (64, 1, 1))
+    counts, _ = profile_text(STRIDED, [_floats(8192), b], (4, 1, 1), (64, 1, 1), gpu)
     found = _accesses(counts, "global")
     load, store = found[False].access, found[True].access
-    assert (load.transactions, load.least, load.stride) == (256, 8, 128)
-    assert (store.transactions, store.least, store.stride) == (8, 8, 4)
-    assert counts.read == 256 * 128 + 128
+    dense = 1024 // counts.segment
+    assert (load.transactions, load.least, load.stride) == (256, dense, 128)
+    assert (store.transactions, store.least, store.stride) == (dense, dense, 4)
+    assert counts.read == (256 + 1) * counts.segment
 
 
-def test_updates_of_global_memory():
+@pytest.mark.parametrize("gpu", GENERATIONS)
+def test_updates_of_global_memory(gpu):
     h = np.zeros(8, np.int32)
-    counts, _ = profile_text(COUNTERS, [h], (4, 1, 1), (64, 1, 1))
+    counts, _ = profile_text(COUNTERS, [h], (4, 1, 1), (64, 1, 1), gpu)
     assert h.tolist() == [4 * sum(range(k, 64, 8)) for k in range(8)]
     (update,) = [one.access for one in counts.accesses("global") if one.access.is_atomic]
-    assert (update.waves, update.lanes, update.transactions) == (4, 256, 4)
-    assert counts.written == 128 and counts.read == 2 * 128
+    assert (update.waves, update.lanes, update.transactions) == (counts.waves, 256, counts.waves)
+    assert (counts.written, counts.read) == (counts.segment, 2 * counts.segment)
 
 
-def test_updates_of_shared_memory_take_turns():
-    """Of 32 lanes that go together four update each counter."""
-    counts, _ = profile_text(SHARED_COUNTERS, [np.zeros(8, np.int32)], (4, 1, 1), (64, 1, 1))
+@pytest.mark.parametrize("gpu", GENERATIONS)
+def test_updates_of_shared_memory_take_turns(gpu):
+    """Of 32 lanes that go together four update each counter; there are eight such 32."""
+    args = [np.zeros(8, np.int32)]
+    counts, _ = profile_text(SHARED_COUNTERS, args, (4, 1, 1), (64, 1, 1), gpu)
     (update,) = [one.access for one in counts.accesses("shared") if one.access.is_atomic]
-    assert (update.waves, update.clocks, update.conflicts) == (4, 4 * 2 * 4, 4 * 2 * 3)
+    assert (update.waves, update.clocks, update.conflicts) == (counts.waves, 8 * 4, 8 * 3)
 
 
-def test_a_small_product_from_its_text():
-    k = 32
-    args = [_floats(32, k), _floats(k, 32), np.zeros((32, 32), np.float32), k]
-    counts, report = profile_text(TEXTS["matmul"], args, (2, 2, 1), (16, 16, 1))
-    stores = [one for one in counts.accesses("shared") if one.access.is_store]
-    # Each of 4 groups brings 2 tiles of A and of B, an element a thread.
-    assert sum(one.lanes for one in stores) == 4 * 2 * 2 * 256
-    assert sum(counts.by_class().values()) == report.steps
-    reads = sum(one.access.bytes for one in counts.accesses("global") if not one.access.is_store)
-    assert reads == 4 * 2 * 2 * 256 * 4
-
-
-def _product(n, m, k, dtype="float32"):
+def _product(n, m, k, gpu):
     """C[n, m] = A[n, k] B[k, m], a thread for each element, and how it is scheduled."""
-    a, b = refcomp.placeholder((n, k), dtype, "A"), refcomp.placeholder((k, m), dtype, "B")
+    a, b = refcomp.placeholder((n, k), name="A"), refcomp.placeholder((k, m), name="B")
     r = refcomp.reduce_axis((0, k), "r")
     c = refcomp.compute((n, m), lambda i, j: refcomp.sum(a[i, r] * b[r, j], axis=r), "C")
     schedule = refcomp.create_schedule(c)
@@ -119,21 +130,24 @@ def _product(n, m, k, dtype="float32"):
         schedule[c].bind(axis, refcomp.thread_axis(tag))
     schedule[c].bind(tx, refcomp.thread_axis("threadIdx.x"))
     with refcomp.build_options(contract=True):
-        return refcomp.build(schedule, [a, b, c], "rocm -mcpu=gfx942", name="product")
+        return refcomp.build(schedule, [a, b, c], f"rocm -mcpu={gpu}", name="product")
 
 
+@pytest.mark.parametrize("gpu", GENERATIONS)
 @pytest.mark.parametrize("shape", [(8, 64, 24), (12, 128, 16)])
-def test_a_product_does_as_many_multiply_adds_as_its_formula(shape):
+def test_a_product_does_as_many_multiply_adds_as_its_formula(shape, gpu):
     n, m, k = shape
     profile = Profile()
-    gpu = rocm_emulator("gfx942", profile=profile)
+    device = rocm_emulator(gpu, profile=profile)
     values = [_floats(n, k), _floats(k, m), np.zeros((n, m), np.float32)]
-    arrays = [refcomp.array(value, gpu) for value in values]
-    module = _product(n, m, k)
+    arrays = [refcomp.array(value, device) for value in values]
+    module = _product(n, m, k, gpu)
     module(*arrays)
     (counts,) = profile.kernels
     assert counts.fmas == n * m * k
-    assert counts.by_class()["VALU FMA"] * 64 == n * m * k
+    # Each lane's loads of A and B, one for each multiply-add at most.
+    loads = [one for one in counts.accesses("global") if not one.access.is_store]
+    assert sum(one.access.bytes for one in loads) <= 2 * 4 * n * m * k
     # Each statement's line is told; most instructions come from the sum.
     lines = module.imported_modules[0].get_source("kernels").splitlines()
     by_source = counts.by_source()
@@ -142,6 +156,24 @@ def test_a_product_does_as_many_multiply_adds_as_its_formula(shape):
     module(*arrays)
     assert [one.fmas for one in profile.kernels] == [2 * n * m * k]
     assert profile.kernels[0].launches == 2
+
+
+@pytest.mark.parametrize("gpu", GENERATIONS)
+def test_a_product_of_tiles_by_its_formulas(gpu):
+    """Groups of 16 x 16 threads bring each row and column to shared memory once a tile."""
+    n, k, tile = 32, 48, 16
+    args = [_floats(n, k), _floats(k, n), np.zeros((n, n), np.float32), k]
+    grid = (n // tile, n // tile, 1)
+    counts, report = profile_text(TEXTS["matmul"], args, grid, (tile, tile, 1), gpu)
+    stores = [one for one in counts.accesses("shared") if one.access.is_store]
+    reads = [one for one in counts.accesses("shared") if not one.access.is_store]
+    # Each element of A and B is brought by n / tile groups, and read by tile threads of each.
+    brought = 2 * n * k * (n // tile)
+    assert sum(one.lanes for one in stores) == brought
+    assert sum(one.access.bytes for one in reads) == 4 * brought * tile
+    loads = sum(one.access.bytes for one in counts.accesses("global") if not one.access.is_store)
+    assert loads == 4 * brought
+    assert sum(counts.by_class().values()) == report.steps
 
 
 def test_a_listing_is_the_whole_kernel_and_no_more():
@@ -165,3 +197,31 @@ def test_what_a_launch_touched_is_counted_once_however_often_it_is_asked():
 
 def test_segments_are_those_of_the_gpu():
     assert [segment_of(name) for name in ("gfx90a", "gfx942", "gfx1100")] == [64, 128, 128]
+
+
+def _matrix_cores():
+    path = Path(__file__).parents[3] / "scripts" / "walkthroughs" / "matrix_cores.py"
+    return runpy.run_path(str(path))
+
+
+@pytest.mark.parametrize("gpu", GENERATIONS)
+def test_matrix_instructions_do_as_many_multiply_adds_as_the_formula(gpu):
+    """Whatever the instruction: it alone does all that the product needs."""
+    walkthrough, n, depth = _matrix_cores(), 64, 32
+    done = 0
+    for name, one in walkthrough["INSTRUCTIONS"]:
+        if name != gpu:
+            continue
+        schedule, args = walkthrough["schedule_product"](one, n, depth)
+        module, profile = refcomp.build(schedule, args, f"rocm -mcpu={gpu}"), Profile()
+        device = rocm_emulator(gpu, profile=profile)
+        dtype = to_numpy(as_dtype(one.dtype))
+        values = [np.ones((n, depth), dtype), np.ones((depth, n), dtype)]
+        arrays = [refcomp.array(v, device) for v in (*values, np.zeros((n, n), np.float32))]
+        module(*arrays)
+        (counts,) = profile.kernels
+        assert (arrays[2].asnumpy() == depth).all()
+        assert counts.fmas == n * n * depth, one.name
+        assert counts.by_class()["MFMA"] * one.size**2 * one.step == n * n * depth
+        done += 1
+    assert done
