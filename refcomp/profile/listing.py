@@ -9,6 +9,7 @@ its text empty. Where a line's own origin names no primitive, that of the loop a
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -159,15 +160,20 @@ def _schedule(
         if origin is not None:
             made[origin].append(begin + place)
     if not steps:
-        return [Line(f"{origin}  # {origin.line}", tuple(n)) for origin, n in made.items()]
+        return [Line(_told(origin, origin.line), tuple(n)) for origin, n in made.items()]
     linked: defaultdict[int, list[int]] = defaultdict(list)
     for origin, numbers in made.items():
         for step in _steps_of(origin, steps):
             linked[step] += numbers
     return [
-        Line(f"{step}  # {step.line}", tuple(sorted(linked[number])))
+        Line(_told(step, step.line), tuple(sorted(linked[number])))
         for number, step in enumerate(steps)
     ]
+
+
+def _told(primitive: Step | Origin, line: str) -> str:
+    """A primitive and where it was called, without the folders: nobody else's have those names."""
+    return f"{primitive}  # {os.path.basename(line)}"
 
 
 def _origin_with_primitive(

@@ -23,7 +23,11 @@ func second() {
 LINKS = {
     "kernels": {"first": 1, "second": 5},
     "llvm": [0, 2, 8, 7],
-    "origins": {"6": ["B", "i", "split", "p.py:3"], "8": ["B", "", "", ""], "2": ["A", "", "", ""]},
+    "origins": {
+        "6": ["B", "i", "split", "/home/me/p.py:3"],
+        "8": ["B", "", "", ""],
+        "2": ["A", "", "", ""],
+    },
 }
 SOURCES = {
     "kernels": LOOPS,

@@ -42,7 +42,7 @@ def test_the_page_holds_all_that_it_needs():
 def test_each_kernel_has_a_section():
     page = page_of([_hostile_report(), _hostile_report()])
     assert page.count('<section class="kernel">') == 2
-    assert page.count('data-pane="LLVM IR"') == 2
+    assert page.count('<div class="pane" data-pane="LLVM IR">') == 2
 
 
 def test_a_page_that_cannot_be_written(tmp_path):
@@ -86,6 +86,16 @@ def _click(page, selector, text):
     return page.execute_script(script, selector, text)
 
 
+def _is_in_view(page, selector):
+    """Whether the first such line stands within its pane, which scrolls by itself."""
+    script = (
+        "const e = document.querySelector(arguments[0]), a = e.getBoundingClientRect(),"
+        "b = e.closest('.lines').getBoundingClientRect();"
+        "return e.closest('.lines').scrollTop > 0 && b.top <= a.top && a.bottom <= b.bottom"
+    )
+    return page.execute_script(script, selector)
+
+
 @pytest.mark.browser
 @pytest.mark.rocm
 def test_four_panes_without_network_or_complaint(page):
@@ -114,6 +124,7 @@ def test_clicking_an_instruction_marks_what_belongs_to_it_in_all_panes(page):
     assert any("v_fmac_f32" in line for line in chosen["ISA"])
     (primitive,) = _texts(page, f"{_pane('schedule')}.chosen")
     assert "s[C].bind(j.inner, threadIdx.x)" in primitive
+    assert _is_in_view(page, f"{_pane('LLVM IR')}.chosen")
     # Another click chooses anew, in this kernel alone.
     _click(page, _pane("ISA"), "s_endpgm")
     assert not any("v_fmac_f32" in line for line in _texts(page, f"{_pane('ISA')}.chosen"))
