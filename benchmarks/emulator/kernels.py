@@ -71,18 +71,18 @@ def code_of(module: Module) -> bytes:
     return data
 
 
-def product(n: int, each: int, arch: str, *, is_watched: bool) -> Ready:
+def product(n: int, each: int, arch: str, *, is_watched: bool, is_fused: bool = False) -> Ready:
     """C = A B of n x n matrices; n is a multiple of 16 times `each`."""
     rng = np.random.default_rng(3)
     a, b = rng.uniform(-1, 1, (2, n, n)).astype(np.float32)
     groups = n // (_THREADS * each)
     named = {"A": a, "B": b, "C": np.zeros((n, n), np.float32)}
-    module, block = build_product(n, each, arch), (_THREADS, _THREADS, 1)
+    module, block = build_product(n, each, arch, is_fused), (_THREADS, _THREADS, 1)
     return _ready(module, (groups, groups, 1), block, named, is_watched)
 
 
-def build_product(n: int, each: int, arch: str) -> Module:
-    """The module of `product`; multiply-adds are rounded once."""
+def build_product(n: int, each: int, arch: str, is_fused: bool = False) -> Module:
+    """The module of `product`; multiply-adds are rounded twice, or once if they are fused."""
     a, b = (refcomp.placeholder((n, n), name=letter) for letter in "AB")
     k = refcomp.reduce_axis((0, n), name="k")
     c = refcomp.compute((n, n), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")
@@ -103,7 +103,7 @@ def build_product(n: int, each: int, arch: str) -> Module:
         rest, tx = s[tile].split(s[tile].fuse(*s[tile].op.axis), factor=_THREADS)
         _, ty = s[tile].split(rest, factor=_THREADS)
         _bind(s[tile], ty, tx, "threadIdx")
-    with refcomp.build_options(contract=True):
+    with refcomp.build_options(contract=is_fused):
         module: Module = refcomp.build(s, [a, b, c], f"rocm -mcpu={arch}", name="product")
     return module
 

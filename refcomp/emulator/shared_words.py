@@ -22,7 +22,6 @@ from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import vector_index
 
 Run = Callable[[Any], None]
-_COUNTS = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,9 @@ def places_of(waves: Any, register: int) -> Places | None:
 
 def bind_words(operand: Operand, pieces: Sequence[Piece], is_store: bool, general: Run) -> Run:
     """A load or store of `pieces` by the addresses in `operand`; `general` does all other cases."""
-    if operand.file != "v" or any(p.count not in _COUNTS or p.offset < 0 for p in pieces):
+    if operand.file != "v" or any(piece.offset < 0 for piece in pieces):
         return general
-    register = vector_index(operand)
+    register, pieces = vector_index(operand), [one for piece in pieces for one in _items(piece)]
     reach = max(piece.offset + 4 * piece.count for piece in pieces)
     registers = [n for p in pieces for n in range(p.register, p.register + p.count)]
     moved = frozenset(FIRST_VECTOR + number for number in registers)
@@ -87,6 +86,14 @@ def bind_words(operand: Operand, pieces: Sequence[Piece], is_store: bool, genera
         return move(waves, places, pieces, moved)
 
     return run
+
+
+def _items(piece: Piece) -> list[Piece]:
+    """Three words are no item that numpy could move: they are moved one by one."""
+    if piece.count in (1, 2, 4):
+        return [piece]
+    numbers = range(piece.count)
+    return [Piece(piece.offset + 4 * n, 1, piece.register + n) for n in numbers]
 
 
 def _load(waves: Any, places: Places, pieces: Sequence[Piece], moved: frozenset[int]) -> None:

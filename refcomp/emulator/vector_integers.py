@@ -298,6 +298,8 @@ def _multiply_add(a: Any, b: Any, c: Any) -> Any:
 
 
 def _shift_a_little(value: Any, amount: Any) -> Array:
+    if np.ndim(amount) == 0 and amount == 0:
+        return np.asarray(value)
     return value << u64(amount & np.uint32(7))
 
 

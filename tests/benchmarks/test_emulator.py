@@ -14,13 +14,16 @@ pytestmark = pytest.mark.rocm
 
 
 @pytest.mark.parametrize("each", [1, 2])
-def test_the_product_is_numpys_and_its_work_is_counted(each):
-    ready = product(32, each, "gfx942", is_watched=True)
+@pytest.mark.parametrize("is_fused", [False, True])
+def test_the_product_is_numpys_and_its_work_is_counted(each, is_fused):
+    ready = product(32, each, "gfx942", is_watched=True, is_fused=is_fused)
     groups = (2 // each) ** 2
     assert ready.grid == (2 // each, 2 // each, 1) and ready.block == (16, 16, 1)
     lanes = lane_instructions(ready)
     # At least a multiply-add for each, of which an instruction has two; four waves a group.
     assert lanes % (64 * 4 * groups) == 0 and lanes > 32**3 / 2
+    executed = {mnemonic for mnemonic, _ in ready.loaded.executed}
+    assert is_fused == bool({"v_fmac_f32", "v_fma_f32", "v_pk_fma_f32"} & executed)
 
 
 def test_a_wrong_result_is_not_timed():
