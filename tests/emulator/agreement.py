@@ -168,8 +168,8 @@ def _near(actual: Any, expected: Any, ulps: float) -> bool:
 
 @cache
 def whole_kernels(gpu: str = GPU) -> Outcome:
-    """The kernels of `tests.codegen.device_kernels`, optimized as usual."""
-    kernels, wrong = Kernels([device_kernel(name) for name in TEXTS], gpu), []
+    """The kernels of `tests.codegen.device_kernels`, optimized as usual, and without hazards."""
+    kernels, wrong = Kernels([device_kernel(name) for name in TEXTS], gpu, hazards=True), []
     for name in TEXTS:
         kernel, args = device_kernel(name), draw_arguments(name)
         expected = copy.deepcopy(args)

@@ -14,7 +14,6 @@ from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.coverage import Coverage
 from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.emulator.launch import Extents, LoadedCode
-from refcomp.emulator.observation import Observer
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import disassemble
@@ -44,16 +43,25 @@ def code_for(gpu: str, kernels: Sequence[PrimFunc], **options: str) -> bytes:
     return compile_kernels(list(kernels), mcpu, wishes, **options).data
 
 
-def make_gpu(*, is_watched: bool = True, observers: Sequence[Observer] = ()) -> EmulatedGpu:
-    return EmulatedGpu(disassembled, size=SMALL, is_watched=is_watched, observers=observers)
+def make_gpu(**options: Any) -> EmulatedGpu:
+    """With options of `EmulatedGpu`."""
+    return EmulatedGpu(disassembled, size=SMALL, **options)
 
 
 class Kernels:
-    """Kernels compiled together for a GPU and loaded; `coverage` tells what their runs showed."""
+    """Kernels compiled together for a GPU and loaded; `coverage` tells what their runs showed.
+    `hazards` has the GPU look for them."""
 
-    def __init__(self, kernels: Sequence[PrimFunc], gpu: str = GPU, **options: str) -> None:
+    def __init__(
+        self,
+        kernels: Sequence[PrimFunc],
+        gpu: str = GPU,
+        *,
+        hazards: bool = False,
+        **options: str,
+    ) -> None:
         self.coverage = Coverage()
-        self.gpu = make_gpu(observers=[self.coverage])
+        self.gpu = make_gpu(observers=[self.coverage], hazards=hazards)
         code = code_for(gpu, kernels, **options)
         self.loaded: LoadedCode = self.gpu.load(code)
 

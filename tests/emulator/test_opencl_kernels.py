@@ -142,7 +142,7 @@ def code(request, tmp_path_factory):
 
 
 def _run(code, name, x, y, *numbers):
-    gpu = make_gpu()
+    gpu = make_gpu(hazards=True)
     report = gpu.run(gpu.load(code), name, (2, 1, 1), (64, 1, 1), [x, y, *numbers])
     assert not report.findings
     return y

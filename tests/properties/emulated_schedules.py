@@ -55,7 +55,8 @@ def draw_cases(count: int, number: int) -> list[Drawn]:
 
 
 def check_emulated(drawn: Sequence[Drawn], gpu: str) -> Histogram:
-    """All agree with numpy on the emulated GPU, which finds nothing wrong. What was drawn."""
+    """All agree with numpy on the emulated GPU, which finds nothing wrong and no hazards. What was
+    drawn."""
     target, histogram = f"rocm -mcpu={gpu}", Histogram()
     compiled = compile_programs([one.func for one in drawn], target)
     assert isinstance(compiled.code.code, Binary)
@@ -78,7 +79,7 @@ def _shuffled(program: Program) -> Program | None:
 
 
 def _check(drawn: Sequence[Drawn], programs: Sequence[Program], binary: Binary, gpu: str) -> None:
-    device = rocm_emulator(gpu)
+    device = rocm_emulator(gpu, hazards=True)
     kernels = [kernel for program in programs for kernel in program.kernels]
     code = DeviceCode(binary, signatures(kernels), device)
     for one, program in zip(drawn, programs, strict=True):

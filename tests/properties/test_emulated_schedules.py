@@ -1,7 +1,7 @@
 """Kernels of random GPU schedules compute what numpy does on emulated GPUs, as machine code.
 
 All that a user meets is under test but the silicon: printer, LLVM, the runtime, its driver. Bits
-that nothing wrote and accesses out of bounds are failures, too.
+that nothing wrote, accesses out of bounds and hazards are failures, too.
 """
 
 import pytest
