@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ _OWN = ("file:", "data:", "about:", "chrome:", "chrome-")
 
 @contextmanager
 def opened(path: Path, profile: Path) -> Iterator[Any]:
-    """The driver of a browser that shows the file; `profile` is an empty folder for the browser."""
+    """The driver of a browser that shows the file and keeps all that it has in the folder
+    `profile`."""
     options = Options()
     options.binary_location = shutil.which("chromium") or "chromium"
     for switch in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu"):
@@ -26,7 +28,8 @@ def opened(path: Path, profile: Path) -> Iterator[Any]:
     options.add_argument("--window-size=1600,1000")
     options.add_argument(f"--user-data-dir={profile}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
+    home = {**os.environ, "HOME": str(profile), "XDG_CONFIG_HOME": str(profile)}
+    driver = webdriver.Chrome(options, Service(shutil.which("chromedriver"), env=home))
     try:
         driver.get(path.as_uri())
         yield driver

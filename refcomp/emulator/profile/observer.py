@@ -92,7 +92,7 @@ class Profile(Observer):
         elif access.space == "global":
             self._count_global(found, access, lanes)
         elif access.space == "shared":
-            self._count_shared(found, waves, access)
+            self._count_shared(found, access)
 
     # Counting.
 
@@ -112,13 +112,11 @@ class Profile(Observer):
         if access.is_store or access.is_atomic:
             self._written.add(access.index, access.size)
 
-    def _count_shared(self, found: AccessCounts, waves: Any, access: Access) -> None:
+    def _count_shared(self, found: AccessCounts, access: Access) -> None:
         index = _by_wave(access, self._current.wave_lanes)
-        group = np.arange(waves.waves)[waves.rows] // waves.per_group
-        stride = len(waves.shared.data) // len(waves.groups)
-        own = index - (group * stride)[:, None]
+        # Where a group's memory begins among all groups' turns the banks, and changes no count.
         clocks, least = count_clocks(
-            own,
+            index,
             access.active,
             access.size,
             is_store=access.is_store,
