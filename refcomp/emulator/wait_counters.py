@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refcomp.emulator.assembly import Instruction, Operand, read_operand
+from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.observation import kind_of_access
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import vector_index
@@ -137,10 +137,8 @@ def _numbers(operands: tuple[Operand, ...]) -> frozenset[int]:
 
 def _operands(instruction: Instruction) -> tuple[Operand, ...]:
     """Of two instructions that are one those of both."""
-    if "::" not in instruction.text:
-        return instruction.operands
-    halves = [half.strip().partition(" ")[2] for half in instruction.text.split("::")]
-    return tuple(read_operand(word.strip()) for half in halves for word in half.split(","))
+    second = instruction.second
+    return instruction.operands if second is None else (*instruction.operands, *second.operands)
 
 
 def _implied(mnemonic: str) -> frozenset[int]:
