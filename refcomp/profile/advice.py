@@ -6,11 +6,13 @@ before they speak, so that a short prologue is not blamed. The greatest part com
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from refcomp.emulator.profile import AccessCounts, KernelCounts
+from refcomp.emulator.profile.banks import BANK_BYTES, BANKS
 from refcomp.emulator.profile.mnemonics import FMA, LDS, MFMA, SCRATCH, VALU
 from refcomp.kernel_resources import KernelResources
 from refcomp.profile.bound import CACHE_LIMIT, MATRIX_LIMIT, MEMORY_LIMIT, SHARED_LIMIT, Bound
@@ -110,11 +112,27 @@ def _conflicts(facts: Facts) -> Iterator[Advice]:
             f"that other lanes ask, too (lanes are {access.stride} bytes apart)",
             "let each lane count for itself first"
             if access.is_atomic
-            else "let rows begin in other banks: storage_align of the cached stage, by its last "
-            "but one axis; or let lanes side by side take elements side by side",
+            else f"let rows begin in other banks: {_padding(facts, line, access)}; or let lanes "
+            "side by side take elements side by side",
             line,
             part,
         )
+
+
+_ALLOCATION = re.compile(r"alloc ([\w.]+): ([a-z]+)(\d+)\[(\d+(?:, \d+)*)\] shared")
+
+
+def _padding(facts: Facts, line: int, access: AccessCounts) -> str:
+    """The call of storage_align for the buffer that a line accesses."""
+    text = facts.listing.loop_ir(line)
+    for number in facts.listing.around(line) if line else ():
+        found = _ALLOCATION.search(facts.listing.loop_ir(number))
+        if found and f"{found[1]}@[" in text and "," in found[4]:
+            size = max(1, int(found[3]) // 8)
+            factor, offset = BANKS * BANK_BYTES // size, max(1, access.size // size)
+            axis = f"s[{found[1]}].op.axis[{found[4].count(',') - 1}]"
+            return f"s[{found[1]}].storage_align({axis}, {factor}, {offset})"
+    return "storage_align of the cached stage, by its last but one axis"
 
 
 def _shared_bound(facts: Facts) -> Iterator[Advice]:

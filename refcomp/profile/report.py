@@ -9,6 +9,7 @@ from typing import Any
 
 from refcomp.artifacts import Binary
 from refcomp.emulator.profile import CLASSES, InstructionCounts, KernelCounts
+from refcomp.emulator.profile.mnemonics import FMA, MFMA, VALU
 from refcomp.errors import UserError
 from refcomp.kernel_resources import KernelResources, resources_of
 from refcomp.profile.advice import Advice, Facts, advise
@@ -41,6 +42,13 @@ class Report:
         moved = sum(access.transactions for access in accesses) * self.counts.segment
         return sum(access.bytes for access in accesses) / moved if moved else 1.0
 
+    @property
+    def useful_part(self) -> float:
+        """Of the inner loop's vector instructions, memory aside, those that multiply and add."""
+        inner = self.counts.inner_loop()
+        useful = inner.get(FMA, 0) + inner.get(MFMA, 0)
+        return useful / (useful + inner.get(VALU, 0)) if useful else 0.0
+
     def to_json(self) -> dict[str, Any]:
         """Numbers and texts for scripts."""
         counts, bound = self.counts, self.bound
@@ -53,6 +61,8 @@ class Report:
             "grid": list(counts.grid),
             "block": list(counts.block),
             "instructions": counts.by_class(),
+            "inner_loop": counts.inner_loop(),
+            "inner_loop_useful_part": self.useful_part,
             "multiply_adds": counts.fmas,
             "active_lanes": counts.active_lanes,
             "segment_bytes": counts.segment,

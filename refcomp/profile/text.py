@@ -35,6 +35,10 @@ def _parts(report: Report, width: int) -> Iterator[Any]:
     yield _head(report)
     yield "\ninstructions of waves, by class"
     yield _table(("class", "count", "part"), _classes(report), width)
+    if inner := report.counts.inner_loop():
+        told = ", ".join(f"{count} {kind}" for kind, count in inner.items())
+        yield f"what ran most often, the inner loop if there is one: {told}"
+        yield f"{report.useful_part:.0%} of its vector instructions multiply and add\n"
     if rows := list(_lines(report)):
         yield "by line of the loop IR"
         yield _table(("line", "count", "part", "text"), rows, width)

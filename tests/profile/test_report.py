@@ -19,6 +19,7 @@ def test_json_has_the_counts_and_calls_estimates_so():
     assert (told["groups"], told["waves"], told["launches"]) == (16, 64, 1)
     assert told["multiply_adds"] == 64 * 64 * 32
     assert told["instructions"]["VALU FMA"] == 64 * 32
+    assert told["inner_loop"]["VALU FMA"] > 0 and 0 < told["inner_loop_useful_part"] <= 1
     assert told["estimate"]["card"] == "MI300X"
     assert told["estimate"]["limit"] in told["estimate"]["seconds"]
     assert told["resources"]["vgprs"] > 0

@@ -17,6 +17,8 @@ def test_tables_of_a_product():
         "kernel program_kernel0 on gfx942: 1 launch, 16 groups, 64 waves of 64; "
     )
     assert re.search(r"VALU FMA +2048 +\d+\.\d%", text)
+    assert re.search(r"the inner loop if there is one: \d+\sVALU\sFMA", text)
+    assert re.search(r"\d+% of its vector instructions multiply and add", text)
     assert re.search(r"\d+ +\d+ +\d+\.\d% +C@\[.*fma\(", text)
     assert "estimate for one launch on MI300X, not a time that was measured" in text
     assert "what to change in the schedule:" in text

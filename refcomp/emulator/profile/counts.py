@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.profile.mnemonics import (
+    CLASSES,
     FMA,
     MFMA,
     SCALAR_MEMORY,
@@ -122,6 +123,12 @@ class KernelCounts:
         for one in self.instructions:
             found[one.kind] += one.waves
         return dict(found)
+
+    def inner_loop(self) -> dict[str, int]:
+        """How many instructions of each class stand in the code that ran most often."""
+        most = max((one.waves for one in self.instructions), default=0)
+        found = Counter(one.kind for one in self.instructions if one.waves == most)
+        return {kind: found[kind] for kind in CLASSES if kind in found}
 
     def by_source(self) -> dict[str, int]:
         """How many instructions of waves came from each source line, as the code object tells."""

@@ -31,7 +31,18 @@ def test_sums():
     assert [*kernel.accesses("global")] == []
 
 
+def test_the_inner_loop_is_what_ran_most_often():
+    kernel = _counts(
+        ("s_mov_b32 s0, 0", 1, 64, None),
+        ("v_fma_f32 v0, v1, v2, v3", 10, 640, None),
+        ("v_fma_f32 v0, v1, v2, v3", 10, 640, None),
+        ("s_cbranch_scc1 1", 10, 640, None),
+    )
+    assert kernel.inner_loop() == {"VALU FMA": 2, "branch": 1}
+
+
 def test_a_kernel_of_which_nothing_ran():
+    assert _counts().inner_loop() == {}
     assert _counts().active_lanes == 1 and _counts().fmas == 0
 
 
