@@ -12,7 +12,7 @@ from math import prod
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.llvm_function import LlvmFunction, StatementPrinters
-from refcomp.codegen.llvm_memory import Place, place_of
+from refcomp.codegen.llvm_memory import LEAST_ALIGNMENT, Place, place_of
 from refcomp.codegen.llvm_statements import STATEMENTS
 from refcomp.dtype import I64, DType
 from refcomp.ir import expr as ir
@@ -22,8 +22,8 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.names import to_identifier
 from refcomp.ir.rewrite import walk
 
-SHARED_ALIGNMENT = 16  # bytes, of every array in the memory of a group
-_LOCAL_ALIGNMENT = 16
+SHARED_ALIGNMENT = LEAST_ALIGNMENT  # of every array in the memory of a group
+_LOCAL_ALIGNMENT = LEAST_ALIGNMENT
 _UPDATES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "add": ir.Add,
     "min": ir.Min,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from refcomp.codegen.accumulator import Chunk, Chunks, Declarations
+from refcomp.codegen.alignment import divisor_of
 from refcomp.codegen.llvm_imports import ImportedFunction
 from refcomp.codegen.spelling import Spelling
 from refcomp.dtype import DType
@@ -161,6 +162,7 @@ class LlvmFunction(Chunks):
         self.fails = False  # whether memory may be lacking
         self.is_region = False
         self.symbol = ""
+        self.divisors: dict[Var, int] = {}  # of what lets bind, in kernels
         self.varying: set[Var] = set()  # that may differ between the threads of a GPU's group
         self._taken: dict[str, int] = dict.fromkeys(_RESERVED, 0)
         self._count = 0
@@ -190,6 +192,8 @@ class LlvmFunction(Chunks):
         while isinstance(stmt, LetStmt):
             self.source = stmt
             self.names[stmt.var] = self.value(stmt.value)
+            if stmt.var.dtype.is_int and self.module.gpu:
+                self.divisors[stmt.var] = divisor_of(stmt.value, self.divisors)
             stmt = stmt.body
         self.source = stmt
         self._statements[type(stmt)](self, stmt)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from refcomp.codegen.alignment import divisor_of
 from refcomp.codegen.llvm_expressions import convert_between, is_nonzero
 from refcomp.codegen.llvm_function import LlvmFunction, constant_of
 from refcomp.dtype import BOOL, I64, DType
@@ -19,6 +20,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Prefetch, Store
 
 _BYTE = DType("uint", 8)
+LEAST_ALIGNMENT = 16  # bytes, of arrays in the memory of a group or a thread of a GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,17 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Plac
         out.module.space_of(buffer),
         out.module.type_of(dtype),
         operand,
-        stored.bytes,
+        _alignment(out, buffer, index) if lanes > 1 else stored.bytes,
     )
+
+
+def _alignment(out: LlvmFunction, buffer: Buffer, index: Expr) -> int:
+    """How far the address of a vector is aligned: as an element, and in memory that a kernel has
+    made itself as far as is known of the index."""
+    size = buffer.dtype.bytes
+    if not out.module.gpu or buffer.scope == "global":
+        return size
+    return min(size * divisor_of(index, out.divisors), LEAST_ALIGNMENT)
 
 
 def _widen(out: LlvmFunction, operand: str, source: DType, target: DType) -> str:

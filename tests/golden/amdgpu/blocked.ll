@@ -21,7 +21,7 @@ for.1.head:
 for.1.body:
   %.2 = mul i64 %i, 4
   %.3.at = getelementptr float, ptr addrspace(5) %sum, i64 %.2
-  store <4 x float> zeroinitializer, ptr addrspace(5) %.3.at, align 4
+  store <4 x float> zeroinitializer, ptr addrspace(5) %.3.at, align 16
   br label %for.1.latch
 for.1.latch:
   %i.next = add i64 %i, 1
@@ -49,7 +49,7 @@ for.4.body:
   %.12 = mul i64 %tx, 4
   %.13 = add i64 %.11, %.12
   %.14.at = getelementptr float, ptr addrspace(3) @blocked.As, i64 %.13
-  store <4 x float> %.10, ptr addrspace(3) %.14.at, align 4
+  store <4 x float> %.10, ptr addrspace(3) %.14.at, align 16
   %.15 = mul i64 %s, 8
   %.16 = add i64 %.15, %ty
   %.17 = mul i64 %.16, 32
@@ -61,7 +61,7 @@ for.4.body:
   %.22 = mul i64 %tx, 4
   %.23 = add i64 %.21, %.22
   %.24.at = getelementptr float, ptr addrspace(3) @blocked.Bs, i64 %.23
-  store <4 x float> %.20, ptr addrspace(3) %.24.at, align 4
+  store <4 x float> %.20, ptr addrspace(3) %.24.at, align 16
   fence syncscope("workgroup") release
   call void @llvm.amdgcn.s.barrier()
   fence syncscope("workgroup") acquire
@@ -77,7 +77,7 @@ for.25.body:
   %.27 = mul i64 %tx, 4
   %.28 = add i64 %.26, %.27
   %.29.at = getelementptr float, ptr addrspace(3) @blocked.Bs, i64 %.28
-  %.29 = load <4 x float>, ptr addrspace(3) %.29.at, align 4
+  %.29 = load <4 x float>, ptr addrspace(3) %.29.at, align 16
   br label %for.30.entry
 for.30.entry:
   br label %for.30.head
@@ -96,11 +96,11 @@ for.30.body:
   %.36 = shufflevector <4 x float> %.36.lane, <4 x float> poison, <4 x i32> zeroinitializer
   %.37 = mul i64 %i.1, 4
   %.38.at = getelementptr float, ptr addrspace(5) %sum, i64 %.37
-  %.38 = load <4 x float>, ptr addrspace(5) %.38.at, align 4
+  %.38 = load <4 x float>, ptr addrspace(5) %.38.at, align 16
   %.39 = call <4 x float> @llvm.fma.v4f32(<4 x float> %.36, <4 x float> %.29, <4 x float> %.38)
   %.40 = mul i64 %i.1, 4
   %.41.at = getelementptr float, ptr addrspace(5) %sum, i64 %.40
-  store <4 x float> %.39, ptr addrspace(5) %.41.at, align 4
+  store <4 x float> %.39, ptr addrspace(5) %.41.at, align 16
   br label %for.30.latch
 for.30.latch:
   %i.1.next = add i64 %i.1, 1
@@ -126,7 +126,7 @@ for.42.head:
 for.42.body:
   %.43 = mul i64 %i.2, 4
   %.44.at = getelementptr float, ptr addrspace(5) %sum, i64 %.43
-  %.44 = load <4 x float>, ptr addrspace(5) %.44.at, align 4
+  %.44 = load <4 x float>, ptr addrspace(5) %.44.at, align 16
   %.45 = mul i64 %ty, 4
   %.46 = add i64 %.45, %i.2
   %.47 = mul i64 %.46, 32

@@ -37,7 +37,7 @@ for.2.body:
   %.16 = zext <4 x i8> %.15 to <4 x i32>
   %.17 = mul <4 x i32> %.9, %.16
   %.18.at = getelementptr i32, ptr addrspace(5) %product, i64 0
-  store <4 x i32> %.17, ptr addrspace(5) %.18.at, align 4
+  store <4 x i32> %.17, ptr addrspace(5) %.18.at, align 16
   br label %for.19.entry
 for.19.entry:
   br label %for.19.head
