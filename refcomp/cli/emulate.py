@@ -141,8 +141,7 @@ def command(
 
     Prints what was written, and what is wrong with the kernel: accesses out of bounds, and what
     depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
-    were compared with a reference. The exit code is 1 when something is. GPUs: gfx942,
-    gfx90a, gfx1100.
+    were compared with a reference. Exits with 1 if something is. GPUs: gfx942, gfx90a, gfx1100.
 
     A program is compiled and called on arrays that are filled in, to be profiled.
     """
