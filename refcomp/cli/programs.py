@@ -24,6 +24,7 @@ from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
 from refcomp.lower.lower import lower
 from refcomp.schedule.schedule import Schedule
+from refcomp.target import Target
 
 _DEFAULT_NAME = "computation"
 
@@ -45,13 +46,14 @@ class Program:
     graphs: tuple[tuple[str, str], ...] = ()
 
 
-def load_program(given: str) -> Program:
-    """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) stands for."""
+def load_program(given: str, target: Target | str = "llvm") -> Program:
+    """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) stands for; a model is
+    scheduled for `target`."""
     path, name = _split_name(given)
     if path.endswith(".py"):
         return Program(tuple(run_script(path, name)))
     if path.endswith(".onnx"):
-        return _load_model(path)
+        return _load_model(path, target)
     return Program(tuple(map(Piece, read_funcs(given))))
 
 
@@ -109,9 +111,10 @@ def _to_piece(value: Any, name: str) -> Piece:
     )
 
 
-def _load_model(path: str) -> Program:
+def _load_model(path: str, target: Target | str) -> Program:
     graph = from_onnx(path)
     optimized = optimize(graph)
-    kernels = [lower_node(node, number)[0] for number, node in enumerate(optimized.nodes)]
+    nodes = enumerate(optimized.nodes)
+    kernels = [lower_node(node, number, target)[0] for number, node in nodes]
     graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
     return Program(tuple(map(Piece, kernels)), graphs)

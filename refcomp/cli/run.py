@@ -103,7 +103,7 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 def _run(executor: GraphExecutor, feeds: Mapping[str, Any]) -> Arrays:
     names = [value.name for value in executor.module.graph.outputs]
-    return {name: array.numpy() for name, array in zip(names, executor.run(feeds), strict=True)}
+    return {name: array.asnumpy() for name, array in zip(names, executor.run(feeds), strict=True)}
 
 
 def _to_json(name: str, array: Any, top: int | None) -> dict[str, Any]:

@@ -69,10 +69,10 @@ def command(
     model its graph, too. TEXT is a file of loop-IR text, or - for stdin.
     """
     if resources:
-        _show_resources(load_program(program), target, as_json)
+        _show_resources(load_program(program, target), target, as_json)
         return
     with progress("loading"):
-        chosen = _choose(_stages(load_program(program), target), stage)
+        chosen = _choose(_stages(load_program(program, target), target), stage)
     if as_json:
         listed = [{"stage": s.name, "language": s.language, "text": s.text()} for s in chosen]
         write_json(listed)

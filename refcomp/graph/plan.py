@@ -7,7 +7,7 @@ are not in use at the same time share it (`refcomp.graph.memory_plan`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.artifacts import evaluate_dim
@@ -15,8 +15,8 @@ from refcomp.dtype import to_numpy
 from refcomp.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.graph import Value
-from refcomp.graph.memory_plan import Request, plan_memory
-from refcomp.runtime.device import Device, Memory
+from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
+from refcomp.runtime.device import Device, Memory, PartingDriver
 from refcomp.runtime.ndarray import NDArray
 
 Life = tuple[int, int]
@@ -46,10 +46,9 @@ def make_plan(
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
     placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
-    memory = _allocate(device, placed.total, symbols)
+    parts = _memory_of_values(device, placed, list(sizes.values()), symbols)
     arrays = dict(constants)
-    for value, offset in zip(lives, placed.offsets, strict=True):
-        part = _part_of(memory, offset, sizes[value])
+    for value, part in zip(lives, parts, strict=True):
         arrays[value] = NDArray(part, shapes[value], to_numpy(value.dtype), device)
     graph = module.graph
     inputs = {value.name: arrays[value] for value in graph.inputs}
@@ -71,6 +70,17 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
     return lives
 
 
+def _memory_of_values(
+    device: Device, placed: MemoryPlan, sizes: Sequence[int], symbols: Mapping[str, int]
+) -> list[Memory]:
+    """Parts of one piece; a piece for each where memory cannot be used in parts, as in OpenCL."""
+    driver = device.driver
+    if not isinstance(driver, PartingDriver):
+        return [_allocate(device, size, symbols) for size in sizes]
+    whole = _allocate(device, placed.total, symbols)
+    return [driver.part(whole, *part) for part in zip(placed.offsets, sizes, strict=True)]
+
+
 def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> Memory:
     try:
         return device.driver.allocate(device.index, size)
@@ -81,11 +91,6 @@ def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> Memory:
             where=extents or None,
             remedy="run it on fewer or smaller inputs at a time",
         ) from error
-
-
-def _part_of(memory: Memory, offset: int, size: int) -> Memory:
-    host = None if memory.host is None else memory.host[offset : offset + size]
-    return Memory(memory.address + offset, memory, host)
 
 
 def _bound_kernels(

@@ -65,8 +65,23 @@ class CopyingDriver(Protocol):
     ) -> None: ...
 
 
+@runtime_checkable
+class PartingDriver(Protocol):
+    """A Driver whose memory may be used in parts, from `offset` bytes on."""
+
+    def part(self, memory: Memory, offset: int, size: int) -> Memory: ...
+
+
+def part_of(memory: Memory, offset: int, size: int) -> Memory:
+    """Some of the bytes, where addresses are those that code sees."""
+    host = None if memory.host is None else memory.host[offset : offset + size]
+    return Memory(memory.address + offset, memory, host)
+
+
 class HostDriver:
     """The processor this process runs on: one device, whose work is done when a call returns."""
+
+    part = staticmethod(part_of)
 
     def count(self) -> int:
         return 1

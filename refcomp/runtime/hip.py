@@ -19,7 +19,7 @@ import numpy as np
 
 from refcomp.artifacts import Binary, Source
 from refcomp.errors import UserError
-from refcomp.runtime.device import HostArray, Memory, address_of, register_device_kind
+from refcomp.runtime.device import HostArray, Memory, address_of, part_of, register_device_kind
 from refcomp.runtime.hip_handle import make
 from refcomp.runtime.hip_info import (
     HipInfo,
@@ -50,6 +50,8 @@ class _Found:
 
 class HipDriver:
     """The DeviceDriver of kind `rocm`; may be used by several threads. `load` finds the library."""
+
+    part = staticmethod(part_of)
 
     def __init__(self, load: Callable[[], HipLibrary | None] = load_hip) -> None:
         self._load, self._lock = load, Lock()

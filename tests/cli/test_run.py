@@ -1,6 +1,9 @@
 """`refcomp run` runs a model on given or filled inputs, and reports results and times."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,7 +45,12 @@ def inputs(tmp_path: Path) -> Path:
 
 
 TARGETS = pytest.mark.parametrize(
-    "target", [pytest.param("llvm", marks=pytest.mark.llvm), "interp"]
+    "target",
+    [
+        pytest.param("llvm", marks=pytest.mark.llvm),
+        pytest.param("opencl", marks=pytest.mark.pocl),
+        "interp",
+    ],
 )
 
 
@@ -80,6 +88,22 @@ def test_the_digits_come_out_as_numpy_has_them(cli: Cli, tmp_path: Path) -> None
         expected = evaluate_graph(from_onnx(network), {"image": data["image"][:20]})[0]
     result = cli("run", network, "-i", tmp_path / "in.npz", "-o", path)
     assert result.exit_code == 0
+    with np.load(path) as outputs:
+        np.testing.assert_allclose(outputs["probability"], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.rocm
+def test_the_digits_come_out_of_an_emulated_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "out.npz"
+    network = DIGITS / "digits.onnx"
+    with np.load(DIGITS / "digits_test.npz") as data:
+        np.savez(tmp_path / "in.npz", image=data["image"][:3])
+        expected = evaluate_graph(from_onnx(network), {"image": data["image"][:3]})[0]
+    command = [sys.executable, "-m", "refcomp.cli", "run", str(network), "-i"]
+    command += [str(tmp_path / "in.npz"), "-o", str(path), "--target", "rocm"]
+    chosen = os.environ | {"REFCOMP_ROCM": "emulator:gfx942"}
+    done = subprocess.run(command, env=chosen, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
     with np.load(path) as outputs:
         np.testing.assert_allclose(outputs["probability"], expected, atol=1e-5, rtol=0)
 
@@ -161,6 +185,13 @@ def test_a_model_can_be_lowered_and_shown(cli: Cli, model: Path) -> None:
     assert lowered.stdout.startswith("func kernel0_relu(")
     assert cli("show", model, "--stage", "loop-ir").stdout == lowered.stdout
     assert " = relu(x)" in cli("show", model, "--stage", "graph").stdout
+
+
+@pytest.mark.pocl
+def test_a_model_is_shown_as_a_device_runs_it(cli: Cli, model: Path) -> None:
+    shown = cli("show", model, "--target", "opencl", "--stage", "loop-ir").stdout
+    assert "blockIdx.x" in shown and "threadIdx.x" in shown
+    assert "__kernel" in cli("show", model, "--target", "opencl", "--stage", "opencl").stdout
 
 
 def test_top_of_rows_is_stable_and_puts_nan_last() -> None:

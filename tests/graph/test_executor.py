@@ -88,6 +88,19 @@ def test_an_emulated_gpu_gives_what_the_host_gives(digits, digits_on_gpu) -> Non
     np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.pocl
+def test_digits_are_within_the_derived_bound_on_opencl() -> None:
+    """Whose memory cannot be used in parts: each value has a piece of its own."""
+    executor, images = executor_of(digits_graph(), "opencl"), digits_images()[0][:9]
+    assert executor.device == refcomp.opencl(0)
+    (probability,) = executor.run(image=images)
+    ((exact, bound),) = bound_outputs(optimize(digits_graph()), {"image": images})
+    assert (np.abs(probability.asnumpy() - exact) <= bound).all()
+    pieces = {id(array.memory.owner) for array in executor.plan_for({"N": 9}).outputs}
+    pieces |= {id(array.memory.owner) for array in executor.plan_for({"N": 9}).inputs.values()}
+    assert len(pieces) == 2
+
+
 @pytest.mark.llvm
 def test_every_kernel_is_within_its_own_bound() -> None:
     """Each kernel alone, on what the kernels before it made: errors do not add up."""

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from refcomp.errors import UserError
-from refcomp.runtime.device import Device, Memory, address_of, cpu, device, register_device_kind
+from refcomp.runtime.device import (
+    Device,
+    Memory,
+    PartingDriver,
+    address_of,
+    cpu,
+    device,
+    part_of,
+    register_device_kind,
+)
+from refcomp.runtime.hip import HipDriver
+from refcomp.runtime.opencl import OpenCLDriver
 
 
 class FarMemory:
@@ -100,3 +111,16 @@ def test_host_memory_is_aligned_and_as_large_as_asked(size: int) -> None:
     assert memory.host.nbytes == size
     assert memory.address % 64 == 0
     assert address_of(memory.host) == memory.address or size == 0
+
+
+def test_memory_of_the_host_and_of_amd_gpus_may_be_used_in_parts() -> None:
+    memory = cpu().driver.allocate(0, 64)
+    assert memory.host is not None and isinstance(cpu().driver, PartingDriver)
+    memory.host[:] = np.arange(64)
+    part = part_of(memory, 16, 8)
+    assert part.address == memory.address + 16 and part.owner is memory
+    assert part.host is not None and part.host.tolist() == list(range(16, 24))
+    assert cpu().driver.part(memory, 16, 8).address == part.address
+    assert part_of(Memory(4096, "owner"), 8, 4).host is None
+    assert isinstance(HipDriver(), PartingDriver)
+    assert not isinstance(OpenCLDriver(), PartingDriver)
