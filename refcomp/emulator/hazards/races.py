@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -83,6 +84,7 @@ class Races(Observer):
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
+        self._drops: WeakKeyDictionary[Assembly, bool] = WeakKeyDictionary()
 
     def launched(self, loaded: Any, request: Any) -> None:
         kernel = loaded.kernel(request.kernel)
@@ -95,7 +97,9 @@ class Races(Observer):
         self._floor = np.ones(groups, np.int64)
         self._fences = Fences(self._waits, self._clock, self._floor, per_group)
         self._assembly = loaded.program(kernel).assembly
-        self._has_drops = _has(self._assembly, self._order.drops[0])
+        if self._assembly not in self._drops:
+            self._drops[self._assembly] = _has(self._assembly, self._order.drops[0])
+        self._has_drops = self._drops[self._assembly]
         self._global = Stamps(loaded.arena.extent(), self._shape)
         self._first = 0
 
