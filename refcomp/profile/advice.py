@@ -76,8 +76,9 @@ def _narrow(facts: Facts) -> Iterator[Advice]:
         part = access.waves / whole if whole else 0
         if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
             lanes = _WIDE // access.size
+            does = "stores" if access.is_store else "loads"
             yield Advice(
-                f"{access.waves} accesses of {access.size} bytes a lane, side by side",
+                f"{access.waves} {does} of {access.size} bytes a lane, side by side",
                 f"let a thread take {_WIDE} bytes at once: split the innermost loop by {lanes} and "
                 "vectorize it",
                 line,

@@ -38,7 +38,9 @@ def _parts(report: Report, width: int) -> Iterator[Any]:
     if inner := report.counts.inner_loop():
         told = ", ".join(f"{count} {kind}" for kind, count in inner.items())
         yield f"what ran most often, the inner loop if there is one: {told}"
-        yield f"{report.useful_part:.0%} of its vector instructions multiply and add\n"
+        if report.counts.fmas:
+            yield f"{report.useful_part:.0%} of its vector instructions multiply and add"
+        yield ""
     if rows := list(_lines(report)):
         yield "by line of the loop IR"
         yield _table(("line", "count", "part", "text"), rows, width)
@@ -55,7 +57,7 @@ def _parts(report: Report, width: int) -> Iterator[Any]:
         yield _table(columns, rows, width)
     columns = ("shared access", "waves", "bytes", "clocks", "conflicts")
     if rows := list(_shared(report)):
-        yield "shared memory (LDS), 32 banks of 4 bytes"
+        yield "shared memory (LDS), clocks by a model of 32 banks of 4 bytes"
         yield _table(columns, rows, width)
     yield from _estimate(report, width)
     yield _advice(report)

@@ -75,7 +75,7 @@ def test_a_product_without_contraction_is_told_of_it():
 def test_narrow_accesses():
     dense = _global(waves=100, lanes=6400, bytes=25600, transactions=200, least=200, stride=4)
     (told,) = _advice(MANY, (LOAD, 100, 64, dense))
-    assert "100 accesses of 4 bytes a lane" in told and "split the innermost loop by 4" in told
+    assert "100 loads of 4 bytes a lane" in told and "split the innermost loop by 4" in told
     wide = replace(dense, size=16, stride=16)
     assert _advice(MANY, ("global_load_dwordx4 v[0:3], v[4:5], off", 100, 64, wide)) == []
 
