@@ -117,6 +117,10 @@ def _for(of: Generation) -> Callable[[Instruction], Run | None]:
     return lambda instruction: bind(instruction, of)
 
 
+def _ends_block(instruction: Instruction) -> bool:
+    return instruction.mnemonic in ENDS or writes_mode(instruction)
+
+
 def _bind_getpc(instruction: Instruction) -> Run:
     result, after = instruction.operands[0].index, instruction.address + instruction.size
 
@@ -196,7 +200,7 @@ class Program:
             if is_observed:
                 runs.append(tell_of(instruction))
             indexed = positions_after(instruction, indexed)
-            if indexed and (instruction.mnemonic in ENDS or number + 1 in self._starts):
+            if indexed and (_ends_block(instruction) or number + 1 in self._starts):
                 refuse_jump(instruction)
             if instruction.mnemonic in ENDS:
                 is_branch = "branch" in instruction.mnemonic

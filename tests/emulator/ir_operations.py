@@ -25,13 +25,15 @@ _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 @dataclass(frozen=True)
 class Operation:
-    """`is_scalar` where scalar instructions may do it, too."""
+    """`is_scalar` where scalar instructions may do it, too. `on_gpu` is another body for the GPU,
+    which calls a function of its own."""
 
     name: str
     result: str
     args: tuple[str, ...]
     body: str
     any_zero: bool = False
+    on_gpu: str = ""
 
     @property
     def is_scalar(self) -> bool:

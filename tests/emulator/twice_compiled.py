@@ -24,6 +24,7 @@ from refcomp.toolchain import compile_source, device_layout, host_triple_and_lay
 from tests.codegen.host_kernels import same_bits
 from tests.codegen.one_operation import edge_values
 from tests.emulator.agreement import Outcome
+from tests.emulator.amdgpu_operations import amdgpu_operations
 from tests.emulator.ir_operations import Operation, operations
 from tests.emulator.kernels import GPU, make_gpu
 
@@ -81,7 +82,7 @@ end:
 @cache
 def ir_operations(step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th operation, to the bit."""
-    drawn = operations()[::step]
+    drawn = [*operations(), *amdgpu_operations(gpu)][::step]
     with TemporaryDirectory() as folder:
         expected = _on_host(drawn, Path(folder))
     text = "".join(_gpu_text(one) for one in drawn)
@@ -155,9 +156,10 @@ def _empty(one: Operation) -> Any:
 
 def _module(drawn: Sequence[Operation], text: str, triple: str, layout: str) -> str:
     """What both compilers get, but for the kernels or loops around it."""
-    functions = "".join(map(_function, drawn))
+    is_gpu = triple.startswith("amdgcn")
+    functions = "".join(_function(one, is_gpu=is_gpu) for one in drawn)
     head = f'target datalayout = "{layout}"\ntarget triple = "{triple}"\n'
-    used = re.findall(r"call ((?:<.*?>|\{.*?\}|\w+)) (@llvm\.(?!amdgcn)[\w.]+)\((.*)\)", functions)
+    used = re.findall(r"call ((?:<.*?>|\{.*?\}|\w+)) (@llvm\.[\w.]+)\((.*)\)", functions)
     declared = {name: f"declare {result} {name}({_types(args)})\n" for result, name, args in used}
     return head + functions + text + "".join(declared.values())
 
@@ -168,9 +170,10 @@ def _types(args: str) -> str:
     return ", ".join(re.match(r"<.*?>|\w+", part)[0] for part in parts)  # type: ignore[index]
 
 
-def _function(one: Operation) -> str:
+def _function(one: Operation, *, is_gpu: bool) -> str:
     params = ", ".join(f"{kind} %{n}" for kind, n in zip(one.args, "abc", strict=False))
-    body = one.body.replace("\n", "\n  ")
+    text = one.on_gpu if is_gpu and one.on_gpu else one.body
+    body = text.replace("\n", "\n  ")
     head = f"define internal {one.result} @do.{one.name}({params}) alwaysinline {{"
     return f"{head}\n  {body}\n  ret {one.result} %r\n}}\n"
 
