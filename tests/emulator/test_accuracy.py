@@ -104,11 +104,11 @@ _INSTRUCTIONS = {
 _IN_F64 = ("rcp", "rsq", "sqrt")  # a real GPU is less exact there
 
 
-@pytest.mark.parametrize("name", _INSTRUCTIONS)
-@pytest.mark.parametrize("dtype", _DTYPES)
+_PAIRS = [(n, d) for n in _INSTRUCTIONS for d in _DTYPES if d != "f64" or n in _IN_F64]
+
+
+@pytest.mark.parametrize(("name", "dtype"), _PAIRS)
 def test_instructions_are_within_an_ulp(name, dtype):
-    if dtype == "f64" and name not in _IN_F64:  # there is no such instruction
-        return
     operands = {"exp": "exp2", "rsq": "rsqrt"}.get(name, name)
     values = _numbers(operands, dtype)
     if name in ("sin", "cos"):
