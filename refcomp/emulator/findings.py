@@ -14,7 +14,8 @@ _MOST = 20
 @dataclass(frozen=True, slots=True)
 class Finding:
     """`kind` is one of the constants above. `group` is the work-group in x, y and z, `item` the
-    work item in it; `times` counts the lanes in which the instruction did the same."""
+    work item in it, which is lane `lane` of the group's wave `wave`; `times` counts the lanes in
+    which the instruction did the same."""
 
     kind: str
     what: str
@@ -24,13 +25,16 @@ class Finding:
     group: tuple[int, int, int]
     item: tuple[int, int, int]
     times: int = 1
+    wave: int = 0
+    lane: int = 0
 
     def __str__(self) -> str:
         often = f" ({self.times} times)" if self.times > 1 else ""
+        who = f"work item {self.item}: lane {self.lane} of wave {self.wave}"
         return (
             f"{self.kind}: {self.what}{often}\n"
             f"    by {self.instruction}\n"
-            f"    in {self.place}; kernel {self.kernel}, group {self.group}, work item {self.item}"
+            f"    in {self.place}; kernel {self.kernel}, group {self.group}, {who}"
         )
 
 

@@ -166,6 +166,8 @@ class Waves(Registers):
                 kernel=self.around.kernel,
                 group=tuple(int(n) for n in self.groups[group]),  # type: ignore[arg-type]
                 item=(thread % x, thread // x % y, thread // (x * y)),
+                wave=item,
+                lane=int(lane),
                 times=int(np.count_nonzero(lanes)),
             )
         )

@@ -32,5 +32,5 @@ def test_the_text_names_all_places():
     assert str(_finding(1)) == (
         "out of bounds: 4 bytes behind A (2 times)\n"
         "    by s_nop 0  (00000000 at 0x4)\n"
-        "    in f+0x4; kernel k, group (1, 0, 0), work item (2, 3, 0)"
+        "    in f+0x4; kernel k, group (1, 0, 0), work item (2, 3, 0): lane 0 of wave 0"
     )

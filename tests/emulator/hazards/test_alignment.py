@@ -47,4 +47,4 @@ def test_only_lanes_that_are_wrong_count():
         set_scalar(waves, 9, 0)
 
     (found,) = watch("ds_add_u32 v0, v2", waves=1, hazards=["alignment"], prepare=prepare)
-    assert (found.item, found.times) == ((5, 0, 0), 1)
+    assert (found.item, found.wave, found.lane, found.times) == ((5, 0, 0), 0, 5, 1)

@@ -93,6 +93,7 @@ def test_only_waves_that_did_not_wait_are_told_of():
 
     found = watch(_LOAD, "s_cbranch_scc1 1", "s_waitcnt vmcnt(0)", _USE, prepare=prepare)
     assert [(one.kind, one.item, one.times) for one in found] == [(WAIT, (64, 0, 0), 64)]
+    assert "work item (64, 0, 0): lane 0 of wave 1" in str(found[0])
 
 
 def test_each_wave_has_its_own_counters():
