@@ -107,11 +107,11 @@ def test_gfx90a_drops_denormals():
     put(waves, 1, np.full(64, np.array([2.0**-20, 1.0], np.float16).view(np.uint32)[0]))
     put(waves, 2, np.full(64, np.array([1.0, 2.0**-14], np.float16).view(np.uint32)[0]))
     put(waves, 3, np.full(64, -(2.0**-130), np.float32))
-    line = instruction("v_dot2_f32_f16 v0, v1, v2, v3")
     for gpu, wanted in (("gfx942", 2.0**-20 + 2.0**-14), ("gfx90a", 2.0**-14)):
-        bind(line, GENERATIONS[gpu])(waves)
+        of = GENERATIONS[gpu]
+        bind(instruction("v_dot2_f32_f16 v0, v1, v2, v3", of), of)(waves)
         assert get(waves, 0, "f32")[0] == wanted
-    bind(instruction("v_dot2_f32_f16 v0, 0, v2, v3"), GENERATIONS["gfx90a"])(waves)
+    bind(instruction("v_dot2_f32_f16 v0, 0, v2, v3", of), of)(waves)
     assert get(waves, 0, "f32")[0] == 0
 
 
