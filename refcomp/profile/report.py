@@ -74,6 +74,7 @@ class Report:
                 {"line": number, "text": self.listing.loop_ir(number), "instructions": ran}
                 for number, ran in self.by_line().items()
             ],
+            "sources": counts.by_source(),
             "resources": asdict(self.resources) if self.resources else None,
             "estimate": _bound_to_json(bound) if bound else None,
             "advice": [asdict(advice) for advice in self.advice],

@@ -42,7 +42,7 @@ def _parts(report: Report, width: int) -> Iterator[Any]:
             yield f"{report.useful_part:.0%} of its vector instructions multiply and add"
         yield ""
     if rows := list(_lines(report)):
-        yield "by line of the loop IR"
+        yield "by line"
         yield _table(("line", "count", "part", "text"), rows, width)
     columns: Sequence[str] = (
         "global access",
@@ -112,13 +112,13 @@ def _classes(report: Report) -> list[Row]:
 
 
 def _lines(report: Report) -> Iterator[Row]:
-    by_line = report.by_line()
-    if not report.listing.texts[LOOP_IR] or not by_line:
-        return
+    """Lines of the loop IR; where that is not known, of what the code object names."""
+    by_line = report.by_line() if report.listing.texts[LOOP_IR] else report.counts.by_source()
     whole = sum(by_line.values()) or 1
-    for number, count in list(by_line.items())[:_MOST_ROWS]:
-        text = report.listing.loop_ir(number) if number else "(not known)"
-        yield number or "", count, f"{count / whole:.1%}", text
+    for line, count in sorted(by_line.items(), key=lambda item: -item[1])[:_MOST_ROWS]:
+        text = report.listing.loop_ir(line) if isinstance(line, int) else line
+        number = line if isinstance(line, int) and line else ""
+        yield number, count, f"{count / whole:.1%}", text or "(not known)"
 
 
 def _most(rows: list[InstructionCounts]) -> list[InstructionCounts]:

@@ -1,12 +1,14 @@
 """A profile as tables: what stands in them, and that names do no harm."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.profile import KernelCounts
+from refcomp.emulator.profile import InstructionCounts, KernelCounts
 from refcomp.profile.report import report_of
 from refcomp.profile.text import printable, report_to_text
+from tests.emulator.snippets import instruction
 from tests.profile.programs import product, report, transposed
 
 
@@ -31,6 +33,15 @@ def test_tables_of_memories():
     assert re.search(r"global_load_dword .* 64 +16384 +128 +128 +100%", text)
     assert re.search(r"ds_read_b32 .* 64 +16384 +4096 +3968", text)
     assert "32 banks of 4 bytes" in text
+
+
+def test_lines_of_another_compilers_source_are_named():
+    counts = KernelCounts("k", "gfx942", 64, 128, groups=1, launches=1)
+    for number, source in enumerate(("a.cl:7", "a.cl:7", "")):
+        one = replace(instruction("s_nop 0"), number=number, source=source)
+        counts.by_number[number] = InstructionCounts(one, 3, 192)
+    text = report_to_text(report_of(counts))
+    assert re.search(r"6 +66\.7% +a\.cl:7", text) and re.search(r"3 +33\.3% +\(not known\)", text)
 
 
 def test_a_kernel_of_which_nothing_is_known():
