@@ -37,13 +37,14 @@ def test_random_schedules_compute_on_emulated_gpus(
     whole = whole_of(histogram, shard, shards, run_folder / f"emulated {gpu}")
     if whole is not None:  # the last one that comes
         record_property("summary", f"on the emulated {gpu}: {whole}")
-        _hold(whole, 300 if gpu == _FIRST else 100)
+        # Of a few schedules more may happen to lack something.
+        _hold(whole, *((300, 1.0) if gpu == _FIRST else (100, 0.5)))
 
 
-def _hold(whole, least):
+def _hold(whole, least, part):
     total = len(whole.depths)
     assert total >= least, str(whole)
     for name, share in _LEAST.items():
-        assert whole.features[name] >= share * total, f"too few with {name}\n{whole}"
+        assert whole.features[name] >= part * share * total, f"too few with {name}\n{whole}"
     for primitive, share in _LEAST_PRIMITIVES.items():
-        assert whole.share(primitive) >= share, f"{primitive} is hardly ever drawn\n{whole}"
+        assert whole.share(primitive) >= part * share, f"hardly ever {primitive}\n{whole}"
