@@ -78,7 +78,7 @@ def print_amdgpu(
             (variables + say.gap() if variables else "", ""),
             *module.functions,
             (declarations + say.gap() if declarations else "", ""),
-            (say.attributes(_feature(module, mcpu)), ""),
+            (say.attributes(wave_features(mcpu, wavefront)), ""),
         ]
     )
     line_map, requires = LineMap(kernels, came_from), frozenset(module.requires)
@@ -88,10 +88,11 @@ def print_amdgpu(
 # What the device library asks.
 
 
-def _feature(module: LlvmModule, mcpu: str) -> str:
-    """What the GPU is told to do otherwise than it likes best, if anything."""
-    features: dict[str, str] = module.tables["wavefront_feature"]
-    size = module.wavefront_size
+def wave_features(mcpu: str, wavefront: int = 0) -> str:
+    """What the GPU is told to do otherwise than it likes best, if anything. LLVM must be told of it
+    for functions of the device library, too: what calls them has waves of that many lanes."""
+    features: dict[str, str] = load_spelling("llvm", "amdgpu").tables["wavefront_feature"]
+    size = wavefront_size(mcpu, wavefront)
     return "" if size == wavefront_size(mcpu) else features[str(size)]
 
 

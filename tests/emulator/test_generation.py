@@ -6,6 +6,8 @@ from refcomp.emulator.buffers import SCRATCH, SCRATCH_DESCRIPTOR
 from refcomp.emulator.code_object import Descriptor
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.program import known_mnemonics
+from tests.codegen.one_operation import binary_cases
+from tests.emulator.agreement import operations, whole_kernels
 
 
 def _descriptor(rsrc1=0, rsrc3=0, properties=0):
@@ -46,3 +48,10 @@ def test_gfx1100_has_waves_of_32_lanes_where_the_kernel_says_so():
     narrow, wide = _descriptor(rsrc1=3, properties=1 << 10), _descriptor(rsrc1=3)
     assert (one.lanes(narrow), one.lanes(wide)) == (32, 64)
     assert (one.vectors(narrow), one.vectors(wide)) == (32, 16)  # granules of 8 and of 4
+
+
+@pytest.mark.rocm
+def test_gfx1100_with_waves_of_64_lanes():
+    """A remainder of f64 is a function of the device library, with a loop of lanes in it."""
+    assert not whole_kernels("gfx1100:64").wrong
+    assert not operations(binary_cases, 8, "gfx1100:64").wrong

@@ -49,7 +49,7 @@ def test_a_text_without_maths_is_not_linked_with_the_library(rocm_tools) -> None
     assert [start.split()[0] for start in runs(rocm_tools)] == ["opt-19", "llc-19", "ld.lld-19"]
     first, second, third = runs(rocm_tools)
     assert "-passes=internalize,default<O3> -internalize-public-api-list=f,g" in first
-    assert "-mcpu=gfx90a -verify-machineinstrs=1 --amdhsa-code-object-version=4" in second
+    assert "-mcpu=gfx90a -mattr= -verify-machineinstrs=1 --amdhsa-code-object-version=4" in second
     assert "-shared --no-undefined" in third
 
 
