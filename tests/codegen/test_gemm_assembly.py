@@ -1,7 +1,7 @@
-"""The tiled product of matrices becomes what one writes by hand: registers, 16 bytes, v_fma.
+"""Products of matrices become what one writes by hand: registers, 16 bytes, v_fma or v_mfma.
 
-By the walkthrough's schedule. Nothing is run: the instructions are counted, and the places in
-shared memory that the lanes of a wave touch together are worked out from the loop IR.
+By the walkthroughs' schedules. The instructions are counted, and the places in shared memory that
+the lanes of a wave touch together are worked out from the loop IR; the tuned ones run emulated.
 """
 
 import re
@@ -9,21 +9,33 @@ import runpy
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import refcomp
+from refcomp.devices import rocm_emulator
 from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Ramp
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.ir.rewrite import variables_in, walk
-from refcomp.ir.stmt import Store
+from refcomp.ir.rewrite import substitute, variables_in, walk
+from refcomp.ir.stmt import LetStmt, Store
 from refcomp.kernel_resources import resources_of
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.pipeline import run_passes
 from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, use_llvm
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "walkthroughs" / "tiled_gemm_rocm.py"
-GEMM = runpy.run_path(str(SCRIPT))
+FOLDER = Path(__file__).parents[2] / "scripts" / "walkthroughs"
+
+
+def walkthrough(name):
+    """Its names; scripts there import each other, as a script's own folder is searched first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        return runpy.run_path(str(FOLDER / f"{name}.py"))
+
+
+GEMM, TUNED = walkthrough("tiled_gemm_rocm"), walkthrough("tuned_gemm_rocm")
+CORES = walkthrough("tuned_matrix_cores")
 _FUSED = ("v_fma", "v_fmac", "v_pk_fma", "v_dual_fmac", "v_mfma", "v_wmma")
 _BANKS, _WORD = 32, 4
 
@@ -33,18 +45,72 @@ _BANKS, _WORD = 32, 4
 def test_the_inner_loop(llvm, gpu, monkeypatch):
     use_llvm(llvm, monkeypatch)
     kernel = GEMM["compile_kernel"](f"rocm -mcpu={gpu}")
+    fused = _check_kernel(kernel, 2 * 8 * 128 * 4, least=0.85)
+    assert _work(fused) == 8 * 64  # of each thread
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx90a", "gfx1100"])
+def test_the_tuned_loop_hardly_does_anything_but_multiply(gpu, monkeypatch):
+    use_llvm("19", monkeypatch)
+    kernel = TUNED["compile_kernel"](f"rocm -mcpu={gpu}").imported_modules[0]
+    fused = _check_kernel(kernel, 2 * 16 * (128 + 256) * 4, least=0.95)
+    assert _work(fused) == 16 * 8 * 16
+
+
+@pytest.mark.rocm
+def test_the_tuned_product_on_the_emulated_gpu():
+    n, random, device = 256, np.random.default_rng(5), rocm_emulator("gfx942")
+    a, b = (random.integers(-8, 9, (n, n)).astype(np.float32) for _ in "AB")
+    c = refcomp.array(np.zeros((n, n), np.float32), device)
+    module = TUNED["compile_kernel"]("rocm -mcpu=gfx942", n)
+    module(refcomp.array(a, device), refcomp.array(b, device), c)
+    np.testing.assert_array_equal(c.asnumpy(), a.T @ b)
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "name"),
+    [
+        ("gfx942", "float16", "v_mfma_f32_16x16x16_f16"),
+        ("gfx942", "bfloat16", "v_mfma_f32_16x16x16_bf16"),
+        ("gfx90a", "bfloat16", "v_mfma_f32_16x16x16bf16_1k"),
+    ],
+)
+def test_the_loop_of_the_matrix_cores(gpu, dtype, name, monkeypatch):
+    """Structure, and the result on an emulated GPU: small whole numbers, exact in any order."""
+    use_llvm("19", monkeypatch)
+    n, depth, device = 128, 1024, rocm_emulator(gpu)
+    module = refcomp.build(*CORES["schedule_product"](dtype, n, depth), f"rocm -mcpu={gpu}")
+    padded, both, places = 128 * (32 + 8) * 2, 2, 2
+    fused = _check_kernel(module.imported_modules[0], padded * both * places, least=0.95)
+    assert set(fused) == {name} and len(fused) == 4 * (4 * 4 * 2)
+    random, element = np.random.default_rng(6), CORES["DTYPES"][dtype]
+    a, b = (random.integers(-8, 9, (n, depth)).astype(element) for _ in "AB")
+    c = refcomp.array(np.zeros((n, n), np.float32), device)
+    module(refcomp.array(a, device), refcomp.array(b, device), c)
+    np.testing.assert_array_equal(c.asnumpy(), a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def _check_kernel(kernel, shared_bytes, least):
+    """All in registers, all accesses of 16 bytes; what multiplies in the inner loop, which is at
+    least that part of its vector instructions."""
     (taken,) = resources_of(kernel.code)
     assert (taken.spilled, taken.private_bytes) == (0, 0)
-    assert (taken.shared_bytes, taken.threads) == (2 * 8 * 128 * 4, 256)
+    assert (taken.shared_bytes, taken.threads) == (shared_bytes, 256)
     assembly = kernel.get_source("asm")
-    _check_accesses(assembly, "global_", ("dwordx4", "b128"))
+    loop = _inner_loop(assembly)
+    _check_accesses("\n".join(f"\t{text}" for text in loop), "global_", ("dwordx4", "b128"))
     _check_accesses(assembly, "ds_", ("b128",))
     assert not re.search(r"^\s+(scratch|flat)_", assembly, re.MULTILINE)
-    vector = [name for name in _mnemonics(_inner_loop(assembly)) if name.startswith("v_")]
+    vector = [name for name in _mnemonics(loop) if name.startswith("v_")]
     fused = [name for name in vector if name.startswith(_FUSED)]
-    work = sum(2 if "_pk_" in name else 1 for name in fused)
-    assert work == 8 * 64  # of each thread
-    assert len(fused) >= 0.85 * len(vector), Counter(vector)
+    assert len(fused) >= least * len(vector), Counter(vector)
+    return fused
+
+
+def _work(fused):
+    return sum(2 if "_pk_" in name else 1 for name in fused)
 
 
 def _inner_loop(assembly):
@@ -72,10 +138,16 @@ def _check_accesses(assembly, prefix, wide):
     assert found and all(name.endswith(wide) for name in found), Counter(found)
 
 
-def test_no_two_lanes_wait_for_the_same_bank():
+@pytest.mark.parametrize("how", [GEMM["schedule_tiles"], TUNED["schedule_tuned"]])
+def test_no_two_lanes_wait_for_the_same_bank(how):
     a, b, c = GEMM["describe"](256)
-    schedule = GEMM["schedule_tiles"](a, b, c)
-    func = run_passes(refcomp.lower(schedule, [a, b, c], "gemm"), "rocm")
+    func = run_passes(refcomp.lower(how(a, b, c), [a, b, c], "gemm"), "rocm")
+    assert _conflicts(func) == []
+
+
+def test_no_two_lanes_of_the_matrix_cores_wait_for_the_same_bank():
+    schedule, args = CORES["schedule_product"]("bfloat16", 128, 128)
+    func = run_passes(refcomp.lower(schedule, args, "product"), "rocm")
     assert _conflicts(func) == []
 
 
@@ -94,23 +166,29 @@ def _conflicts(func):
     """Of each access of shared memory where some bank has more words than it must: the buffer, and
     the most words of a bank."""
     (start,) = kernels_in(func.body)
-    found = []
+    found, lets = [], {}
     for node in walk(start.body):
+        if isinstance(node, LetStmt):
+            lets[node.var] = substitute(node.value, lets)
         if isinstance(node, Load | Store) and node.buffer.scope == "shared":
-            words = {word for lane in range(64) for word in _words(start, node.index, lane)}
+            index, each = substitute(node.index, lets), node.buffer.dtype.bytes
+            words = {word for lane in range(64) for word in _words(start, index, each, lane)}
             per_bank = Counter(word % _BANKS for word in words)
             if max(per_bank.values()) > -(-len(words) // _BANKS):
                 found.append((node.buffer.name, max(per_bank.values())))
     return found
 
 
-def _words(start, index, lane):
-    """The words that a lane of the first wave touches in the first iteration of all loops."""
+def _words(start, index, each, lane):
+    """The words that a lane of the first wave touches in the first iteration of all loops, of
+    elements of `each` bytes."""
     base, lanes = (index.base, index.lanes) if isinstance(index, Ramp) else (index, 1)
     numbers = dict.fromkeys(variables_in(base), 0)
-    for tag in ("threadIdx.x", "threadIdx.y"):
+    for tag in ("threadIdx.x", "threadIdx.y", "threadIdx.z"):
         loop = kernel_nest(start).loop(tag)
         if loop is not None:
             lane, numbers[loop.var] = divmod(lane, loop.extent.value)
-    first = int(evaluate_expr(base, numbers)) if not lane else None
-    return [] if first is None else range(first, first + lanes)
+    if lane:
+        return []
+    first = int(evaluate_expr(base, numbers)) * each
+    return range(first // _WORD, -(-(first + lanes * each) // _WORD))

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The tiled product of tiled_gemm_rocm.py, tuned until its loop hardly does anything but multiply.
+
+    tuned_gemm_rocm.py [gfx942|gfx90a|gfx1100]
+
+One vector instruction in twelve of the tiled one moves registers or computes addresses:
+- for the fourth of four elements of A that come together, LLVM copies a register before it
+  multiplies two elements of B by it: a thread gets 8 x 16 elements of C instead of 8 x 8, so that
+  each copy is for eight multiplications instead of four;
+- a thread brings all that it brings of a tile out of one row: one address is enough, as the others
+  are near enough to stand in the instruction. For that a tile has as many rows as threads go down;
+- there are two of each tile (`double_buffer`): the next ones come while these are multiplied, and
+  one barrier a tile is enough; with twice as many rows, two tiles are worth their addresses.
+Prints what the kernel takes, and which vector instructions it has. Needs LLVM and its lld, but no
+GPU. Exit code: 1 when it does not stay in registers.
+"""
+
+import re
+import sys
+from collections import Counter
+
+from tiled_gemm_rocm import describe, finish
+
+import refcomp as rc
+from refcomp.kernel_resources import resources_of
+
+ROWS, COLUMNS, THREADS, LANES = 128, 256, 16, 4  # of a group; along a side; of vectors
+
+
+def schedule_tuned(A, B, C):
+    """Tiles with as many rows as there are threads down, in two places each."""
+    s = rc.create_schedule(C)
+    sums = s.cache_write(C, "local")
+    shared = [s.cache_read(tensor, "shared", [sums]) for tensor in (A, B)]
+    local = [s.cache_read(tile, "local", [sums]) for tile in shared]
+    by, bx, i, j = s[C].tile(*s[C].op.axis, ROWS, COLUMNS)
+    vy, i = s[C].split(i, factor=THREADS * LANES)
+    vx, j = s[C].split(j, factor=THREADS * LANES)
+    ty, i = s[C].split(i, factor=LANES)
+    tx, j = s[C].split(j, factor=LANES)
+    s[C].reorder(by, bx, vy, vx, ty, tx, i, j)
+    for axis, tag in ((by, "blockIdx.y"), (bx, "blockIdx.x"), (vy, "vthread"), (vx, "vthread")):
+        s[C].bind(axis, rc.thread_axis(tag))
+    finish(s[C], ty, tx, i, j)
+
+    s[sums].compute_at(s[C], tx)
+    outer, inner = s[sums].split(s[sums].op.reduce_axis[0], factor=THREADS)
+    i, j = s[sums].op.axis
+    s[sums].reorder(outer, inner, i, j)
+    for axis in (inner, i):
+        s[sums].unroll(axis)
+    s[sums].vectorize(j)
+    for operand in local:
+        s[operand].compute_at(s[sums], inner)
+        s[operand].vectorize(s[operand].op.axis[1])
+    for tile in shared:
+        s[tile].compute_at(s[sums], outer)
+        s[tile].double_buffer()
+        row, column = s[tile].op.axis
+        column, lane = s[tile].split(column, factor=LANES)
+        column, tx = s[tile].split(column, factor=THREADS)
+        s[tile].reorder(row, tx, column, lane)
+        finish(s[tile], row, tx, column, lane)
+    return s
+
+
+def compile_kernel(target, n=1024):
+    """The kernel's module: products and sums are rounded once, as one instruction does it."""
+    A, B, C = describe(n)
+    with rc.build_options(contract=True):
+        module = rc.build(schedule_tuned(A, B, C), [A, B, C], target, name="gemm")
+    return module
+
+
+def main(gpu="gfx942") -> int:
+    """Compiles, and tells what came out; the exit code."""
+    kernel = compile_kernel(f"rocm -mcpu={gpu}").imported_modules[0]
+    (taken,) = resources_of(kernel.code)
+    print(f"{gpu}: {taken.vgprs} vector registers, {taken.shared_bytes} bytes of shared memory")
+    found = re.findall(r"^\s+(v_\w+)", kernel.get_source("asm"), re.MULTILINE)
+    for mnemonic, count in Counter(found).most_common(4):
+        print(f"{count:6} {mnemonic}")
+    return int(taken.spilled > 0 or taken.private_bytes > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
