@@ -52,9 +52,11 @@ def test_what_is_told_of_must_be_done():
     assert (RACE, _LOAD) in _told(*unread)
 
 
-def test_what_comes_after_the_update_is_not_told_of():
+@pytest.mark.parametrize("before", [_COUNT, "s_waitcnt vmcnt(0)", _LOAD])
+def test_what_comes_after_the_caches_were_written_back_is_not_told_of(before):
     lines = [line for line in _TELLS if line != _STORE]
-    lines.insert(lines.index(_COUNT) + 1, _STORE)
+    place = lines.index(before)
+    lines[place:place] = [_STORE, "s_waitcnt vmcnt(0)"]
     assert (RACE, _LOAD) in _told(*lines)
 
 
@@ -63,17 +65,23 @@ def test_other_gpus_need_not_write_back():
     lines = [line.replace("buffer_inv sc1", "buffer_wbinvl1_vol") for line in _TELLS]
     lines.remove("buffer_wbl2 sc1")
     assert not _told(*lines, generation=older)
+    late = [line for line in lines if line != _STORE]
+    late.insert(late.index(_COUNT) + 1, _STORE)
+    assert (RACE, _LOAD) in _told(*late, generation=older)
 
 
-def test_a_group_shares_what_one_of_its_waves_knows():
-    """The first wave counts and drops its caches, the second one reads after a barrier."""
+@pytest.mark.parametrize("place", [0, 4])
+def test_a_group_shares_what_one_of_its_waves_knows(place):
+    """The first wave tells of what both wrote, and drops its caches; the second one reads after a
+    barrier."""
     meet = "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_barrier"
 
     def prepare(waves):
         _prepare(waves)
         waves.values.scc[1] = True
         put(waves, 5, 8 * waves.values.v[1])
-        put(waves, 8, np.array([[0], [4]]) + np.zeros(64, np.uint32).astype(int))
+        put(waves, 7, np.full(64, place, np.uint32))
+        put(waves, 8, np.array([[0], [4]]) + np.zeros(64, int))
 
     jumped = ("s_cbranch_scc1 5", *_TELLS[1:6])
     right = ("v_add_u32_e32 v5, v5, v8", _STORE, *meet, *jumped, *meet, _LOAD)

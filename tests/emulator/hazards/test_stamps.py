@@ -52,8 +52,8 @@ def test_reads_keep_one_of_another_wave():
 
 def test_of_several_readers_at_once_two_are_kept():
     memory, cells = Stamps(64, _SHAPE), np.array([4, 4, 4])
-    memory.put("read", cells, _by(0, 1, 1))
-    assert (_waves(memory.kept("read")[4:5]), _waves(memory.kept("other read")[4:5])) == ([1], [0])
+    memory.put("read", cells, _by(1, 0, 0))
+    assert (_waves(memory.kept("read")[4:5]), _waves(memory.kept("other read")[4:5])) == ([0], [1])
 
 
 def test_readers_of_other_groups_are_kept_longer():
