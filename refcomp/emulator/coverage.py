@@ -26,7 +26,7 @@ OF_FLOATS = ("inf", "nan", "denormal", "-0")
 OF_INTEGERS = ("least", "greatest")
 # Which lanes run is nothing to scalar instructions, and to those that work for the whole wave.
 _OF_LANES = ("v_", "ds_", "global_", "flat_", "scratch_", "buffer_")
-_OF_WAVES = ("v_readlane", "v_writelane", "v_mfma", "v_smfmac", "v_wmma", "v_nop")
+_OF_WAVES = ("v_readlane", "v_writelane", "v_mfma", "v_smfmac", "v_wmma", "v_nop", "buffer_gl")
 
 
 @dataclass(slots=True)

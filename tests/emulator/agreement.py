@@ -89,9 +89,12 @@ def _as_groups(func: PrimFunc) -> tuple[PrimFunc, Extents, Extents]:
     return replace(func, name=f"{func.name}_groups", body=body), (count, 1, 1), (1, 1, 1)
 
 
-def _ways_to_run(func: Callable[[int], PrimFunc], is_float: bool) -> list[tuple[Any, ...]]:
-    """The kernel with some lanes off, as vectors with all on, and of scalar instructions."""
-    ways = [_in_halves(func(1)), as_threads(func(4))]
+def _ways_to_run(
+    func: Callable[[int], PrimFunc], number: int, is_float: bool
+) -> list[tuple[Any, ...]]:
+    """With some lanes off, and with all on, one of the two as vectors; and, of what is no float, by
+    scalar instructions."""
+    ways = [_in_halves(func(1 if number % 2 else 4)), as_threads(func(4 if number % 2 else 1))]
     return ways if is_float else [*ways, _as_groups(func(1))]
 
 
@@ -99,7 +102,11 @@ def _ways_to_run(func: Callable[[int], PrimFunc], is_float: bool) -> list[tuple[
 def operations(cases: Callable[[], Any], step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th of the cases of `tests.codegen.one_operation`, to the bit."""
     drawn = _every(list(cases()), step)
-    ways = [(c, *w) for c in drawn for w in _ways_to_run(c.kernels.get, c.dtype.is_float)]
+    ways = [
+        (case, *way)
+        for number, case in enumerate(drawn)
+        for way in _ways_to_run(case.kernels.get, number, case.dtype.is_float)
+    ]
     kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **QUICK), []
     for case, func, grid, block in ways:
         result = case.empty_result()
@@ -119,8 +126,8 @@ def intrinsics(step: int, gpu: str = GPU) -> Outcome:
     drawn = _every(CASES, step)
     ways = [
         (case, *way)
-        for case in drawn
-        for way in _ways_to_run(partial(intrinsic_kernel, *case), case[1].is_float)
+        for number, case in enumerate(drawn)
+        for way in _ways_to_run(partial(intrinsic_kernel, *case), number, case[1].is_float)
     ]
     kernels, wrong = Kernels([func for _, func, *_ in ways], gpu, **QUICK), []
     for (name, dtype), func, grid, block in ways:
