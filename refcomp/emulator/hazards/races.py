@@ -4,6 +4,9 @@ Within a group barriers order what was done before them: done, not only begun, s
 is missing before a barrier is found here. Groups, in any order, know of each other's writes only by
 updates of memory (fences.py). Updates never race with each other, and launches follow one another.
 A wave's own accesses are in order, but not those of its lanes by one instruction.
+Refuses nothing, and errs on two sides: atomic loads and stores of shared memory look like others in
+machine code, so that waves which tell each other by them without a barrier are told of; and groups
+whose order one run shows to be safe are not, though another run may have them in another order.
 """
 
 from __future__ import annotations
