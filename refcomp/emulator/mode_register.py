@@ -2,6 +2,7 @@
 
     s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3      keep denormals of f32
     s_getreg_b32 s0, hwreg(HW_REG_MODE, 0, 4)
+    s_denorm_mode 15                                    keep denormals of all types
 
 Refuses, by Unsupported, other registers, and to change what is neither rounding nor denormals.
 """
@@ -21,13 +22,15 @@ from refcomp.errors import Unsupported
 Run = Callable[[Any], None]
 
 _REGISTER = re.compile(r"hwreg\((\w+)(?:, ?(\d+), ?(\d+))?\)$")
+# Instructions that write a part of it: where its four bits begin.
+_PARTS = {"s_round_mode": 0, "s_denorm_mode": 4}
 # A clamp makes NaN 0, and signalling NaNs become quiet: what compilers have unless asked otherwise.
 _OTHERS = np.uint32(0x300)
 
 
 def writes_mode(instruction: Instruction) -> bool:
     """Whether the instructions that follow may run in another mode."""
-    return instruction.mnemonic.startswith("s_setreg")
+    return instruction.mnemonic.startswith("s_setreg") or instruction.mnemonic in _PARTS
 
 
 def bind_mode(instruction: Instruction) -> Run | None:
@@ -64,9 +67,11 @@ def _modes(waves: Any) -> Any:
 
 
 def _bind_write(instruction: Instruction) -> Run:
-    register, operand = instruction.operands
-    start, ones = _field(instruction, register.text)
-    source = scalar_source(operand, "u32")
+    if (part := _PARTS.get(instruction.mnemonic)) is not None:
+        start, ones = np.uint32(part), np.uint32(15)
+    else:
+        start, ones = _field(instruction, instruction.operands[0].text)
+    source = scalar_source(instruction.operands[-1], "u32")
 
     def run(waves: Any) -> None:
         old = _modes(waves) | _OTHERS

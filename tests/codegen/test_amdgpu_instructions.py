@@ -10,6 +10,7 @@ import pytest
 import refcomp
 from refcomp.devices import rocm_emulator
 from refcomp.dtype import as_dtype, to_numpy
+from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.pipeline import run_device_passes
@@ -241,15 +242,17 @@ def test_each_step_of_a_wave_is_one_instruction(llvm, gpu, name, pattern, monkey
 
 
 @pytest.mark.rocm
-@pytest.mark.parametrize("one", [one for gpu, one in WALKTHROUGH if gpu == "gfx942"] + [SMALL])
-def test_products_of_matrices_on_the_emulated_gpu(one):
+@pytest.mark.parametrize(
+    ("gpu", "one"), [*((g, o) for g, o in WALKTHROUGH if g in ARCHITECTURES), ("gfx942", SMALL)]
+)
+def test_products_of_matrices_on_emulated_gpus(gpu, one):
     """Small whole numbers, so that every order of adding gives the same."""
     n, depth, dtype = 2 * one.size, 3 * one.step, to_numpy(as_dtype(one.dtype))
-    rng, device = np.random.default_rng(8), rocm_emulator("gfx942")
+    rng, device = np.random.default_rng(8), rocm_emulator(gpu)
     a, b = rng.integers(-8, 9, (n, depth)), rng.integers(-8, 9, (depth, n))
     arrays = [refcomp.array(x.astype(dtype), device) for x in (a, b)]
     result = refcomp.array(np.zeros((n, n), np.float32), device)
-    refcomp.build(*MATRIX["schedule_product"](one, n, depth), "rocm -mcpu=gfx942")(*arrays, result)
+    refcomp.build(*MATRIX["schedule_product"](one, n, depth), f"rocm -mcpu={gpu}")(*arrays, result)
     np.testing.assert_array_equal(result.asnumpy(), a @ b)
 
 

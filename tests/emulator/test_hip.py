@@ -8,6 +8,7 @@ import pytest
 import refcomp
 from refcomp import hip_api
 from refcomp.devices import rocm_emulator
+from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.errors import UserError
 from refcomp.hip_interface import function_names, offered_by
@@ -98,7 +99,7 @@ def test_errors_of_modules_and_launches():
     assert launch(function, 1, 1, 1, 64, 1, 1, 0, None, None, extra) == _number("InvalidHandle")
 
 
-def _scaled():
+def _scaled(options="gfx942"):
     """C[i] = 2 * A[i], 64 threads in a group."""
     n = refcomp.var("n")
     a = refcomp.placeholder((n,), "float32", "A")
@@ -107,17 +108,21 @@ def _scaled():
     outer, inner = schedule[c].split(c.op.axis[0], 64)
     schedule[c].bind(outer, refcomp.thread_axis("blockIdx.x"))
     schedule[c].bind(inner, refcomp.thread_axis("threadIdx.x"))
-    return refcomp.build(schedule, [a, c], target="rocm -mcpu=gfx942", name="scaled")
+    return refcomp.build(schedule, [a, c], target=f"rocm -mcpu={options}", name="scaled")
 
 
 @pytest.mark.rocm
-def test_the_runtime_works_above_it():
-    device, module = rocm_emulator("gfx942"), _scaled()
+@pytest.mark.parametrize(
+    ("gpu", "options"),
+    [*((gpu, gpu) for gpu in ARCHITECTURES), ("gfx1100", "gfx1100 -wavefront=64")],
+)
+def test_the_runtime_works_above_it(gpu, options):
+    device, module = rocm_emulator(gpu), _scaled(options)
     values = np.arange(1000, dtype=np.float32)
     a, c = refcomp.array(values, device), refcomp.array(np.zeros_like(values), device)
     module(a, c)
     assert (c.asnumpy() == 2 * values).all()
-    assert device.name == "emulated AMD GPU (gfx942)"
+    assert device.name == f"emulated AMD GPU ({gpu})"
 
 
 @pytest.mark.rocm

@@ -47,6 +47,20 @@ def test_denormals():
     assert get(waves, 3, "f32")[0] == 0
 
 
+def test_parts_have_instructions_of_their_own():
+    waves = make_waves()
+    _run(
+        waves,
+        "s_denorm_mode 12",
+        "v_add_f32_e32 v3, v1, v1",
+        "s_round_mode 0x1",
+        "v_mul_f32_e32 v4, v2, v2",
+        "s_getreg_b32 s5, hwreg(HW_REG_MODE, 0, 8)",
+    )
+    assert get(waves, 3, "f32")[0] == 0 and get(waves, 4, "f32")[0] == 1 + 3 * 2.0**-23
+    assert scalar(waves, 5) == 0xC1
+
+
 def test_waves_may_differ():
     """The second wave rounds up; both meet again at the same instructions."""
     waves = make_waves(2)
