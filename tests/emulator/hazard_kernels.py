@@ -176,14 +176,19 @@ def compile_located(kernels: Sequence[PrimFunc], mcpu: str, **options: str) -> C
     return Code(binary, disassembled(binary), str(loop_ir))
 
 
+def draw_arrays() -> dict[str, Any]:
+    """What each kernel takes."""
+    values = (np.arange(ALL) % 17).astype(np.float32)
+    return {"A": values, "C": np.zeros(ALL, np.float32), "F": np.zeros(32, np.float32)}
+
+
 def run_hazardous(
     code: Code, name: str, assembly: str = "", **options: Any
 ) -> tuple[tuple[Finding, ...], Mapping[str, Any]]:
     """What is found in the kernel, by all who look for hazards; `assembly` instead of its own. With
     what it read and wrote."""
     gpu = EmulatedGpu(lambda data: assembly or code.assembly, size=SMALL, hazards=True, **options)
-    arrays = {"A": (np.arange(ALL) % 17).astype(np.float32)}
-    arrays |= {"C": np.zeros(ALL, np.float32), "F": np.zeros(32, np.float32)}
+    arrays = draw_arrays()
     arrays["A"].flags.writeable = False
     loaded = gpu.load(code.binary)
     kernel = loaded.kernel(name)

@@ -13,7 +13,14 @@ import pytest
 from refcomp.emulator.findings import OUT_OF_BOUNDS, RACE, READ_ONLY, UNDEFINED, WAIT
 from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.ir.parser import parse_func
-from tests.emulator.hazard_kernels import KERNELS, compile_located, expected, run_hazardous
+from refcomp.oracle.interpret import InterpretError, interpret
+from tests.emulator.hazard_kernels import (
+    KERNELS,
+    compile_located,
+    draw_arrays,
+    expected,
+    run_hazardous,
+)
 
 pytestmark = pytest.mark.rocm
 _ADDRESS = re.compile(r"at (0x[0-9a-f]+)")
@@ -186,6 +193,15 @@ def _mutated(name, number, old, new):
         line, _, rest = rest.partition("\n")
         rest = line + " }\n" + rest
     return parse_func(head + new + rest)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_interpreter_refuses_them_too(name):
+    """It knows nothing of waves and waits: what is held against the emulator is wrong indeed."""
+    interpret(parse_func(KERNELS[name]), list(draw_arrays().values()))
+    for number, (old, new, *_) in enumerate(_CHANGES[name]):
+        with pytest.raises(InterpretError, match="race|out of range|never written"):
+            interpret(_mutated(name, number, old, new), list(draw_arrays().values()))
 
 
 def _is_told(findings, kind, mention, loop_ir):
