@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -152,3 +156,50 @@ GFX90A: dict[str, Row] = {
     ),
     **_rows("f64", "f64", "f64", ("16x16x4f64", 16, 4, 1, 1), ("4x4x4f64", 4, 4, 4, 1)),
 }
+TYPES: dict[str, Any] = {
+    **{"f32": np.float32, "xf32": np.float32, "f64": np.float64, "i32": np.int32},
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8},
+    **{"fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz},
+}
+
+
+def row_of(name: str) -> tuple[Row, Shape]:
+    """What is written above of an instruction."""
+    row = GFX942.get(name) or GFX90A[name]
+    return row, SHAPES[row[0], row[2], row[4] == "f64"]
+
+
+def factor_words(name: str, matrix: Any, kind: str) -> Any:
+    """[block, row, depth] as the lanes hold it: [lane, register]."""
+    (rows, depth, blocks, held, *_), shape = row_of(name)
+    lanes = np.zeros((64, held), TYPES[kind])
+    for b, i, k in np.ndindex(blocks, rows, depth):
+        lanes[shape.factor_lane(b, i, k // held), k % held] = matrix[b, i, k]
+    return lanes.view(np.uint32)
+
+
+def sum_words(name: str, matrix: Any) -> Any:
+    """[block, row, column] as the lanes hold it: [lane, register]."""
+    (rows, _, blocks, _, total, *_), shape = row_of(name)
+    lanes = np.zeros((64, rows * rows * blocks // 64), TYPES[total])
+    for b, i, j in np.ndindex(blocks, rows, rows):
+        lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)] = matrix[b, i, j]
+    return lanes.view(np.uint32)
+
+
+def sums_of(name: str, words: Any) -> Any:
+    """The reverse of `sum_words`."""
+    (rows, _, blocks, _, total, *_), shape = row_of(name)
+    lanes = np.ascontiguousarray(words).view(TYPES[total])
+    result = np.zeros((blocks, rows, rows), TYPES[total])
+    for b, i, j in np.ndindex(*result.shape):
+        result[b, i, j] = lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)]
+    return result
+
+
+def drawn_matrices(name: str) -> tuple[Any, Any, Any]:
+    """A, B transposed and C, of small integers, which all types hold."""
+    (rows, depth, blocks, *_), _ = row_of(name)
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(-7, 8, (2, blocks, rows, depth))
+    return a, b, rng.integers(-9, 10, (blocks, rows, rows))

@@ -20,10 +20,11 @@ from refcomp.emulator.ledger import (
     read_ledger,
 )
 from tests.emulator.agreement import GENERATORS, all_accesses, intrinsics, operations, whole_kernels
+from tests.emulator.matrix_kernels import matrix_products
 from tests.emulator.twice_compiled import ir_operations
 
 # How many instructions count as compared, at least.
-_LEAST = {"gfx942": 360, "gfx90a": 355, "gfx1100": 360}
+_LEAST = {"gfx942": 405, "gfx90a": 398, "gfx1100": 360}
 # Each takes a step and the name of a GPU; all operations and kernels run at night.
 PARTS = {
     "whole kernels": lambda step, gpu: whole_kernels(gpu),
@@ -31,17 +32,18 @@ PARTS = {
     "accesses": all_accesses,
     **{cases.__name__: partial(operations, cases) for cases in GENERATORS},
     "operations of LLVM IR": lambda step, gpu: ir_operations(1, gpu),
+    "matrix products": lambda step, gpu: matrix_products(gpu),
 }
+_NONE = {("gfx1100", "matrix products")}  # which has others, in tests of their own
 
 
-@pytest.mark.rocm
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("gpu", GENERATIONS)
 def test_kernels_agree_and_the_ledger_says_so(gpu, part, request, record_property, run_folder):
     step = 1 if request.config.getoption("--nightly") else 2
     outcome = PARTS[part](step, gpu)
     assert not outcome.wrong, "\n".join(outcome.wrong[:20])
-    assert outcome.count > 0
+    assert outcome.count > 0 or (gpu, part) in _NONE
     record_property("summary", f"{outcome.count} {part} agree on {gpu}")
     coverage = _seen_by_all(outcome.seen, part, run_folder / f"ledger {gpu}")
     if coverage is not None:  # the last one that comes

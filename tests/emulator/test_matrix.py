@@ -10,52 +10,24 @@ import pytest
 from refcomp.emulator.matrix_layouts import product_of
 from refcomp.emulator.program import bind
 from refcomp.errors import Unsupported
-from tests.emulator.matrix_tables import GFX90A, GFX942, SHAPES
+from tests.emulator.matrix_tables import (
+    GFX90A,
+    GFX942,
+    drawn_matrices,
+    factor_words,
+    sum_words,
+    sums_of,
+)
 from tests.emulator.snippets import LANE, instruction, make_waves, put, run, set_mask, undefined
 
 _ALL = GFX942 | GFX90A
-_TYPES = {
-    **{"f32": np.float32, "xf32": np.float32, "f64": np.float64, "i32": np.int32},
-    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8},
-    **{"fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz},
-}
 
 
-def _put_factor(waves, first, name, matrix, kind):
-    """[block, row, depth] as the equations have it; how many registers it takes."""
-    rows, depth, blocks, held, total, *_ = _ALL[name]
-    shape = SHAPES[rows, blocks, total == "f64"]
-    lanes = np.zeros((64, held), _TYPES[kind])
-    for b, i, k in np.ndindex(blocks, rows, depth):
-        lanes[shape.factor_lane(b, i, k // held), k % held] = matrix[b, i, k]
-    words = lanes.view(np.uint32)
+def _put_words(waves, first, words):
+    """How many registers they take."""
     for number in range(words.shape[1]):
         put(waves, first + number, words[:, number])
     return words.shape[1]
-
-
-def _put_sums(waves, first, name, matrix):
-    rows, _, blocks, _, total, *_ = _ALL[name]
-    shape = SHAPES[rows, blocks, total == "f64"]
-    lanes = np.zeros((64, rows * rows * blocks // 64), _TYPES[total])
-    for b, i, j in np.ndindex(blocks, rows, rows):
-        lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)] = matrix[b, i, j]
-    words = lanes.view(np.uint32)
-    for number in range(words.shape[1]):
-        put(waves, first + number, words[:, number])
-    return words.shape[1]
-
-
-def _sums(waves, first, name):
-    rows, _, blocks, _, total, *_ = _ALL[name]
-    shape = SHAPES[rows, blocks, total == "f64"]
-    count = rows * rows * blocks // 64 * (2 if total == "f64" else 1)
-    words = np.stack([waves.values.v[first + n, 0] for n in range(count)], axis=-1)
-    lanes = np.ascontiguousarray(words).view(_TYPES[total])
-    result = np.zeros((blocks, rows, rows), _TYPES[total])
-    for b, i, j in np.ndindex(*result.shape):
-        result[b, i, j] = lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)]
-    return result
 
 
 def _registers(first, count):
@@ -64,19 +36,21 @@ def _registers(first, count):
 
 def _product(name, modifiers="", c=None):
     """A, B, C and what the instruction makes of them, in waves of which few lanes are active."""
-    rows, depth, blocks, _, _, *kinds = _ALL[name]
-    rng = np.random.default_rng(4)
-    a, b = rng.integers(-7, 8, (2, blocks, rows, depth))
-    sums = rng.integers(-9, 10, (blocks, rows, rows))
+    *_, first, second = _ALL[name]
+    a, b, sums = drawn_matrices(name)
     waves = make_waves(vectors=80)
-    words = [_put_factor(waves, 2 + 2 * n, name, m, kinds[n]) for n, m in enumerate((a, b))]
-    count = _put_sums(waves, 8, name, sums)
+    words = [
+        _put_words(waves, place, factor_words(name, matrix, kind))
+        for place, matrix, kind in ((2, a, first), (4, b, second))
+    ]
+    count = _put_words(waves, 8, sum_words(name, sums))
     set_mask(waves, LANE < 3)  # which does not matter
     total = _registers(8, count)
     factors = f"{_registers(2, words[0])}, {_registers(4, words[1])}"
     run(waves, f"{name} {total}, {factors}, {total if c is None else c} {modifiers}".strip())
     assert not undefined(waves, 8).any()
-    return a, b, sums, _sums(waves, 8, name)
+    found = np.stack([waves.values.v[8 + n, 0] for n in range(count)], axis=-1)
+    return a, b, sums, sums_of(name, found)
 
 
 @pytest.mark.parametrize("name", _ALL)
