@@ -37,6 +37,7 @@ PARTS = {
 _NONE = {("gfx1100", "matrix products")}  # which has others, in tests of their own
 
 
+@pytest.mark.rocm
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("gpu", GENERATIONS)
 def test_kernels_agree_and_the_ledger_says_so(gpu, part, request, record_property, run_folder):
