@@ -7,9 +7,12 @@ line, or half of one) that its active lanes touch, whatever the order of the lan
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from refcomp.emulator.arrays import Array
+from refcomp.emulator.profile.banks import alike
 
 _NONE = -1
 
@@ -17,6 +20,19 @@ _NONE = -1
 def count_segments(index: Array, active: Array | None, size: int, segment: int) -> int:
     """Of byte offsets [wave, lane], of which the active ones move `size` bytes, not more than a
     segment: the number of pairs of a wave and a segment of `segment` bytes that it touches."""
+    counts = [
+        waves * _count_wave(one.tobytes(), size, segment)
+        for waves, one in alike(index, active, segment)
+    ]
+    return sum(counts) if counts else _count(index, active, size, segment)
+
+
+@lru_cache(maxsize=4096)
+def _count_wave(index: bytes, size: int, segment: int) -> int:
+    return _count(np.frombuffer(index, np.int64)[None, :], None, size, segment)
+
+
+def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
     first, last = index // segment, (index + (size - 1)) // segment
     if active is not None:
         first, last = np.where(active, first, _NONE), np.where(active, last, _NONE)
@@ -50,7 +66,8 @@ class Touched:
             more = np.zeros(max(needed, 2 * len(self._flags)) - len(self._flags), np.bool_)
             self._flags = np.concatenate([self._flags, more])
         self._flags[first] = True
-        self._flags[last] = True
+        over = last != first
+        self._flags[last[over]] = True
 
     @property
     def bytes(self) -> int:

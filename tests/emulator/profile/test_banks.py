@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.emulator.profile.banks import count_clocks, phases
+from refcomp.emulator.profile.banks import alike, count_clocks, phases
 
 _LANE = np.arange(64)[None, :]
 
@@ -76,3 +76,16 @@ def test_clocks_are_those_of_a_plain_count(lanes, size, is_store, is_atomic):
         least += bool(turns)
     got = count_clocks(index, active, size, is_store=is_store, is_atomic=is_atomic)
     assert got == (clocks, least)
+
+
+def test_waves_that_lie_alike_are_counted_as_each_for_itself():
+    """Moved by whole banks, or with lanes that lie before the first one."""
+    rows = np.concatenate([4 * _LANE, 4 * _LANE + 64, 4 * _LANE + 4096])
+    assert count_clocks(rows, None, 4) == (6, 6)
+    assert [n for n, _ in alike(rows, None, 4)] == [3]
+    assert [n for n, _ in alike(rows + np.array([[0], [0], [2]]), None, 4)] == [2, 1]
+    assert [*alike(np.concatenate([4 * _LANE, 8 * _LANE]), None, 4)] == []
+    assert [*alike(rows, np.ones(rows.shape, np.bool_), 4)] == []
+    backwards = np.concatenate([128 * _LANE[:, ::-1], 128 * _LANE[:, ::-1] + 128])
+    assert count_clocks(backwards, None, 4) == (128, 4)
+    assert count_clocks(np.concatenate([4 * _LANE, 128 * _LANE]), None, 4) == (66, 4)

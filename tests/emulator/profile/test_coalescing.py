@@ -64,3 +64,10 @@ def test_what_is_touched_twice_counts_once():
     marks.add(np.array([0, 4, 1000]), 4)
     marks.add(np.array([0]), 16)
     assert marks.bytes == 256
+
+
+def test_waves_that_lie_alike_are_counted_as_each_for_itself():
+    begins = np.array([[0], [4], [128], [252]])
+    assert count_segments(4 * _LANE + begins, None, 4, 128) == 2 + 3 + 2 + 3
+    assert count_segments(4 * _LANE[:, ::-1] + begins, None, 4, 128) == 10
+    assert count_segments(np.concatenate([4 * _LANE, 128 * _LANE]), None, 4, 128) == 66
