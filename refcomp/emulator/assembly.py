@@ -26,7 +26,7 @@ _SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp|vi|gfx\d+)$")
 # Blanks that part modifiers, and the commas that part operands: neither stands within brackets.
 _PART = re.compile(r",\s*(?![^(\[]*[)\]])")
 _BLANK = re.compile(r"\s+(?![^(\[]*[)\]])")
-_REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)|\[(\d+):(\d+)\])$")
+_REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)(?:\.([lh]))?|\[(\d+):(\d+)\])$")
 # Scalar registers that have names: where they stand among the others, and how many they are.
 NAMED = {
     **{"flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)},
@@ -40,7 +40,8 @@ IEEE_MODE = 0xF0  # to nearest even, and all denormals are kept
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """`file` is `v` or `a` (vector), `s` (scalar), `c` (a constant as written in `text`)."""
+    """`file` is `v` or `a` (vector), `s` (scalar), `c` (a constant as written in `text`); `is_high`
+    where the upper half of a register is meant (`v1.h`)."""
 
     text: str
     file: str
@@ -49,6 +50,7 @@ class Operand:
     negative: bool = False
     absolute: bool = False
     sign_extended: bool = False
+    is_high: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,8 @@ def read_operand(text: str, named: Mapping[str, tuple[int, int]] = NAMED) -> Ope
     if bare.startswith("|"):
         bare, absolute = bare[1:-1], True
     file, index, count = _place(bare, named)
-    return Operand(bare, file, index, count, negative, absolute, extended)
+    is_high = file == "v" and bare.endswith(".h")
+    return Operand(bare, file, index, count, negative, absolute, extended, is_high)
 
 
 def _place(text: str, named: Mapping[str, tuple[int, int]]) -> tuple[str, int, int]:
@@ -227,6 +230,6 @@ def _place(text: str, named: Mapping[str, tuple[int, int]]) -> tuple[str, int, i
     match = _REGISTERS.match(text)
     if match is None:
         return "c", 0, 1
-    first = int(match[2] or match[3])
-    count = int(match[4]) - first + 1 if match[4] else 1
+    first = int(match[2] or match[4])
+    count = int(match[5]) - first + 1 if match[5] else 1
     return ("s", TTMP + first, count) if match[1] == "ttmp" else (match[1], first, count)

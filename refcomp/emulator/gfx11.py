@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from refcomp.emulator import spreads
 from refcomp.emulator.arrays import NUMPY, Array
 from refcomp.emulator.assembly import NAMED, Instruction
 from refcomp.emulator.atomics import bind_atomic
@@ -169,6 +170,7 @@ def _own_rows() -> dict[str, Operation]:
     for name, function in logic.items():
         rows[f"v_{name}_b16"] = operation("u16 = u16 u16", function)
     rows["v_not_b16"] = operation("u16 = u16", np.invert)
+    rows["v_mov_b16"] = operation("u16 = u16", np.copy, spread=spreads.of_copy)
     return rows | dict(_extremes())
 
 

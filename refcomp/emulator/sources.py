@@ -80,7 +80,7 @@ def vector_source(
 ) -> Source:
     """Source number `position` of a vector instruction."""
     operand = _read_as(operand)
-    part = _part(kind, modifiers, position)
+    part = (16, 16) if operand.is_high else _part(kind, modifiers, position)
     if part is None:
         read = _reader(operand, kind)
     else:

@@ -193,7 +193,8 @@ def _writer(instruction: Instruction, row: Operation, operand: Operand, kind: st
     if row.keeps_high:
         is_high = instruction.modifiers.get("op_sel", "").rstrip("]").endswith("1")
         is_high &= len(instruction.modifiers.get("op_sel", "").split(",")) > len(row.sources)
-        return _part_writer(index, kind, (16 if is_high else 0, 16), "UNUSED_PRESERVE")
+        start = 16 if is_high or operand.is_high else 0
+        return _part_writer(index, kind, (start, 16), "UNUSED_PRESERVE")
     return whole_writer(index, kind)
 
 

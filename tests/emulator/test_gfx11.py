@@ -69,6 +69,17 @@ def test_halves_of_registers_stay():
     assert get(waves, 0)[0] == 0xABCD3E00
 
 
+def test_halves_of_registers_have_names():
+    """As newer LLVMs print instructions of 16 bits."""
+    waves = _waves(np.uint32(0), np.uint32(0x00050007), np.uint32(0x3C004000))
+    run(waves, "v_add_nc_u16 v0.h, v1.l, v1.h", "v_mov_b16_e32 v0.l, v1.h", of=GFX1100)
+    assert get(waves, 0)[0] == 0x000C0005
+    run(waves, "v_fmac_f16_e32 v2.l, -v2.h, v2.h", "v_cvt_f32_f16_e32 v3, v2.l", of=GFX1100)
+    assert get(waves, 2)[0] == 0x3C003C00 and get(waves, 3, "f32")[0] == 1
+    run(waves, "v_cmp_eq_u16_e64 s4, 12, v0.h", of=GFX1100)
+    assert scalar(waves, 4) == 0xFFFFFFFF
+
+
 def test_nothing_is_read_of_null_and_nothing_kept():
     waves = _waves(np.uint32(0), np.uint32(3), np.uint32(5))
     set_scalar(waves, 4, 9)
