@@ -79,6 +79,15 @@ def test_a_program_is_compiled_and_profiled(cli, program, tmp_path):
 
 
 @pytest.mark.rocm
+def test_a_program_is_profiled_for_another_gpu(cli, program):
+    arguments = ("--symbol", "n=1000", "--gpu", "gfx1100", "--card", "RX 7900 XTX")
+    result = cli("emulate", program, *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "on gfx1100: 1 launch, 16 groups, 32 waves of 32" in result.stdout
+    assert "estimate for one launch on RX 7900 XTX" in result.stdout
+
+
+@pytest.mark.rocm
 def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
     cases = [
         ((*vector_add, "--profile", tmp_path / "page.txt"), 2, "is no page"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from refcomp.emulator.generation import GENERATIONS
 from refcomp.errors import UserError
 from refcomp.profile.cards import CARDS, card_for
 
@@ -29,6 +30,10 @@ def test_a_card_is_found_by_its_gpu_or_its_name():
     assert card_for("gfx90a").name == "MI210"
     assert card_for("gfx90a", "MI250X").name == "MI250X"
     assert card_for("gfx1201") is None
+
+
+def test_there_is_a_card_for_each_gpu_that_is_emulated():
+    assert [card_for(gpu).mcpu for gpu in GENERATIONS] == [*GENERATIONS]
 
 
 def test_wrong_names_are_refused():
