@@ -19,6 +19,7 @@ from refcomp.emulator.ledger import (
     not_compared,
     read_ledger,
 )
+from tests.codegen.amdgpu_kernels import use_llvm
 from tests.emulator.agreement import GENERATORS, all_accesses, intrinsics, operations, whole_kernels
 from tests.emulator.matrix_kernels import matrix_products
 from tests.emulator.twice_compiled import ir_operations
@@ -37,7 +38,14 @@ PARTS = {
 _NONE = {("gfx1100", "matrix products")}  # which has others, in tests of their own
 
 
+@pytest.fixture
+def _llvm_of_the_ledgers(monkeypatch):
+    """Another LLVM makes other instructions of the same kernels."""
+    use_llvm("19", monkeypatch)
+
+
 @pytest.mark.rocm
+@pytest.mark.usefixtures("_llvm_of_the_ledgers")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("gpu", GENERATIONS)
 def test_kernels_agree_and_the_ledger_says_so(gpu, part, request, record_property, run_folder):
