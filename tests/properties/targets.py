@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from refcomp.schedule.schedule import Schedule
@@ -13,12 +14,19 @@ from tests.properties.differential import check_compiled, check_interpreted
 from tests.properties.test_schedules import cases
 from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import COMPUTES
+from tests.strategies.gpu_attempts import attempted_cases
 from tests.strategies.gpu_schedules import gpu_cases
 
 
 def device_cases(kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> SearchStrategy[Any]:
     """Computations with schedules for GPUs."""
     return gpu_cases(kinds, dtypes).map(lambda case: (case.computation, case.schedule))
+
+
+def _all_device_cases() -> SearchStrategy[Any]:
+    """Scans and blocks among them."""
+    attempted = attempted_cases().map(lambda case: (case.computation, case.schedule))
+    return st.one_of(*[device_cases(COMPUTES)] * 3, attempted)
 
 
 _Check = Callable[[Computation, Schedule], None]
@@ -35,7 +43,9 @@ NAMES = tuple(_TARGETS)
 def cases_for(target: str, kinds: Sequence[str] = ()) -> SearchStrategy[Any]:
     """Computations, of `kinds` or of all that the target runs, with schedules for it."""
     strategy = _TARGETS[target][0]
-    return strategy(kinds or (COMPUTES if strategy is device_cases else ()))
+    if strategy is device_cases and not kinds:
+        return _all_device_cases()
+    return strategy(kinds)
 
 
 def check_on(target: str, computation: Computation, schedule: Schedule) -> None:

@@ -14,15 +14,29 @@ from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.schedule.schedule import PRIMITIVES, replay
 from tests.properties.differential import agree, expected
 from tests.strategies.computation import Computation
-from tests.strategies.gpu_schedules import Maker, gpu_cases, stages_outside
+from tests.strategies.computes import SCANS
+from tests.strategies.gpu_attempts import attempted_cases
+from tests.strategies.gpu_schedules import Maker, gpu_cases
+from tests.strategies.stages_outside import stages_outside
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-# Drawn by a property of its own (tensorize), or for hosts.
+# Drawn with scans, below (tensorize), or for hosts.
 _NOT_HERE = {"parallel", "tensorize"}
 
 
 def _lowered(case, schedule):
     return refcomp.lower(schedule, case.computation.args, "case")
+
+
+def _check(case):
+    func = _lowered(case, case.schedule)
+    verify(func, "nested")
+    assert not stages_outside(func), "the host would have to compute them"
+    func = insert_barriers(inject_double_buffers(inject_virtual_threads(func)))
+    verify(func, "nested")
+    arrays = case.arrays()
+    interpret_whole(func, arrays)
+    agree(arrays, expected(case.computation), "interpreted kernels")
 
 
 def test_kernels_agree_with_numpy_in_the_interpreter(request, record_property):
@@ -34,14 +48,7 @@ def test_kernels_agree_with_numpy_in_the_interpreter(request, record_property):
     def run(case):
         flags.update(case.flags)
         primitives.update({step.primitive for step in case.schedule.steps})
-        func = _lowered(case, case.schedule)
-        verify(func, "nested")
-        assert not stages_outside(func), "the host would have to compute them"
-        func = insert_barriers(inject_double_buffers(inject_virtual_threads(func)))
-        verify(func, "nested")
-        arrays = case.arrays()
-        interpret_whole(func, arrays)
-        agree(arrays, expected(case.computation), "interpreted kernels")
+        _check(case)
 
     run()
     total = flags["cases"]
@@ -50,6 +57,24 @@ def test_kernels_agree_with_numpy_in_the_interpreter(request, record_property):
     assert flags["shared"] >= total / 2, text
     for primitive in set(PRIMITIVES) - _NOT_HERE:
         assert primitives[primitive] >= total / 50, f"{primitive} is hardly ever drawn"
+
+
+def test_scans_and_blocks_agree_with_numpy_in_the_interpreter(request, record_property):
+    examples = 1000 if request.config.getoption("--nightly") else 40
+    counts = Counter()
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=_RELAXED)
+    @given(attempted_cases())
+    def run(case):
+        primitives = {step.primitive for step in case.schedule.steps}
+        is_scan = case.computation.kind in SCANS
+        counts.update([*case.flags, *["scans"] * is_scan, *primitives])
+        _check(case)
+
+    run()
+    record_property("summary", f"scans and blocks for GPUs: {dict(counts.most_common())}")
+    for wanted, part in (("scans", 4), ("tensorize", 5), ("shared", 5), ("cache_read", 4)):
+        assert counts[wanted] >= counts["cases"] / part, f"{wanted}: {counts}"
 
 
 @settings(max_examples=30, suppress_health_check=_RELAXED, phases=[Phase.generate])

@@ -28,7 +28,7 @@ from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, BufferStore
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -37,6 +37,7 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
 from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import FEW_STAGES, computations
+from tests.strategies.stages_outside import stages_outside
 from tests.strategies.wishes import with_wishes
 
 _SEED = 20240
@@ -71,7 +72,11 @@ class GpuCase(NamedTuple):
 def gpu_cases(draw: _Draw, kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> GpuCase:
     """A case of `kinds` of computations (all if none are named) and of `dtypes`."""
     computation = draw(computations(kinds or FEW_STAGES, dtypes))
-    schedule = Maker(draw, computation).schedule()
+    return case_of(computation, Maker(draw, computation).schedule())
+
+
+def case_of(computation: Computation, schedule: Schedule) -> GpuCase:
+    """The computation with a schedule that `lower` takes."""
     func = refcomp.lower(schedule, computation.args, "case")
     has_groups, has_shared = _kernels_of(func, computation)
     return GpuCase(computation, schedule, has_groups, has_shared, func)
@@ -90,13 +95,6 @@ def _kernels_of(func: PrimFunc, computation: Computation) -> tuple[bool, bool]:
         has_groups |= groups >= 2
         has_shared |= groups >= 2 and shared
     return has_groups, has_shared
-
-
-def stages_outside(func: PrimFunc) -> list[str]:
-    """The stages that the host would have to compute."""
-    stores = [node for node in walk(func.body) if isinstance(node, BufferStore)]
-    inside = {id(node) for start in kernels_in(func.body) for node in walk(start)}
-    return [store.origin.stage for store in stores if store.origin and id(store) not in inside]
 
 
 def _rough_size(dim: Expr, sizes: dict[Var, int]) -> int:
