@@ -117,8 +117,10 @@ def test_updates_by_two_operands():
     assert (get(waves, 12)[0], get(waves, 10)[0]) == (0xFF, 0x1F0)
     waves = _shared("ds_wrap_rtn_b32 v12, v0, v4, v6", np.uint32(7), np.uint32(5), np.uint32(9))
     assert (get(waves, 12)[0], get(waves, 10)[0]) == (7, 2)
-    waves = _shared("ds_wrap_rtn_b32 v12, v0, v4, v6", np.uint32(4), np.uint32(5), np.uint32(9))
-    assert get(waves, 10)[0] == 13
+    for start, left in ((4, 13), (5, 0)):
+        operands = np.array([start, 5, 9], np.uint32)
+        waves = _shared("ds_wrap_rtn_b32 v12, v0, v4, v6", *operands)
+        assert get(waves, 10)[0] == left
     waves = _shared(
         "ds_cmpst_rtn_f64 v[12:13], v0, v[4:5], v[6:7]", np.float64(0), -np.float64(0), 3.5
     )

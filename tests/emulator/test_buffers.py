@@ -111,6 +111,8 @@ def test_private_memory_lies_behind_a_descriptor():
     assert get(waves, 3, wave=1).tolist() == (LANE + 100).tolist() and not found(waves)
     own = waves.private.data.view(np.uint32).reshape(2, 64, 4)
     assert own[1, :2].tolist() == [[0, 100, 0, 0], [0, 0, 101, 0]]
+    run(waves, "buffer_store_short v1, off, s[0:3], 0 offset:14")
+    assert own[1, :2, 3].tolist() == [100 << 16, 101 << 16]
     # An offset for the whole wave counts the bytes of all its lanes.
     set_scalar(waves, 4, 4 * 64)
     run(waves, "buffer_load_short_d16_hi v3, off, s[0:3], s4")

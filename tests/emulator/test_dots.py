@@ -93,6 +93,8 @@ def test_halves_are_chosen_and_negated():
     assert get(waves, 0, "f32")[0] == 3 * 5 + 2 * 7 + 1
     run(waves, "v_dot2_f32_f16 v0, v1, v2, v3 neg_lo:[1,0,1] neg_hi:[0,1,0]")
     assert get(waves, 0, "f32")[0] == -2 * 5 - 3 * 7 - 1
+    run(waves, "v_dot2_f32_f16 v0, v1, v2, v3 neg_lo:[1,0,0]")
+    assert get(waves, 0, "f32")[0] == -2 * 5 + 3 * 7 + 1
     run(waves, "v_dot2_f32_f16 v0, v1, 2.0, v3 op_sel_hi:[1,0,1] clamp")
     assert get(waves, 0, "f32")[0] == 1.0
     run(waves, "v_dot2_f32_f16 v0, v1, 2.0, 0 op_sel_hi:[1,0,1]")

@@ -21,6 +21,7 @@ def test_the_product_is_rounded():
     assert multiply_add(one, one, -one * one) == 0
     assert multiply_add(_TINY, np.float32(0.5), np.float32(0)) == 0
     assert multiply_add(_TINY / 2, np.float32(4), np.float32(1)) == 1
+    assert multiply_add(_TINY, np.float32(1), np.float32(-1.5) * _TINY) == 0
 
 
 def test_f16():
