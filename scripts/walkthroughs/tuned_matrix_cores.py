@@ -7,7 +7,8 @@ What a profile asks of such a kernel (profile_gemm.py), and what it does (matrix
 - does it wait for memory? While tiles are multiplied out of shared memory, the next ones come from
   global memory, and there are two of each, so that one barrier a tile is enough;
 - do lanes wait for banks of shared memory? Rows of tiles are 16 bytes longer than their contents;
-- does it do other things than multiply? Four tiles a loop share the additions of one.
+- does it do other things than multiply? Four tiles a loop share the additions of one. The last
+  four stand behind the loop: a condition within it has LLVM move all products to its end.
 Runs it on an emulated GPU and prints the vector instructions of its loop. Needs LLVM and its lld,
 but no GPU. Exit code: 1 when the result is wrong.
 """
@@ -36,19 +37,24 @@ def product(rows, columns, depth, dtype):
 def write_block(ib, dtype, depth, a, b, c):
     """Statements for a block of C; tiles of A and B alternate between two places."""
     block, loops = Block(ib, dtype, (a, b)), depth // (DEPTH * UNROLL)
+
+    def multiply_tiles(step, is_last):
+        for n in range(UNROLL):
+            here, there = block.tiles[n % 2], block.tiles[(n + 1) % 2]
+            is_more_to_come = not is_last or n + 1 < UNROLL
+            if is_more_to_come:
+                block.fetch((step * UNROLL + n + 1) * DEPTH)
+            block.multiply(here)
+            if is_more_to_come:
+                block.keep(there)
+
     for place, _ in block.places():
         block.sums[place] = 0.0
     block.fetch(0)
     block.keep(block.tiles[0])
-    with ib.for_range(0, loops, "step") as step:
-        for n in range(UNROLL):
-            here, there = block.tiles[n % 2], block.tiles[(n + 1) % 2]
-            is_there_more = n + 1 < UNROLL or step + 1 < loops
-            with ib.if_scope(is_there_more):
-                block.fetch((step * UNROLL + n + 1) * DEPTH)
-            block.multiply(here)
-            with ib.if_scope(is_there_more):
-                block.keep(there)
+    with ib.for_range(0, loops - 1, "step") as step:
+        multiply_tiles(step, is_last=False)
+    multiply_tiles(loops - 1, is_last=True)
     for place, at in block.places():
         c[at] = block.sums[place]
     return ib.get()

@@ -83,8 +83,13 @@ def test_the_loop_of_the_matrix_cores(gpu, dtype, name, monkeypatch):
     n, depth, device = 128, 1024, rocm_emulator(gpu)
     module = refcomp.build(*CORES["schedule_product"](dtype, n, depth), f"rocm -mcpu={gpu}")
     padded, both, places = 128 * (32 + 8) * 2, 2, 2
-    fused = _check_kernel(module.imported_modules[0], padded * both * places, least=0.95)
+    kernel = module.imported_modules[0]
+    fused = _check_kernel(kernel, padded * both * places, least=0.95)
     assert set(fused) == {name} and len(fused) == 4 * (4 * 4 * 2)
+    # Between two barriers the next tile comes while one is multiplied.
+    parts = " ".join(_mnemonics(_inner_loop(kernel.get_source("asm")))).split("s_barrier")
+    for part in (*parts[1:-1], parts[-1] + parts[0]):
+        assert part.count(name) >= 16 and part.count("global_load") == 4, part
     random, element = np.random.default_rng(6), CORES["DTYPES"][dtype]
     a, b = (random.integers(-8, 9, (n, depth)).astype(element) for _ in "AB")
     c = refcomp.array(np.zeros((n, n), np.float32), device)
