@@ -27,6 +27,7 @@ from refcomp.target import Target
 
 _SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
 _AFTER = "after:"
+_LINKS = "lines"  # which only programs read
 # For highlighting, where a stage is not called by its language.
 _LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json"}
 
@@ -51,7 +52,7 @@ class Shown:
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
     "optimized-graph, too; for a device programs, and opencl, or llvm, kernels, metadata, lines "
-    "and asm (default: all of them).",
+    "and asm (default: all of them but lines).",
 )
 @click.option(
     "--resources",
@@ -172,7 +173,7 @@ def _loops(stage: Stage) -> str:
 
 def _choose(stages: Sequence[Shown], name: str | None) -> list[Shown]:
     if name is None:
-        return list(stages)
+        return [stage for stage in stages if stage.name != _LINKS]
     if name == _ALL_PASSES:
         return [stage for stage in stages if stage.name.startswith(_AFTER)]
     chosen = [stage for stage in stages if stage.name == name]

@@ -121,3 +121,12 @@ def test_a_terminal_gets_colour(cli: Cli, script: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     assert "\x1b[" in cli("show", script, "--stage", "loop-ir").stdout
+
+
+@pytest.mark.rocm
+def test_links_of_lines_are_shown_only_to_who_asks(cli: Cli) -> None:
+    options = ["--target", "rocm -mcpu=gfx90a", "--json"]
+    shown = json.loads(cli("show", "-", *options, input=_KERNEL).stdout)
+    assert "lines" not in [stage["stage"] for stage in shown]
+    (lines,) = json.loads(cli("show", "-", *options, "--stage", "lines", input=_KERNEL).stdout)
+    assert {*json.loads(lines["text"])} == {"kernels", "llvm", "origins"}
