@@ -98,9 +98,8 @@ def may_reach(address: Array, end: Any, size: int) -> Array:
     """Whether a load of `size` bytes is right in memory that ends at `end`: Note [Loads]."""
     is_aligned = size & (size - 1) == 0 and address % address.dtype.type(size) == 0
     eight = address.dtype.type(8)
-    found: Array = (address + address.dtype.type(size) <= end) | (address < end) & (
-        is_aligned | (address + address.dtype.type(size) <= (end + eight - 1) // eight * eight)
-    )
+    reach = address + address.dtype.type(size)  # which wraps only of addresses beyond the end
+    found: Array = (address < end) & (is_aligned | (reach <= (end + eight - 1) // eight * eight))
     return found
 
 
@@ -234,7 +233,8 @@ class Arena:
         starts = np.array([0, *(a.address for a in living)], np.uint64)
         ends = np.array([0, *(0 if a.is_free else a.end for a in living)], np.uint64)
         place = np.searchsorted(starts, addresses, "right") - 1
-        wrong = addresses + np.uint64(size) > ends[place]
+        # The sum of address and size might wrap.
+        wrong = (addresses > ends[place]) | (ends[place] - addresses < np.uint64(size))
         if is_load and wrong.any():
             wrong = ~may_reach(addresses, ends[place], size)
         return wrong if wrong.any() else None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from refcomp.emulator import global_words
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.memory import BASE, BY_WIDTH, Bytes
@@ -305,7 +306,13 @@ def bind_memory(instruction: Instruction) -> Run | None:
     else:
         data = operands[0]
         run = bind_load(instruction, space, address, transfer, vector_index(data))
-    if space is not SHARED or transfer.width != 4:
+    if transfer.width != 4:
+        return run
+    if space is GLOBAL and not transfer.is_store:
+        result = vector_index(data), transfer.count
+        offset = offset_of(instruction)
+        return global_words.bind_words(operands[place], operands[2], offset, result, run)
+    if space is not SHARED:
         return run
     piece = Piece(offset_of(instruction), transfer.count, vector_index(data))
     return bind_words(operands[place], [piece], transfer.is_store, run)

@@ -57,7 +57,7 @@ def places_of(waves: Any, register: int) -> Places | None:
         return None
     held: Array = waves.values.v[register]
     found: Places | None = waves.places.get(register)
-    if found is None or not np.array_equal(found.values, held):
+    if found is None or not (found.values == held).all():
         index = (waves.shared_base + held).reshape(-1)
         bits = int(np.bitwise_or.reduce(index))
         found = waves.places[register] = Places(held.copy(), index, int(held.max()), bits)

@@ -85,6 +85,18 @@ def test_what_is_outside_is_found():
     assert "far from all memory" in arena.describe(0x1234, 4)
 
 
+@pytest.mark.parametrize("is_load", [False, True])
+def test_the_end_of_all_addresses_is_nobodys(is_load):
+    """An address and a size whose sum wraps."""
+    arena = Arena(1 << 16, is_watched=False)
+    place = arena.allocate(64, "A")
+    addresses = np.array([2**64 - 16, place.address, 2**64 - 4, place.address + 64], np.uint64)
+    wrong = arena.outside(addresses, 16, is_load=is_load)
+    assert wrong.tolist() == [True, False, True, True]
+    wrong = arena.outside(addresses[1:] - np.uint64(4), 4, is_load=is_load)
+    assert wrong.tolist() == [True, True, False]
+
+
 def test_freed_memory_is_nobodys():
     arena = Arena(3 * 4352, is_watched=True)
     first, second = arena.allocate(64, "A"), arena.allocate(64, "B")
