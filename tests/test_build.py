@@ -235,10 +235,23 @@ def test_passes_over_loop_ir_are_certified_in_a_build():
             refcomp.build(refcomp.parse_func(text))
 
 
-def test_a_certified_build_of_what_cannot_be_certified_is_refused():
+def _calling(statement):
     a = refcomp.placeholder((4,), name="A")
-    b = refcomp.extern((4,), [a], lambda ins, outs: refcomp.call_packed("f", *outs), name="B")
-    schedule = refcomp.create_schedule(b)
+    b = refcomp.extern((4,), [a], statement, name="B")
+    return refcomp.create_schedule(b), [a, b]
+
+
+def test_a_certified_build_of_what_calls_a_function_calls_it_only_when_it_runs():
+    """Nothing is registered yet."""
+    schedule, args = _calling(lambda ins, outs: refcomp.call_packed("tests.later", *ins, *outs))
+    with refcomp.build_options(certify=True):
+        refcomp.build(schedule, args)
+
+
+def test_a_certified_build_of_what_cannot_be_certified_is_refused():
+    schedule, args = _calling(
+        lambda ins, outs: refcomp.call_extern("int32", "abs", outs[0].access_ptr("w", offset=1))
+    )
     with refcomp.build_options(certify=True), pytest.raises(Unsupported) as caught:
-        refcomp.build(schedule, [a, b])
+        refcomp.build(schedule, args)
     assert "; or build it without the build option certify" in caught.value.remedy
