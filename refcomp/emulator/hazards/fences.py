@@ -2,7 +2,8 @@
 
 Each wave has a clock, which ticks at barriers and where it tells others of what it did. An update
 of memory tells all that the wave knows to whoever updates or atomically reads the same place later
-and then drops its caches; at a barrier the waves of a group share what they know.
+and then drops its caches; at a barrier the waves of a group share what they know. Where so many
+places are updated that this would take too much memory, all groups count as ordered from then on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.hazards.waits import Flight, Waits
+
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Fences:
         self._told: dict[int, Array] = {}
         self._read: dict[int, list[_Read]] = {}
         self._written_back: dict[int, Array] = {}
+        self._joined = 0
 
     def write_back(self, numbers: Array) -> None:
         """These waves write their caches back: what they did and know may be told of."""
@@ -56,16 +60,28 @@ class Fences:
         """These waves update or atomically read places of memory, one after the other."""
         flight = self._waits.latest
         assert flight is not None
+        shown = {}
+        for wave in map(int, np.unique(numbers)) if tells else ():
+            shown[wave] = self._written_back.get(wave) if needs_write_back else self._own(wave)
         for wave, row, place in zip(*(map(int, x) for x in (numbers, rows, places)), strict=True):
             told = self._told.get(place)
             if told is not None:
                 self._read.setdefault(wave, []).append(_Read(flight, row, told))
-            if tells:
-                own = self._written_back.get(wave) if needs_write_back else self._own(wave)
-                if own is not None:
-                    self._told[place] = own if told is None else np.maximum(told, own)
+            if (own := shown.get(wave)) is not None:
+                self._told[place] = own if told is None else self._join(told, own)
         if tells:
             self.clock[np.unique(numbers)] += 1
+
+    def _join(self, one: Array, other: Array) -> Array:
+        if one is other or self._is_lost():
+            return one
+        self._joined += one.nbytes
+        found: Array = np.maximum(one, other)
+        return found
+
+    def _is_lost(self) -> bool:
+        """Whether this gave up to tell who knows what."""
+        return self._joined > _MOST_BYTES
 
     def drop(self, numbers: Array) -> None:
         """These waves drop their caches: from now on they see what they read of."""
@@ -89,6 +105,8 @@ class Fences:
 
     def is_known(self, own: Array, other: Array, clocks: Array) -> Array:
         """Whether waves `own` know what `other` waves did at `clocks`."""
+        if self._is_lost():
+            return own // self._per_group != other // self._per_group
         found = np.zeros(own.shape, np.bool_)
         for wave in map(int, np.unique(own)) if self.known else ():
             if (known := self.known.get(wave)) is not None:

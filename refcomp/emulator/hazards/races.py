@@ -61,7 +61,7 @@ _IN_ORDER = ("load", "store")
 
 @dataclass(slots=True)
 class _Carried:
-    """Stamps of an access that may go on after the next barrier."""
+    """Stamps of an access that may go on after the next barrier, in cells of `unit` bytes."""
 
     flight: Flight
     memory: Stamps
@@ -69,6 +69,16 @@ class _Carried:
     cells: Array
     rows: Array
     own: Array
+    unit: int
+
+    def refine(self) -> None:
+        """Follows the memory, whose cells may have become bytes."""
+        count = self.unit // self.memory.unit
+        if count > 1:
+            first = self.cells[:, None] * count
+            self.cells = (first + np.arange(count)).reshape(-1)
+            self.rows, self.own = np.repeat(self.rows, count), np.repeat(self.own, count)
+            self.unit = self.memory.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +169,7 @@ class Races(Observer):
             kept.append(one)
             if one.flight is besides or one.flight.kind in keeps_order:
                 continue
+            one.refine()
             chosen = np.zeros_like(goes_on)
             chosen[rows] = goes_on[rows]
             late = chosen[one.rows]
@@ -217,7 +228,8 @@ class Races(Observer):
         assert self._waits.latest is not None
         if len(self._carried) > _MOST_CARRIED:
             self._carry(rows[:0])
-        self._carried.append(_Carried(self._waits.latest, memory, one.kind, cells, rows, one.own))
+        flight, unit = self._waits.latest, memory.unit
+        self._carried.append(_Carried(flight, memory, one.kind, cells, rows, one.own, unit))
 
     # Findings.
 
@@ -247,7 +259,7 @@ class Races(Observer):
         clocks = clocks_of(found)
         is_before = (group == wave // shape.per_group) & (clocks < self._floor[group])
         wrong &= ~is_before
-        if wrong.any() and self._fences.known:
+        if self._has_drops and wrong.any():
             # An update reaches all groups by itself; the clock ticks before it.
             clocks = clocks - 1 if is_update else clocks
             wrong &= ~self._fences.is_known(wave, other, clocks)

@@ -22,6 +22,8 @@ _THREAD = (1 << _THREAD_BITS) - 1
 _NUMBER = (1 << _NUMBER_BITS) - 1
 MOST_CLOCK = (1 << _CLOCK_BITS) - 1
 WORD = 4
+# Loads may reach a little further than memory (memory.py, Note [Loads]).
+_BEYOND = 16
 
 
 def make_stamps(thread: Array, clock: Array, number: int, *, is_late: Any = False) -> Array:
@@ -71,7 +73,7 @@ class Stamps:
 
     def __init__(self, size: int, shape: Shape, *, is_shared: bool = False) -> None:
         self.shape, self._is_shared, self.unit = shape, is_shared, WORD
-        self._cells = -(-size // WORD)
+        self._cells = -(-(size + _BEYOND) // WORD)
         self._kept: dict[str, Array] = {}
 
     def cells(self, index: Array, size: int) -> tuple[Array, int]:

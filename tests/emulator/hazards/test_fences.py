@@ -103,3 +103,13 @@ def test_who_knows_all_may_set_the_counter_anew():
     assert not watch(*lines, prepare=prepare, **more)
     early = [line for line in lines if line != "s_cbranch_scc1 1"]
     assert watch(*early, prepare=prepare, **more)
+
+
+def test_where_too_many_places_tell_groups_count_as_ordered(monkeypatch):
+    lines = [one for one in _TELLS if one != "buffer_wbl2 sc1"]
+    assert _told(*lines)
+    monkeypatch.setattr("refcomp.emulator.hazards.fences._MOST_BYTES", -1)
+    assert not _told(*lines)
+    # Those of one group do not.
+    within = "ds_write_b32 v0, v1", "ds_read_b32 v2, v6", "buffer_inv sc1"
+    assert watch("v_mov_b32_e32 v6, 0", *within, waves=2, hazards=["races"])

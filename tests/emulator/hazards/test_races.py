@@ -137,6 +137,14 @@ def test_what_was_not_waited_for_is_told_of_at_later_barriers_too():
     assert not _told(_READ, "s_barrier", "s_waitcnt lgkmcnt(0)", "s_barrier", _WRITE)
 
 
+def test_what_goes_on_is_followed_when_cells_become_bytes():
+    """A byte elsewhere is read while what was written in words is under way."""
+    byte = "ds_read_u8 v5, v4 offset:1"
+    lines = (_ONE, _WRITE, byte, "s_barrier", "s_waitcnt lgkmcnt(0)", _READ)
+    (found,) = watch(*lines, prepare=_prepare, hazards=["races"])
+    assert (found.kind, found.times) == (WAIT, 128)
+
+
 def test_clocks_begin_anew_when_they_are_full(monkeypatch):
     monkeypatch.setattr("refcomp.emulator.hazards.races.MOST_CLOCK", 3)
     rounds = _WRITE, *_MEET, _READ, *_MEET
