@@ -89,3 +89,6 @@ def test_waves_that_lie_alike_are_counted_as_each_for_itself():
     backwards = np.concatenate([128 * _LANE[:, ::-1], 128 * _LANE[:, ::-1] + 128])
     assert count_clocks(backwards, None, 4) == (128, 4)
     assert count_clocks(np.concatenate([4 * _LANE, 128 * _LANE]), None, 4) == (66, 4)
+    # All lanes but the first one lie a dword before it.
+    before = np.where(_LANE == 0, 4, 0)
+    assert count_clocks(before, None, 4, is_atomic=True) == (31 + 32, 2)
