@@ -83,7 +83,8 @@ def test_halves_of_registers_have_names():
 def test_nothing_is_read_of_null_and_nothing_kept():
     waves = _waves(np.uint32(0), np.uint32(3), np.uint32(5))
     set_scalar(waves, 4, 9)
-    run(waves, "s_add_u32 s5, s4, null", "s_mov_b64 null, -1", "s_mov_b32 s6, m0", of=GFX1100)
+    run(waves, "s_mov_b64 null, 0", "s_mov_b32 null, 77", "s_mov_b32 s6, m0", of=GFX1100)
+    run(waves, "s_add_u32 s5, s4, null", of=GFX1100)
     run(waves, "v_mad_u64_u32 v[4:5], null, v1, v2, 2", "s_mov_b32 s7, null", of=GFX1100)
     assert scalar(waves, 5) == 9 and scalar(waves, 7) == 0 and (get(waves, 4) == 17).all()
     assert waves.shadow is not None and waves.shadow.s[6, 0] == 0xFFFFFFFF
