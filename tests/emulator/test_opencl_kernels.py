@@ -277,3 +277,27 @@ def test_kernels_may_do_without_denormals(gpu, tmp_path):
         loaded.run(code, "halve", (1, 1, 1), (64, 1, 1), [x, y])
         np.testing.assert_array_equal(y, result)
         assert np.signbit(y).tolist() == np.signbit(x).tolist()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_kernels_may_round_otherwise(gpu, tmp_path):
+    """Bounds of products from below and above, with rounding as it was set on the way."""
+    text = r"""
+    #define SET "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), "
+    kernel void bounds(__global float *x, __global float *low, __global float *high) {
+      int i = __builtin_amdgcn_workitem_id_x();
+      float a = x[i], b = x[i ^ 1], l, h;
+      __asm volatile(SET "2\n v_mul_f32 %0, %1, %2\n" SET "0" : "=v"(l) : "v"(a), "v"(b));
+      __asm volatile(SET "1\n v_mul_f32 %0, %1, %2\n" SET "0" : "=v"(h) : "v"(a), "v"(b));
+      low[i] = l; high[i] = h;
+    }"""
+    x = np.random.default_rng(7).normal(size=64).astype(np.float32)
+    x[:2] = [1.5, 2.0]  # of which the product is exact
+    low, high = np.zeros_like(x), np.zeros_like(x)
+    device = make_gpu()
+    code = device.load(_compiled(tmp_path, text, gpu))
+    device.run(code, "bounds", (1, 1, 1), (64, 1, 1), [x, low, high])
+    exact = x.astype(np.float64) * x[np.arange(64) ^ 1]
+    assert (low <= exact).all() and (exact <= high).all()
+    np.testing.assert_array_equal(np.nextafter(low, np.float32(np.inf))[2:], high[2:])
+    assert low[:2].tolist() == high[:2].tolist() == [3.0, 3.0]
