@@ -94,7 +94,13 @@ _FRACTIONS: dict[str, Callable[..., Fraction]] = {
     "fmaak": lambda a, b, c: a * b + c,
     "fmamk": lambda a, k, b: a * k + b,
     "ldexp": lambda a, n: a * Fraction(2) ** n,
+    "div_fmas": lambda a, b, c, s: (a * b + c) * Fraction(2) ** (s and _up_or_down(c, 128)),
 }
+
+
+def _up_or_down(number: Any, power: int) -> int:
+    """How the last step of a division is scaled, if it is."""
+    return power if abs(number) >= 2 else -power
 
 
 def _wide(value: Any) -> Array:
@@ -103,6 +109,11 @@ def _wide(value: Any) -> Array:
 
 def _product_and(a: Any, b: Any, c: Any) -> Array:
     return add_to_odd(_wide(a) * _wide(b), _wide(c))
+
+
+def _scaled_back(a: Any, b: Any, c: Any, is_scaled: Any) -> Array:
+    factor = np.where(np.abs(c) >= 2, 2.0**64, 2.0**-64)
+    return _product_and(a, b, c) * np.where(is_scaled, factor, 1.0)
 
 
 # In f64, rounded to odd, of f32 and f16.
@@ -116,9 +127,11 @@ _TO_ODD: dict[str, Function] = {
     "fmaak": _product_and,
     "fmamk": lambda a, k, b: _product_and(a, k, b),
     "ldexp": lambda a, n: np.ldexp(_wide(a), np.clip(n, -600, 600).astype(np.int32)),
+    "fma_mix": _product_and,
+    "div_fmas": _scaled_back,
     "cvt": lambda a: np.asarray(a).astype(np.float64),
 }
-_SUMS = {"add", "sub", "subrev", "fma", "fmac", "fmaak", "fmamk"}
+_SUMS = {"add", "sub", "subrev", "fma", "fmac", "fmaak", "fmamk", "fma_mix"}
 
 
 def _rounded(instruction: Instruction, row: Operation) -> Function:

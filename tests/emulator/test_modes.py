@@ -134,6 +134,26 @@ def test_conversions_and_scaling():
     assert [found["v_ldexp_f32", way] for way in (1, 2, 3)] == [low + 2.0**-149, low, low]
 
 
+def test_divisions_end_on_the_wanted_side():
+    """The last step, scaled back or not: a tie between two floats."""
+    waves = make_waves()
+    put(waves, 1, np.full(64, 1.0, np.float32))
+    put(waves, 2, np.full(64, 2.0**-24, np.float32))
+    put(waves, 4, np.full(64, 1.0))
+    put(waves, 6, np.full(64, 2.0**-53))
+    waves.initialise_scalar(106, np.array([0x5], np.uint32))  # lanes 0 and 2
+    waves.initialise_scalar(107, np.array([0], np.uint32))
+    for way, up in ((1, 1), (2, 0), (3, 0)):
+        _run(waves, "v_div_fmas_f32 v0, v2, v1, v1", _mode(way))
+        found = get(waves, 0, "f32")[:2].tolist()
+        assert found == [(1 + up * 2.0**-23) * 2.0**-64, 1 + up * 2.0**-23]
+        _run(waves, "v_div_fmas_f64 v[8:9], v[6:7], v[4:5], v[4:5]", _mode(way))
+        found = get(waves, 8, "f64")[:2].tolist()
+        assert found == [(1 + up * 2.0**-52) * 2.0**-128, 1 + up * 2.0**-52]
+        _run(waves, "v_fma_mix_f32 v0, v2, v1, v1", _mode(way))
+        assert get(waves, 0, "f32")[0] == 1 + up * 2.0**-23
+
+
 def test_denormals_of_operands_and_results_become_zeros():
     waves = make_waves()
     tiny = np.float32(2.0**-126)
@@ -179,7 +199,7 @@ def test_the_fields_of_a_mode():
 
 
 def test_what_is_not_known_to_round_otherwise_is_refused():
-    for line in ("v_div_fmas_f32 v0, v1, v2, v3", "v_dot2_f32_f16 v0, v1, v2, v3"):
+    for line in ("v_fma_mixlo_f16 v0, v1, v2, v3", "v_dot2_f32_f16 v0, v1, v2, v3"):
         with pytest.raises(Unsupported, match="that does not round to nearest is not known"):
             bind(replace(instruction(line), mode=_mode(3)))
     for line in ("v_min_f32 v0, v1, v2", "v_cvt_f32_ubyte0 v0, v1", "v_rndne_f64 v[0:1], v[2:3]"):
