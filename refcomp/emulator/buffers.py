@@ -34,11 +34,11 @@ from refcomp.emulator.memory_access import (
     bind_load,
     bind_store,
     checked,
-    load_scalars,
     offset_of,
     put,
     transfer_of,
 )
+from refcomp.emulator.scalar_loads import load_scalars
 from refcomp.emulator.sources import Source, vector_index, vector_source
 from refcomp.errors import Unsupported
 

@@ -36,13 +36,14 @@ from refcomp.emulator.indexing import (
     refuse_jump,
 )
 from refcomp.emulator.matrix import bind_matrix
-from refcomp.emulator.memory_access import bind_memory, bind_scalar_load, bind_two
+from refcomp.emulator.memory_access import bind_memory, bind_two
 from refcomp.emulator.mixed import bind_mixed
 from refcomp.emulator.mode_register import bind_mode, writes_mode
 from refcomp.emulator.modifiers import modifiers_of
 from refcomp.emulator.observation import tell_of
 from refcomp.emulator.pairs import half_of_pair, in_parallel
 from refcomp.emulator.scalar_binding import bind_save_exec, bind_scalar
+from refcomp.emulator.scalar_loads import bind_scalar_load
 from refcomp.emulator.vector import bind_packed, bind_vector
 from refcomp.errors import Unsupported
 

@@ -13,7 +13,6 @@ from tests.emulator.snippets import (
     make_waves,
     put,
     run,
-    scalar,
     set_mask,
     set_scalar,
     undefined,
@@ -131,17 +130,3 @@ def test_undefined_bits_must_not_reach_memory_or_addresses():
     set_scalar(waves, 4, other.address, 2)
     run(waves, "global_load_dword v2, v1, s[4:5]", "v_and_b32_e32 v3, 0, v2")
     assert undefined(waves, 2).all() and not undefined(waves, 3).any()
-
-
-def test_loads_of_whole_waves():
-    waves, _, _ = _with_buffer()
-    run(waves, "s_load_dwordx2 s[4:5], s[2:3], 0x8", "s_load_dword s6, s[2:3], 0x101")
-    assert (scalar(waves, 4), scalar(waves, 5), scalar(waves, 6)) == (
-        0x0B0A0908,
-        0x0F0E0D0C,
-        0x03020100,
-    )
-    run(waves, "s_load_dwordx4 s[8:11], s[2:3], 0x1f8")
-    assert found(waves)[0].what == "16 bytes that end 8 bytes behind A (512 bytes)"
-    run(waves, "s_load_dword s6, s[12:13], 0x0")
-    assert found(waves)[1].kind == UNDEFINED

@@ -16,7 +16,17 @@ _WRONG = re.compile(r"[{]|nonsense|f99|hwreg\(HW_REG_MODE\)")
 # Tests that run instructions one by one.
 _FILES = (
     *("atomics", "buffers", "comparisons", "cross_lane", "dots", "dpp", "flat", "indexing"),
-    *("matrix", "memory_access", "mixed", "mode_register", "modes", "packed", "scalar", "sdwa"),
+    *(
+        "matrix",
+        "memory_access",
+        "scalar_loads",
+        "mixed",
+        "mode_register",
+        "modes",
+        "packed",
+        "scalar",
+        "sdwa",
+    ),
     *(
         "vector",
         "vector_bytes",
