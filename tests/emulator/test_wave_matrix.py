@@ -1,7 +1,4 @@
-"""Products of matrices in waves of RDNA3, held against numpy on whole matrices.
-
-The layouts are written out here once more, element by element.
-"""
+"""Products of matrices in waves of RDNA3, held against numpy on whole matrices."""
 
 import numpy as np
 import pytest
@@ -10,65 +7,32 @@ from refcomp.emulator.generation import GFX1100
 from refcomp.emulator.program import bind
 from refcomp.errors import Unsupported
 from tests.emulator.snippets import get, instruction, make_waves, put, run, set_mask, undefined
+from tests.emulator.wave_matrix_kernels import decode, factor_words, place_of_sum, sum_words
 
-_BITS = {"f16": 16, "bf16": 16, "iu8": 8, "iu4": 4}
 _A, _B, _C = 2, 10, 20
 _EACH = pytest.mark.parametrize("lanes", [32, 64])
 
 
-def _encode(value, element):
-    if element == "f16":
-        return int(np.float16(value).view(np.uint16))
-    if element == "bf16":
-        return int(np.float32(value).view(np.uint32)) >> 16
-    return int(value) & ((1 << _BITS[element]) - 1)
+def _put_words(waves, index, words):
+    """[lane, register]."""
+    for number, word in enumerate(words.T):
+        put(waves, index + number, word)
+    return f"v[{index}:{index + words.shape[1] - 1}]"
 
 
 def _put_factor(waves, index, matrix, element):
-    """Row l % 16 of a matrix, 16 elements that follow each other in registers, in each lane l."""
-    bits = _BITS[element]
-    words = np.zeros((16 * bits // 32, waves.lanes), np.uint32)
-    for lane in range(waves.lanes):
-        for k in range(16):
-            place = k * bits
-            words[place // 32, lane] |= _encode(matrix[lane % 16, k], element) << place % 32
-    for number, word in enumerate(words):
-        put(waves, index + number, word)
-    return f"v[{index}:{index + len(words) - 1}]"
-
-
-def _place(waves, row, column):
-    """Register and lane of a sum."""
-    step = waves.lanes // 16
-    return row // step, row % step * 16 + column
+    return _put_words(waves, index, factor_words(matrix, element, waves.lanes))
 
 
 def _put_sums(waves, matrix, kind):
-    count = 256 // waves.lanes
-    words = np.zeros((count, waves.lanes), np.uint32)
-    for row, column in np.ndindex(16, 16):
-        value = matrix[row, column]
-        wide = {"f32": np.float32(value).view(np.uint32), "i32": np.int32(value).view(np.uint32)}
-        number, lane = _place(waves, row, column)
-        words[number, lane] = wide[kind] if kind in wide else _encode(value, kind)
-    for number, word in enumerate(words):
-        put(waves, _C + number, word)
-    return f"v[{_C}:{_C + count - 1}]"
+    return _put_words(waves, _C, sum_words(matrix, kind, waves.lanes))
 
 
 def _sums(waves, kind, half=0):
     found = np.zeros((16, 16))
     for row, column in np.ndindex(16, 16):
-        number, lane = _place(waves, row, column)
-        word = get(waves, _C + number)[lane]
-        if kind == "i32":
-            found[row, column] = word.view(np.int32)
-        elif kind == "f32":
-            found[row, column] = word.view(np.float32)
-        elif kind == "f16":
-            found[row, column] = np.uint16(word >> (16 * half) & 0xFFFF).view(np.float16)
-        else:
-            found[row, column] = np.uint32((word >> (16 * half)) << 16).view(np.float32)
+        lane, number = place_of_sum(row, column, waves.lanes)
+        found[row, column] = decode(get(waves, _C + number)[lane], kind, half)
     return found
 
 
@@ -156,7 +120,7 @@ def test_rows_that_differ_where_they_stand_twice_are_undefined(lanes):
     run(waves, f"v_wmma_f32_16x16x16_f16 {total}, {', '.join(factors)}, 0", of=GFX1100)
     shadow = np.zeros((16, 16), bool)
     for row, column in np.ndindex(16, 16):
-        number, lane = _place(waves, row, column)
+        lane, number = place_of_sum(row, column, lanes)
         shadow[row, column] = undefined(waves, _C + number)[lane] != 0
     assert shadow[3].all() and not np.delete(shadow, 3, axis=0).any()
 
