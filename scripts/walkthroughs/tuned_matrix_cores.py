@@ -6,7 +6,7 @@
 What a profile asks of such a kernel (profile_gemm.py), and what it does (matrix_core_block.py):
 - does it wait for memory? While tiles are multiplied out of shared memory, the next ones come from
   global memory, and there are two of each, so that one barrier a tile is enough;
-- do lanes wait for banks of shared memory? Rows of tiles are 16 bytes longer than their contents;
+- do lanes wait for banks of shared memory? Rows of tiles are 32 bytes longer than their contents;
 - does it do other things than multiply? Four tiles a loop share the additions of one. The last
   four stand behind the loop: a condition within it has LLVM move all products to its end.
 Runs it on an emulated GPU and prints the vector instructions of its loop. Needs LLVM and its lld,
