@@ -288,6 +288,31 @@ def test_the_guilty_step_of_a_scan_is_named(bug, guilty, told):
     assert re.match(guilty, certificate.guilty) and told in str(certificate)
 
 
+def _rows_by_kernels():
+    """Each row by a kernel, and the first one, too."""
+    t, n = rc.var("t"), rc.var("n")
+    x, state = rc.placeholder((t, n), name="X"), rc.placeholder((t, n), name="state")
+    init = rc.compute((1, n), lambda t, i: x[t, i] * 2.0, name="init")
+    update = rc.compute((t, n), lambda t, i: state[t - 1, n - 1 - i] + x[t, i], name="U")
+    rows = rc.scan(init, update, state, name="S")
+    s = rc.create_schedule(rows)
+    for tensor in (init, update):
+        outer, inner = s[tensor].split(tensor.op.axis[1], factor=4)
+        s[tensor].bind(outer, rc.thread_axis("blockIdx.x"))
+        s[tensor].bind(inner, rc.thread_axis("threadIdx.x"))
+    return s, [x, rows]
+
+
+def test_a_scan_by_kernels_is_certified():
+    certificate = certify(*_rows_by_kernels(), every_step=True)
+    assert certificate.holds, str(certificate)
+    assert "split_host_device" in certificate.compared
+    with switched_on(seeded("lost tail guard")):
+        certificate = certify(*_rows_by_kernels())
+    # Before that step the host would have to compute: no program for a GPU to be told guilty.
+    assert certificate.guilty.startswith("s[U].bind(i.outer, blockIdx.x), at ")
+
+
 @pytest.mark.parametrize("statement", _STATEMENTS)
 def test_extern_operations_are_certified_whatever_they_call(statement):
     certificate = certify(*between(statement), every_step=True)
