@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
 import refcomp
 from refcomp.artifacts import Binary
@@ -27,6 +28,7 @@ from tests.codegen.amdgpu_kernels import compile_kernels, signatures
 from tests.properties.differential import agree, expected
 from tests.properties.histogram import Histogram
 from tests.strategies.computes import COMPUTES
+from tests.strategies.gpu_attempts import attempted_cases
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 from tests.strategies.shuffles import with_shuffles
 
@@ -40,12 +42,15 @@ class Drawn:
 
 
 def draw_cases(count: int, number: int) -> list[Drawn]:
-    """The `count` cases of the seed `number`."""
+    """The `count` cases of the seed `number`; of an odd one, scans and blocks are among them."""
     found: list[Drawn] = []
+    cases = gpu_cases(COMPUTES)
+    if number % 2:
+        cases = st.one_of(cases, cases, attempted_cases())
 
     @seed(number)
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
-    @given(gpu_cases(COMPUTES))
+    @given(cases)
     def collect(case: GpuCase) -> None:
         name = f"case{len(found)}"
         found.append(Drawn(case, refcomp.lower(case.schedule, case.computation.args, name)))
