@@ -62,8 +62,7 @@ def _origin_in_wave(instruction: Instruction) -> Array:
     modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
     if "row_bcast" in modifiers:
         width = int(modifiers["row_bcast"]) + 1  # 16 or 32: the last lane of what stands before
-        last = (lane // width) * width - 1
-        return np.where((lane // width) % 2 == 1, last, -1) if width == 16 else last
+        return (lane // width) * width - 1
     moves = {"wave_shl": 1, "wave_shr": -1}
     for name, step in moves.items():
         if name in modifiers:

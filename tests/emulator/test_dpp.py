@@ -69,7 +69,7 @@ def test_rows_and_banks_may_be_left_out():
     moved = _moved("row_mirror row_mask:0x2 bank_mask:0x1")
     assert np.flatnonzero(moved != 7).tolist() == [16, 17, 18, 19]
     moved = _moved(f"row_bcast:15 {_ALL}")
-    assert moved[[0, 16, 31, 32, 48]].tolist() == [7, 115, 115, 7, 147]
+    assert moved[[0, 16, 31, 32, 47, 48]].tolist() == [7, 115, 115, 131, 131, 147]
     moved = _moved("row_bcast:31 row_mask:0xc bank_mask:0xf")
     assert moved[[31, 32, 63]].tolist() == [7, 131, 131]
 
