@@ -75,8 +75,18 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     metavar="ARG",
     help="The kernel's arguments, in order: a.npy, out:c.npy (written back), n:i32=1000.",
 )
-@click.option("--shared", default=0, help="Bytes of shared memory beyond the kernel's own.")
-@click.option("--steps", default=USUAL_STEPS, help="After how many instructions to give up.")
+@click.option(
+    "--shared",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Bytes of shared memory beyond the kernel's own.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=USUAL_STEPS,
+    help="After how many instructions to give up.",
+)
 @click.option(
     "--checks/--no-checks",
     default=True,

@@ -34,6 +34,7 @@ USUAL_STEPS = 2_000_000_000
 _LANES_TOGETHER = 256 * 64
 _DYNAMIC_STACK = 16384
 _PACKET_BYTES = 64
+_MOST_ALONG_AXIS = 2**32 - 1
 
 Extents = tuple[int, int, int]
 
@@ -188,13 +189,24 @@ def _check(kernel: Kernel, request: LaunchRequest) -> None:
     if kernel.block and tuple(kernel.block) != request.block:
         raise UserError(f"{kernel.name} takes groups of {kernel.block}, not {request.block}")
     shared = descriptor.shared_bytes + request.shared_bytes
-    if shared > SHARED_LIMIT:
+    if request.shared_bytes < 0 or shared > SHARED_LIMIT:
         raise UserError(f"{kernel.name} asks for {shared} bytes of shared memory")
+    _check_extents(kernel, request)
     explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
     least = max((a.offset + a.size for a in explicit), default=0)
     if len(request.arguments) < least:
         given = len(request.arguments)
         raise UserError(f"{kernel.name} takes {least} bytes of arguments, not {given}")
+
+
+def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:
+    """A packet has 32 bits for the threads along each axis."""
+    for axis, groups, threads in zip("xyz", request.grid, request.block, strict=True):
+        if groups * threads > _MOST_ALONG_AXIS:
+            raise UserError(
+                f"{kernel.name} is launched with {groups} groups of {threads} threads along {axis}",
+                why=f"there can be {_MOST_ALONG_AXIS} threads along an axis",
+            )
 
 
 def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) -> Surroundings:

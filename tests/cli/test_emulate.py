@@ -60,7 +60,7 @@ def test_hazards_are_looked_for_when_asked(cli, files):
 
 
 def test_wrong_requests_are_refused(cli, files):
-    kernel = files / "k.hsaco"
+    kernel, given = files / "k.hsaco", _arguments(files)
     cases = [
         ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is no number of that type"),
         ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),
@@ -69,6 +69,9 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE), 4, "takes 5 arguments"),
         ((files / "a.npy", *_SHAPE), 3, "no code object for AMD GPUs"),
         ((kernel, "--grid", "0", "--block", "64"), 2, "not one to three positive numbers"),
+        ((kernel, "--grid", "100000000", "--block", "64", *given), 4, "threads along x"),
+        ((kernel, *_SHAPE, "--shared", "-100"), 2, "-100 is not in the range x>=0"),
+        ((kernel, *_SHAPE, "--steps", "0"), 2, "0 is not in the range x>=1"),
     ]
     for arguments, code, message in cases:
         result = cli("emulate", *arguments)
