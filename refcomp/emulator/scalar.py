@@ -78,14 +78,14 @@ def _shifted_sum(amount: int) -> Callable[[Any, Any], tuple[Any, Any]]:
 
 def _field(value: Any, place: Any) -> Array:
     """Bits of `value`: where they begin stands in the low bits of `place`, how many from bit 16 on;
-    the sign is extended where the type has one."""
+    the sign is extended where the type has one, and follows the value's last bit."""
     value = np.asarray(value)
     width = 8 * value.dtype.itemsize
     unsigned = value.view(f"u{value.dtype.itemsize}")
     start = (place & np.uint32(width - 1)).astype(unsigned.dtype)
     count = np.minimum((place >> np.uint32(16)) & np.uint32(127), width).astype(np.int64)
     ones = np.array([(1 << n) - 1 for n in range(width + 1)], unsigned.dtype)[count]
-    field = (unsigned >> start) & ones
+    field = np.right_shift(value, start.astype(value.dtype)).view(unsigned.dtype) & ones
     if value.dtype.kind == "i":
         top = (ones >> unsigned.dtype.type(1)) + unsigned.dtype.type(1)
         top = np.where(count == 0, unsigned.dtype.type(0), top)

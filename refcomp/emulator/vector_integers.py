@@ -106,11 +106,11 @@ def field_u32(value: Any, start: Any, width: Any) -> Array:
 
 
 def field_i32(value: Any, start: Any, width: Any) -> Array:
-    """The same, with the sign of its highest bit."""
+    """The same, with the sign of its highest bit; the value's own sign follows its last bit."""
     start, width = start & np.uint32(31), width & np.uint32(31)
-    field = i64(field_u32(np.asarray(value).view(np.uint32), start, width))
-    top = np.left_shift(np.int64(1), np.maximum(i64(width) - 1, 0))
-    return np.where(width == 0, 0, (field ^ top) - top).astype(np.int32)
+    moved = np.right_shift(np.asarray(value).view(np.int32), start.astype(np.int32))
+    above = (np.uint32(32) - width & np.uint32(31)).astype(np.int32)
+    return np.where(width == 0, np.int32(0), (moved << above) >> above)
 
 
 def _insert(mask: Any, a: Any, b: Any) -> Array:

@@ -118,3 +118,19 @@ def test_each_wave_has_its_own():
     waves.select(np.array([0, 2]))
     run(waves, "s_lshl_b32 s4, s4, 4")
     assert waves.values.s[4].tolist() == [16, 2, 48]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_sign_follows_a_field_that_ends_beyond_the_value(bits):
+    pair = "s4" if bits == 32 else "s[4:5]"
+    for value in (1 << bits - 1, (1 << bits) - 5, 0x1234567 << bits - 29):
+        for start in (0, 3, bits // 2, bits - 1):
+            for width in (0, 1, bits // 2, bits - 1, bits):
+                place = start | width << 16
+                result = "s0" if bits == 32 else "s[0:1]"
+                waves = _after(f"s_bfe_i{bits} {result}, {pair}, s6", s4=value, s6=place)
+                field = _signed(value, bits) >> start & (1 << width) - 1
+                wanted = _signed(field, width) if width else 0
+                found = scalar(waves, 0, f"i{bits}")
+                assert found == wanted, (value, start, width)
+                assert waves.values.scc[0] == (wanted != 0)

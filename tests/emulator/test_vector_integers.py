@@ -15,7 +15,7 @@ from tests.emulator.snippets import (
     undefined,
 )
 
-_EDGES = [0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
+_EDGES = [0, 1, 2, 16, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
 _M = 0xFFFFFFFF
 
 
@@ -25,6 +25,11 @@ def _signed(x, bits=32):
 
 def _field(x, start, width):
     return x >> (start & 31) & ((1 << (width & 31)) - 1)
+
+
+def _signed_field(x, start, width):
+    width &= 31
+    return _signed(_signed(x) >> (start & 31) & (1 << width) - 1, width) if width else 0
 
 
 def _lead(x):
@@ -66,6 +71,7 @@ _THREE = {
     "v_xad_u32": lambda a, b, c: (a ^ b) + c,
     "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
     "v_bfe_u32": _field,
+    "v_bfe_i32": _signed_field,
     "v_alignbit_b32": lambda a, b, c: (a << 32 | b) >> (c & 31),
     "v_alignbyte_b32": lambda a, b, c: (a << 32 | b) >> 8 * (c & 3),
     "v_mad_u32_u24": lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
@@ -106,6 +112,14 @@ def test_agrees_with_python(name):
         wanted = [function(*map(int, column)) & _M for column in zip(*operands, strict=True)]
         expected = np.where(LANE % 5 != 1, wanted, 77)
         assert (get(waves, 0) == expected).all()
+
+
+def test_the_sign_follows_a_field_that_ends_beyond_the_value():
+    waves = make_waves()
+    put(waves, 1, np.full(64, 0x80000000, np.uint32))
+    run(waves, "v_bfe_i32 v0, v1, 16, 31", "v_bfe_i32 v2, v5, 28, 8")
+    assert get(waves, 0)[0] == 0xFFFF8000
+    assert undefined(waves, 2)[0] == 0xFFFFFFFF
 
 
 def test_carries_travel_through_masks():
