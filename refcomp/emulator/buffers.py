@@ -8,8 +8,10 @@ is for, and nothing is told of it. Linear, an element lies at stride * index + o
 `index_stride` indices stand side by side, four bytes of each at a time. Where private memory is
 reached through such a descriptor (gfx90a), each wave has the bytes of all its lanes behind the
 address `SCRATCH`, swizzled.
-Refuses, by Unsupported, elements of formats, and swizzled ones of more than four bytes.
-Manual: the MI200 and CDNA3 ISA manuals, section on vector memory buffer instructions.
+Refuses, by Unsupported, elements of formats, swizzled ones of more than four bytes, and where GPUs
+have other fields (gfx1100), all but buffers of bytes side by side.
+Manuals: MI200 and CDNA3 ISA, section on vector memory buffer instructions; RDNA3 ISA, section on
+buffer resources.
 """
 
 from __future__ import annotations
@@ -67,8 +69,9 @@ class Place:
     is_swizzled: Array
 
 
-def bind_buffer(instruction: Instruction) -> Run | None:
-    """The instruction, ready to run; None when it is no such access."""
+def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | None:
+    """The instruction, ready to run; None when it is no such access. `is_plain` has it refuse
+    descriptors as `_refuse_fields` does."""
     if not instruction.mnemonic.startswith("buffer_"):
         return None
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
@@ -78,7 +81,7 @@ def bind_buffer(instruction: Instruction) -> Run | None:
     if found is None:
         return None
     make, size, result = found
-    sources, place = _place(instruction, size)
+    sources, place = _place(instruction, size, is_plain)
     address = checked(instruction, sources, lambda waves: place(waves).address)
     usual, private = make(GLOBAL, address), make(_SCRATCH_SPACE, address)
 
@@ -138,7 +141,9 @@ def _update(instruction: Instruction) -> tuple[Make, int, _Written] | None:
     return make, 4 * words, None if result is None else (vector_index(data), words)
 
 
-def _place(instruction: Instruction, size: int) -> tuple[list[Source], Callable[[Any], Place]]:
+def _place(
+    instruction: Instruction, size: int, is_plain: bool
+) -> tuple[list[Source], Callable[[Any], Place]]:
     _, vector, descriptor, more = instruction.operands[:4]
     lower, upper = _descriptor(descriptor)
     scalar, constant = vector_source(more, "u32", {}, 0), np.uint64(offset_of(instruction))
@@ -147,6 +152,8 @@ def _place(instruction: Instruction, size: int) -> tuple[list[Source], Callable[
 
     def place(waves: Any) -> Place:
         low, high = lower.value(waves), upper.value(waves)
+        if is_plain:
+            _refuse_fields(instruction, low, high)
         by_lane = np.where(high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0))
         number = _wide(index, waves) + by_lane
         within = _wide(offset, waves) + constant
@@ -185,7 +192,9 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
         low, high, within = (_wide(source, waves) for source in (lower, upper, more))
         within = (within + constant) & ~np.uint64(3)
         rows, shape = waves.rows, (waves.count(), 1)
-        inside = np.broadcast_to(within + size <= high & np.uint64(0xFFFFFFFF), shape)[:, 0]
+        # Records, of a scalar load, are as long as the stride says.
+        limit = (high & np.uint64(0xFFFFFFFF)) * np.maximum(_stride(low), np.uint64(1))
+        inside = np.broadcast_to(within + size <= limit, shape)[:, 0]
         address = np.broadcast_to((low & np.uint64((1 << 48) - 1)) + within, shape)[:, 0]
         for number in range(count):
             waves.write_scalar(result.index + number, "u32", np.zeros(len(inside), np.uint32))
@@ -205,6 +214,20 @@ def _descriptor(operand: Operand) -> tuple[Source, Source]:
     return lower, upper
 
 
+def _stride(low: Any) -> Any:
+    return low >> np.uint64(48) & np.uint64(0x3FFF)
+
+
+def _refuse_fields(instruction: Instruction, low: Any, high: Any) -> None:
+    """RDNA3 has other fields for swizzling, strides and bounds: nothing but an address and how
+    many bytes there are (OOB_SELECT 3, a raw buffer) means the same there."""
+    odd = low >> np.uint64(48) | high >> np.uint64(55) & np.uint64(1)
+    if np.any(odd) or np.any(high >> np.uint64(60) & np.uint64(3) != 3):
+        raise Unsupported(
+            "a buffer with a stride, swizzled, or not checked by bytes", where=str(instruction)
+        )
+
+
 def _wide(source: Source | None, waves: Any) -> Any:
     return np.uint64(0) if source is None else np.asarray(source.value(waves)).astype(np.uint64)
 
@@ -212,7 +235,7 @@ def _wide(source: Source | None, waves: Any) -> Any:
 def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any, size: int) -> Place:
     """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
     by_lane = high >> np.uint64(55) & np.uint64(1)
-    base, stride = low & np.uint64((1 << 48) - 1), low >> np.uint64(48) & np.uint64(0x3FFF)
+    base, stride = low & np.uint64((1 << 48) - 1), _stride(low)
     stride = stride | (by_lane * (high >> np.uint64(47) & np.uint64(15))) << np.uint64(14)
     is_swizzled = low >> np.uint64(63) == 1
     together = np.uint64(8) << (high >> np.uint64(53) & np.uint64(3))

@@ -44,7 +44,8 @@ class Generation:
     a wave can wait for, `order` is how groups see each other's writes. `start` tells what stands in
     user registers that this emulator alone gives a meaning: the bit of a kernel's properties that
     asks for them, and their words. `has_wave_offset` where waves are told where in private memory
-    theirs begins."""
+    theirs begins, `has_plain_buffers` where descriptors of buffers say more than an address and
+    how many bytes there are by fields of their own, which are refused."""
 
     name: str
     vector: Mapping[str, Operation]
@@ -61,6 +62,7 @@ class Generation:
     order: MemoryOrder = GFX942_ORDER
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     has_wave_offset: bool = False
+    has_plain_buffers: bool = False
 
 
 # What waits, sleeps, or writes caches back: of all GPUs.
@@ -143,6 +145,7 @@ GFX1100 = Generation(
     usual_lanes=32,
     counters=GFX11_COUNTERS,
     order=GFX11_ORDER,
+    has_plain_buffers=True,
 )
 
 GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A, GFX1100)}

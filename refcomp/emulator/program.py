@@ -66,7 +66,7 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_swap_b32": bind_swap,
 }
 _BY_PATTERN = (
-    *(bind_memory, bind_two, bind_flat, bind_buffer, bind_scalar_load, bind_atomic),
+    *(bind_memory, bind_two, bind_flat, bind_scalar_load, bind_atomic),
     *(bind_matrix, bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
 )
 
@@ -102,6 +102,8 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     for bind_one in _BY_PATTERN:
         if (run := bind_one(instruction)) is not None:
             return run
+    if (run := bind_buffer(instruction, is_plain=of.has_plain_buffers)) is not None:
+        return run
     if (run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))) is not None:
         return run
     return _refuse(instruction)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.buffers import SCRATCH, SCRATCH_DESCRIPTOR, wave_bytes
+from refcomp.emulator.generation import GFX1100
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.program import bind
 from refcomp.errors import Unsupported
@@ -137,6 +138,36 @@ def test_scalar_loads():
     assert scalar(waves, 7) == 6
     run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x24")  # behind 40 bytes
     assert (scalar(waves, 4), scalar(waves, 5)) == (0, 0) and not found(waves)
+
+
+def test_scalar_loads_reach_all_bytes_of_the_records():
+    waves, _, _ = _with_buffer(stride=8, records=2)
+    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x8")
+    assert (scalar(waves, 4), scalar(waves, 5)) == (2, 3)
+    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0xc")  # behind 16 bytes
+    assert (scalar(waves, 4), scalar(waves, 5)) == (0, 0)
+
+
+_PLAIN = 3 << 28  # OOB_SELECT, of a raw buffer
+
+
+def test_gfx1100_reads_and_writes_plain_buffers_alone():
+    line = "buffer_load_b32 v2, v1, s[0:3], 0 offen"
+    waves, _, _ = _with_buffer(lanes=32)
+    put(waves, 1, (LANE[:32] * 4).astype(np.uint32))
+    set_scalar(waves, 3, _PLAIN)
+    run(waves, line, of=GFX1100)
+    assert get(waves, 2)[:3].tolist() == [0, 1, 2]
+    upper = scalar(waves, 1)
+    for number, word in [
+        *((1, upper | bit) for bit in (8 << 16, 1 << 30, 1 << 31)),
+        *((3, fields) for fields in (0, 1 << 28, 2 << 28, _PLAIN | 1 << 23)),
+    ]:
+        set_scalar(waves, 1, upper)
+        set_scalar(waves, 3, _PLAIN)
+        set_scalar(waves, number, word)
+        with pytest.raises(Unsupported, match="a buffer with a stride, swizzled, or not checked"):
+            run(waves, line, of=GFX1100)
 
 
 def test_descriptors_must_be_defined():
