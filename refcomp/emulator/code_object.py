@@ -21,6 +21,14 @@ _METADATA = 32  # type of notes
 _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
 _LARGEST_SEGMENT = 1 << 30  # of memory; more is damage, not code
+_MOST_COUNTED = 1 << 20  # of an argument's bytes, or a group's threads; more is damage
+# What launch.py fills in, in bytes.
+_HIDDEN_SIZES = {
+    "hidden_grid_dims": 2,
+    "hidden_dynamic_lds_size": 4,
+    **{f"hidden_block_count_{axis}": 4 for axis in "xyz"},
+    **{f"hidden_group_size_{axis}": 2 for axis in "xyz"},
+}
 _INSTALL = "pip install 'refcomp[emulator]'"
 
 
@@ -161,14 +169,21 @@ def _kernel(
 ) -> Kernel:
     address = symbols[item[".symbol"]]
     descriptor = _descriptor(_bytes_at(segments, address, _DESCRIPTOR_BYTES))
+    arguments = tuple(_argument(arg) for arg in item.get(".args", ()))
+    hidden = [a.offset + a.size for a in arguments if a.kind.startswith("hidden_")]
+    if max(hidden, default=0) > descriptor.kernarg_bytes:
+        raise ValueError(f"hidden arguments end behind the {descriptor.kernarg_bytes} bytes of all")
+    block = item.get(".reqd_workgroup_size", ())
+    if len(block) not in (0, 3) or not all(type(size) is int for size in block):
+        raise ValueError(f"{block!r} is no size of a group")
     return Kernel(
-        name=item[".name"],
+        name=_text(item, ".name"),
         entry=address + descriptor.entry_offset,
         descriptor_address=address,
         descriptor=descriptor,
-        arguments=tuple(_argument(arg) for arg in item.get(".args", ())),
-        most_threads=item[".max_flat_workgroup_size"],
-        block=tuple(item.get(".reqd_workgroup_size", ())),
+        arguments=arguments,
+        most_threads=_count(item, ".max_flat_workgroup_size"),
+        block=tuple(block),
         has_dynamic_stack=bool(item.get(".uses_dynamic_stack", False)),
     )
 
@@ -176,8 +191,24 @@ def _kernel(
 def _argument(item: dict[str, Any]) -> Argument:
     access = item.get(".actual_access", item.get(".access"))
     is_read_only = access == "read_only" or bool(item.get(".is_const", False))
-    name = item.get(".name", "")
-    return Argument(name, item[".offset"], item[".size"], item[".value_kind"], is_read_only)
+    name, kind = _text({".name": "", **item}, ".name"), _text(item, ".value_kind")
+    offset, size = _count(item, ".offset"), _count(item, ".size")
+    if size != _HIDDEN_SIZES.get(kind, size):
+        raise ValueError(f"the argument {kind} has {_HIDDEN_SIZES[kind]} bytes, not {size}")
+    return Argument(name, offset, size, kind, is_read_only)
+
+
+def _text(item: dict[str, Any], key: str) -> str:
+    if not isinstance(item[key], str):
+        raise ValueError(f"{key} is {item[key]!r}, not a text")
+    return str(item[key])
+
+
+def _count(item: dict[str, Any], key: str) -> int:
+    # A bool is an int to Python, but not here.
+    if type(item[key]) is not int or not 0 <= item[key] <= _MOST_COUNTED:
+        raise ValueError(f"{key} is {item[key]!r}, not from 0 to {_MOST_COUNTED}")
+    return int(item[key])
 
 
 def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) -> bytes:
@@ -189,4 +220,6 @@ def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) 
 
 def _descriptor(data: bytes) -> Descriptor:
     shared, private, kernarg, entry = struct.unpack_from("<III4xq", data)
+    if kernarg > _MOST_COUNTED:
+        raise ValueError(f"a kernel takes {kernarg} bytes of arguments")
     return Descriptor(shared, private, kernarg, entry, *struct.unpack_from("<IIIHH", data, 44))

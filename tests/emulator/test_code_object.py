@@ -3,11 +3,14 @@
 import random
 import struct
 
+import numpy as np
 import pytest
 
-from refcomp.emulator.code_object import read_code_object
-from refcomp.errors import ToolchainError
-from tests.emulator.kernels import compiled_code
+from refcomp.emulator import EmulatedGpu
+from refcomp.emulator.code_object import Argument, _argument, _kernel, read_code_object
+from refcomp.errors import ToolchainError, UserError
+from refcomp.msgpack import read_msgpack
+from tests.emulator.kernels import compiled_code, disassembled
 
 pytestmark = pytest.mark.rocm
 
@@ -50,6 +53,80 @@ def test_damaged_files_are_read_or_refused():
         except ToolchainError:
             refused += 1
     assert 100 < refused < 400
+
+
+_WRONG = (None, True, -1, 0, 3, 1 << 40, 1 << 63, 1.5, "", "hidden_grid_dims", b"x", [], [1], {})
+
+
+def _damage(metadata, rng):
+    """Another value somewhere in the metadata of a kernel or of its arguments."""
+    (kernel,) = metadata["amdhsa.kernels"]
+    place = rng.choice((kernel, rng.choice(kernel[".args"])))
+    place[rng.choice(sorted(place))] = rng.choice(_WRONG)
+
+
+def test_damaged_metadata_are_refused_or_launched(monkeypatch):
+    """What is loaded can be launched, or is refused: no error comes from within."""
+    data = compiled_code("vector_add")
+    text, rng, refused = disassembled(data), random.Random(7), 0
+
+    def read_damaged(content):
+        metadata = read_msgpack(content)
+        _damage(metadata, rng)
+        return metadata
+
+    monkeypatch.setattr("refcomp.emulator.code_object.read_msgpack", read_damaged)
+    for _ in range(300):
+        gpu = EmulatedGpu(lambda _: text, size=1 << 20)
+        try:
+            loaded = gpu.load(data)
+            # The sizes that it is launched with say that it has nothing to do.
+            values = [*(np.ones(1, np.float32),) * 3, np.int64(0), np.int64(1)]
+            gpu.run(loaded, "vector_add", (1, 1, 1), (64, 1, 1), values)
+        except (ToolchainError, UserError):
+            refused += 1
+    assert 100 < refused < 300
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (".offset", -8, ".offset is -8, not from 0 to 1048576"),
+        (".size", True, ".size is True, not from 0 to"),
+        (".size", 1 << 40, ".size is 1099511627776, not from 0 to"),
+        (".name", 5, ".name is 5, not a text"),
+        (".value_kind", None, ".value_kind is None, not a text"),
+        (".value_kind", "hidden_grid_dims", "the argument hidden_grid_dims has 2 bytes, not 8"),
+    ],
+)
+def test_metadata_of_arguments_are_checked(key, value, message):
+    argument = {".name": "A", ".offset": 0, ".size": 8, ".value_kind": "global_buffer"}
+    assert _argument(argument) == Argument("A", 0, 8, "global_buffer")
+    with pytest.raises(ValueError, match=message):
+        _argument({**argument, key: value})
+
+
+def _kernel_with(changes, kernarg_bytes=0):
+    """A kernel of nothing but a descriptor."""
+    item = {".symbol": "k.kd", ".name": "k", ".max_flat_workgroup_size": 64, **changes}
+    descriptor = struct.pack("<III52x", 0, 0, kernarg_bytes)
+    return _kernel(item, {"k.kd": 0}, ((0, descriptor),))
+
+
+def test_metadata_of_kernels_are_checked():
+    assert _kernel_with({".reqd_workgroup_size": [8, 8, 1]}).block == (8, 8, 1)
+    hidden = {".offset": 8, ".size": 8, ".value_kind": "hidden_none"}
+    assert len(_kernel_with({".args": [hidden]}, 16).arguments) == 1
+    cases = [
+        ({".reqd_workgroup_size": [8, 8]}, 0, r"\[8, 8\] is no size of a group"),
+        ({".reqd_workgroup_size": [8, 8, 1.0]}, 0, "is no size of a group"),
+        ({".max_flat_workgroup_size": "64"}, 0, "'64', not from 0 to 1048576"),
+        ({".args": [hidden]}, 15, "hidden arguments end behind the 15 bytes of all"),
+        ({}, 1 << 21, "a kernel takes 2097152 bytes of arguments"),
+    ]
+    for changes, kernarg_bytes, message in cases:
+        with pytest.raises(ValueError, match=message):
+            _kernel_with(changes, kernarg_bytes)
 
 
 def test_a_segment_of_more_memory_than_there_can_be_is_refused():
