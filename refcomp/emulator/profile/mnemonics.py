@@ -19,7 +19,7 @@ _MATRIX = re.compile(r"v_(mfma|smfmac|wmma)_\w+?_(\d+)x(\d+)x(\d+)")
 _FMA = re.compile(
     r"v_(pk_|dual_)?(fma|fmac|fmaak|fmamk|mad|mac|madak|madmk)(_legacy)?(_mix(lo|hi)?)?_(bf|f)\d+"
 )
-_DOT = re.compile(r"v_dot(\d)c?_")
+_DOT = re.compile(r"v_(?:dual_)?dot(\d)(?:c|acc)?_")
 _CODE = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call", "s_endpgm", "s_trap")
 _WAITS = ("s_wait", "s_nop", "s_sleep", "s_barrier", "s_delay_alu", "s_clause", "v_nop")
 _CACHES = re.compile(r"(buffer|global)_(wb|inv|gl)\w*$")

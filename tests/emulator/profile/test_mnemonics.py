@@ -18,7 +18,11 @@ def _instruction(text):
 @pytest.mark.parametrize(
     ("kind", "mnemonics"),
     [
-        ("VALU FMA", "v_fma_f32 v_pk_fma_f32 v_fmac_f64 v_dot4_i32_i8 v_fma_mixlo_f16 v_mac_f32"),
+        (
+            "VALU FMA",
+            "v_fma_f32 v_pk_fma_f32 v_fmac_f64 v_dot4_i32_i8 v_mac_f32 v_dual_dot2acc_f32_f16",
+        ),
+        ("VALU FMA", "v_fma_mixlo_f16 v_dot2acc_f32_f16"),
         ("MFMA", "v_mfma_f32_32x32x8_f16 v_wmma_f32_16x16x16_f16 v_smfmac_f32_16x16x32_f16"),
         ("other VALU", "v_add_f32 v_mad_u64_u32 v_mad_u32_u24 v_mul_f32 v_mov_b32 v_cmp_lt_i32"),
         ("SALU", "s_add_u32 s_and_saveexec_b64 s_mov_b32 s_cmp_lt_i32 s_getpc_b64"),
@@ -49,6 +53,8 @@ def test_a_buffer_access_to_private_memory_is_scratch():
         ("v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[0:1]", 2),
         ("v_dot4_i32_i8 v0, v1, v2, v3", 4),
         ("v_dot2c_f32_f16 v0, v1, v2", 2),
+        ("v_dot2acc_f32_f16 v0, v1, v2", 2),
+        ("v_dual_dot2acc_f32_f16 v0, v1, v2 :: v_dual_fmac_f32 v3, v4, v5", 3),
         ("v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmac_f32 v3, v4, v5", 2),
         ("v_dual_mul_f32 v0, v1, v2 :: v_dual_fmac_f32 v3, v4, v5", 1),
         ("v_mad_u32_u24 v0, v1, v2, v3", 0),
