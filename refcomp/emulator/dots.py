@@ -5,8 +5,8 @@
     v_dot4c_i32_i8_e32 v0, v1, v2               v0 = v1 . v2 + v0
 
 Those of two numbers may choose halves and negate them. Sums of integers wrap, or stop at the ends
-of their type under `clamp`; those of floats are exact and rounded once, which a GPU may do
-otherwise. `_flushed`, which no assembler knows, is what gfx90a does: it takes and gives no
+of their type under `clamp`; those of floats are computed in f64 and rounded at the end, which a GPU
+may do otherwise. `_flushed`, which no assembler knows, is what gfx90a does: it takes and gives no
 denormals.
 """
 

@@ -3,9 +3,9 @@
     v_mfma_f32_16x16x4_f32 a[0:3], v0, v1, a[0:3]        D = A . B + C
 
 `matrix_layouts` says where elements lie. All lanes take part, whatever EXEC says. f32 and f64 add
-one product after the other, rounding each time; narrower products are summed up exactly and rounded
-once, which a real GPU may do otherwise; gfx90a takes and gives no denormals there. Refuses, by
-Unsupported, products of sparse matrices.
+one product after the other, rounding each time; narrower floats are summed up in f64, which may
+round, and rounded to f32 at the end, which a real GPU may do otherwise. Refuses, by Unsupported,
+products of sparse matrices.
 Modifiers: the CDNA3 ISA manual, section on matrix arithmetic; AMD's Matrix Instruction Calculator.
 """
 

@@ -6,8 +6,9 @@ All matrices are [16, 16]. Lane l holds row l % 16 of A and column l % 16 of B, 
 stands in a wave of 32 lanes twice, of 64 four times, and what differs counts as undefined. Of C and
 D, lane l holds the column l % 16; its register r the row (lanes / 16) * r + l // 16. Sums of 16
 bits stand in the low halves of registers, or with op_sel in the high ones; the other halves stay.
-All lanes take part, whatever EXEC says. Products are summed up exactly and rounded once, which a
-real GPU may do otherwise. `neg_lo` tells of integer factors which have a sign.
+All lanes take part, whatever EXEC says. Floats are summed up in f64, which may round, and rounded
+to the type of D at the end; a real GPU may do otherwise. `neg_lo` tells of integer factors which
+have a sign.
 Layouts: AMD's "RDNA3 Instruction Set Architecture", section on wave matrix multiply accumulate; the
 Matrix Instruction Calculator.
 """
