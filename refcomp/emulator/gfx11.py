@@ -102,7 +102,7 @@ def _shared_accesses() -> Iterator[tuple[str, str]]:
         yield f"ds_storexchg_rtn_b{bits}", f"ds_wrxchg_rtn_b{bits}"
 
 
-def _sums() -> Iterator[tuple[str, str]]:
+def _names_of_sums() -> Iterator[tuple[str, str]]:
     for name, kind in product(("add", "sub", "subrev"), ("u32", "i32", "u16", "i16")):
         yield f"v_{name}_nc_{kind}", f"v_{name}_{kind}"
     for new, old in (("add", "addc"), ("sub", "subb"), ("subrev", "subbrev")):
@@ -123,7 +123,7 @@ _DUAL = (
     *("mov_b32", "cndmask_b32", "max_f32", "min_f32", "and_b32", "lshlrev_b32"),
 )
 RENAMED: dict[str, str] = {
-    **dict([*_accesses(), *_shared_accesses(), *_sums(), *_scalar_logic()]),
+    **dict([*_accesses(), *_shared_accesses(), *_names_of_sums(), *_scalar_logic()]),
     **{f"v_dual_{name}": f"v_{name}" for name in _DUAL},
     **{f"v_{d}dot2acc_f32_f16": "v_dot2c_f32_f16" for d in ("", "dual_")},
     **{"v_dual_add_nc_u32": "v_add_u32", "v_dual_mul_dx9_zero_f32": "v_mul_legacy_f32"},

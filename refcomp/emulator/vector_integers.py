@@ -194,7 +194,6 @@ _OR = (spreads.of_or, np.bitwise_or)
 _XOR = (spreads.of_xor, np.bitwise_xor)
 _SUM = (spreads.of_sum, np.add)
 _LEFT = (spreads.by_shift(shift_left, 1), shift_left)
-_SHIFTED_ADD = (spreads.by_shift(shift_left, 1), shift_left)
 
 
 def _pair(first: Any, second: Any) -> dict[str, Any]:
