@@ -5,7 +5,7 @@ MODE holds two bits each: the rounding of f32, that of f64 and f16 (0 to nearest
 results). Instructions are bound for the mode that they run in, so that the usual one costs nothing.
 f32 and f16 are computed in f64, rounded to odd, and then rounded as asked for; f64 by fractions.
 Refuses, by Unsupported, other rounding of instructions of which it is not known.
-Manual: the CDNA3 ISA manual, section on the MODE register.
+Manuals: the CDNA3 and RDNA3 ISA manuals, sections on the MODE register.
 """
 
 from __future__ import annotations
