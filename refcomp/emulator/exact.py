@@ -76,7 +76,7 @@ def fma_f64(a: Any, b: Any, c: Any) -> Array:
     result = np.where(simple, a * b + c, upper + add_to_odd(rest, lower))
     # c alone is infinite or NaN: then so is the result, whatever a * b overflows to.
     result = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, result)
-    for place in zip(*np.nonzero(~safe & ~simple & np.isfinite(c)), strict=True):
+    for place in map(tuple, np.argwhere(~safe & ~simple & np.isfinite(c))):
         result[place] = scaled_fma(float(a[place]), float(b[place]), float(c[place]), 0)
     return result
 
@@ -166,7 +166,7 @@ def div_fmas_f64(a: Any, b: Any, c: Any, is_scaled: Array) -> Array:
     a, b, c, is_scaled = np.broadcast_arrays(a, b, c, is_scaled)
     result = fma_f64(a, b, c)
     exponents = np.where(_exponent(np.array(c)) > 1023, 128, -128)
-    for place in zip(*np.nonzero(is_scaled), strict=True):
+    for place in map(tuple, np.argwhere(is_scaled)):
         x, y, z = (float(number[place]) for number in (a, b, c))
         result[place] = scaled_fma(x, y, z, int(exponents[place]))
     return result

@@ -188,7 +188,7 @@ def _by_fractions(nearest: Function, part: str, kind: str, rounding: int) -> Fun
         near = np.array(nearest(*values))
         given = np.broadcast_arrays(near, *values)[1:]
         finite = np.logical_and.reduce([np.isfinite(value) for value in given])
-        for place in zip(*np.nonzero(finite), strict=True):
+        for place in map(tuple, np.argwhere(finite)):
             sizes = [_fraction(value[place]) for value in given]
             near[place] = _stepped(exact(*sizes), near[place], rounding)
         return near

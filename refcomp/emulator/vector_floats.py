@@ -128,7 +128,7 @@ def _two_over_pi_at(a: Any, segment: Any) -> Array:
     """53 bits of 2/pi, those that a product with `a` needs, `segment` * 53 bits further on."""
     a, segment = np.broadcast_arrays(a, segment)
     result = np.empty(a.shape)
-    exponents = (np.ascontiguousarray(a).view(np.int64) >> 52) & 0x7FF
+    exponents = (a.view(np.int64) >> 52) & 0x7FF
     for place in np.ndindex(a.shape):
         exponent = int(exponents[place])
         shift = (int(segment[place]) & 31) * 53 + max(0, exponent - 1077)

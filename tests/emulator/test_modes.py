@@ -154,6 +154,14 @@ def test_divisions_end_on_the_wanted_side():
         assert get(waves, 0, "f32")[0] == 1 + up * 2.0**-23
 
 
+def test_constants_are_rounded_too():
+    waves = make_waves()
+    _run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 0.15915494", _mode(1))
+    up = get(waves, 0, "f64")[0]
+    _run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 0.15915494", _mode(2))
+    assert up == np.nextafter(get(waves, 0, "f64")[0], 2)
+
+
 def test_denormals_of_operands_and_results_become_zeros():
     waves = make_waves()
     tiny = np.float32(2.0**-126)

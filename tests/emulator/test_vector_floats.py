@@ -96,6 +96,13 @@ def test_bits_of_two_over_pi():
     assert Fraction(first) + Fraction(second) == Fraction(_BITS >> 54, 1 << 106)
 
 
+def test_all_operands_may_be_constants():
+    waves = make_waves()
+    run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 1.0", "v_trig_preop_f64 v[2:3], 1.0, 0")
+    assert (get(waves, 0, "f64") == 2).all()
+    assert 0 <= 2 / math.pi - get(waves, 2, "f64")[5] <= 2.0**-53
+
+
 def test_fma_of_halves_keeps_the_other_half():
     waves = make_waves()
     put(waves, 0, np.full(64, 0xABCD0000, np.uint32))
