@@ -135,6 +135,7 @@ class Races(Observer):
             return
         if self._order.is_write_back(instruction):
             self._fences.write_back(self._numbers(waves))
+            self._tick(self._numbers(waves))
         elif self._order.is_drop(instruction):
             self._fences.drop(self._numbers(waves))
 
@@ -144,15 +145,22 @@ class Races(Observer):
         clock = self._clock.reshape(-1, per_group)
         clock[groups] = clock[groups].max(axis=1, keepdims=True) + 1
         self._floor[groups] = clock[groups, 0]
-        if self._floor[groups].max() >= MOST_CLOCK:
-            self._forget()
+        self._begin_anew(self._floor[groups])
         self._fences.share(groups)
         self._carry(rows, is_barrier=True)
 
-    def _forget(self) -> None:
-        """The clocks begin anew, and with them all stamps."""
+    def _tick(self, numbers: Array) -> None:
+        """The clocks of these waves go on, after they told of what they did until now."""
+        self._clock[numbers] += 1
+        self._begin_anew(self._clock[numbers])
+
+    def _begin_anew(self, clocks: Array) -> None:
+        """Where one of these clocks is full, all begin anew, and with them all that is known."""
+        if clocks.max(initial=0) < MOST_CLOCK:
+            return
         self._clock[:], self._floor[:] = 1, 1
         self._carried = []
+        self._fences.clear()
         for memory in (self._global, self._shared):
             memory.clear()
 
@@ -219,6 +227,7 @@ class Races(Observer):
             self._first + rows, rows, access.index, tells=tells, needs_write_back=needs
         )
         if tells:
+            self._tick(np.unique(self._first + rows))
             self._carry(np.unique(rows), besides=self._waits.latest)
 
     def _stamp(self, one: _Made, memory: Stamps, cells: Array, rows: Array) -> None:

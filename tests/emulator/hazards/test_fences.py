@@ -1,12 +1,14 @@
 """Groups that tell each other by updates of memory what they have written."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from refcomp.emulator.findings import RACE, WAIT
 from refcomp.emulator.generation import GFX942
+from refcomp.emulator.hazards.fences import Fences
 from refcomp.emulator.memory_order import GFX90A_ORDER
 from tests.emulator.hazardous import watch
 from tests.emulator.snippets import put
@@ -106,10 +108,104 @@ def test_who_knows_all_may_set_the_counter_anew():
 
 
 def test_where_too_many_places_tell_groups_count_as_ordered(monkeypatch):
-    lines = [one for one in _TELLS if one != "buffer_wbl2 sc1"]
+    lines = (_STORE, *_RELEASE, _COUNT, "buffer_inv sc1", "s_waitcnt vmcnt(0)", _LOAD)
     assert _told(*lines)
     monkeypatch.setattr("refcomp.emulator.hazards.fences._MOST_BYTES", -1)
     assert not _told(*lines)
     # Those of one group do not.
     within = "ds_write_b32 v0, v1", "ds_read_b32 v2, v6", "buffer_inv sc1"
     assert watch("v_mov_b32_e32 v6, 0", *within, waves=2, hazards=["races"])
+
+
+def _fences(waves=100):
+    """Of groups of one wave, in which one access is under way, and nothing is done."""
+    waits = SimpleNamespace(done={"queue": np.zeros(waves, np.int32)})
+    waits.latest = SimpleNamespace(places={"queue": np.ones(waves, np.int32)})
+    waits.latest.goes_on = lambda done: waits.latest.places["queue"] > done["queue"]
+    return Fences(waits, np.ones(waves, np.int64), np.ones(waves, np.int64), 1)
+
+
+def _meet(fences, wave, place, **more):
+    at = np.array([wave])
+    fences.meet(at, at, np.array([place]), **{"tells": True, "needs_write_back": False} | more)
+
+
+def _tell_places(fences):
+    for wave in range(100):
+        _meet(fences, wave, place=wave)
+
+
+def _write_back(fences):
+    for wave in range(100):
+        fences.write_back(np.array([wave]))
+
+
+def _join(fences):
+    """Each learns what those before it told of."""
+    for wave in range(100):
+        _meet(fences, wave, place=0)
+        fences._waits.done["queue"][:] = 1
+        fences.drop(np.array([wave]))
+
+
+@pytest.mark.parametrize("tell", [_tell_places, _write_back, _join])
+def test_all_that_is_held_counts(tell, monkeypatch):
+    """A wave's knowledge has 800 bytes, and 100 waves have some: more than 79_000 bytes is lost,
+    whatever it is held for, and then nothing is held."""
+    fences = _fences()
+    tell(fences)
+    assert not fences.is_lost and fences.bytes_held() > 79_000
+    monkeypatch.setattr("refcomp.emulator.hazards.fences._MOST_BYTES", 79_000)
+    fences = _fences()
+    tell(fences)
+    assert fences.is_lost and not fences.bytes_held()
+
+
+def test_what_is_no_longer_held_does_not_count(monkeypatch):
+    """Nor does it cost anything to look again and again for what another wave told of."""
+    monkeypatch.setattr("refcomp.emulator.hazards.fences._MOST_BYTES", 20_000)
+    fences = _fences()
+    fences._waits.done["queue"][:] = 1
+    for _ in range(1000):
+        fences.write_back(np.array([0]))
+        fences.clock[0] += 1
+    _meet(fences, 0, place=0)
+    for _ in range(1000):
+        _meet(fences, 1, place=0, tells=False)
+    assert not fences.is_lost and fences.bytes_held() < 5_000
+
+
+def test_reads_that_are_never_waited_for_count(monkeypatch):
+    monkeypatch.setattr("refcomp.emulator.hazards.fences._MOST_BYTES", 20_000)
+    fences = _fences()
+    _meet(fences, 0, place=0)
+    for _ in range(200):
+        _meet(fences, 1, place=0, tells=False)
+    assert fences.is_lost and not fences.bytes_held()
+
+
+def test_clocks_begin_anew_without_barriers_too(monkeypatch):
+    """Updates and caches written back move them, and what was known at old clocks is forgotten."""
+    monkeypatch.setattr("refcomp.emulator.hazards.races.MOST_CLOCK", 4)
+    highest, kept = [], Fences.meet
+
+    def meet(fences, *given, **more):
+        kept(fences, *given, **more)
+        highest.append(int(fences.clock.max()))
+
+    monkeypatch.setattr(Fences, "meet", meet)
+    again = (_STORE, *_RELEASE, _COUNT, *_ACQUIRE) * 8
+    assert not _told(*again, _LOAD)
+    assert max(highest) < 4 and len(highest) == 24
+
+
+def test_old_clocks_are_forgotten():
+    """What a wave does at its new clock 1 is not what others knew of."""
+    fences = _fences()
+    _join(fences)
+    own, other = np.array([99]), np.array([0])
+    assert fences.is_known(own, other, np.array([1])).all()
+    fences.clear()
+    assert not fences.is_known(own, other, np.array([1])).any()
+    fences.drop(own)
+    assert not fences.is_known(own, other, np.array([1])).any()
