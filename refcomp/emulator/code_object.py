@@ -20,7 +20,7 @@ from refcomp.msgpack import read_msgpack
 _METADATA = 32  # type of notes
 _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
-_LARGEST_SEGMENT = 1 << 30  # of memory; more is damage, not code
+_LARGEST = 1 << 30  # of memory; more is damage, not code
 _MOST_COUNTED = 1 << 20  # of an argument's bytes, or a group's threads; more is damage
 # What launch.py fills in, in bytes.
 _HIDDEN_SIZES = {
@@ -125,25 +125,36 @@ def _read(elf: Any) -> CodeObject:
     if elf["e_machine"] != "EM_AMDGPU" or elf.elfclass != 64:
         raise ValueError(f"it is made for {elf['e_machine']}")
     loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+    size = _size(loaded)
     segments = tuple((s["p_vaddr"], _content(s)) for s in loaded)
     metadata = read_msgpack(next(_notes(elf)))
     symbols = {s.name: s["st_value"] for s in elf.get_section_by_name(".dynsym").iter_symbols()}
     kernels = [_kernel(item, symbols, segments) for item in metadata["amdhsa.kernels"]]
     return CodeObject(
         mcpu=str(metadata["amdhsa.target"]).rpartition("--")[2].partition(":")[0],
-        size=max(address + len(content) for address, content in segments),
+        size=size,
         segments=segments,
-        pointers=tuple(_pointers(elf)),
+        pointers=tuple(_pointers(elf, size)),
         kernels={kernel.name: kernel for kernel in kernels},
     )
+
+
+def _size(loaded: list[Any]) -> int:
+    """Bytes of memory from where the object is loaded to its end."""
+    for segment in loaded:
+        if segment["p_memsz"] > _LARGEST:
+            raise ValueError(f"a segment takes {segment['p_memsz']} bytes of memory")
+    size: int = max(segment["p_vaddr"] + segment["p_memsz"] for segment in loaded)
+    # Segments may lie over each other in a damaged file: all together are bounded, too.
+    if max(size, sum(segment["p_memsz"] for segment in loaded)) > _LARGEST:
+        raise ValueError(f"the segments take more than {_LARGEST} bytes of memory")
+    return size
 
 
 def _content(segment: Any) -> bytes:
     content: bytes = segment.data()
     if len(content) != segment["p_filesz"]:
         raise ValueError("the file ends within a segment")
-    if segment["p_memsz"] > _LARGEST_SEGMENT:
-        raise ValueError(f"a segment takes {segment['p_memsz']} bytes of memory")
     return content + bytes(segment["p_memsz"] - segment["p_filesz"])
 
 
@@ -156,11 +167,13 @@ def _notes(elf: Any) -> Iterator[bytes]:
     raise ValueError("it has no metadata")
 
 
-def _pointers(elf: Any) -> Iterator[tuple[int, int]]:
+def _pointers(elf: Any, size: int) -> Iterator[tuple[int, int]]:
     for section in elf.iter_sections():
         for entry in section.iter_relocations() if section["sh_type"] == "SHT_RELA" else ():
             if entry["r_info_type"] != _RELATIVE:
                 raise ValueError(f"a relocation of type {entry['r_info_type']} is not known")
+            if not (entry["r_offset"] <= size - 8 and 0 <= entry["r_addend"] <= size):
+                raise ValueError(f"a pointer at {entry['r_offset']:#x} lies or points outside")
             yield entry["r_offset"], entry["r_addend"]
 
 

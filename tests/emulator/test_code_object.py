@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator import EmulatedGpu
-from refcomp.emulator.code_object import Argument, _argument, _kernel, read_code_object
+from refcomp.emulator.code_object import Argument, _argument, _kernel, _pointers, read_code_object
 from refcomp.errors import ToolchainError, UserError
 from refcomp.msgpack import read_msgpack
 from tests.emulator.kernels import compiled_code, disassembled
@@ -129,12 +129,53 @@ def test_metadata_of_kernels_are_checked():
             _kernel_with(changes, kernarg_bytes)
 
 
-def test_a_segment_of_more_memory_than_there_can_be_is_refused():
+def _with_segments(**fields):
+    """A code object in whose headers a field is another: the first segment's size, or the last
+    segment's address."""
     data = bytearray(compiled_code("vector_add"))
     (start,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
-    loaded = [n for n in range(count) if struct.unpack_from("<I", data, start + n * size) == (1,)]
-    struct.pack_into("<Q", data, start + loaded[0] * size + 40, 1 << 40)
+    headers = [start + n * size for n in range(count)]
+    loaded = [at for at in headers if struct.unpack_from("<I", data, at) == (1,)]
+    for name, value in fields.items():
+        at = loaded[-1] if name == "p_vaddr" else loaded[0]
+        struct.pack_into("<Q", data, at + {"p_vaddr": 16, "p_memsz": 40}[name], value)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"p_memsz": 1 << 40}, "a segment takes 1099511627776 bytes of memory"),
+        # Each of them is small enough.
+        ({"p_memsz": 1 << 30}, "the segments take more than 1073741824 bytes of memory"),
+        ({"p_vaddr": 1 << 40}, "the segments take more than 1073741824 bytes of memory"),
+    ],
+)
+def test_more_memory_than_there_can_be_is_refused(fields, message):
     with pytest.raises(ToolchainError) as caught:
-        read_code_object(bytes(data))
-    assert "a segment takes 1099511627776 bytes of memory" in str(caught.value)
+        read_code_object(_with_segments(**fields))
+    assert message in str(caught.value)
+
+
+class _Section(dict):
+    def iter_relocations(self):
+        return self["entries"]
+
+
+class _Relocated:
+    """An ELF file of one relocation."""
+
+    def __init__(self, place, target):
+        entry = {"r_info_type": 13, "r_offset": place, "r_addend": target}
+        self._section = _Section(sh_type="SHT_RELA", entries=[entry])
+
+    def iter_sections(self):
+        return [self._section]
+
+
+def test_pointers_lie_and_point_within_the_object():
+    assert list(_pointers(_Relocated(92, 100), 100)) == [(92, 100)]
+    for place, target in ((93, 0), (1 << 63, 0), (0, 101), (0, -1)):
+        with pytest.raises(ValueError, match=f"a pointer at {place:#x} lies or points outside"):
+            list(_pointers(_Relocated(place, target), 100))
