@@ -23,16 +23,39 @@ _UNSIGNED = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 
 
 def _minimum(a: Any, b: Any) -> Array:
-    """The number where the other is NaN; -0 is less than +0."""
+    """The number where the other is a quiet NaN; -0 is less than +0."""
     bits = _UNSIGNED[_name(a)]
     low = np.fmin(a, b)
-    return np.where(a == b, (_bits(a, bits) | _bits(b, bits)).view(low.dtype), low)
+    low = np.where(a == b, (_bits(a, bits) | _bits(b, bits)).view(low.dtype), low)
+    return _or_signalling(low, a, b)
 
 
 def _maximum(a: Any, b: Any) -> Array:
     bits = _UNSIGNED[_name(a)]
     high = np.fmax(a, b)
-    return np.where(a == b, (_bits(a, bits) & _bits(b, bits)).view(high.dtype), high)
+    high = np.where(a == b, (_bits(a, bits) & _bits(b, bits)).view(high.dtype), high)
+    return _or_signalling(high, a, b)
+
+
+def _or_signalling(found: Array, first: Any, second: Any) -> Array:
+    """`found`, or a signalling NaN of the two, the first one's first, made quiet: what numpy makes
+    of those goes by how long an array is."""
+    for value in (second, first):
+        if np.isnan(value).any():
+            bits = _bits(value, _UNSIGNED[_name(value)])
+            quiet = (bits | bits.dtype.type(1 << _quiet_bit(value))).view(found.dtype)
+            found = np.where(_is_signalling(value), quiet, found)
+    return found
+
+
+def _quiet_bit(a: Any) -> int:
+    return {2: 9, 4: 22, 8: 51}[np.asarray(a).dtype.itemsize]
+
+
+def _is_signalling(a: Any) -> Array:
+    bits = _bits(a, _UNSIGNED[_name(a)])
+    is_quiet: Array = bits >> bits.dtype.type(_quiet_bit(a)) & bits.dtype.type(1) == 1
+    return np.isnan(a) & ~is_quiet
 
 
 def _name(a: Any) -> str:
@@ -142,12 +165,11 @@ def _two_over_pi_at(a: Any, segment: Any) -> Array:
 def _class_of(a: Any, wanted: Any) -> Array:
     """Whether `a` is of one of the ten classes whose bits are set."""
     a = np.asarray(a)
-    kind, bits = NUMPY[_name(a)], a.view(_UNSIGNED[_name(a)])
-    quiet = (bits >> np.uint8({2: 9, 4: 22, 8: 51}[a.dtype.itemsize])) & bits.dtype.type(1) == 1
+    kind, signals = NUMPY[_name(a)], _is_signalling(a)
     is_nan, negative, size = np.isnan(a), np.signbit(a), np.abs(a)
     subnormal = (size > 0) & (size < np.finfo(kind).tiny)
     normal = (size >= np.finfo(kind).tiny) & np.isfinite(a)
-    classes = [is_nan & ~quiet, is_nan & quiet]
+    classes = [signals, is_nan & ~signals]
     classes += [c & negative for c in (np.isinf(a), normal, subnormal, size == 0)]
     classes += [c & ~negative for c in (size == 0, subnormal, normal, np.isinf(a))]
     chosen = [c & ((wanted >> np.uint32(n)) & np.uint32(1) == 1) for n, c in enumerate(classes)]

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from refcomp.emulator.arrays import NUMPY
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from tests.emulator.snippets import LANE, get, make_waves, put, run, scalar, set_mask, set_scalar
 
@@ -101,6 +102,31 @@ def test_all_operands_may_be_constants():
     run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 1.0", "v_trig_preop_f64 v[2:3], 1.0, 0")
     assert (get(waves, 0, "f64") == 2).all()
     assert 0 <= 2 / math.pi - get(waves, 2, "f64")[5] <= 2.0**-53
+
+
+_NANS = {
+    "f16": (0x7D23, 0x7F23),
+    "f32": (0xFFA00123, 0xFFE00123),
+    "f64": (0xFFF4 << 48, 0xFFFC << 48),
+}
+
+
+@pytest.mark.parametrize("kind", _NANS)
+def test_a_signalling_nan_becomes_quiet_however_many_lanes_there_are(kind):
+    unsigned = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}[kind]
+    signalling, quiet = (unsigned(bits) for bits in _NANS[kind])
+    for count in (1, 3, 64, 1000):
+        nan = np.full(count, signalling).view(NUMPY[kind])
+        one = np.ones(count, NUMPY[kind])
+        for name in ("min", "max"):
+            function = VECTOR_FLOATS[f"v_{name}_{kind}"].function
+            for found in (function(nan, one), function(one, nan), function(nan[0], one)):
+                assert (found.view(unsigned) == quiet).all()
+            assert (function(np.full(count, quiet).view(one.dtype), one) == 1).all()
+        if kind != "f64":
+            third = VECTOR_FLOATS[f"v_min3_{kind}"].function
+            assert (third(one, one, nan).view(unsigned) == quiet).all()
+            assert (third(nan, one, one) == 1).all()  # once quiet, it is left out
 
 
 def test_fma_of_halves_keeps_the_other_half():
