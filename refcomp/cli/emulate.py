@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import click
@@ -26,7 +27,7 @@ from refcomp.cli.profile import (
     tell_profile,
     write_profile,
 )
-from refcomp.cli.streams import progress, read_bytes, write_json
+from refcomp.cli.streams import progress, read_bytes, write_bytes, write_json
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.generation import GENERATIONS
@@ -188,7 +189,7 @@ def _tell(
     as_json: bool,
 ) -> None:
     for one in outputs:
-        np.save(str(one.path), one.value)
+        _save(str(one.path), one.value)
     findings = [str(finding) for finding in report.findings]
     digests = [digest(one.name, one.value) for one in outputs]
     if as_json:
@@ -200,6 +201,13 @@ def _tell(
     click.echo("\n".join([*map(digest_to_text, digests), *findings, *doubt]))
     for profiled in reports:
         click.echo(profile_to_text(profiled))
+
+
+def _save(path: str, array: Any) -> None:
+    """To that very path: np.save itself puts .npy behind another name."""
+    content = BytesIO()
+    np.save(content, array, allow_pickle=False)
+    write_bytes(content.getvalue(), path)
 
 
 def _print_ledger(ctx: click.Context) -> None:

@@ -32,6 +32,26 @@ def test_a_kernel_writes_its_outputs(cli, files):
     assert (np.load(files / "a.npy") == np.arange(100)).all()
 
 
+def test_outputs_go_to_the_files_that_were_read(cli, files):
+    (files / "c.npy").rename(files / "c.dat")
+    words = [str(word).replace("c.npy", "c.dat") for word in _arguments(files)]
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *words)
+    assert result.exit_code == 0, result.stderr
+    assert (np.load(files / "c.dat") == 2 * np.arange(100)).all()
+    assert not (files / "c.dat.npy").exists()
+
+
+def test_an_output_that_cannot_be_written_is_an_error(cli, files, monkeypatch):
+    """As in a folder that is only to be read; whoever runs this may write anywhere."""
+
+    def refuse(path, data):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", refuse)
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
+    assert result.exit_code == 4 and "c.npy cannot be written" in result.stderr
+
+
 def test_findings_end_with_1(cli, files):
     arguments = _arguments(files, "n:i64=101")
     result = cli("emulate", files / "k.hsaco", "--json", *_SHAPE, *arguments)
