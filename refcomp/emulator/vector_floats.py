@@ -178,7 +178,7 @@ def _class_of(a: Any, wanted: Any) -> Array:
 
 def _rows_of(kind: str) -> dict[str, Operation]:
     one, two, three = (f"{kind} = {' '.join([kind] * n)}" for n in (1, 2, 3))
-    fma = _FMA[kind]
+    fma, keeps = _FMA[kind], {"keeps_high": kind == "f16"}
     rows = {
         "add": operation(two, np.add),
         "mul": operation(two, np.multiply),
@@ -186,8 +186,8 @@ def _rows_of(kind: str) -> dict[str, Operation]:
         "subrev": operation(two, lambda a, b: b - a),
         "min": operation(two, _minimum),
         "max": operation(two, _maximum),
-        "fma": operation(three, fma, keeps_high=kind == "f16"),
-        "fmac": operation(f"{two}; result", fma),
+        "fma": operation(three, fma, **keeps),
+        "fmac": operation(f"{two}; result", fma, **keeps),
         "floor": operation(one, np.floor),
         "ceil": operation(one, np.ceil),
         "trunc": operation(one, np.trunc),
@@ -196,7 +196,7 @@ def _rows_of(kind: str) -> dict[str, Operation]:
         "frexp_mant": operation(one, _mantissa),
         "ldexp": operation(f"{kind} = {kind} {'i16' if kind == 'f16' else 'i32'}", _scaled),
         "cmp_class": operation(f"mask = {kind} u32", _class_of),
-        "div_fixup": operation(three, exact.div_fixup, keeps_high=kind == "f16"),
+        "div_fixup": operation(three, exact.div_fixup, **keeps),
         "sqrt": operation(one, np.sqrt, is_approximate=True),
         "rcp": operation(one, _by_f64(_reciprocal), is_approximate=True),
         "rsq": operation(one, _by_f64(_reciprocal_root), is_approximate=True),
@@ -206,14 +206,15 @@ def _rows_of(kind: str) -> dict[str, Operation]:
 
 def _rows_of_single_and_half(kind: str) -> dict[str, Operation]:
     one, three = f"{kind} = {kind}", f"{kind} = {kind} {kind} {kind}"
+    keeps = {"keeps_high": kind == "f16"}
     rows = {
         "exp": operation(one, _by_f64(np.exp2), is_approximate=True),
         "log": operation(one, _by_f64(np.log2), is_approximate=True),
         "sin": operation(one, _turns(np.sin), is_approximate=True),
         "cos": operation(one, _turns(np.cos), is_approximate=True),
-        "min3": operation(three, lambda a, b, c: _minimum(_minimum(a, b), c)),
-        "max3": operation(three, lambda a, b, c: _maximum(_maximum(a, b), c)),
-        "med3": operation(three, _median),
+        "min3": operation(three, lambda a, b, c: _minimum(_minimum(a, b), c), **keeps),
+        "max3": operation(three, lambda a, b, c: _maximum(_maximum(a, b), c), **keeps),
+        "med3": operation(three, _median, **keeps),
     }
     return {f"v_{name}_{kind}": row for name, row in rows.items()}
 

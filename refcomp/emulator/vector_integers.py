@@ -277,19 +277,26 @@ def _sums() -> dict[str, Operation]:
     rows = {}
     for kind in ("u16", "i16", "u32", "i32"):
         two, three = f"{kind} = {kind} {kind}", f"{kind} = {kind} {kind} {kind}"
+        # Those that GFX8 had not write no more than the half of a register that they are told of.
+        new = {"keeps_high": bits_of(kind) == 16}
         for name, function in _SUMS.items():
-            rows[f"v_{name}_{kind}"] = operation(two, function, spread=add, wide=function)
+            row = operation(two, function, spread=add, wide=function)
+            rows[f"v_{name}_{kind}"] = replace(row, keeps_high=kind == "i16")
         rows[f"v_min_{kind}"] = operation(two, np.minimum)
         rows[f"v_max_{kind}"] = operation(two, np.maximum)
-        rows[f"v_min3_{kind}"] = operation(three, lambda a, b, c: np.minimum(np.minimum(a, b), c))
-        rows[f"v_max3_{kind}"] = operation(three, lambda a, b, c: np.maximum(np.maximum(a, b), c))
-        rows[f"v_med3_{kind}"] = operation(three, _median)
+        for name, each in (("min", np.minimum), ("max", np.maximum)):
+            rows[f"v_{name}3_{kind}"] = operation(three, _chained(each), **new)
+        rows[f"v_med3_{kind}"] = operation(three, _median, **new)
         if bits_of(kind) == 16:
             low = {"spread": spreads.of_low_bits}
             multiply_add = operation(three, _multiply_add, wide=_multiply_add, **low)
             rows[f"v_mad_{kind}"] = replace(multiply_add, keeps_high=True)
             rows[f"v_mad_legacy_{kind}"] = multiply_add
     return rows
+
+
+def _chained(function: Any) -> Callable[..., Any]:
+    return lambda a, b, c: function(function(a, b), c)
 
 
 def _multiply_add(a: Any, b: Any, c: Any) -> Any:

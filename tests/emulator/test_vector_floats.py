@@ -139,6 +139,20 @@ def test_fma_of_halves_keeps_the_other_half():
     assert get(waves, 0)[0] == np.float16(6.0).view(np.uint16)
 
 
+@pytest.mark.parametrize("name", ["fmac", "min3", "max3", "med3"])
+def test_others_that_keep_the_other_half(name):
+    waves = make_waves()
+    put(waves, 0, np.full(64, 0xABCD4200, np.uint32))
+    put(waves, 2, np.full(64, 3.0, np.float16))
+    sources = "v2, v2" if name == "fmac" else "v2, v2, v2"
+    run(waves, f"v_{name}_f16 v0, {sources}")
+    wanted = np.float16(12.0 if name == "fmac" else 3.0)
+    assert get(waves, 0)[0] == 0xABCD0000 | int(wanted.view(np.uint16))
+    if name != "fmac":
+        run(waves, f"v_{name}_f16 v0, v2, v2, v2 op_sel:[0,0,0,1]")
+        assert get(waves, 0)[0] == 0x42004200
+
+
 def test_what_is_approximate_says_so():
     approximate = {name for name, row in VECTOR_FLOATS.items() if row.is_approximate}
     assert {"v_rcp_f32", "v_exp_f16", "v_sqrt_f64", "v_sin_f32"} <= approximate

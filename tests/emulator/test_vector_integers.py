@@ -175,3 +175,13 @@ def test_bits_that_do_not_matter_may_be_undefined():
     set_scalar(waves, 4, 0, 2)
     run(waves, "v_cndmask_b32_e64 v7, 3, v5, s[4:5]", "v_bfi_b32 v8, v1, v1, v5")
     assert undefined(waves, 7)[0] == 0 and undefined(waves, 8)[0] == 0xFFFFFF00
+
+
+@pytest.mark.parametrize("name", ["min3_u16", "max3_i16", "med3_u16", "add_i16", "sub_i16"])
+def test_sums_and_medians_of_sixteen_bits_keep_the_other_half(name):
+    waves = make_waves()
+    put(waves, 0, np.full(64, 0xABCD1234, np.uint32))
+    sources = "7, 7, 7" if "3" in name else "7, 0"
+    run(waves, f"v_{name} v0, {sources}", f"v_{name} v1, {sources} op_sel:[0,0,0,1]")
+    assert get(waves, 0)[0] == 0xABCD0007
+    assert (get(waves, 1)[0] >> 16, undefined(waves, 1)[0]) == (7, 0xFFFF)

@@ -4,7 +4,7 @@ import numpy as np
 
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.vector_unfused import UNFUSED_F32, flushed, multiply_add
-from tests.emulator.snippets import get, make_waves, put, run
+from tests.emulator.snippets import get, make_waves, put, run, undefined
 
 _TINY = np.float32(2.0**-126)
 
@@ -31,8 +31,12 @@ def test_f16():
     put(waves, 0, np.full(64, 0xAAAA_0000, np.uint32))
     run(waves, "v_mad_f16 v0, v1, v1, v2")
     assert get(waves, 0)[0] == 0xAAAA_0000 | int(np.float16(2.0**-9).view(np.uint16))
-    put(waves, 0, np.full(64, 3.0, np.float16))
+    put(waves, 0, np.full(64, 0xBBBB_4200, np.uint32))
+    put(waves, 3, np.full(64, 0xCCCC_0000, np.uint32))
     run(waves, "v_mac_f16_e32 v0, v2, v2", "v_madak_f16 v3, v0, v2, 0x4400")
+    assert (get(waves, 0)[0], get(waves, 3)[0]) == (0xBBBB_4400, 0xCCCC_0000)
+    run(waves, "v_madmk_f16 v4, v0, 0x4400, v2")
+    assert undefined(waves, 4)[0] == 0xFFFF_0000
     assert get(waves, 0, "f16")[0] == 4.0 and get(waves, 3, "f16")[0] == 0.0
 
 
