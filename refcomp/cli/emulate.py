@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from refcomp import toolchain
 from refcomp.artifacts import Binary
@@ -39,6 +40,13 @@ from refcomp.errors import UserError
 from refcomp.profile.report import Report, report_of
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
+# Parameters that only a code object's kernel takes, and those that only a program takes.
+_OF_KERNELS = (
+    *("kernel", "grid", "block", "arguments", "shared", "steps"),
+    *("checks", "hazards", "chosen"),
+)
+_OF_PROGRAMS = "mcpu", "contract", "symbols", "seed"
+_ASKED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +162,10 @@ def command(
     depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
     were compared with a reference. Exits with 1 if something is. GPUs: gfx942, gfx90a, gfx1100.
 
-    A program is compiled and called on arrays that are filled in, to be profiled.
+    A program is compiled and called on arrays that are filled in, to be profiled; options that
+    launch a kernel, or look for what is wrong with it, are for code objects only.
     """
+    _refuse_idle(ctx, is_program=is_program(file))
     if is_program(file):
         filling = Filling("random", seed, dict(symbols))
         reports = profile_program(file, mcpu, filling, contract=contract, card=card)
@@ -178,6 +188,16 @@ def command(
     if page is not None:
         write_profile(reports, page)
     ctx.exit(FAILED if report.findings else FINE)
+
+
+def _refuse_idle(ctx: click.Context, *, is_program: bool) -> None:
+    """UsageError for what was asked for, and would do nothing."""
+    names = _OF_KERNELS if is_program else _OF_PROGRAMS
+    asked = {name for name in names if ctx.get_parameter_source(name) in _ASKED}
+    idle = [one.opts[0] for one in ctx.command.params if one.name in asked]
+    if idle:
+        kind, other = ("program", "code object") if is_program else ("code object", "program")
+        raise click.UsageError(f"{', '.join(idle)}: for a {other} only, this is a {kind}", ctx)
 
 
 def _tell(

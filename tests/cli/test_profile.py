@@ -94,6 +94,13 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
         ((*vector_add, "--profile", "--card", "H100"), 4, "no figures of the card 'H100'"),
         ((program, "--card", "MI210"), 4, "the card MI210 has gfx90a"),
         ((program, "--gpu", "gfx803"), 4, "gfx803"),
+        ((program, "--hazards", "--symbol", "n=5"), 2, "--hazards: for a code object only"),
+        ((program, "--hazard", "races", "--arg", "a.npy"), 2, "--arg, --hazard: for a code"),
+        ((program, "--grid", "1", "--block", "2", "--steps", "9"), 2, "--grid, --block, --steps"),
+        ((program, "--no-checks"), 2, "--checks: for a code object only, this is a program"),
+        ((program, "--kernel", "k", "--shared", "0"), 2, "--kernel, --shared: for a code object"),
+        ((*vector_add, "--contract", "--seed", "0"), 2, "--contract, --seed: for a program only"),
+        ((*vector_add, "--gpu", "gfx90a", "--symbol", "n=2"), 2, "--gpu, --symbol: for a program"),
         ((vector_add[0],), 2, "--grid and --block say how a kernel is launched"),
     ]
     for arguments, code, message in cases:
