@@ -45,7 +45,11 @@ class Generation:
     user registers that this emulator alone gives a meaning: the bit of a kernel's properties that
     asks for them, and their words. `has_wave_offset` where waves are told where in private memory
     theirs begins, `has_plain_buffers` where descriptors of buffers say more than an address and
-    how many bytes there are by fields of their own, which are refused."""
+    how many bytes there are by fields of their own, which are refused.
+    `has_matrix_denormals` where products of matrices of f16 and bf16 take and give denormals. For
+    who counts: an access to global memory moves at least a `segment` of bytes, a line of the vector
+    L1 cache, as AMD's white papers have it; `pairs_fours` where reads of shared memory of 16 bytes
+    pair four lanes with four others."""
 
     name: str
     vector: Mapping[str, Operation]
@@ -63,6 +67,9 @@ class Generation:
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     has_wave_offset: bool = False
     has_plain_buffers: bool = False
+    has_matrix_denormals: bool = True
+    segment: int = 128
+    pairs_fours: bool = True
 
 
 # What waits, sleeps, or writes caches back: of all GPUs.
@@ -117,6 +124,8 @@ GFX90A = Generation(
     order=GFX90A_ORDER,
     start={0: SCRATCH_DESCRIPTOR, 5: (SCRATCH & 0xFFFFFFFF, SCRATCH >> 32)},
     has_wave_offset=True,
+    has_matrix_denormals=False,
+    segment=64,
 )
 
 
@@ -146,6 +155,7 @@ GFX1100 = Generation(
     counters=GFX11_COUNTERS,
     order=GFX11_ORDER,
     has_plain_buffers=True,
+    pairs_fours=False,
 )
 
 GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A, GFX1100)}

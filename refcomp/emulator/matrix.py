@@ -54,9 +54,9 @@ class Factor:
     is_negative: bool
 
 
-def bind_matrix(instruction: Instruction) -> Run | None:
+def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run | None:
     """The instruction, ready to run; None when it is no such product."""
-    product = product_of(instruction.mnemonic)
+    product = product_of(instruction.mnemonic, has_denormals=has_denormals)
     if product is None:
         return None
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):

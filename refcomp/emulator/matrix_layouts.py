@@ -84,8 +84,9 @@ class Product:
         return np.broadcast_to(lane, shape), np.broadcast_to(number, shape)
 
 
-def product_of(mnemonic: str) -> Product | None:
-    """What an instruction multiplies; None when it is no such product."""
+def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
+    """What an instruction multiplies; None when it is no such product. `has_denormals` where the
+    GPU keeps them."""
     match = _NAME.match(mnemonic)
     if match is None:
         return None
@@ -96,8 +97,8 @@ def product_of(mnemonic: str) -> Product | None:
     else:
         held = 8 if wide else _HELD[what]
         count = _WAVE * held // _BYTES[what] // (int(rows) * int(depth))
-    has_denormals = bool(is_new) or what not in ("f16", "bf16")
-    found = Product(total, int(rows), int(depth), count, (first, second), has_denormals)
+    keeps = has_denormals or what not in ("f16", "bf16")
+    found = Product(total, int(rows), int(depth), count, (first, second), keeps)
     return found if _is_whole(found) else None
 
 

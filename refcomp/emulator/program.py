@@ -67,7 +67,7 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
 }
 _BY_PATTERN = (
     *(bind_memory, bind_two, bind_flat, bind_scalar_load, bind_atomic),
-    *(bind_matrix, bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
+    *(bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
 )
 
 
@@ -103,6 +103,8 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
         if (run := bind_one(instruction)) is not None:
             return run
     if (run := bind_buffer(instruction, is_plain=of.has_plain_buffers)) is not None:
+        return run
+    if (run := bind_matrix(instruction, has_denormals=of.has_matrix_denormals)) is not None:
         return run
     if (run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))) is not None:
         return run

@@ -5,7 +5,7 @@ many lanes as fill the banks once; a phase takes as many clocks as the bank that
 dwords. Lanes that ask for the same dword share it, but for atomics, which take turns.
 
 Which lanes go together: up to 4 bytes a lane 32 side by side, 8 bytes 16, 12 and 16 bytes 8; reads
-of 16 bytes on CDNA (waves of 64 lanes) pair four lanes with four others. Of 4 and 16 bytes this
+of 16 bytes on CDNA (`is_paired`) pair four lanes with four others. Of 4 and 16 bytes this
 stands in AMD's Composable Kernel documentation ("Understanding AMD GPU LDS and Bank Conflicts");
 of 8 bytes it follows from the optimization guide for GCN; of 12 bytes, and of RDNA, it is assumed.
 """
@@ -26,10 +26,12 @@ _PAIRED = ((0, 20), (4, 16), (8, 28), (12, 24))
 
 
 @cache
-def phases(size: int, lanes: int, is_store: bool) -> Array:
-    """Numbers of lanes [phase, lane] that go together when each moves `size` bytes."""
-    if size > 8 and not is_store and lanes == 64:
-        fours = [[half + four for four in pair] for half in (0, 32) for pair in _PAIRED]
+def phases(size: int, lanes: int, is_paired: bool) -> Array:
+    """Numbers of lanes [phase, lane] that go together when each moves `size` bytes; `is_paired`
+    where four lanes go with four others, if they move more than eight bytes."""
+    if size > 8 and is_paired:
+        halves = range(0, lanes, 32)
+        fours = [[half + four for four in pair] for half in halves for pair in _PAIRED]
         return np.array([[n + k for n in pair for k in range(4)] for pair in fours])
     together = BANKS if size <= 4 else 16 if size <= 8 else 8
     return np.arange(lanes).reshape(-1, min(together, lanes))
@@ -40,16 +42,16 @@ def count_clocks(
     active: Array | None,
     size: int,
     *,
-    is_store: bool = False,
+    is_paired: bool = False,
     is_atomic: bool = False,
 ) -> tuple[int, int]:
     """Of byte offsets [wave, lane] in each group's memory: clocks in all, and without conflicts."""
     counts = [
-        (waves, _count_wave(one.tobytes(), size, is_store, is_atomic))
+        (waves, _count_wave(one.tobytes(), size, is_paired, is_atomic))
         for waves, one in alike(index, active, BANK_BYTES)
     ]
     if not counts:
-        return _count(index, active, size, is_store, is_atomic)
+        return _count(index, active, size, is_paired, is_atomic)
     return sum(n * clocks for n, (clocks, _) in counts), sum(n * least for n, (_, least) in counts)
 
 
@@ -67,15 +69,15 @@ def alike(index: Array, active: Array | None, unit: int) -> Iterator[tuple[int, 
 
 
 @lru_cache(maxsize=4096)
-def _count_wave(index: bytes, size: int, is_store: bool, is_atomic: bool) -> tuple[int, int]:
+def _count_wave(index: bytes, size: int, is_paired: bool, is_atomic: bool) -> tuple[int, int]:
     one = np.frombuffer(index, np.int64)[None, :]
-    return _count(one, None, size, is_store, is_atomic)
+    return _count(one, None, size, is_paired, is_atomic)
 
 
 def _count(
-    index: Array, active: Array | None, size: int, is_store: bool, is_atomic: bool
+    index: Array, active: Array | None, size: int, is_paired: bool, is_atomic: bool
 ) -> tuple[int, int]:
-    order = phases(size, index.shape[1], is_store)
+    order = phases(size, index.shape[1], is_paired)
     dwords = _dwords(index, size)[:, order]  # [wave, phase, lane, dword]
     if active is not None:
         dwords = np.where(active[:, order][..., None], dwords, _NONE)

@@ -20,18 +20,6 @@ from refcomp.emulator.profile.coalescing import Touched, count_segments, least_s
 from refcomp.emulator.profile.counts import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.emulator.profile.mnemonics import SCALAR_MEMORY, class_of
 
-# Of a cache line of the vector L1 cache, by the beginning of the GPU's name.
-_SEGMENTS = {"gfx90": 64}
-_USUAL_SEGMENT = 128
-
-
-def segment_of(mcpu: str) -> int:
-    """Bytes that an access to global memory moves at least.
-
-    64 on CDNA 1 and 2, 128 on CDNA 3 and on RDNA, as AMD's white papers of these have it.
-    """
-    return next((n for name, n in _SEGMENTS.items() if mcpu.startswith(name)), _USUAL_SEGMENT)
-
 
 class Profile(Observer):
     """Counts of all kernels that run while it observes; launches of a kernel are added up."""
@@ -39,8 +27,9 @@ class Profile(Observer):
     def __init__(self) -> None:
         self._kernels: dict[tuple[int, str], KernelCounts] = {}
         self._loaded: list[Any] = []  # kept, so that no other code object gets the same id
-        self._current = KernelCounts("", "", 64, _USUAL_SEGMENT)
-        self._read = self._written = Touched(_USUAL_SEGMENT)
+        self._current = KernelCounts("", "", 64, 128)
+        self._read = self._written = Touched(self._current.segment)
+        self._pairs_fours = False
 
     @property
     def kernels(self) -> tuple[KernelCounts, ...]:
@@ -61,6 +50,7 @@ class Profile(Observer):
             self._loaded.append(loaded)
             self._kernels[key] = _counts_of(loaded, request.kernel)
         self._current = self._kernels[key]
+        self._pairs_fours = loaded.generation.pairs_fours
         self._current.launches += 1
         self._current.grid, self._current.block = request.grid, request.block
         segment = self._current.segment
@@ -119,7 +109,7 @@ class Profile(Observer):
             index,
             access.active,
             access.size,
-            is_store=access.is_store,
+            is_paired=self._pairs_fours and not access.is_store,
             is_atomic=access.is_atomic,
         )
         found.clocks += clocks
@@ -134,12 +124,11 @@ class Profile(Observer):
 
 def _counts_of(loaded: Any, name: str) -> KernelCounts:
     """None so far."""
-    kernel, mcpu = loaded.kernel(name), loaded.code.mcpu
+    kernel, generation = loaded.kernel(name), loaded.generation
     assembly = loaded.program(kernel).assembly
     entry = assembly.number_at(kernel.entry) or 0
-    return KernelCounts(
-        name, mcpu, assembly.lanes, segment_of(mcpu), assembly=assembly, entry=entry
-    )
+    told = generation.name, assembly.lanes, generation.segment
+    return KernelCounts(name, *told, assembly=assembly, entry=entry)
 
 
 def _by_wave(access: Access, lanes: int) -> Array:

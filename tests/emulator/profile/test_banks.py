@@ -13,24 +13,24 @@ _LANE = np.arange(64)[None, :]
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 12, 16])
-@pytest.mark.parametrize("is_store", [False, True])
+@pytest.mark.parametrize("is_paired", [False, True])
 @pytest.mark.parametrize("lanes", [32, 64])
-def test_each_lane_goes_in_one_phase(size, is_store, lanes):
-    order = phases(size, lanes, is_store)
+def test_each_lane_goes_in_one_phase(size, is_paired, lanes):
+    order = phases(size, lanes, is_paired)
     assert sorted(order.reshape(-1)) == list(range(lanes))
     assert order.shape[1] * max(size, 4) <= 128
 
 
 def test_reads_of_16_bytes_pair_fours_of_lanes():
-    assert phases(16, 64, False)[0].tolist() == [0, 1, 2, 3, 20, 21, 22, 23]
-    assert phases(16, 64, False)[5].tolist() == [36, 37, 38, 39, 48, 49, 50, 51]
-    assert phases(16, 64, True)[1].tolist() == list(range(8, 16))
+    assert phases(16, 64, is_paired=True)[0].tolist() == [0, 1, 2, 3, 20, 21, 22, 23]
+    assert phases(16, 64, is_paired=True)[5].tolist() == [36, 37, 38, 39, 48, 49, 50, 51]
+    assert phases(16, 64, is_paired=False)[1].tolist() == list(range(8, 16))
 
 
 @pytest.mark.parametrize("size", [4, 8, 12, 16])
 def test_lanes_side_by_side_have_no_conflicts(size):
-    clocks, least = count_clocks(size * _LANE, None, size, is_store=True)
-    assert clocks == least == len(phases(size, 64, True))
+    clocks, least = count_clocks(size * _LANE, None, size)
+    assert clocks == least == len(phases(size, 64, False))
 
 
 @pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (3, 1), (4, 4), (32, 32), (33, 1)])
@@ -61,11 +61,11 @@ def test_a_row_of_33_floats_has_a_column_without_conflicts():
     st.booleans(),
     st.booleans(),
 )
-def test_clocks_are_those_of_a_plain_count(lanes, size, is_store, is_atomic):
+def test_clocks_are_those_of_a_plain_count(lanes, size, is_paired, is_atomic):
     index = np.array([[size * n for n, _ in lanes]])
     active = np.array([[on for _, on in lanes]])
     clocks = least = 0
-    for phase in phases(size, 64, is_store):
+    for phase in phases(size, 64, is_paired):
         banks = defaultdict(list)
         for lane in phase:
             if active[0, lane]:
@@ -74,7 +74,7 @@ def test_clocks_are_those_of_a_plain_count(lanes, size, is_store, is_atomic):
         turns = [len(b) if is_atomic else len(set(b)) for b in banks.values()]
         clocks += max(turns, default=0)
         least += bool(turns)
-    got = count_clocks(index, active, size, is_store=is_store, is_atomic=is_atomic)
+    got = count_clocks(index, active, size, is_paired=is_paired, is_atomic=is_atomic)
     assert got == (clocks, least)
 
 

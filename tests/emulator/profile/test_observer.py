@@ -2,6 +2,7 @@
 
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import refcomp
 from refcomp.devices import rocm_emulator
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator.generation import GENERATIONS
+from refcomp.emulator.observation import Access
 from refcomp.emulator.profile import Profile
-from refcomp.emulator.profile.observer import segment_of
 from tests.codegen.device_kernels import TEXTS
 from tests.emulator.profile.profiled import (
     COUNTERS,
@@ -20,6 +21,7 @@ from tests.emulator.profile.profiled import (
     TRANSPOSE,
     profile_text,
 )
+from tests.emulator.snippets import assembly
 
 pytestmark = pytest.mark.rocm
 
@@ -196,7 +198,28 @@ def test_what_a_launch_touched_is_counted_once_however_often_it_is_asked():
 
 
 def test_segments_are_those_of_the_gpu():
-    assert [segment_of(name) for name in ("gfx90a", "gfx942", "gfx1100")] == [64, 128, 128]
+    found = {name: one.segment for name, one in GENERATIONS.items()}
+    assert found == {"gfx942": 128, "gfx90a": 64, "gfx1100": 128}
+
+
+@pytest.mark.parametrize(("gpu", "clocks"), [("gfx942", 8), ("gfx90a", 8), ("gfx1100", 16)])
+def test_waves_of_64_lanes_read_shared_memory_as_the_gpu_does(gpu, clocks):
+    """Lanes 0 to 3 and 20 to 23 go together on CDNA, 0 to 7 on RDNA, also in waves of 64."""
+    code = assembly("begin:", "ds_read_b128 v[0:3], v4")
+    loaded = SimpleNamespace(
+        generation=GENERATIONS[gpu],
+        kernel=lambda name: SimpleNamespace(entry=0),
+        program=lambda kernel: SimpleNamespace(assembly=code),
+    )
+    profile = Profile()
+    profile.launched(loaded, SimpleNamespace(kernel="begin", grid=(1, 1, 1), block=(64, 1, 1)))
+    # Of each 32 lanes the first 16 read from the lower banks, the others from the upper ones.
+    four, place = np.divmod(np.arange(64), 4)
+    index = 128 * four + 64 * (four % 8 >= 4) + 16 * place
+    profile.access(None, Access(code.instruction(0), "shared", False, False, 16, index, None))
+    (counts,) = profile.kernels
+    (read,) = counts.accesses("shared")
+    assert read.access.clocks == clocks
 
 
 def _matrix_cores():
