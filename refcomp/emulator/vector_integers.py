@@ -89,10 +89,11 @@ def _multiply_add_u64(a: Any, b: Any, c: Any) -> tuple[Array, Array]:
 
 
 def _multiply_add_i64(a: Any, b: Any, c: Any) -> tuple[Array, Array]:
+    """The sum of 65 bits: the uppermost is its sign, whether or not it fits into 64."""
     product = i64(a) * i64(b)
     total = product + c
     overflows = ((product ^ total) & (c ^ total)) < 0
-    return total, overflows
+    return total, overflows ^ (total < 0)
 
 
 def _choose(a: Any, b: Any, chosen: Any) -> Array:

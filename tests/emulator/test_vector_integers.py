@@ -148,6 +148,21 @@ def test_wide_products_and_sums():
     assert get(waves, 2, "i64")[0] == -1
 
 
+def test_a_signed_sum_has_sixty_five_bits():
+    edges = [0, 1, -1, -(1 << 31), (1 << 31) - 1]
+    for a in edges:
+        for b in edges:
+            for c in (0, 1, -1, (1 << 63) - 1, -(1 << 63)):
+                waves = make_waves()
+                set_scalar(waves, 4, a & _M)
+                put(waves, 4, np.full(64, b, np.int32))
+                put(waves, 2, np.full(64, c, np.int64))
+                run(waves, "v_mad_i64_i32 v[0:1], s[6:7], s4, v4, v[2:3]")
+                wanted = a * b + c
+                assert get(waves, 0, "u64")[0] == wanted & (1 << 64) - 1
+                assert scalar(waves, 6) & 1 == wanted >> 64 & 1, (a, b, c)
+
+
 def test_bytes_are_permuted():
     waves = make_waves()
     put(waves, 1, np.full(64, 0x88776655, np.uint32))
