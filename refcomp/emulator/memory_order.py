@@ -16,13 +16,15 @@ from refcomp.emulator.assembly import Instruction
 class MemoryOrder:
     """`writes_back` and `drops` are the instructions that do so for the whole device, with the mark
     that each must have; no `writes_back`: nothing needs to be. `marks` stand on loads that are
-    atomic, and on stores, too, where `are_stores_marked`. Where a group's waves share one cache,
+    atomic, and on stores, too, where `are_stores_marked`; one of `far_marks` has groups see each
+    other's, without it only the waves of a group do. Where a group's waves share one cache,
     `is_in_order` says, what reaches memory through it keeps its order at barriers even if nothing
     was waited for."""
 
     writes_back: tuple[str, str] | None
     drops: tuple[str, str]
     marks: frozenset[str]
+    far_marks: frozenset[str]
     are_stores_marked: bool
     is_in_order: bool
 
@@ -36,14 +38,25 @@ class MemoryOrder:
         """Whether a load or store is an atomic one."""
         return not self.marks.isdisjoint(instruction.modifiers)
 
+    def is_for_all(self, instruction: Instruction) -> bool:
+        """Whether what is marked is atomic for all groups of the device."""
+        return not self.far_marks.isdisjoint(instruction.modifiers)
+
 
 def _is(instruction: Instruction, wanted: tuple[str, str]) -> bool:
     name, mark = wanted
     return instruction.mnemonic == name and (not mark or mark in instruction.text.split())
 
 
+_GLC = frozenset(("glc",))
+# sc0 alone is for a group, sc1 for the device, both for the system.
 GFX942_ORDER = MemoryOrder(
-    ("buffer_wbl2", "sc1"), ("buffer_inv", "sc1"), frozenset(("sc0", "sc1")), True, True
+    writes_back=("buffer_wbl2", "sc1"),
+    drops=("buffer_inv", "sc1"),
+    marks=frozenset(("sc0", "sc1")),
+    far_marks=frozenset(("sc1",)),
+    are_stores_marked=True,
+    is_in_order=True,
 )
-GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), frozenset(("glc",)), False, True)
-GFX11_ORDER = MemoryOrder(None, ("buffer_gl1_inv", ""), frozenset(("glc",)), False, False)
+GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), _GLC, _GLC, False, True)
+GFX11_ORDER = MemoryOrder(None, ("buffer_gl1_inv", ""), _GLC, _GLC, False, False)

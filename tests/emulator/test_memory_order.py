@@ -21,3 +21,11 @@ def test_atomic_loads_and_stores_are_marked():
     assert not GFX942_ORDER.is_marked(instruction("global_load_dword v0, v1, s[0:1] nt"))
     assert GFX11_ORDER.is_marked(instruction("global_load_b32 v0, v1, s[0:1] glc"))
     assert GFX942_ORDER.are_stores_marked and not GFX11_ORDER.are_stores_marked
+
+
+def test_one_mark_is_for_a_group_alone():
+    for line, is_for_all in (("sc0", False), ("sc1", True), ("sc0 sc1", True)):
+        one = instruction(f"global_store_dword v0, v1, s[0:1] {line}")
+        assert GFX942_ORDER.is_marked(one) and GFX942_ORDER.is_for_all(one) is is_for_all
+    glc = instruction("global_load_dword v0, v1, s[0:1] glc")
+    assert GFX11_ORDER.is_for_all(glc) and GFX90A_ORDER.is_for_all(glc)

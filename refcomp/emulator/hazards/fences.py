@@ -3,7 +3,7 @@
 Each wave has a clock, which ticks at barriers and where it tells others of what it did. An update
 of memory tells all that the wave knows to whoever updates or atomically reads the same place later
 and then drops its caches; at a barrier the waves of a group share what they know. Where so many
-places are updated that all this would take too much memory, all groups count as ordered from then on.
+places are updated that all this would take too much memory, all groups count as ordered afterwards.
 """
 
 from __future__ import annotations

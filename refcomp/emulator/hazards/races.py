@@ -40,23 +40,41 @@ from refcomp.emulator.observation import Access, Observer
 # an atomic load, `exchange` an update that looks first whether what a load gave is still there, of
 # which LLVM makes updates that a GPU does not have.
 _AGAINST = {
-    "read": ("write", "update", "other update"),
+    "read": ("write", "update"),
     "watch": ("write",),
     "exchange": ("write",),
-    "update": ("write", "read", "other read"),
-    "write": (
-        *("write", "read", "other read", "update", "other update"),
-        *("watch", "other watch", "exchange", "other exchange"),
-    ),
+    "update": ("write", "read"),
+    "write": ("write", "read", "update", "watch", "exchange"),
 }
+# Atomic accesses that only a wave's own group is sure to see in order, as `near watch`: what they
+# count as there, and what they count as for other groups.
+_NEAR = {"near watch": ("watch", "read"), "near update": ("update", "write")}
 _DOES = {"read": "reads", "watch": "reads", "write": "writes"}
-_DOES |= {"update": "updates", "exchange": "updates"}
+_DOES |= {"update": "updates", "exchange": "updates", "near watch": "reads"}
+_DOES |= {"near update": "writes"}
 _DID = {"read": "read", "watch": "read", "write": "wrote"}
-_DID |= {"update": "updated", "exchange": "updated"}
+_DID |= {"update": "updated", "exchange": "updated", "near watch": "read"}
+_DID |= {"near update": "wrote"}
 _TELLS = ("update", "exchange")
 _MOST_CARRIED = 32
 # Kinds of flights that go through the cache that a group's waves may share.
 _IN_ORDER = ("load", "store")
+
+
+def _pairs(kind: str) -> list[tuple[str, bool]]:
+    """The kinds of stamps that an access must be ordered with, and whether that is so of other
+    groups alone."""
+    found = []
+    near, far = _NEAR.get(kind, (kind, kind))
+    for other in (*_AGAINST, *_NEAR):
+        there, beyond = _NEAR.get(other, (other, other))
+        if beyond in _AGAINST[far]:
+            names = (other,) if other == "write" else (other, f"other {other}")
+            found += [(name, there not in _AGAINST[near]) for name in names]
+    return found
+
+
+_PAIRS = {kind: _pairs(kind) for kind in (*_AGAINST, *_NEAR)}
 
 
 @dataclass(slots=True)
@@ -215,10 +233,10 @@ class Races(Observer):
     def _kind(self, access: Access) -> str:
         if access.is_atomic:
             return "exchange" if "cmp" in access.instruction.mnemonic else "update"
-        is_marked = access.space == "global" and self._order.is_marked(access.instruction)
-        if access.is_store:
-            return "update" if is_marked else "write"
-        return "watch" if is_marked else "read"
+        if access.space != "global" or not self._order.is_marked(access.instruction):
+            return "write" if access.is_store else "read"
+        kind = "update" if access.is_store else "watch"
+        return kind if self._order.is_for_all(access.instruction) else f"near {kind}"
 
     def _meet(self, rows: Array, access: Access, *, tells: bool) -> None:
         """Waves of several groups may learn of each other here."""
@@ -234,6 +252,10 @@ class Races(Observer):
         kept = memory.put(one.kind, cells, one.own)
         if kept is not None:
             self._tell(one, kept, kept != one.own, is_together=True)
+        elif one.kind == "near update" and (last := memory.kept(one.kind)) is not None:
+            is_far = self._shape.groups_of(last[cells]) != self._shape.groups_of(one.own)
+            if is_far.any():
+                self._tell(one, last[cells], is_far, is_together=True)
         assert self._waits.latest is not None
         if len(self._carried) > _MOST_CARRIED:
             self._carry(rows[:0])
@@ -243,14 +265,17 @@ class Races(Observer):
     # Findings.
 
     def _check(self, one: _Made, memory: Stamps, cells: Array) -> None:
-        for kind in _AGAINST[one.kind]:
+        for kind, is_of_others in _PAIRS[one.kind]:
             if (kept := memory.kept(kind)) is None or self._is_unmarked(one.kind, kind):
                 continue
-            found = kept[cells]
+            found, other = kept[cells], kind.removeprefix("other ")
+            if is_of_others and found.any():
+                is_far = self._shape.groups_of(found) != self._shape.groups_of(one.own)
+                found = np.where(is_far, found, 0)
             if found.any():
-                wrong = self._unordered(one.own, found, is_update=kind.endswith(_TELLS))
+                wrong = self._unordered(one.own, found, is_update=other in _TELLS)
                 if wrong is not None:
-                    self._tell(one, found, wrong, other=kind.removeprefix("other "))
+                    self._tell(one, found, wrong, other=other)
 
     def _is_unmarked(self, kind: str, other: str) -> bool:
         """Where atomic stores look like others, they may be what atomic loads wait for."""

@@ -119,6 +119,23 @@ def test_updates_of_all_groups_do_not_race():
     assert watch(line, "global_load_dword v2, v0, s[0:1]", groups=2, waves=1, hazards=["races"])
 
 
+@pytest.mark.parametrize("first", ["global_atomic_add v0, v1, s[0:1]", f"{_STORE} sc1"])
+def test_atomics_for_a_group_race_with_those_of_other_groups(first):
+    """Waves of one group see them in order."""
+    near, far = (f"global_load_dword v2, v3, s[0:1] {mark}" for mark in ("sc0", "sc1"))
+    for line in (near, far):
+        assert not _told(first, line)
+    assert not _told(f"{_STORE} sc0", near) and not _told(near, f"{_STORE_THERE} sc0")
+    groups = {"prepare": lambda waves: put(waves, 3, waves.values.v[0])}
+    groups |= {"groups": 2, "waves": 1, "hazards": ["races"]}
+    assert not watch(first, far, **groups)
+    (found,) = watch(first, near, **groups)
+    assert found.kind == RACE and found.instruction.text == near
+    assert "nothing orders the groups" in found.what
+    told = [one.instruction.text for one in watch(f"{_STORE} sc0", far, **groups)]
+    assert f"{_STORE} sc0" in told and far in told
+
+
 def test_loads_do_not_race_with_updates_that_look_again():
     """As LLVM makes them of updates that a GPU does not have."""
     swap = "global_atomic_cmpswap v0, v[4:5], s[0:1]"
