@@ -17,7 +17,7 @@ from refcomp.artifacts import Binary
 from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.options import json_option, seed_option, symbol_option
-from refcomp.cli.outcomes import FAILED, FINE
+from refcomp.cli.outcomes import FAILED, FINE, printable
 from refcomp.cli.profile import (
     IN_THE_TERMINAL,
     is_program,
@@ -218,7 +218,7 @@ def _tell(
         write_json(told | {"not_compared": unsure})
         return
     doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
-    click.echo("\n".join([*map(digest_to_text, digests), *findings, *doubt]))
+    click.echo(printable("\n".join([*map(digest_to_text, digests), *findings, *doubt])))
     for profiled in reports:
         click.echo(profile_to_text(profiled))
 

@@ -26,6 +26,7 @@ from refcomp.cli.outcomes import (
     error_to_json,
     error_to_text,
     exit_code,
+    printable,
 )
 
 # Name of the command: its module (in refcomp.cli, with a function `command`), and its first line.
@@ -109,7 +110,7 @@ def _close_stdout() -> None:
 
 def _tell(ctx: click.Context, error: Exception) -> None:
     if ctx.params.get("show_traceback"):
-        traceback.print_exception(error)
+        click.echo(printable("".join(traceback.format_exception(error))), err=True)
     as_json = ctx.meta.get(JSON_ASKED, False)
     click.echo(json.dumps(error_to_json(error)) if as_json else error_to_text(error), err=True)
 

@@ -43,13 +43,18 @@ def exit_code(error: BaseException) -> int:
     return next(codes, otherwise)
 
 
+def printable(text: str) -> str:
+    """Lines of `text` without what a terminal would obey: names in them may be a stranger's."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
 def error_to_text(error: BaseException) -> str:
     """What a reader sees of `error`."""
     if isinstance(error, RefcompError):
-        return f"error: {error}"
+        return printable(f"error: {error}")
     if isinstance(error, MemoryError):
-        return f"error: memory ran out: {error}"
-    return (
+        return printable(f"error: memory ran out: {error}")
+    return printable(
         f"error: a bug in refcomp: {type(error).__name__}: {error}\n"
         "  what to do: run `refcomp --traceback ...` again and report what it prints"
     )

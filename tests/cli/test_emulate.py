@@ -63,6 +63,19 @@ def test_findings_end_with_1(cli, files):
     assert shown.exit_code == 1 and "kernel vector_add, group (1, 0, 0)" in shown.stdout
 
 
+def test_names_of_a_code_object_do_not_command_the_terminal(cli, files):
+    """As one that a stranger wrote; its names are as long as before."""
+    hostile = compiled_code("vector_add").replace(b"\xaavector_add", b"\xaa\x1b]0;owned\x07")
+    (files / "k.hsaco").write_bytes(hostile)
+    arguments = (files / "k.hsaco", *_SHAPE, *_arguments(files, "n:i64=101"))
+    for more in ((), ("--kernel", "other"), ("--json",)):
+        result = cli("emulate", *arguments, *more)
+        told = result.stdout + result.stderr
+        assert "owned" in told and not {"\x1b", "\x07"} & set(told)
+    wrong = cli("--traceback", "emulate", *arguments, "--kernel", "other")
+    assert "owned" in wrong.stderr and "\x1b" not in wrong.stderr
+
+
 def test_hazards_are_looked_for_when_asked(cli, files):
     """The result is no `out:`: it is only to be read."""
     words = [str(word).replace("out:", "") for word in _arguments(files)]

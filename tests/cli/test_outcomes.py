@@ -51,3 +51,17 @@ def test_an_internal_error_is_told_as_a_bug_with_the_way_to_report_it() -> None:
     text = error_to_text(KeyError("n"))
     assert "a bug in refcomp: KeyError: 'n'" in text
     assert "--traceback" in text
+
+
+@pytest.mark.parametrize(
+    "kind", [UserError, ToolchainError, CompilerBug, MemoryError, KeyError, ValueError]
+)
+def test_no_name_in_an_error_commands_the_terminal(kind: type[Exception]) -> None:
+    text = error_to_text(kind("no kernel \x1b]0;owned\x07\x9b2J\r"))
+    assert "owned" in text and not set(text) & set("\x1b\x07\x9b\r")
+
+
+def test_lines_and_letters_of_an_error_stay() -> None:
+    assert error_to_text(UserError("größer\n\t→ ^", where="a")) == (
+        "error: größer\n\t→ ^\n  where: a"
+    )
