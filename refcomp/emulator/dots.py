@@ -21,7 +21,8 @@ import numpy as np
 
 from refcomp.emulator.arrays import NUMPY, Array
 from refcomp.emulator.assembly import Instruction, Operand
-from refcomp.emulator.mixed import flags_of, without
+from refcomp.emulator.mixed import without
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import operation
 from refcomp.emulator.sources import constant
 from refcomp.emulator.vector import bind_vector
@@ -42,7 +43,7 @@ def bind_dot(instruction: Instruction) -> Run | None:
     if int(count) * int(bits) > 32:
         return None
     halves = [_halves(instruction, n) for n in range(2)] if count == "2" else None
-    sign = np.float32(-1 if flags_of(instruction, "neg_lo", 3)[2] else 1)
+    sign = np.float32(-1 if flags_of(instruction.modifiers, "neg_lo", 3)[2] else 1)
 
     def exact(a: Any, b: Any, c: Any) -> Any:
         factors = [_parts(x, element, int(bits)) for x in (a, b)]
@@ -90,10 +91,11 @@ Half = tuple[bool, bool]
 def _halves(instruction: Instruction, position: int) -> tuple[Half, Half]:
     """Of the lower and the upper product: whether a factor is the upper half, and negated."""
     low, negative, negative_high = (
-        flags_of(instruction, name, 3)[position] for name in ("op_sel", "neg_lo", "neg_hi")
+        flags_of(instruction.modifiers, name, 3)[position]
+        for name in ("op_sel", "neg_lo", "neg_hi")
     )
     usual = "op_sel_hi" not in instruction.modifiers
-    high = usual or flags_of(instruction, "op_sel_hi", 3)[position]
+    high = usual or flags_of(instruction.modifiers, "op_sel_hi", 3)[position]
     return (low, negative), (high, negative_high)
 
 

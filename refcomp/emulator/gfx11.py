@@ -21,6 +21,8 @@ from refcomp.emulator.atomics import bind_atomic
 from refcomp.emulator.compare_exec import bind_compare_exec
 from refcomp.emulator.cross_lane import bind_bpermute
 from refcomp.emulator.exact import fma_f16
+from refcomp.emulator.mixed import without
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import Operation, operation
 from refcomp.emulator.permlane import bind_permlane, bind_permlane64
 from refcomp.emulator.vector import bind_vector
@@ -214,13 +216,12 @@ def _dot_of_signs(bits: int) -> Callable[[Instruction], Run]:
     """v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]: which factors have a sign."""
 
     def bind(instruction: Instruction) -> Run:
-        modifiers = dict(instruction.modifiers)
-        flags = modifiers.pop("neg_lo", "[0,0,0]").strip("[]").split(",")
-        if "clamp" in modifiers:
+        if "clamp" in instruction.modifiers:
             raise Unsupported("clamp of a dot product is not known", where=str(instruction))
-        function = _dot(bits, tuple("i32" if flag == "1" else "u32" for flag in flags[:2]))
+        signs = flags_of(instruction.modifiers, "neg_lo", 3)[:2]
+        function = _dot(bits, tuple("i32" if sign else "u32" for sign in signs))
         row = operation("i32 = u32 u32 i32", function)
-        return bind_vector(replace(instruction, modifiers=modifiers), row)
+        return bind_vector(without(instruction, "neg_lo"), row)
 
     return bind
 

@@ -21,6 +21,7 @@ from refcomp.emulator.arrays import NUMPY, Array
 from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.exact import fma_f32, fma_f64
 from refcomp.emulator.matrix_layouts import Product, broadcast_blocks, moved_lanes, product_of
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.small_floats import from_bytes, to_xf32
 from refcomp.emulator.sources import constant, vector_index
@@ -63,7 +64,7 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
         told = ", ".join(unknown)
         raise Unsupported(f"{told} of a matrix product is not known", where=str(instruction))
     factors = _factors(product, instruction)
-    c, is_negative = instruction.operands[3], _negated(instruction)[2]
+    c, is_negative = instruction.operands[3], flags_of(instruction.modifiers, "neg", 3)[2]
     index = vector_index(instruction.operands[0])
     order = _order(product)
 
@@ -80,14 +81,10 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
     return run
 
 
-def _negated(instruction: Instruction) -> tuple[bool, ...]:
-    flags = instruction.modifiers.get("neg", "[0,0,0]").strip("[]").split(",")
-    return tuple(flag == "1" for flag in flags)
-
-
 def _factors(product: Product, instruction: Instruction) -> tuple[Factor, Factor]:
     _, a, b, _ = instruction.operands
-    modifiers, negated = instruction.modifiers, _negated(instruction)
+    modifiers = instruction.modifiers
+    negated = flags_of(modifiers, "neg", 3)
     size, chosen, pattern = (int(modifiers.get(name, "0")) for name in ("cbsz", "abid", "blgp"))
     blocks = broadcast_blocks(product.blocks, size, chosen) if size else None
     if blocks is not None and blocks.max() >= product.blocks:

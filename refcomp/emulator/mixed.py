@@ -21,6 +21,7 @@ import numpy as np
 from refcomp.emulator.arrays import Array, join
 from refcomp.emulator.assembly import Instruction
 from refcomp.emulator.exact import fma_f32
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import operation
 from refcomp.emulator.small_floats import to_bytes_by_chance
 from refcomp.emulator.vector import bind_vector
@@ -30,13 +31,6 @@ Run = Callable[[Any], None]
 _MIX = re.compile(r"v_fma_mix(lo|hi)?_f(?:16|32)$")
 _BY_CHANCE = re.compile(r"v_cvt_sr_(fp8|bf8)_f32$")
 _HALVES = {"lo": "WORD_0", "hi": "WORD_1"}
-
-
-def flags_of(instruction: Instruction, name: str, count: int) -> list[bool]:
-    """A modifier such as `op_sel:[0,1]`, one flag for each operand; False where it has none."""
-    text = instruction.modifiers.get(name)
-    flags = [flag == "1" for flag in text.strip("[]").split(",")] if text else []
-    return [*flags, *[False] * (count - len(flags))]
 
 
 def without(instruction: Instruction, *names: str, **others: str) -> Instruction:
@@ -55,7 +49,7 @@ def bind_mixed(instruction: Instruction) -> Run | None:
 
 
 def _bind_mix(instruction: Instruction, half: str | None) -> Run:
-    kinds = ["f16" if flag else "f32" for flag in flags_of(instruction, "op_sel_hi", 3)]
+    kinds = ["f16" if flag else "f32" for flag in flags_of(instruction.modifiers, "op_sel_hi", 3)]
     result = "f16" if half else "f32"
 
     def computed(*values: Any) -> Array:
@@ -68,7 +62,7 @@ def _bind_mix(instruction: Instruction, half: str | None) -> Run:
 
 
 def _bind_by_chance(instruction: Instruction, kind: str) -> Run:
-    *_, low, high = flags_of(instruction, "op_sel", 4)
+    *_, low, high = flags_of(instruction.modifiers, "op_sel", 4)
     place = f"BYTE_{low + 2 * high}"
     changed = without(instruction, "op_sel", dst_sel=place, dst_unused="UNUSED_PRESERVE")
     row = operation("u32 = f32 u32", lambda a, noise: to_bytes_by_chance(a, noise, kind))
@@ -79,7 +73,9 @@ def _bind_pair(instruction: Instruction) -> Run:
     result, *sources = instruction.operands
     chosen = [
         replace(operand, index=operand.index + is_high, count=1)
-        for operand, is_high in zip(sources, flags_of(instruction, "op_sel", 2), strict=True)
+        for operand, is_high in zip(
+            sources, flags_of(instruction.modifiers, "op_sel", 2), strict=True
+        )
     ]
     changed = replace(without(instruction, "op_sel", "op_sel_hi"), operands=(result, *chosen))
     return bind_vector(changed, _PAIR)

@@ -8,6 +8,7 @@ a line, which bytes a wait is for).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from refcomp.emulator.assembly import Instruction
@@ -36,3 +37,13 @@ def modifiers_of(instruction: Instruction) -> frozenset[str]:
 @cache
 def _ignored(mnemonic: str) -> frozenset[str]:
     return _IDLE if "atomic" in mnemonic else _IDLE | {_OF_ATOMICS}
+
+
+def flags_of(
+    modifiers: Mapping[str, str], name: str, count: int, *, usual: bool = False
+) -> list[bool]:
+    """Of a modifier such as `op_sel:[0,1]` a flag for each operand, at least `count`; `usual` where
+    it tells none."""
+    text = modifiers.get(name)
+    flags = [flag == "1" for flag in text.strip("[]").split(",")] if text else []
+    return [*flags, *[usual] * (count - len(flags))]

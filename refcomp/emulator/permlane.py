@@ -15,6 +15,7 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import numbers_of, scalar_source, vector_index, vector_source
 from refcomp.errors import Unsupported
@@ -26,8 +27,7 @@ def bind_permlane(instruction: Instruction) -> Run:
     """v_permlane16_b32 and v_permlanex16_b32: from a lane of the own row, or of its neighbour."""
     operands, row = instruction.operands, 16 if "lanex" in instruction.mnemonic else 0
     chosen = [scalar_source(operand, "u32") for operand in operands[2:4]]
-    flags = instruction.modifiers.get("op_sel", "[0,0]").strip("[]").split(",")
-    reads_inactive, writes_zero = flags[0] == "1", flags[1] == "1"
+    reads_inactive, writes_zero = flags_of(instruction.modifiers, "op_sel", 2)[:2]
     lane = np.arange(instruction.lanes)
     base, shift = (lane & ~15) ^ row, np.uint32(4) * (lane & 7).astype(np.uint32)
     is_high = (lane & 8) != 0

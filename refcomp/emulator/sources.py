@@ -16,6 +16,7 @@ import numpy as np
 
 from refcomp.emulator.arrays import MASKS, NUMPY, bits_of, registers_of
 from refcomp.emulator.assembly import Operand
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.registers import FIRST_VECTOR, SCC, File, Registers
 from refcomp.errors import Unsupported
 
@@ -124,8 +125,7 @@ def _part(kind: str, modifiers: Mapping[str, str], position: int) -> tuple[int, 
     selected = modifiers.get(f"src{position}_sel", "DWORD")
     if selected != "DWORD":
         return _SELECTED[selected]
-    chosen = modifiers.get("op_sel", "").strip("[]").split(",")
-    is_high = position < len(chosen) and chosen[position] == "1"
+    is_high = flags_of(modifiers, "op_sel", position + 1)[position]
     return (16, 16) if is_high and bits_of(kind) == 16 else None
 
 

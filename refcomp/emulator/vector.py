@@ -26,6 +26,7 @@ from refcomp.emulator.arrays import (
 from refcomp.emulator.assembly import VCC, Instruction, Operand
 from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp, zero_source
 from refcomp.emulator.modes import in_mode, keeps_denormals
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.sources import Source, half_source, numbers_of, vector_index, vector_source
@@ -307,12 +308,10 @@ def _write_halves(
 
 def _selections(instruction: Instruction, count: int) -> dict[str, list[bool]]:
     usual = {"op_sel": False, "op_sel_hi": True, "neg_lo": False, "neg_hi": False}
-    found = {}
-    for name, default in usual.items():
-        text = instruction.modifiers.get(name)
-        flags = [flag == "1" for flag in text.strip("[]").split(",")] if text else [default] * count
-        found[name] = [*flags, *[default] * (count - len(flags))]
-    return found
+    return {
+        name: flags_of(instruction.modifiers, name, count, usual=flag)
+        for name, flag in usual.items()
+    }
 
 
 def _zip_halves(

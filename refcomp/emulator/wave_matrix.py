@@ -25,6 +25,7 @@ import numpy as np
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.atomics import rounded_to_bf16
+from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.registers import FIRST_VECTOR
 from refcomp.emulator.sources import constant, vector_index
 from refcomp.errors import Unsupported
@@ -63,21 +64,16 @@ class _Plan:
         return SIDE * SIDE // self.lanes
 
 
-def _flags(instruction: Instruction, name: str) -> tuple[bool, ...]:
-    flags = instruction.modifiers.get(name, "[0,0,0]").strip("[]").split(",")
-    return tuple(flag == "1" for flag in flags)
-
-
 def bind_wave_matrix(instruction: Instruction) -> Run:
     """The instruction, ready to run."""
     match = _NAME.match(instruction.mnemonic)
     if match is None or "clamp" in instruction.modifiers:
         raise Unsupported("this product of matrices is not known", where=str(instruction))
-    low, high = _flags(instruction, "neg_lo"), _flags(instruction, "neg_hi")
+    low, high = (tuple(flags_of(instruction.modifiers, name, 3)) for name in ("neg_lo", "neg_hi"))
     is_float = match[1] != "i32"
     if is_float and (low[:2] != high[:2] or high[2]):
         raise Unsupported("negating a part of a matrix is not known", where=str(instruction))
-    place = int(_flags(instruction, "op_sel")[2])
+    place = int(flags_of(instruction.modifiers, "op_sel", 3)[2])
     negated = low if is_float else (False, False, False)
     plan = _Plan(match[1], match[2], instruction.lanes, low[:2], negated, place)
     result, *operands = instruction.operands

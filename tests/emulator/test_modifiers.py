@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.emulator.modifiers import modifiers_of
+from refcomp.emulator.modifiers import flags_of, modifiers_of
 from tests.emulator.snippets import instruction
 
 
@@ -21,3 +21,12 @@ from tests.emulator.snippets import instruction
 )  # fmt: skip
 def test_what_is_not_as_usual_is_named(line, names):
     assert modifiers_of(instruction(line)) == frozenset(names.split())
+
+
+def test_a_flag_for_each_operand():
+    told = {"op_sel": "[1,0,0]", "neg": "[0,1]"}
+    assert flags_of(told, "op_sel", 2) == [True, False, False]
+    assert flags_of(told, "neg", 3) == [False, True, False]
+    assert flags_of(told, "op_sel_hi", 2) == [False, False]
+    assert flags_of(told, "op_sel_hi", 2, usual=True) == [True, True]
+    assert flags_of({"op_sel_hi": "[0]"}, "op_sel_hi", 2, usual=True) == [False, True]
