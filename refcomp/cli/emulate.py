@@ -162,11 +162,9 @@ def command(
     depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
     were compared with a reference. Exits with 1 if something is. GPUs: gfx942, gfx90a, gfx1100.
 
-    A program is compiled and called on arrays that are filled in, to be profiled; options that
-    launch a kernel, or look for what is wrong with it, are for code objects only.
+    A program is compiled and called on arrays that are filled in, only to be profiled.
     """
-    _refuse_idle(ctx, is_program=is_program(file))
-    if is_program(file):
+    if _runs_program(ctx, file):
         filling = Filling("random", seed, dict(symbols))
         reports = profile_program(file, mcpu, filling, contract=contract, card=card)
         tell_profile(reports, page or IN_THE_TERMINAL, as_json=as_json)
@@ -190,14 +188,16 @@ def command(
     ctx.exit(FAILED if report.findings else FINE)
 
 
-def _refuse_idle(ctx: click.Context, *, is_program: bool) -> None:
-    """UsageError for what was asked for, and would do nothing."""
-    names = _OF_KERNELS if is_program else _OF_PROGRAMS
+def _runs_program(ctx: click.Context, file: str) -> bool:
+    """Whether `file` is a program. UsageError for what was asked for, and would do nothing."""
+    names = _OF_KERNELS if is_program(file) else _OF_PROGRAMS
     asked = {name for name in names if ctx.get_parameter_source(name) in _ASKED}
     idle = [one.opts[0] for one in ctx.command.params if one.name in asked]
     if idle:
-        kind, other = ("program", "code object") if is_program else ("code object", "program")
-        raise click.UsageError(f"{', '.join(idle)}: for a {other} only, this is a {kind}", ctx)
+        kinds = ("code object", "program") if is_program(file) else ("program", "code object")
+        told = "for a {} only, this is a {}".format(*kinds)
+        raise click.UsageError(f"{', '.join(idle)}: {told}", ctx)
+    return is_program(file)
 
 
 def _tell(
