@@ -76,6 +76,11 @@ class Descriptor:
         """Rounding and denormals, as the MODE register has them; 0xF0 is IEEE."""
         return self.rsrc1 >> 12 & 0xFF
 
+    @property
+    def has_usual_nans(self) -> bool:
+        """Whether a clamp makes NaN 0 (DX10_CLAMP), and signalling NaNs become quiet (IEEE)."""
+        return self.rsrc1 >> 21 & 5 == 5
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

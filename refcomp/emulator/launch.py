@@ -3,7 +3,7 @@
 The initial state follows the kernel descriptor alone, as LLVM's "User Guide for AMDGPU Backend"
 has it (initial kernel execution state), and what generation.py says of the GPU. Refuses, by
 UserError, what a driver would: another machine's code, a group too large, too few bytes of
-arguments.
+arguments. By Unsupported a kernel that wants other NaNs than compilers' usual ones.
 """
 
 from __future__ import annotations
@@ -197,6 +197,9 @@ def _check(kernel: Kernel, request: LaunchRequest) -> None:
     if len(request.arguments) < least:
         given = len(request.arguments)
         raise UserError(f"{kernel.name} takes {least} bytes of arguments, not {given}")
+    if not descriptor.has_usual_nans:
+        why = "DX10_CLAMP and IEEE_MODE of its descriptor are not both 1"
+        raise Unsupported(f"{kernel.name} wants other NaNs than the usual", why=why)
 
 
 def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.launch import LaunchRequest, _unused, launch
-from refcomp.errors import ToolchainError, UserError
+from refcomp.errors import ToolchainError, Unsupported, UserError
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 from tests.emulator.kernels import compiled_code, make_gpu
@@ -63,6 +63,17 @@ def test_code_for_another_gpu_is_refused():
     other = compile_kernels([device_kernel("vector_add")], "gfx906").data
     with pytest.raises(ToolchainError, match="is for gfx906, the emulated GPU is gfx942"):
         make_gpu().load(other)
+
+
+@pytest.mark.parametrize("bit", [21, 23])
+def test_a_kernel_that_wants_other_nans_is_refused(bit):
+    loaded = make_gpu().load(compiled_code("vector_add"))
+    kernel = loaded.kernel("vector_add")
+    assert kernel.descriptor.has_usual_nans
+    other = replace(kernel.descriptor, rsrc1=kernel.descriptor.rsrc1 & ~(1 << bit))
+    loaded.code.kernels["vector_add"] = replace(kernel, descriptor=other)
+    with pytest.raises(Unsupported, match="vector_add wants other NaNs than the usual"):
+        launch(loaded, LaunchRequest("vector_add", (1, 1, 1), _BLOCK, bytes(40)))
 
 
 def test_no_registers_lie_between_a_kernels_own_and_its_accumulators():
