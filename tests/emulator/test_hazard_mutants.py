@@ -28,6 +28,9 @@ _LINE = re.compile(r"kernels\.ir:(\d+)")
 _INSTRUCTION = re.compile(r"\t(\S+)(.*?)\s*// ([0-9A-F]+):")
 _COUNT = re.compile(r"\((\d+)\)|(?<=null, )0x([0-9a-f]+)")
 _DELETED = re.compile(r"\t[^/]*")
+# Broken code that is right none the less, as kernel, broken line and what follows: the only write
+# that may be under way at the barrier of `ends` is of an end, which the wave that wrote it reads.
+_HARMLESS = {("ends", "s_waitcnt lgkmcnt(1)", "s_barrier")}
 # The old text, the new one, what is told, and what stands in a line that is named.
 _CHANGES = {
     "scale": [
@@ -148,7 +151,8 @@ def _weaker(line):
 
 
 def _broken(code, name):
-    """Texts with one wait or barrier left out or too weak: what is told of them, and where."""
+    """Texts with one wait or barrier left out or too weak: what is told of them, and where; the
+    broken line, and what follows it."""
     lines = code.assembly.splitlines()
     for number, match in _instructions(code, name):
         if not match[1].startswith(("s_waitcnt", "s_barrier")):
@@ -158,7 +162,8 @@ def _broken(code, name):
         changed += _weaker(lines[number]) if kind == WAIT else ()
         for line in changed:
             text = "\n".join([*lines[:number], line, *lines[number + 1 :]])
-            yield text, kind, int(match[3], 16), line
+            following = lines[number + 1].partition("//")[0].strip()
+            yield text, kind, int(match[3], 16), (line.partition("//")[0].strip(), following)
 
 
 def _is_around(finding, place):
@@ -172,14 +177,16 @@ def _is_around(finding, place):
 def test_broken_machine_code_is_told_of(right, record_property):
     count, unseen = 0, []
     for name in KERNELS:
-        for text, kind, place, line in _broken(right, name):
+        for text, kind, place, what in _broken(right, name):
+            if (name, *what) in _HARMLESS:
+                continue
             findings, _ = run_hazardous(right, name, text)
             same = [one for one in findings if one.kind == kind]
             count += 1
             if not any(_is_around(one, place) for one in same):
-                unseen.append(f"{name} at {place:#x}: {line.strip()}: {findings}")
+                unseen.append(f"{name} at {place:#x}: {what}: {findings}")
     record_property("summary", f"{count - len(unseen)} of {count} broken machine codes told of")
-    assert count >= 100 and len(unseen) <= count // 20, "\n".join(unseen)
+    assert count >= 100 and not unseen, "\n".join(unseen)
 
 
 # Loop IR.
@@ -230,4 +237,4 @@ def test_wrong_kernels_are_told_of(gpu, record_property):
             unseen.append(f"{name}: {old} -> {new}: {[str(one) for one in findings]}")
     count = len(mutants)
     record_property("summary", f"{count - len(unseen)} of {count} wrong kernels told of")
-    assert count >= 50 and len(unseen) <= count // 20, "\n".join(unseen)
+    assert count >= 50 and not unseen, "\n".join(unseen)
