@@ -1,7 +1,7 @@
 """Vector instructions as something to run: a row of the table bound to an instruction's operands.
 
 What comes out is a function of the waves: it reads the sources, computes, writes active lanes, and
-tells which bits are undefined. Output modifiers (clamp, omod, a part of the register) are applied
+tells which bits are undefined. Output modifiers (clamp, a part of the register) are applied
 on the way.
 """
 
@@ -25,7 +25,7 @@ from refcomp.emulator.arrays import (
 )
 from refcomp.emulator.assembly import VCC, Instruction, Operand
 from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp, zero_source
-from refcomp.emulator.modes import in_mode, keeps_denormals
+from refcomp.emulator.modes import in_mode
 from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.registers import FIRST_VECTOR, Registers
@@ -35,7 +35,6 @@ from refcomp.errors import Unsupported
 Run = Callable[[Any], None]
 
 _VCC = Operand("vcc", "s", VCC, 2)
-_FACTORS = {"mul": {"2": 2.0, "4": 4.0}, "div": {"2": 0.5}}
 _PLACES = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8)}
 _PLACES |= {"WORD_0": (0, 16), "WORD_1": (16, 16)}
 
@@ -153,10 +152,7 @@ def _filled(kind: str, undefined: Array) -> Array:
 
 def _with_modifiers(instruction: Instruction, row: Operation) -> Callable[..., Any]:
     function, modifiers, kind = row.function, instruction.modifiers, row.results[0]
-    for name, factors in _FACTORS.items():
-        # They are ignored where results may be denormal.
-        if name in modifiers and not keeps_denormals(instruction.mode, kind, of_results=True):
-            function = _scaled(function, NUMPY[kind](factors[modifiers[name]]))
+    # `mul` and `div` are ignored where signalling NaNs become quiet, as in all that is launched.
     if "clamp" not in modifiers:
         return function
     if kind.startswith("f"):
@@ -164,10 +160,6 @@ def _with_modifiers(instruction: Instruction, row: Operation) -> Callable[..., A
     if row.wide is None:
         raise Unsupported(f"clamp of {instruction.mnemonic} is not known", where=str(instruction))
     return _saturated(row.wide, kind)
-
-
-def _scaled(function: Callable[..., Any], factor: Any) -> Callable[..., Any]:
-    return lambda *values: function(*values) * factor
 
 
 def _saturated(function: Callable[..., Any], kind: str) -> Callable[..., Any]:

@@ -190,12 +190,16 @@ def test_denormals_of_operands_and_results_become_zeros():
     assert waves.values.s[106, 0] == 0xFFFFFFFF  # a negative denormal, still
 
 
-def test_results_are_scaled_only_where_denormals_are_not_kept():
+def test_results_are_not_scaled_where_nans_become_quiet():
+    """Whether or not denormals are kept: 2**-126, halved, would be one."""
     waves = make_waves()
     put(waves, 1, np.full(64, 3.0, np.float32))
-    for mode, wanted in ((0xF0, 6.0), (0xC0, 24.0)):
+    put(waves, 2, np.full(64, 2.0**-126, np.float32))
+    for mode in (0xF0, 0xC0):
         _run(waves, "v_add_f32 v0, v1, v1 mul:4", mode)
-        assert get(waves, 0, "f32")[0] == wanted
+        assert get(waves, 0, "f32")[0] == 6.0
+        _run(waves, "v_mul_f32 v0, 1.0, v2 div:2", mode)
+        assert get(waves, 0, "f32")[0] == np.float32(2.0**-126)
 
 
 def test_the_fields_of_a_mode():
