@@ -77,6 +77,11 @@ class Descriptor:
         return self.rsrc1 >> 12 & 0xFF
 
     @property
+    def is_on_pairs(self) -> bool:
+        """Whether a group's waves are spread over two compute units with a cache each: RDNA."""
+        return bool(self.rsrc1 >> 29 & 1)
+
+    @property
     def has_usual_nans(self) -> bool:
         """Whether a clamp makes NaN 0 (DX10_CLAMP), and signalling NaNs become quiet (IEEE)."""
         return self.rsrc1 >> 21 & 5 == 5

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refcomp.emulator.assembly import Instruction
+from refcomp.emulator.code_object import Descriptor
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,7 @@ class MemoryOrder:
     that each must have; no `writes_back`: nothing needs to be. `marks` stand on loads that are
     atomic, and on stores, too, where `are_stores_marked`; one of `far_marks` has groups see each
     other's, without it only the waves of a group do. Where a group's waves share one cache,
-    `is_in_order` says, what reaches memory through it keeps its order at barriers even if nothing
-    was waited for."""
+    whatever a kernel asks for, `is_in_order` says."""
 
     writes_back: tuple[str, str] | None
     drops: tuple[str, str]
@@ -27,6 +27,12 @@ class MemoryOrder:
     far_marks: frozenset[str]
     are_stores_marked: bool
     is_in_order: bool
+
+    def keeps_order(self, descriptor: Descriptor) -> bool:
+        """Whether what a group's waves have reach memory keeps its order at barriers even if
+        nothing was waited for: it goes through one cache, unless a kernel has waves on both units
+        of a pair."""
+        return self.is_in_order or not descriptor.is_on_pairs
 
     def is_write_back(self, instruction: Instruction) -> bool:
         return self.writes_back is not None and _is(instruction, self.writes_back)

@@ -30,6 +30,7 @@ def watch(
     generation: Generation = GFX942,
     arguments: tuple[Any, ...] = (),
     batches: int = 1,
+    is_on_pairs: bool = True,
 ) -> tuple[Finding, ...]:
     """What is found when `waves` waves of each of `groups` groups run the lines to their end.
 
@@ -41,10 +42,11 @@ def watch(
     assert place is not None
     code = assembly("snippet:", *lines, "s_endpgm")
     observers = hazard_observers(hazards)
+    descriptor = SimpleNamespace(is_on_pairs=is_on_pairs, properties=0)
     loaded = SimpleNamespace(
         generation=generation,
         arena=arena,
-        kernel=lambda name: SimpleNamespace(descriptor=None, arguments=arguments),
+        kernel=lambda name: SimpleNamespace(descriptor=descriptor, arguments=arguments),
         program=lambda kernel: Program(code, generation),
     )
     request = SimpleNamespace(

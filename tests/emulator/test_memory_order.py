@@ -1,5 +1,6 @@
 """Which instructions write caches back or drop them, and which accesses are atomic."""
 
+from refcomp.emulator.code_object import Descriptor
 from refcomp.emulator.memory_order import GFX11_ORDER, GFX90A_ORDER, GFX942_ORDER
 from tests.emulator.snippets import instruction
 
@@ -29,3 +30,9 @@ def test_one_mark_is_for_a_group_alone():
         assert GFX942_ORDER.is_marked(one) and GFX942_ORDER.is_for_all(one) is is_for_all
     glc = instruction("global_load_dword v0, v1, s[0:1] glc")
     assert GFX11_ORDER.is_for_all(glc) and GFX90A_ORDER.is_for_all(glc)
+
+
+def test_a_kernel_on_one_compute_unit_has_one_cache():
+    one, pair = (Descriptor(0, 0, 0, 0, 0, rsrc1, 0, 0, 0) for rsrc1 in (0, 1 << 29))
+    assert GFX11_ORDER.keeps_order(one) and not GFX11_ORDER.keeps_order(pair)
+    assert GFX942_ORDER.keeps_order(one) and GFX942_ORDER.keeps_order(pair)

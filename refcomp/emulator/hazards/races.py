@@ -121,6 +121,7 @@ class Races(Observer):
         kernel = loaded.kernel(request.kernel)
         lanes = loaded.generation.lanes(kernel.descriptor)
         self._order = loaded.generation.order
+        self._keeps_order = self._order.keeps_order(kernel.descriptor)
         per_group = -(-prod(request.block) // lanes)
         self._shape, groups = Shape(lanes, per_group), prod(request.grid)
         self._grid, self._block = request.grid, request.block
@@ -186,7 +187,7 @@ class Races(Observer):
         self, rows: Array, *, besides: Flight | None = None, is_barrier: bool = False
     ) -> None:
         """What these waves did before and is not done counts as done later."""
-        keeps_order = _IN_ORDER if is_barrier and self._order.is_in_order else ()
+        keeps_order = _IN_ORDER if is_barrier and self._keeps_order else ()
         kept = []
         for one in self._carried:
             goes_on = one.flight.goes_on(self._waits.done)

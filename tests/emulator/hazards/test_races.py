@@ -52,6 +52,8 @@ def test_only_a_barrier_orders_the_waves_of_a_group(first, second):
     wanted = [] if first.startswith("global_") else [(WAIT, second)]
     assert _told(first, "s_barrier", second) == wanted
     assert _told(first, "s_barrier", second, generation=_LATER) == [(WAIT, second)]
+    one_cache = {"generation": _LATER, "is_on_pairs": False}
+    assert _told(first, "s_barrier", second, **one_cache) == wanted
 
 
 def test_both_accesses_are_told_of():
