@@ -1,41 +1,36 @@
 """How four waves compute a block of C = A B^T on AMD's matrix cores: used by tuned_matrix_cores.py.
 
-The block has 128 x 128 elements, each wave 4 x 4 blocks by instructions of 16 x 16 x 16. Everything
-moves 16 bytes at a time, for which a thread's elements of a factor lie side by side along k: that
-changes nothing as long as both factors do it. Rows of tiles are 32 bytes longer than they need to
-be: so the eight lanes that write together, and the twice four that read together, find different
-banks. With 16 bytes the profile counted a clock of waiting for each clock of shared memory.
+A wave has 4 x 4 blocks of 16 x 16 on CDNA (MFMA, 64 lanes), 2 x 2 on RDNA 3 (WMMA, 32 lanes). All
+moves are of 16 bytes, for which a thread's elements of a factor lie side by side along k: that
+changes nothing as long as both factors do it. B comes first in the instruction: so a thread's
+elements of the result lie side by side in a row of C.
 """
 
 import itertools
 
-import refcomp as rc
+from matrix_core_kinds import DEPTH, LANES, SIZE, WAVES
 
-NAMES = {"float16": "mfma.f32.16x16x16f16", "bfloat16": "mfma.f32.16x16x16bf16.1k"}
-SIZE, ELEMENTS = 16, 4  # of the instruction: rows, a thread's elements
-WAVES, BLOCKS, ROWS = 2, 4, 128  # along a side: of a group, of a wave; rows for a group
-DEPTH, UNROLL, LANES = 32, 4, 8  # columns of a tile; tiles a loop; elements of 16 bytes
+import refcomp as rc
 
 
 class Block:
     """The statements of a group for its block of C."""
 
-    def __init__(self, ib, dtype, factors):
-        self.ib, self.factors, self.name = ib, factors, f"llvm.amdgcn.{NAMES[dtype]}"
-        axes = [
-            rc.thread_axis((0, n), f"threadIdx.{a}") for n, a in ((4, "z"), (32, "y"), (2, "x"))
-        ]
-        for axis, extent in zip(axes, (4, 32, 2), strict=True):
-            ib.scope_attr(axis, "thread_extent", extent)
-        self.wave, down, self.side = axes
-        self.row, lane = self.wave * 32 + down, down * 2 + self.side
+    def __init__(self, ib, cores, dtype, factors):
+        self.ib, self.cores, self.factors = ib, cores, factors
+        self.name = f"llvm.amdgcn.{cores.names[dtype]}"
+        wave, down, self.side = cores.threads(ib)
+        lane = down * 2 + self.side
         self.column, self.part = lane % SIZE, lane // SIZE
-        self.tiles = [self.pair(dtype, (ROWS, DEPTH + 2 * LANES), half, "shared") for half in "01"]
+        self.rows = cores.rows_to_bring(wave, down)
+        shape = (cores.rows, DEPTH + cores.padding)
+        self.tiles = [self.pair(dtype, shape, half, "shared") for half in "01"]
         self.coming = self.pair(dtype, (2, LANES), "coming")
-        self.held = self.pair(dtype, (BLOCKS, LANES), "held")
-        self.sums = ib.allocate("float32", (BLOCKS, BLOCKS, ELEMENTS), "sums", scope="local")
-        self.more = ib.allocate("float32", (ELEMENTS,), "more", scope="local")
-        self.origin = [n * BLOCKS * SIZE for n in (self.wave // WAVES, self.wave % WAVES)]
+        self.held = self.pair(dtype, (cores.blocks, cores.run), "held")
+        sums = (cores.blocks, cores.blocks, cores.sums)
+        self.sums = ib.allocate("float32", sums, "sums", scope="local")
+        self.more = ib.allocate("float32", (cores.sums,), "more", scope="local")
+        self.origin = [n * cores.blocks * SIZE for n in (wave // WAVES, wave % WAVES)]
 
     def pair(self, dtype, shape, name, scope="local"):
         """Memory for a part of both factors."""
@@ -49,30 +44,36 @@ class Block:
     def fetch(self, k):
         """What the thread brings of the tiles from column k on: two parts of a row of each."""
         for r in range(2):
-            for into, source in zip(self.coming, self.factors, strict=True):
-                self.move(into, r, 0, source, self.row, k + (self.side + 2 * r) * LANES)
+            for into, source, row in zip(self.coming, self.factors, self.rows[1:], strict=True):
+                self.move(into, r, 0, source, row, k + (self.side + 2 * r) * LANES)
 
     def keep(self, tiles):
         """Puts it into shared memory."""
         for r in range(2):
             for into, source in zip(tiles, self.coming, strict=True):
-                self.move(into, self.row, (self.side + 2 * r) * LANES, source, r, 0)
+                self.move(into, self.rows[0], (self.side + 2 * r) * LANES, source, r, 0)
 
     def multiply(self, tiles):
         """Adds the products of two tiles."""
-        for b in range(BLOCKS):
+        cores = self.cores
+        parts = 1 if cores.is_whole else cores.wave // SIZE
+        for k in range(0, DEPTH, cores.run * parts):
+            self.hold(tiles, k if cores.is_whole else k + self.part * cores.run)
+            for at in range(0, cores.run, cores.factors):
+                for i, j in itertools.product(range(cores.blocks), repeat=2):
+                    self.add(i, j, at)
+
+    def hold(self, tiles, column):
+        """Reads what the thread multiplies."""
+        for b, at in itertools.product(range(self.cores.blocks), range(0, self.cores.run, LANES)):
             for into, source, first in zip(self.held, tiles, self.origin, strict=True):
-                self.move(into, b, 0, source, first + b * SIZE + self.column, self.part * LANES)
-        for k in range(0, LANES, ELEMENTS):
-            for i in range(BLOCKS):
-                for j in range(BLOCKS):
-                    self.add(i, j, k)
+                self.move(into, b, at, source, first + b * SIZE + self.column, column + at)
 
     def add(self, i, j, k):
-        """One instruction: each thread asks for its four elements of the result."""
+        """One instruction: each thread asks for its elements of the result."""
         a, b = self.held
-        numbers = range(ELEMENTS)
-        operands = [a[i, k + n] for n in numbers] + [b[j, k + n] for n in numbers]
+        factors, numbers = range(self.cores.factors), range(self.cores.sums)
+        operands = [b[j, k + n] for n in factors] + [a[i, k + n] for n in factors]
         operands += [self.sums[i, j, n] for n in numbers]
         for n in numbers:
             which = rc.const(n, "int32")
@@ -80,11 +81,18 @@ class Block:
         for n in numbers:
             self.sums[i, j, n] = self.more[n]
 
-    def places(self):
-        """Of each sum of the thread: where it is kept, and the row and column of the block."""
-        for i, j, n in itertools.product(range(BLOCKS), range(BLOCKS), range(ELEMENTS)):
-            row, column = (first + b * SIZE for first, b in zip(self.origin, (i, j), strict=True))
-            yield (i, j, n), (row + self.part * ELEMENTS + n, column + self.column)
+    def places(self, step=1):
+        """Blocks, and each step-th element of the thread's part of them."""
+        blocks = range(self.cores.blocks)
+        return itertools.product(blocks, blocks, range(0, self.cores.sums, step))
+
+    def store(self, c):
+        """Writes four columns at a time."""
+        for i, j, n in self.places(4):
+            row = self.origin[0] + i * SIZE + self.column
+            column = self.origin[1] + j * SIZE + self.part * self.cores.sums + n
+            with self.ib.for_range(0, 4, "v", for_type="vectorize") as v:
+                c[row, column + v] = self.sums[i, j, n + v]
 
 
 if __name__ == "__main__":

@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
 """A product of f16 or bf16 on AMD's matrix cores that hardly does anything but multiply.
 
-    tuned_matrix_cores.py [gfx942|gfx90a] [float16|bfloat16]
+    tuned_matrix_cores.py [gfx942|gfx90a|gfx1100] [float16|bfloat16]
 
 What a profile asks of such a kernel (profile_gemm.py), and what it does (matrix_core_block.py):
-- does it wait for memory? While tiles are multiplied out of shared memory, the next ones come from
-  global memory, and there are two of each, so that one barrier a tile is enough;
-- do lanes wait for banks of shared memory? Rows of tiles are 32 bytes longer than their contents;
-- does it do other things than multiply? Four tiles a loop share the additions of one. The last
-  four stand behind the loop: a condition within it has LLVM move all products to its end.
-Runs it on an emulated GPU and prints the vector instructions of its loop. Needs LLVM and its lld,
-but no GPU. Exit code: 1 when the result is wrong.
+- does it wait for memory? While tiles are multiplied out of shared memory, the next ones come, and
+  there are two of each, so that one barrier a tile is enough;
+- do lanes wait for banks of shared memory? Rows of tiles are longer than their contents;
+- does it do other things than multiply? 128 products a loop share the additions of one. The last
+  two tiles stand behind the loop: a condition within it has LLVM move all products to its end;
+- does it spill? LLVM loads ahead of all tiles behind the loop, so these are few; what is over
+  before them goes by twos. Of WMMA a wave has fewer blocks: factors take four times the registers.
+Runs it on an emulated GPU and prints its vector instructions. Needs LLVM and lld, but no GPU. Exit
+code: 1 when the result is wrong.
 """
 
 import re
 import sys
 from collections import Counter
 
-import ml_dtypes
 import numpy as np
-from matrix_core_block import DEPTH, ROWS, UNROLL, Block
+from matrix_core_block import Block
+from matrix_core_kinds import CORES, DEPTH, DTYPES
 
 import refcomp as rc
-
-DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 
 def product(rows, columns, depth, dtype):
@@ -34,35 +34,34 @@ def product(rows, columns, depth, dtype):
     return a, b, rc.compute((rows, columns), lambda i, j: rc.sum(terms(i, j), axis=k), name="C")
 
 
-def write_block(ib, dtype, depth, a, b, c):
+def write_block(ib, cores, dtype, depth, a, b, c):
     """Statements for a block of C; tiles of A and B alternate between two places."""
-    block, loops = Block(ib, dtype, (a, b)), depth // (DEPTH * UNROLL)
+    block, tiles = Block(ib, cores, dtype, (a, b)), depth // DEPTH
 
-    def multiply_tiles(step, is_last):
-        for n in range(UNROLL):
-            here, there = block.tiles[n % 2], block.tiles[(n + 1) % 2]
-            is_more_to_come = not is_last or n + 1 < UNROLL
-            if is_more_to_come:
-                block.fetch((step * UNROLL + n + 1) * DEPTH)
-            block.multiply(here)
-            if is_more_to_come:
-                block.keep(there)
+    def multiply_tiles(first, count):
+        for n in range(count):
+            block.fetch((first + n + 1) * DEPTH)
+            block.multiply(block.tiles[n % 2])
+            block.keep(block.tiles[(n + 1) % 2])
 
-    for place, _ in block.places():
+    for place in block.places():
         block.sums[place] = 0.0
     block.fetch(0)
     block.keep(block.tiles[0])
-    with ib.for_range(0, loops - 1, "step") as step:
-        multiply_tiles(step, is_last=False)
-    multiply_tiles(loops - 1, is_last=True)
-    for place, at in block.places():
-        c[at] = block.sums[place]
+    with ib.for_range(0, tiles // cores.unroll - 1, "step") as step:
+        multiply_tiles(step * cores.unroll, cores.unroll)
+    with ib.for_range(0, cores.unroll // 2 - 1, "rest") as rest:
+        multiply_tiles(tiles - cores.unroll + rest * 2, 2)
+    multiply_tiles(tiles - 2, 1)
+    block.multiply(block.tiles[1])
+    block.store(c)
     return ib.get()
 
 
-def schedule_product(dtype, n=1024, depth=1024):
-    """A group for each block of C."""
-    *inputs, block = product(ROWS, ROWS, depth, dtype)
+def schedule_product(gpu, dtype, n=1024, depth=2048):
+    """A group for each block of C. Of WMMA at depth 1536 LLVM 19 spills, at 2048 and 4096 not."""
+    cores = CORES[gpu]
+    *inputs, block = product(cores.rows, cores.rows, depth, dtype)
     views = {}
     for tensor in (*inputs, block):
         strides = [rc.var(f"{tensor.name}.row"), 1]
@@ -70,11 +69,12 @@ def schedule_product(dtype, n=1024, depth=1024):
 
     def body(ins, outs):
         ib = rc.ir_builder.create()
-        return write_block(ib, dtype, depth, *map(ib.buffer_ptr, (*ins, *outs))), None, None
+        pointers = map(ib.buffer_ptr, (*ins, *outs))
+        return write_block(ib, cores, dtype, depth, *pointers), None, None
 
     a, b, c = product(n, n, depth, dtype)
     s = rc.create_schedule(c)
-    by, bx, i, _ = s[c].tile(*c.op.axis, ROWS, ROWS)
+    by, bx, i, _ = s[c].tile(*c.op.axis, cores.rows, cores.rows)
     s[c].bind(by, rc.thread_axis("blockIdx.y"))
     s[c].bind(bx, rc.thread_axis("blockIdx.x"))
     s[c].tensorize(i, rc.decl_tensor_intrin(block.op, body, "block", views))
@@ -83,8 +83,8 @@ def schedule_product(dtype, n=1024, depth=1024):
 
 def main(gpu="gfx942", dtype="float16") -> int:
     """Runs it; the exit code."""
-    n, depth = ROWS, 2 * UNROLL * DEPTH
-    module = rc.build(*schedule_product(dtype, n, depth), f"rocm -mcpu={gpu}", name="product")
+    n, depth = CORES[gpu].rows, 4 * CORES[gpu].unroll * DEPTH
+    module = rc.build(*schedule_product(gpu, dtype, n, depth), f"rocm -mcpu={gpu}", name="product")
     names = re.findall(r"^\s+(v_\w+)", module.imported_modules[0].get_source("asm"), re.MULTILINE)
     print(gpu, dtype, Counter(names).most_common(4))
     device, random = rc.rocm_emulator(gpu), np.random.default_rng(0)
