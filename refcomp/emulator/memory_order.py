@@ -2,6 +2,8 @@
 
 A wave that has written, written its caches back and waited for both may tell others of it by an
 update of memory; who reads that update and then drops what it has in its caches sees the writes.
+RDNA drops them from the outside in: first what an array of units shares, then each unit's own,
+which the waves of one group must drop after a barrier, too, where they are on both units of a pair.
 Source: LLVM's "User Guide for AMDGPU Backend", memory models of these GPUs.
 """
 
@@ -16,7 +18,8 @@ from refcomp.emulator.code_object import Descriptor
 @dataclass(frozen=True, slots=True)
 class MemoryOrder:
     """`writes_back` and `drops` are the instructions that do so for the whole device, with the mark
-    that each must have; no `writes_back`: nothing needs to be. `marks` stand on loads that are
+    that each must have; no `writes_back`: nothing needs to be. `drops_own` must follow `drops`
+    where each unit has a cache of its own besides, and drops that. `marks` stand on loads that are
     atomic, and on stores, too, where `are_stores_marked`; one of `far_marks` has groups see each
     other's, without it only the waves of a group do. Where a group's waves share one cache,
     whatever a kernel asks for, `is_in_order` says."""
@@ -27,6 +30,12 @@ class MemoryOrder:
     far_marks: frozenset[str]
     are_stores_marked: bool
     is_in_order: bool
+    drops_own: tuple[str, str] | None = None
+
+    def has_stale_reads(self, descriptor: Descriptor) -> bool:
+        """Whether a wave may read from its own cache what was there before another wave of its
+        group wrote, even after a barrier."""
+        return self.drops_own is not None and descriptor.is_on_pairs
 
     def keeps_order(self, descriptor: Descriptor) -> bool:
         """Whether what a group's waves have reach memory keeps its order at barriers even if
@@ -39,6 +48,9 @@ class MemoryOrder:
 
     def is_drop(self, instruction: Instruction) -> bool:
         return _is(instruction, self.drops)
+
+    def is_drop_of_own(self, instruction: Instruction) -> bool:
+        return self.drops_own is not None and _is(instruction, self.drops_own)
 
     def is_marked(self, instruction: Instruction) -> bool:
         """Whether a load or store is an atomic one."""
@@ -65,4 +77,12 @@ GFX942_ORDER = MemoryOrder(
     is_in_order=True,
 )
 GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), _GLC, _GLC, False, True)
-GFX11_ORDER = MemoryOrder(None, ("buffer_gl1_inv", ""), _GLC, _GLC, False, False)
+GFX11_ORDER = MemoryOrder(
+    writes_back=None,
+    drops=("buffer_gl1_inv", ""),
+    marks=_GLC,
+    far_marks=_GLC,
+    are_stores_marked=False,
+    is_in_order=False,
+    drops_own=("buffer_gl0_inv", ""),
+)

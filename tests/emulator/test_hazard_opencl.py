@@ -22,7 +22,8 @@ _COUNT = "__scoped_atomic_fetch_add(count, 1, __ATOMIC_RELAXED, __MEMORY_SCOPE_D
 _SOURCE = f"""
 #define T __builtin_amdgcn_workitem_id_x()
 #define G __builtin_amdgcn_workgroup_id_x()
-#define MEET __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); __builtin_amdgcn_s_barrier();
+#define MEET __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); \\
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 typedef __global int *ints;
 /* Each group adds up its elements; the last one that is done adds up the groups' sums. */
 kernel void sum(ints x, ints part, ints count, ints out) {{

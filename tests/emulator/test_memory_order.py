@@ -15,6 +15,8 @@ def test_caches_are_written_back_and_dropped_for_the_whole_device():
     assert GFX90A_ORDER.is_drop(instruction("buffer_wbinvl1_vol"))
     assert GFX11_ORDER.is_drop(instruction("buffer_gl1_inv"))
     assert not GFX11_ORDER.is_drop(instruction("buffer_gl0_inv"))
+    assert GFX11_ORDER.is_drop_of_own(instruction("buffer_gl0_inv"))
+    assert not GFX942_ORDER.is_drop_of_own(instruction("buffer_inv sc1"))
 
 
 def test_atomic_loads_and_stores_are_marked():
@@ -35,4 +37,6 @@ def test_one_mark_is_for_a_group_alone():
 def test_a_kernel_on_one_compute_unit_has_one_cache():
     one, pair = (Descriptor(0, 0, 0, 0, 0, rsrc1, 0, 0, 0) for rsrc1 in (0, 1 << 29))
     assert GFX11_ORDER.keeps_order(one) and not GFX11_ORDER.keeps_order(pair)
+    assert GFX11_ORDER.has_stale_reads(pair) and not GFX11_ORDER.has_stale_reads(one)
+    assert not GFX942_ORDER.has_stale_reads(pair)
     assert GFX942_ORDER.keeps_order(one) and GFX942_ORDER.keeps_order(pair)

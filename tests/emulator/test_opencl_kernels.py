@@ -15,7 +15,8 @@ _SOURCE = """
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define T __builtin_amdgcn_workitem_id_x()
 #define I (__builtin_amdgcn_workgroup_id_x() * 64 + T)
-#define MEET __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); __builtin_amdgcn_s_barrier();
+#define MEET __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); \\
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 typedef __global int *ints;
 kernel void saxpy(__global float *x, __global float *y, float a, int n) {
   if (I < n) y[I] = a * x[I] + y[I];

@@ -122,11 +122,15 @@ class Races(Observer):
         lanes = loaded.generation.lanes(kernel.descriptor)
         self._order = loaded.generation.order
         self._keeps_order = self._order.keeps_order(kernel.descriptor)
+        self._has_stale_reads = self._order.has_stale_reads(kernel.descriptor)
         per_group = -(-prod(request.block) // lanes)
         self._shape, groups = Shape(lanes, per_group), prod(request.grid)
         self._grid, self._block = request.grid, request.block
         self._clock = np.ones(groups * per_group, np.int64)
         self._floor = np.ones(groups, np.int64)
+        # What came before this is not in a wave's own cache; whether it dropped those around it.
+        self._dropped = np.zeros(groups * per_group, np.int64)
+        self._is_half_dropped = np.zeros(groups * per_group, np.bool_)
         self._fences = Fences(self._waits, self._clock, self._floor, per_group)
         self._assembly = loaded.program(kernel).assembly
         if self._assembly not in self._drops:
@@ -150,13 +154,28 @@ class Races(Observer):
         return self._first + np.arange(waves.waves)[waves.rows]
 
     def instruction(self, waves: Any, instruction: Instruction) -> None:
-        if not self._has_drops:
+        if not (self._has_drops or self._has_stale_reads):
             return
         if self._order.is_write_back(instruction):
             self._fences.write_back(self._numbers(waves))
             self._tick(self._numbers(waves))
         elif self._order.is_drop(instruction):
-            self._fences.drop(self._numbers(waves))
+            self._drop(self._numbers(waves))
+        elif self._order.is_drop_of_own(instruction):
+            self._drop_own(self._numbers(waves))
+
+    def _drop(self, numbers: Array) -> None:
+        """These waves drop all caches but, where there is one, their unit's own."""
+        if self._order.drops_own is None:
+            self._fences.drop(numbers)
+        else:
+            self._is_half_dropped[numbers] = True
+
+    def _drop_own(self, numbers: Array) -> None:
+        """They drop that, too: no longer is there what was before their last barrier."""
+        self._dropped[numbers] = self._floor[numbers // self._shape.per_group]
+        self._fences.drop(numbers[self._is_half_dropped[numbers]])
+        self._is_half_dropped[numbers] = False
 
     def barrier(self, waves: Any, rows: Array) -> None:
         per_group = self._shape.per_group
@@ -177,7 +196,7 @@ class Races(Observer):
         """Where one of these clocks is full, all begin anew, and with them all that is known."""
         if clocks.max(initial=0) < MOST_CLOCK:
             return
-        self._clock[:], self._floor[:] = 1, 1
+        self._clock[:], self._floor[:], self._dropped[:] = 1, 1, 0
         self._carried = []
         self._fences.clear()
         for memory in (self._global, self._shared):
@@ -274,7 +293,8 @@ class Races(Observer):
                 is_far = self._shape.groups_of(found) != self._shape.groups_of(one.own)
                 found = np.where(is_far, found, 0)
             if found.any():
-                wrong = self._unordered(one.own, found, is_update=other in _TELLS)
+                from_cache = one.kind == "read" and memory is self._global
+                wrong = self._unordered(one.own, found, other in _TELLS, from_cache)
                 if wrong is not None:
                     self._tell(one, found, wrong, other=other)
 
@@ -283,7 +303,9 @@ class Races(Observer):
         pair = {kind, other.removeprefix("other ")}
         return pair == {"watch", "write"} and not self._order.are_stores_marked
 
-    def _unordered(self, own: Array, found: Array, *, is_update: bool) -> Array | None:
+    def _unordered(
+        self, own: Array, found: Array, is_update: bool, from_cache: bool
+    ) -> Array | None:
         """Where what was found is of another wave, and nothing orders it; None: nowhere."""
         shape, wave = self._shape, self._shape.waves_of(own)
         other = shape.waves_of(found)
@@ -293,6 +315,8 @@ class Races(Observer):
         group = other // shape.per_group
         clocks = clocks_of(found)
         is_before = (group == wave // shape.per_group) & (clocks < self._floor[group])
+        if from_cache and self._has_stale_reads:
+            is_before &= clocks < self._dropped[wave]
         wrong &= ~is_before
         if self._has_drops and wrong.any():
             # An update reaches all groups by itself; the clock ticks before it.
@@ -325,8 +349,11 @@ class Races(Observer):
         if is_together:
             return "one instruction does both"
         groups = self._shape.groups_of(np.array([stamp])), self._shape.groups_of(one.own[:1])
-        same = groups[0] == groups[1]
-        return "no barrier is between them" if same else "nothing orders the groups"
+        if groups[0] != groups[1]:
+            return "nothing orders the groups"
+        if clocks_of(np.array([stamp])) < self._floor[groups[0]]:
+            return "a barrier is between them, but the wave has not dropped its cache since"
+        return "no barrier is between them"
 
     def _thread(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The group and the work item of a thread of the launch."""

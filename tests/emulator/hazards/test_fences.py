@@ -72,6 +72,17 @@ def test_other_gpus_need_not_write_back():
     assert (RACE, _LOAD) in _told(*late, generation=older)
 
 
+def test_caches_are_dropped_from_the_outside_in():
+    """Where each unit has one of its own besides, as on RDNA."""
+    order = replace(GFX942.order, drops_own=("buffer_inv", "sc0"))
+    apart = replace(GFX942, order=order)
+    start, end = _TELLS[:-2], _TELLS[-1]
+    assert not _told(*start, "buffer_inv sc1", "buffer_inv sc0", end, generation=apart)
+    for wrong in (["sc1"], ["sc0"], ["sc0", "sc1"]):
+        drops = [f"buffer_inv {mark}" for mark in wrong]
+        assert (RACE, _LOAD) in _told(*start, *drops, end, generation=apart), wrong
+
+
 @pytest.mark.parametrize("place", [0, 4])
 def test_a_group_shares_what_one_of_its_waves_knows(place):
     """The first wave tells of what both wrote, and drops its caches; the second one reads after a

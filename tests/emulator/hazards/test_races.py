@@ -22,6 +22,9 @@ _ONE = "v_mov_b32_e32 v4, 0x200"
 
 # Whose waves of a group may have caches of their own.
 _LATER = replace(GFX942, order=replace(GFX11_ORDER, drops=GFX942.order.drops))
+# And must drop what they have there.
+_DROP = "buffer_inv sc0"
+_APART = replace(_LATER, order=replace(_LATER.order, drops_own=("buffer_inv", "sc0")))
 
 
 def _prepare(waves):
@@ -54,6 +57,27 @@ def test_only_a_barrier_orders_the_waves_of_a_group(first, second):
     assert _told(first, "s_barrier", second, generation=_LATER) == [(WAIT, second)]
     one_cache = {"generation": _LATER, "is_on_pairs": False}
     assert _told(first, "s_barrier", second, **one_cache) == wanted
+
+
+@pytest.mark.parametrize("first", [_STORE, "global_atomic_add v0, v1, s[0:1]"])
+def test_a_wave_may_read_what_its_own_cache_had_before_the_barrier(first):
+    assert not _told(first, *_MEET, _DROP, _LOAD, generation=_APART)
+    for lines in ((first, *_MEET, _LOAD), (first, _DROP, *_MEET, _LOAD)):
+        assert _told(*lines, generation=_APART) == [(RACE, _LOAD)]
+        assert not _told(*lines, generation=_APART, is_on_pairs=False)
+    again = first, *_MEET, _DROP, _LOAD, *_MEET, first, *_MEET, _LOAD
+    assert _told(*again, generation=_APART) == [(RACE, _LOAD)]
+    # Stores and updates go through, shared memory has no caches, and a wave sees what it wrote.
+    for later in (_STORE_THERE, "global_atomic_add v3, v1, s[0:1]", f"{_LOAD} glc"):
+        assert not _told(first, *_MEET, later, generation=_APART)
+    assert not _told(_WRITE, *_MEET, _READ, generation=_APART)
+    assert not _told(first, "global_load_dword v2, v0, s[0:1]", generation=_APART)
+
+
+def test_why_a_read_may_be_stale():
+    more = {"prepare": _prepare, "hazards": ["races"], "generation": _APART}
+    (found,) = watch(_STORE, *_MEET, _LOAD, **more)
+    assert "a barrier is between them, but the wave has not dropped its cache since" in found.what
 
 
 def test_both_accesses_are_told_of():
