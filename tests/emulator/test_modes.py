@@ -156,9 +156,9 @@ def test_divisions_end_on_the_wanted_side():
 
 def test_constants_are_rounded_too():
     waves = make_waves()
-    _run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 0.15915494", _mode(1))
+    _run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 0.15915494309189532", _mode(1))
     up = get(waves, 0, "f64")[0]
-    _run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 0.15915494", _mode(2))
+    _run(waves, "v_fma_f64 v[0:1], 1.0, 1.0, 0.15915494309189532", _mode(2))
     assert up == np.nextafter(get(waves, 0, "f64")[0], 2)
 
 
