@@ -139,11 +139,7 @@ class _Needs:
 
     def _loops(self, reader: StageBounds) -> Iterator[tuple[Var, Expr, Expr]]:
         if self.scope == SHARED and self.kernel is not None:
-            for tag in THREADS_IN_BLOCK_TAGS:
-                # Those who bind a tag agree on its extent, or are refused later.
-                for stage, leaf in self.kernel.bound.get(tag, ()):
-                    if stage in self.bounds:
-                        yield self.kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
+            yield from self._threads(self.kernel, THREADS_IN_BLOCK_TAGS)
         if self.scope == SHARED:
             for stage, leaf in loops_around(self.stage):
                 if stage.marks.get(leaf) == VTHREAD:  # virtual threads share what real ones do
@@ -158,6 +154,17 @@ class _Needs:
             ):
                 continue
             yield known.variables[leaf], known.extents[leaf], leaf.minimum
+        there = reader.place.kernel
+        if there is not None and there is not self.kernel:
+            # A copy's region may follow threads that begin further inside than its own place.
+            yield from self._threads(there, (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS))
+
+    def _threads(self, kernel: Kernel, tags: Iterable[str]) -> Iterator[tuple[Var, Expr, Expr]]:
+        for tag in tags:
+            # Those who bind a tag agree on its extent, or are refused later.
+            for stage, leaf in kernel.bound.get(tag, ()):
+                if stage in self.bounds:
+                    yield kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
 
     def _axis_ranges(self, reader: StageBounds, loops: RangeFinder) -> dict[Var, Range | None]:
         """The range of each of the reader's own axes, which no guard lets beyond its domain, nor

@@ -216,6 +216,28 @@ def test_threads_run_for_shared_memory_and_stand_still_for_local_memory():
         assert _allocated(refcomp.lower(s, [a, c])) == {"B": (extent,)}, (loop, scope)
 
 
+@pytest.mark.parametrize("shape", [(4, 5), (4, 300)])
+def test_a_kernel_before_computes_what_all_threads_of_the_next_one_copy(shape):
+    """The copy is computed around the loop of the threads, and its place is that of a thread."""
+    a = refcomp.placeholder(shape, "int32", name="A")
+    t = refcomp.compute(shape, lambda i, j: a[i, j] + 1, name="T")
+    c = refcomp.compute(shape, lambda i, j: t[i, j] * 2, name="C")
+    s = refcomp.create_schedule(c)
+    copy = s.cache_read(t, "local", [c])
+    for tensor, factor in ((c, 8), (t, 4)):
+        block, thread = s[tensor].split(tensor.op.axis[1], factor=factor)
+        s[tensor].bind(block, refcomp.thread_axis("blockIdx.x"))
+        s[tensor].bind(thread, refcomp.thread_axis("threadIdx.x"))
+        if tensor is c:
+            s[copy].compute_at(s[c], block)
+    s[t].compute_at(s[c], c.op.axis[0])
+    func = refcomp.lower(s, [a, c])
+    assert _allocated(func) == {"T": (1, shape[1]), "T.local": (1, 1)}
+    values, out = np.arange(np.prod(shape), dtype=np.int32).reshape(shape), np.zeros(shape, "i4")
+    interpret(func, [values, out])
+    assert (out == (values + 1) * 2).all()
+
+
 def test_shared_memory_of_unknown_size_names_the_loop_to_split():
     n = refcomp.var("n")
     a, b = _pointwise(n)
