@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from refcomp.emulator.profile import AccessCounts, KernelCounts
 from refcomp.emulator.profile.banks import BANK_BYTES, BANKS
-from refcomp.emulator.profile.mnemonics import FMA, LDS, MFMA, SCRATCH, VALU
+from refcomp.emulator.profile.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
 from refcomp.kernel_resources import KernelResources
 from refcomp.profile.bound import CACHE_LIMIT, MATRIX_LIMIT, MEMORY_LIMIT, SHARED_LIMIT, Bound
-from refcomp.profile.listing import Listing, loop_line
+from refcomp.profile.listing import Listing, Origin, loop_line
 
 _WIDE = 16  # bytes that a lane moves at once at most
 _FEW_WAVES = 2  # of a SIMD, that can hardly hide how long memory takes
@@ -75,12 +75,13 @@ def _narrow(facts: Facts) -> Iterator[Advice]:
         is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
         part = access.waves / whole if whole else 0
         if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
-            lanes = _WIDE // access.size
+            lanes, loop = _WIDE // access.size, _loop_of_lanes(facts, line)
+            which = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
             does = "stores" if access.is_store else "loads"
             yield Advice(
                 f"{access.waves} {does} of {access.size} bytes a lane, side by side",
-                f"let a thread take {_WIDE} bytes at once: split the innermost loop by {lanes} and "
-                "vectorize it",
+                f"let a thread take {_WIDE} bytes at once: split {which} once more, by {lanes}, "
+                "and vectorize the inner part",
                 line,
                 part / 2,
             )
@@ -136,19 +137,6 @@ def _padding(facts: Facts, line: int, access: AccessCounts) -> str:
     return "storage_align of the cached stage, by its last but one axis"
 
 
-def _shared_bound(facts: Facts) -> Iterator[Advice]:
-    bound = facts.bound
-    if bound and bound.limit == SHARED_LIMIT and facts.counts.fmas:
-        reads = sum(access.lanes for _, access in _by_line(facts, "shared"))
-        yield Advice(
-            f"shared memory is the limit (estimate): {facts.counts.fmas / max(reads, 1):.1f} "
-            "multiply-adds for each access of a lane",
-            "let a thread use what it reads more often: more elements a thread (split, vthread), "
-            "operands in registers (cache_read to local), vectors of 16 bytes",
-            part=0.9,
-        )
-
-
 # Instructions.
 
 
@@ -184,10 +172,10 @@ def _is_float(name: str, operation: str) -> bool:
 def _overhead(facts: Facts) -> Iterator[Advice]:
     by_class = facts.counts.by_class()
     whole = sum(by_class.values())
-    useful = sum(by_class.get(kind, 0) for kind in (FMA, MFMA, VALU, LDS))
-    if whole and useful < 0.4 * whole and facts.counts.fmas:
+    idle = sum(by_class.get(kind, 0) for kind in (SALU, BRANCH, WAIT))
+    if idle > 0.6 * whole and facts.counts.fmas:
         yield Advice(
-            f"{whole - useful} of {whole} instructions count loops, branch and wait",
+            f"{idle} of {whole} instructions count loops, branch and wait",
             "unroll the innermost loops, or split them by larger factors",
             part=0.4,
         )
@@ -227,6 +215,7 @@ def _occupancy(facts: Facts) -> Iterator[Advice]:
         "vector registers": "let a thread keep fewer elements: split by smaller factors",
         "shared memory": "smaller tiles in shared memory",
         "barriers": "more threads in a group",
+        "whole groups": "smaller groups, of which more fit beside each other",
     }
     yield Advice(
         f"{resources.waves} waves a SIMD at a time (estimate), for want of {resources.limit}",
@@ -237,29 +226,48 @@ def _occupancy(facts: Facts) -> Iterator[Advice]:
 
 def _few_groups(facts: Facts) -> Iterator[Advice]:
     bound = facts.bound
-    if bound is None or bound.units >= 0.75 * bound.card.units:
+    if bound is None:
         return
+    simds = bound.card.units * bound.card.unit.simds
+    if bound.simds >= 0.75 * simds:
+        return
+    are_small = bound.units >= 0.75 * bound.card.units
     yield Advice(
         f"{bound.units:.0f} of {bound.card.units} compute units of the {bound.card.name} work on "
-        "average (estimate)",
-        "more, smaller groups: smaller tiles, or rfactor of a long reduction; larger inputs will "
-        "do, too",
+        f"average, {bound.simds:.0f} of their {simds} SIMDs (estimate)",
+        f"more threads in a group: {bound.card.unit.simds} waves of {facts.counts.wave_lanes}, one "
+        "for each SIMD"
+        if are_small
+        else "more, smaller groups: smaller tiles, or rfactor of a long reduction; larger inputs "
+        "will do, too",
         part=0.2,
     )
 
 
-def _memory_bound(facts: Facts) -> Iterator[Advice]:
+# What is the limit, what part of it the advice is about, and what helps.
+_LIMITS = {
+    SHARED_LIMIT: (
+        *("shared memory", 0.9),
+        "let a thread use what it reads more often: more elements a thread (split, vthread), "
+        "operands in registers (cache_read to local), vectors of 16 bytes",
+    ),
+    CACHE_LIMIT: (
+        *("the L1 cache", 0.8),
+        "let groups share what they read: tiles in shared memory (cache_read), larger ones",
+    ),
+    MEMORY_LIMIT: (
+        *("memory", 0.8),
+        "compute more in one kernel (compute_at, fused operators): each byte is read once already",
+    ),
+}
+
+
+def _limit(facts: Facts) -> Iterator[Advice]:
     bound = facts.bound
-    if bound and bound.limit in (MEMORY_LIMIT, CACHE_LIMIT) and facts.counts.fmas:
-        where = "memory" if bound.limit == MEMORY_LIMIT else "the L1 cache"
-        yield Advice(
-            f"{where} is the limit (estimate): multiply-adds alone take {bound.peak:.0%} of it",
-            "let groups share what they read: tiles in shared memory (cache_read), larger ones"
-            if bound.limit == CACHE_LIMIT
-            else "compute more in one kernel (compute_at, fused operators): each byte is read once "
-            "already",
-            part=0.8,
-        )
+    if bound and bound.limit in _LIMITS and facts.counts.fmas:
+        where, part, remedy = _LIMITS[bound.limit]
+        told = f"multiply-adds alone take {bound.peak:.0%} of it"
+        yield Advice(f"{where} is the limit (estimate): {told}", remedy, part=part)
 
 
 def _unused_matrix_cores(facts: Facts) -> Iterator[Advice]:
@@ -276,9 +284,9 @@ def _unused_matrix_cores(facts: Facts) -> Iterator[Advice]:
 
 
 _RULES: tuple[Callable[[Facts], Iterator[Advice]], ...] = (
-    *(_uncoalesced, _narrow, _atomics, _conflicts, _shared_bound, _few_multiplications),
+    *(_uncoalesced, _narrow, _atomics, _conflicts, _few_multiplications),
     *(_uncontracted, _overhead),
-    *(_inactive, _scratch, _occupancy, _few_groups, _memory_bound, _unused_matrix_cores),
+    *(_inactive, _scratch, _occupancy, _few_groups, _limit, _unused_matrix_cores),
 )
 
 
@@ -308,11 +316,18 @@ def _sum(accesses: list[AccessCounts]) -> AccessCounts:
 
 def _lanes_of(facts: Facts, line: int) -> str:
     """Which loop the lanes run over, and what to do with it."""
+    last = "the last axis of the array"
+    if loop := _loop_of_lanes(facts, line):
+        return (
+            f"they run over {loop.axis} of {loop.stage}; bind the loop over {last} to threadIdx.x "
+            "instead (reorder, bind)"
+        )
+    return f"bind the loop over {last} to threadIdx.x"
+
+
+def _loop_of_lanes(facts: Facts, line: int) -> Origin | None:
     for number in facts.listing.around(line) if line else ():
         text, origin = facts.listing.loop_ir(number), facts.listing.origins.get(number)
         if "threadIdx.x" in text.rpartition(")")[2] and origin and origin.axis:
-            return (
-                f"they run over {origin.axis} of {origin.stage}; bind the loop over the last axis "
-                "of the array to threadIdx.x instead (reorder, bind)"
-            )
-    return "bind the loop over the last axis of the array to threadIdx.x"
+            return origin
+    return None

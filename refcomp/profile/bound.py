@@ -1,39 +1,51 @@
 """How long a launch takes at least on a card, by each of the things that may be the limit.
 
-An estimate: each unit of the card does one thing at its peak rate all the time, all compute units
-share the groups evenly, and memory gives each segment that a launch touches once. What really
-happens is slower; which of the limits is the greatest tells where to begin.
+An estimate: each part of a compute unit does one thing at its peak rate all the time, compute units
+share the groups evenly, and SIMDs a group's waves; memory gives each segment that a launch touches
+once, the L1 cache a line a clock. What really happens is slower; which of the limits is the
+greatest tells where to begin.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import ceil
 
 from refcomp.emulator.profile import InstructionCounts, KernelCounts
-from refcomp.emulator.profile.mnemonics import FMA, LDS, MFMA, VALU, fmas_of_wave, matrix_dtype
-from refcomp.profile.cards import Card
+from refcomp.emulator.profile.mnemonics import (
+    FMA,
+    LDS,
+    MFMA,
+    VALU,
+    fmas_of_wave,
+    matrix_blocks,
+    matrix_dtype,
+)
+from refcomp.profile.cards import BLOCKS, OLD_BF16, Card, Unit
 
 VALU_LIMIT, MATRIX_LIMIT, SHARED_LIMIT = "VALU", "MFMA", "LDS"
 CACHE_LIMIT, MEMORY_LIMIT = "L1", "memory"
-# Of one clock in four: transcendental functions, and products of whole 32-bit integers.
-_QUARTER = re.compile(
-    r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_|v_mul_(lo|hi)_|v_mad_[ui]64|v_(div_scale|div_fixup)_f64"
-)
+# Of one clock in four: transcendental functions.
+_QUARTER = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_COST = 4
-# Instructions that cross lanes by way of LDS without an access to it.
-_CROSSING_CLOCKS = 2
+_WHOLE_PRODUCT = re.compile(r"v_mul_(lo|hi)_[ui]32|v_mad_(co_)?[ui]64")
+_OLD_BF16 = re.compile(r"\dbf16$")
+# Lanes that cross by way of LDS in a clock, without an access to it.
+_CROSSING_LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`seconds` of one launch by limit, an estimate; `limit` is the greatest, `units` of the card
-    work, `peak` is the part of the time that multiply-adds alone would take."""
+    """`seconds` of one launch by limit, an estimate; `limit` is the greatest. On average `units` of
+    the card's compute units work, and `simds` in them; `peak` is the part of the time that
+    multiply-adds alone would take on all of them."""
 
     card: Card
     seconds: dict[str, float]
     limit: str
     units: float
+    simds: float
     peak: float
 
 
@@ -41,54 +53,75 @@ def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
     """The estimate for one launch of the average size; None where nothing ran."""
     if not counts.groups:
         return None
-    units = _working(counts.groups / counts.launches, card.units)
-    clock = card.gigahertz * 1e9 * units * counts.launches
-    clocks = _clocks(counts, card)
-    seconds = {limit: number / clock for limit, number in clocks.items()}
+    units, simds = _working(counts, card)
+    hertz = card.gigahertz * 1e9 * counts.launches
+    shared_by = {VALU_LIMIT: simds / card.unit.simds, MATRIX_LIMIT: simds / card.unit.simds}
+    clocks = _clocks(counts, card.unit)
+    seconds = {limit: n / (hertz * shared_by.get(limit, units)) for limit, n in clocks.items()}
     moved = (counts.read + counts.written) / counts.launches
     seconds[MEMORY_LIMIT] = moved / (card.bandwidth * 1e9)
     limit = max(seconds, key=lambda name: seconds[name])
-    least = _multiply_clocks(counts, card) / (card.gigahertz * 1e9 * card.units * counts.launches)
-    return Bound(card, seconds, limit, units, least / seconds[limit] if seconds[limit] else 0.0)
+    least = _multiply_clocks(counts, card.unit) / (hertz * card.units)
+    part = least / seconds[limit] if seconds[limit] else 0.0
+    return Bound(card, seconds, limit, units, simds, part)
 
 
-def _working(groups: float, units: int) -> float:
-    """How many units work on average when groups come in rounds of one a unit."""
-    rounds = -(-groups // units)
-    return groups / rounds
+def _working(counts: KernelCounts, card: Card) -> tuple[float, float]:
+    """How many compute units, and SIMDs, work on average when groups come in rounds of one a place:
+    a unit, or two where a group is spread over a pair of them."""
+    together = 2 if counts.is_on_pairs else 1
+    groups, places = counts.groups / counts.launches, card.units // together
+    rounds = ceil(groups / places)
+    waves = max(1.0, counts.waves / counts.groups)
+    turns = ceil(rounds * waves / (together * card.unit.simds))
+    return together * groups / rounds, groups * waves / turns
 
 
-def _clocks(counts: KernelCounts, card: Card) -> dict[str, float]:
+def _clocks(counts: KernelCounts, unit: Unit) -> dict[str, float]:
     """Clocks of one compute unit, if it did all."""
     found = dict.fromkeys((VALU_LIMIT, MATRIX_LIMIT, SHARED_LIMIT, CACHE_LIMIT), 0.0)
+    found[VALU_LIMIT] = _all_vector_clocks(counts, unit)
     for one in counts.instructions:
-        if one.kind in (FMA, VALU):
-            found[VALU_LIMIT] += _vector_clocks(one, counts, card)
-        elif one.kind == MFMA:
-            found[MATRIX_LIMIT] += _matrix_clocks(one, card)
+        if one.kind == MFMA:
+            found[MATRIX_LIMIT] += _matrix_clocks(one, unit)
         elif one.kind == LDS:
-            crossing = 0 if one.access else one.waves * _CROSSING_CLOCKS
+            crossing = 0 if one.access else one.waves * counts.wave_lanes / _CROSSING_LANES
             found[SHARED_LIMIT] += one.access.clocks if one.access else crossing
     moved = sum(one.access.transactions for one in counts.accesses("global") if one.access)
-    found[CACHE_LIMIT] = moved * counts.segment / card.cache_bytes
+    # Lanes' own words lie side by side.
+    own = sum(one.access.bytes for one in counts.accesses("private") if one.access)
+    found[CACHE_LIMIT] = (moved * counts.segment + own) / unit.cache_bytes
     return found
 
 
-def _vector_clocks(one: InstructionCounts, counts: KernelCounts, card: Card) -> float:
+def _all_vector_clocks(counts: KernelCounts, unit: Unit) -> float:
+    vectors = [one for one in counts.instructions if one.kind in (FMA, VALU)]
+    whole = sum(_vector_clocks(one, counts, unit) for one in vectors)
+    quarters = [one for one in vectors if _QUARTER.match(one.instruction.mnemonic)]
+    slow = sum(_vector_clocks(one, counts, unit) for one in quarters)
+    apart = slow * _QUARTER_COST
+    return max(whole, apart) if unit.has_quarter_unit else whole - slow + apart
+
+
+def _vector_clocks(one: InstructionCounts, counts: KernelCounts, unit: Unit) -> float:
+    """As if transcendental functions were as fast as others."""
     name = one.instruction.mnemonic
-    cost = _QUARTER_COST if _QUARTER.match(name) else 1.0
+    cost = 1 / unit.integer_rate if _WHOLE_PRODUCT.match(name) else 1.0
     if "_f64" in name:
-        cost /= card.f64_rate
-    return one.waves * counts.wave_lanes * cost / card.lanes
+        cost /= unit.f64_rate
+    return one.waves * counts.wave_lanes * cost / unit.lanes
 
 
-def _matrix_clocks(one: InstructionCounts, card: Card) -> float:
-    rate = card.matrix.get(matrix_dtype(one.instruction.mnemonic), min(card.matrix.values()))
+def _matrix_clocks(one: InstructionCounts, unit: Unit) -> float:
+    name = one.instruction.mnemonic
+    dtype = matrix_dtype(name)
+    kind = f"{dtype} {BLOCKS}" if matrix_blocks(one.instruction) > 1 else dtype
+    rate = unit.matrix.get(OLD_BF16 if _OLD_BF16.search(name) else kind, unit.matrix[dtype])
     return one.waves * fmas_of_wave(one.instruction) / rate
 
 
-def _multiply_clocks(counts: KernelCounts, card: Card) -> float:
+def _multiply_clocks(counts: KernelCounts, unit: Unit) -> float:
     """Clocks that multiply-adds alone take."""
-    vectors = sum(_vector_clocks(o, counts, card) for o in counts.instructions if o.kind == FMA)
-    matrices = sum(_matrix_clocks(one, card) for one in counts.instructions if one.kind == MFMA)
+    vectors = sum(_vector_clocks(o, counts, unit) for o in counts.instructions if o.kind == FMA)
+    matrices = sum(_matrix_clocks(one, unit) for one in counts.instructions if one.kind == MFMA)
     return max(vectors, matrices)

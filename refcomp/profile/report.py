@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from refcomp.artifacts import Binary
@@ -16,10 +16,12 @@ from refcomp.profile.advice import Advice, Facts, advise
 from refcomp.profile.bound import Bound, bound_of
 from refcomp.profile.cards import card_for
 from refcomp.profile.listing import Listing, list_kernel, loop_line
+from refcomp.profile.occupancy import waves_of_launch
 from refcomp.runtime.device_module import DeviceModule
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.step import Step
+from refcomp.toolchain import read_code_object
 
 _SOURCES = ("kernels", "llvm", "lines")
 
@@ -125,7 +127,7 @@ def report_of(
     listing = list_kernel(counts, _sources(code), steps)
     found = card_for(counts.mcpu, card)
     bound = bound_of(counts, found) if found else None
-    resources = _resources(counts.name, code)
+    resources = _resources(counts, code)
     advice = advise(Facts(counts, listing, resources, bound))
     return Report(counts, listing, resources, bound, advice)
 
@@ -145,9 +147,15 @@ def _sources(code: object) -> Mapping[str, str]:
     return found
 
 
-def _resources(kernel: str, code: object) -> KernelResources | None:
+def _resources(counts: KernelCounts, code: object) -> KernelResources | None:
+    """What the kernel takes; its waves are those that fit when it is launched as it last was."""
     module = _device_module(code)
     binary = module.code if module else code
     if not isinstance(binary, Binary):
         return None
-    return next((one for one in resources_of(binary) if one.kernel == kernel), None)
+    found = next((one for one in resources_of(binary) if one.kernel == counts.name), None)
+    told = next((k for k in read_code_object(binary.data).kernels if k.name == counts.name), None)
+    if found is None or told is None:
+        return None
+    held = waves_of_launch(told, counts)
+    return replace(found, waves=held.waves, limit=held.limit) if held else found

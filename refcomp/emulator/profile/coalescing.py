@@ -1,8 +1,10 @@
 """How many segments of memory the lanes of a wave touch in one access.
 
 The model: an access of a wave is served by as many transactions as there are segments (a cache
-line, or half of one) that its active lanes touch, whatever the order of the lanes. So does AMD's
-"ROCm Compute Profiler" documentation describe the address coalescer of the vector L1 cache.
+line) that its active lanes touch, whatever the order of the lanes. So does AMD's "ROCm Compute
+Profiler" documentation describe the address coalescer of the vector L1 cache, and the lines: 128
+bytes on MI300, 64 before. A GPU takes the lanes in parts, of 16 bytes a lane a few at a time: where
+lanes of several parts share a line, it may look for it more often than is counted here.
 """
 
 from __future__ import annotations

@@ -73,8 +73,9 @@ class InstructionCounts:
 class KernelCounts:
     """All launches of a kernel of the GPU `mcpu`, whose waves have `wave_lanes`: `groups` and
     `waves` that ran, bytes of the `segment`s of global memory that the launches `read` and
-    `written`, once a launch. `grid` and `block` are those of the last one. It begins
-    with instruction `entry` of the `assembly`."""
+    `written`, once a launch. `grid`, `block` and the `shared_bytes` that were asked for beyond the
+    kernel's own are those of the last one; `is_on_pairs` where groups are spread over two compute
+    units. It begins with instruction `entry` of the `assembly`."""
 
     name: str
     mcpu: str
@@ -87,6 +88,8 @@ class KernelCounts:
     waves: int = 0
     read: int = 0
     written: int = 0
+    shared_bytes: int = 0
+    is_on_pairs: bool = False
     assembly: Assembly | None = None
     entry: int = 0
     by_number: dict[int, InstructionCounts] = field(default_factory=dict)

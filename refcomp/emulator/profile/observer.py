@@ -53,6 +53,7 @@ class Profile(Observer):
         self._pairs_fours = loaded.generation.pairs_fours
         self._current.launches += 1
         self._current.grid, self._current.block = request.grid, request.block
+        self._current.shared_bytes = request.shared_bytes
         segment = self._current.segment
         self._read, self._written = Touched(segment), Touched(segment)
 
@@ -128,7 +129,8 @@ def _counts_of(loaded: Any, name: str) -> KernelCounts:
     assembly = loaded.program(kernel).assembly
     entry = assembly.number_at(kernel.entry) or 0
     told = generation.name, assembly.lanes, generation.segment
-    return KernelCounts(name, *told, assembly=assembly, entry=entry)
+    on_pairs = kernel.descriptor.is_on_pairs
+    return KernelCounts(name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry)
 
 
 def _by_wave(access: Access, lanes: int) -> Array:

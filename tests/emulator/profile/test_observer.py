@@ -11,6 +11,7 @@ import refcomp
 from refcomp.devices import rocm_emulator
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator.generation import GENERATIONS
+from refcomp.emulator.launch import LaunchRequest
 from refcomp.emulator.observation import Access
 from refcomp.emulator.profile import Profile
 from tests.codegen.device_kernels import TEXTS
@@ -48,6 +49,7 @@ def test_a_vector_add(gpu):
     active = {64: (64, 36), 32: (32, 32, 32, 4)}[counts.wave_lanes]
     waves, segment = len(active), counts.segment
     assert (counts.launches, counts.groups, counts.waves) == (1, 2, waves)
+    assert counts.is_on_pairs == (gpu == "gfx1100") and counts.shared_bytes == 0
     assert (counts.grid, counts.block) == ((2, 1, 1), (64, 1, 1))
     loads = [one for one in counts.accesses("global") if not one.access.is_store]
     stores = [one for one in counts.accesses("global") if one.access.is_store]
@@ -208,11 +210,11 @@ def test_waves_of_64_lanes_read_shared_memory_as_the_gpu_does(gpu, clocks):
     code = assembly("begin:", "ds_read_b128 v[0:3], v4")
     loaded = SimpleNamespace(
         generation=GENERATIONS[gpu],
-        kernel=lambda name: SimpleNamespace(entry=0),
+        kernel=lambda name: SimpleNamespace(entry=0, descriptor=SimpleNamespace(is_on_pairs=False)),
         program=lambda kernel: SimpleNamespace(assembly=code),
     )
     profile = Profile()
-    profile.launched(loaded, SimpleNamespace(kernel="begin", grid=(1, 1, 1), block=(64, 1, 1)))
+    profile.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b""))
     # Of each 32 lanes the first 16 read from the lower banks, the others from the upper ones.
     four, place = np.divmod(np.arange(64), 4)
     index = 128 * four + 64 * (four % 8 >= 4) + 16 * place
