@@ -6,12 +6,20 @@ beyond each segment of memory read once, and of what the driver does.
 
 Reading order: cards.py (the figures), bound.py (the estimate), listing.py (which lines of schedule,
 loop IR, LLVM IR and machine code belong together), advice.py (what to change), report.py (all of
-it), text.py (a table for a terminal), page.py (a page for a browser).
+it), tables.py (its rows), text.py (tables for a terminal), page.py (a page for a browser).
 """
 
 from refcomp.profile.cards import CARDS, Card
 from refcomp.profile.page import write_page
 from refcomp.profile.report import Report, report_of
-from refcomp.profile.text import report_to_text
+from refcomp.profile.text import report_to_text, reports_to_text
 
-__all__ = ["CARDS", "Card", "Report", "report_of", "report_to_text", "write_page"]
+__all__ = [
+    "CARDS",
+    "Card",
+    "Report",
+    "report_of",
+    "report_to_text",
+    "reports_to_text",
+    "write_page",
+]

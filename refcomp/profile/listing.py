@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.emulator.profile import InstructionCounts, KernelCounts
@@ -81,9 +81,9 @@ def list_kernel(
     }
     ran = _ran_by_line(counts)
     by_step = _schedule(loops, begin, origins, steps)
-    llvm = sources.get("llvm", "").splitlines()
+    whole_llvm = sources.get("llvm", "").splitlines()
     # Metadata at the end of the text has no line.
-    came_from = [*linked.get("llvm", ()), *[0] * len(llvm)]
+    came_from = [*linked.get("llvm", ()), *[0] * len(whole_llvm)]
     texts = {
         SCHEDULE: tuple(by_step),
         LOOP_IR: tuple(
@@ -91,7 +91,8 @@ def list_kernel(
             for number, text in enumerate(loops, begin)
         ),
         LLVM_IR: tuple(
-            Line(text, (line,) if line else ()) for text, line in zip(llvm, came_from, strict=False)
+            Line(whole_llvm[number], (line,) if (line := came_from[number]) else ())
+            for number in _without_other_kernels(counts.name, whole_llvm)
         ),
         ISA: tuple(map(_instruction, counts.listing())),
     }
@@ -103,6 +104,23 @@ def _lines_of(name: str, begins: Mapping[str, int], count: int) -> tuple[int, in
     begin = begins.get(name, 1)
     later = [other for other in begins.values() if other > begin]
     return begin, min(later, default=count + 2) - 2  # an empty line between two
+
+
+def _without_other_kernels(name: str, lines: Sequence[str]) -> Iterator[int]:
+    """The numbers of the lines of LLVM IR that are not of another kernel, nor the gap behind it;
+    all where it has no such kernel."""
+    kernels = {line for line in lines if line.startswith("define amdgpu_kernel ")}
+    own = {line for line in kernels if f"@{name}(" in line}
+    others = kernels - own if own else set()
+    is_other = is_over = False
+    for number, line in enumerate(lines):
+        if line.startswith("define "):
+            is_other, is_over = line in others, False
+        elif is_over and line:
+            is_other = False
+        if not is_other:
+            yield number
+        is_over |= line == "}"
 
 
 def loop_line(one: InstructionCounts) -> int:

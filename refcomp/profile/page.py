@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from refcomp.errors import UserError
-from refcomp.profile.listing import Line
+from refcomp.profile.listing import LOOP_IR, Line
 from refcomp.profile.report import Report
+from refcomp.profile.tables import (
+    WORDS,
+    Table,
+    classes_table,
+    estimate_table,
+    global_table,
+    kernels_table,
+    shared_table,
+)
 from refcomp.resources import templates_dir
 
 
@@ -26,7 +35,10 @@ def page_of(reports: Sequence[Report], title: str = "profile") -> str:
     )
     text = (templates_dir() / "html" / "profile.j2").read_text(encoding="utf-8")
     kernels = [_kernel(report) for report in reports]
-    return environment.from_string(text).render(title=title, kernels=kernels)
+    names = ", ".join(dict.fromkeys(report.counts.name for report in reports))
+    table = _table(kernels_table(reports)) if len(reports) > 1 else None
+    given = {"title": title, "names": names, "kernels": kernels, "table": table}
+    return environment.from_string(text).render(given)
 
 
 def write_page(path: str | os.PathLike[str], reports: Sequence[Report]) -> None:
@@ -40,25 +52,47 @@ def write_page(path: str | os.PathLike[str], reports: Sequence[Report]) -> None:
 
 def _kernel(report: Report) -> Mapping[str, Any]:
     """What the template is given."""
-    whole = sum(count for _, count in report.classes()) or 1
+    accesses = [_table(table) for table in (global_table(report), shared_table(report))]
+    estimate = estimate_table(report)
     return {
         "report": report,
         "counts": report.counts,
-        "classes": [(kind, count, count / whole) for kind, count in report.classes()],
-        "bound": report.bound,
+        "classes": _table(classes_table(report)),
+        "accesses": [table for table in accesses if table["rows"]],
+        "estimate": _table(estimate) if estimate else None,
         "resources": report.resources,
         "advice": report.advice,
-        "panes": [(name, _rows(lines)) for name, lines in report.listing.texts.items()],
+        "panes": [(name, _rows(name, lines)) for name, lines in report.listing.texts.items()],
     }
 
 
-def _rows(lines: Sequence[Line]) -> list[Mapping[str, Any]]:
+def _table(table: Table) -> Mapping[str, Any]:
+    """Numbers as readers like them."""
+    are_words = [name in WORDS for name in table.columns]
+    rows = [
+        {
+            "cells": list(zip(map(_cell, row.cells), are_words, strict=True)),
+            "line": row.line or "",
+            "kernel": row.kernel,
+        }
+        for row in table.rows
+    ]
+    columns = list(zip(table.columns, are_words, strict=True))
+    return {"title": table.title, "columns": columns, "rows": rows}
+
+
+def _cell(cell: object) -> str:
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def _rows(name: str, lines: Sequence[Line]) -> list[Mapping[str, Any]]:
     most = max((line.waves or 0 for line in lines), default=0) or 1
     return [
         {
+            "number": line.links[0] if name == LOOP_IR and line.links else "",
             "text": line.text,
             "links": " ".join(map(str, line.links)),
-            "waves": "" if line.waves is None else line.waves,
+            "waves": "" if line.waves is None else f"{line.waves:,}",
             "part": f"{(line.waves or 0) / most:.3f}",
             "note": line.note,
         }

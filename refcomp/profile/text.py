@@ -6,60 +6,58 @@ nothing in them is taken for markup or for commands to the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any
 
-from refcomp.emulator.profile import InstructionCounts
-from refcomp.profile.listing import LOOP_IR
 from refcomp.profile.report import Report
+from refcomp.profile.tables import (
+    WORDS,
+    Table,
+    classes_table,
+    estimate_table,
+    global_table,
+    kernels_table,
+    lines_table,
+    shared_table,
+)
 
 _MOST_ROWS = 12
 _USUAL_WIDTH = 100
-_TEXTS = ("class", "text", "global access", "shared access", "by", " ")
-Row = Sequence[object]
+
+
+def reports_to_text(reports: Sequence[Report], width: int = _USUAL_WIDTH) -> str:
+    """All kernels of a run: each by itself, and at the end side by side where there are several."""
+    whole = "\n".join(report_to_text(report, width) for report in reports)
+    if len(reports) < 2:
+        return whole
+    return whole + "\n" + _printed(_table(kernels_table(reports), width, len(reports) + 1), width)
 
 
 def report_to_text(report: Report, width: int = _USUAL_WIDTH) -> str:
     """All of a report, in lines of `width` columns."""
+    return _printed(_parts(report, width), width)
+
+
+def _printed(parts: Iterable[Any], width: int) -> str:
     from rich.console import Console  # noqa: PLC0415  (40 ms that a pipe does not pay)
 
     file = StringIO()
     console = Console(file=file, width=width, markup=False, highlight=False, emoji=False)
-    for part in _parts(report, width):
+    for part in parts:
         console.print(part)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 
 def _parts(report: Report, width: int) -> Iterator[Any]:
-    yield _head(report)
-    yield "\ninstructions of waves, by class"
-    yield _table(("class", "count", "part"), _classes(report), width)
-    if inner := report.counts.inner_loop():
-        told = ", ".join(f"{count} {kind}" for kind, count in inner.items())
-        yield f"what ran most often, the inner loop if there is one: {told}"
-        if report.counts.fmas:
-            yield f"{report.useful_part:.0%} of its vector instructions multiply and add"
-        yield ""
-    if rows := list(_lines(report)):
-        yield "by line"
-        yield _table(("line", "count", "part", "text"), rows, width)
-    columns: Sequence[str] = (
-        "global access",
-        "waves",
-        "bytes",
-        "transactions",
-        "needed",
-        "efficiency",
-    )
-    if rows := list(_global(report)):
-        yield f"global memory, segments of {report.counts.segment} bytes"
-        yield _table(columns, rows, width)
-    columns = ("shared access", "waves", "bytes", "clocks", "conflicts")
-    if rows := list(_shared(report)):
-        yield "shared memory (LDS), clocks by a model of 32 banks of 4 bytes"
-        yield _table(columns, rows, width)
-    yield from _estimate(report, width)
+    yield f"{_head(report)}\n"
+    yield from _table(classes_table(report), width)
+    yield from _inner_loop(report)
+    for table in (lines_table(report), global_table(report), shared_table(report)):
+        yield from _table(table, width)
+    yield from _resources(report)
+    if estimate := estimate_table(report):
+        yield from _table(estimate, width)
     yield _advice(report)
 
 
@@ -79,83 +77,54 @@ def _head(report: Report) -> str:
     )
 
 
-def _table(columns: Sequence[str], rows: Sequence[Row], width: int) -> Any:
-    from rich.box import SIMPLE  # noqa: PLC0415  (as above)
-    from rich.table import Table  # noqa: PLC0415
+def _inner_loop(report: Report) -> Iterator[str]:
+    if inner := report.counts.inner_loop():
+        told = ", ".join(f"{count} {kind}" for kind, count in inner.items())
+        yield f"what ran most often, the inner loop if there is one: {told}"
+        if report.counts.fmas:
+            yield f"{report.useful_part:.0%} of its vector instructions multiply and add"
+        yield ""
 
-    table = Table(box=SIMPLE, pad_edge=False)
-    cells = [[printable(str(cell)) for cell in row] for row in rows]
+
+def _table(table: Table, width: int, most: int = _MOST_ROWS) -> Iterator[Any]:
+    """The title, the first rows, and how many more there are; nothing of a table without rows."""
+    if not table.rows:
+        return
+    yield printable(table.title)
+    yield _grid(table, width, most)
+    if len(table.rows) > most:
+        yield f"and {len(table.rows) - most} more, which the page has\n"
+
+
+def _grid(table: Table, width: int, most: int) -> Any:
+    from rich.box import SIMPLE  # noqa: PLC0415  (as above)
+    from rich.table import Table as Grid  # noqa: PLC0415
+
+    grid, columns = Grid(box=SIMPLE, pad_edge=False), table.columns
+    cells = [[printable(str(cell)) for cell in row.cells] for row in table.rows[:most]]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    room = (
-        width
-        - 8
-        - sum(w + 3 for w, name in zip(widths, columns, strict=True) if name not in _TEXTS)
-    )
+    numbers = sum(w + 3 for w, name in zip(widths, columns, strict=True) if name not in WORDS)
     for name in columns:
-        justify: Any = "left" if name in _TEXTS else "right"
-        table.add_column(name, justify=justify, no_wrap=True)
+        justify: Any = "left" if name in WORDS else "right"
+        grid.add_column(name, justify=justify, no_wrap=True)
     for row in cells:
-        # Numbers are never cut, texts are.
-        table.add_row(
-            *(_cut(c, room) if name in _TEXTS else c for name, c in zip(columns, row, strict=True))
-        )
-    return table
+        # Numbers are never cut, words are.
+        pairs = zip(columns, row, strict=True)
+        grid.add_row(*(_cut(c, width - 8 - numbers) if n in WORDS else c for n, c in pairs))
+    return grid
 
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: max(room - 3, 0)]}..."
 
 
-def _classes(report: Report) -> list[Row]:
-    whole = sum(count for _, count in report.classes())
-    return [(kind, count, f"{count / whole:.1%}") for kind, count in report.classes()]
-
-
-def _lines(report: Report) -> Iterator[Row]:
-    """Lines of the loop IR; where that is not known, of what the code object names."""
-    by_line = report.by_line() if report.listing.texts[LOOP_IR] else report.counts.by_source()
-    whole = sum(by_line.values()) or 1
-    for line, count in sorted(by_line.items(), key=lambda item: -item[1])[:_MOST_ROWS]:
-        text = report.listing.loop_ir(line) if isinstance(line, int) else line
-        number = line if isinstance(line, int) and line else ""
-        yield number, count, f"{count / whole:.1%}", text or "(not known)"
-
-
-def _most(rows: list[InstructionCounts]) -> list[InstructionCounts]:
-    return sorted(rows, key=lambda one: -one.waves)[:_MOST_ROWS]
-
-
-def _global(report: Report) -> Iterator[Row]:
-    for one in _most(list(report.counts.accesses("global"))):
-        access = one.access
-        if access is not None:
-            moved = access.transactions * report.counts.segment
-            efficiency = f"{access.bytes / moved:.0%}" if moved else ""
-            costs = access.bytes, access.transactions, access.least, efficiency
-            yield one.instruction.text, one.waves, *costs
-
-
-def _shared(report: Report) -> Iterator[Row]:
-    for one in _most(list(report.counts.accesses("shared"))):
-        if one.access is not None:
-            costs = one.access.bytes, one.access.clocks, one.access.conflicts
-            yield one.instruction.text, one.waves, *costs
-
-
-def _estimate(report: Report, width: int) -> Iterator[Any]:
+def _resources(report: Report) -> Iterator[str]:
     if taken := report.resources:
         yield (
             f"registers: {taken.vgprs} of a lane, {taken.sgprs} of a wave; {taken.shared_bytes} "
             f"bytes of LDS; estimate: {taken.waves} waves a SIMD at a time, limited by "
-            f"{taken.limit}"
+            f"{taken.limit}\n"
         )
-    if bound := report.bound:
-        rows = [
-            (name, f"{1e6 * seconds:.2f}", "the limit" if name == bound.limit else "")
-            for name, seconds in bound.seconds.items()
-        ]
-        yield f"estimate for one launch on {bound.card.name}, not a time that was measured"
-        yield _table(("by", "microseconds at least", " "), rows, width)
 
 
 def _advice(report: Report) -> str:

@@ -66,6 +66,23 @@ def test_llvm_lines_are_linked_and_metadata_is_not():
     ]
 
 
+def test_other_kernels_are_left_out_of_the_llvm_ir():
+    kernels = [f"define amdgpu_kernel void @{name}() {{\nentry:\n\n  ret\n}}\n" for name in "ab"]
+    text = "\n".join(
+        ["; top", "", kernels[0], "define void @called() {", "}", "", kernels[1], "!0"]
+    )
+    linked = {"llvm": [*range(text.count("\n"))]}
+    listing = _list("b", {"llvm": text, "lines": json.dumps(linked)})
+    lines = listing.texts[LLVM_IR]
+    assert [line.text for line in lines if line.text] == [
+        *("; top", "define void @called() {", "}"),
+        *("define amdgpu_kernel void @b() {", "entry:", "  ret", "}", "!0"),
+    ]
+    assert [line.links for line in lines if line.text == "  ret"] == [(14,)]
+    whole = _list("c", {"llvm": text, "lines": json.dumps(linked)}).texts[LLVM_IR]
+    assert [line.text for line in whole] == text.splitlines()
+
+
 def test_a_line_without_a_primitive_belongs_to_the_one_of_the_loop_around():
     (line,) = _list("second").texts[SCHEDULE]
     assert line.text == "s[B].split(i)  # p.py:3"

@@ -12,7 +12,7 @@ from refcomp.profile.advice import Advice
 from refcomp.profile.listing import Line, Listing
 from refcomp.profile.page import page_of, write_page
 from refcomp.profile.report import report_of
-from tests.profile.programs import product, report
+from tests.profile.programs import product, report, transposed
 
 _HOSTILE = "<script>alert(1)</script> & \"'</div>"
 
@@ -41,7 +41,7 @@ def test_the_page_holds_all_that_it_needs():
 
 def test_each_kernel_has_a_section():
     page = page_of([_hostile_report(), _hostile_report()])
-    assert page.count('<section class="kernel">') == 2
+    assert page.count('<section class="kernel" id="kernel-') == 2
     assert page.count('<div class="pane" data-pane="LLVM IR">') == 2
 
 
@@ -56,7 +56,8 @@ def page(tmp_path_factory):
     from tests.profile.browser import opened  # noqa: PLC0415  (selenium may be absent)
 
     folder = tmp_path_factory.mktemp("page")
-    write_page(folder / "profile.html", [report(*product()), report(*_named("<b>A&amp;</b>"))])
+    programs = product(), _named("<b>A&amp;</b>"), transposed()
+    write_page(folder / "profile.html", [report(*program) for program in programs])
     with opened(folder / "profile.html", folder / "browser") as driver:
         yield driver
 
@@ -101,7 +102,7 @@ def _is_in_view(page, selector):
 def test_four_panes_without_network_or_complaint(page):
     from tests.profile.browser import complaints, requests_to_networks  # noqa: PLC0415
 
-    assert _texts(page, ".kernel:nth-of-type(1) .pane h2") == [
+    assert _texts(page, ".kernel:nth-of-type(1) .pane h3") == [
         "schedule",
         "loop IR",
         "LLVM IR",
@@ -138,6 +139,70 @@ def test_clicking_a_primitive_marks_the_loops_that_it_made(page):
     loops = _texts(page, f"{_pane('loop IR')}.chosen")
     assert loops and "for blockIdx.y" in loops[0]
     assert not any("threadIdx.x in" in loop for loop in loops)
+
+
+def _press(page, *keys):
+    """Keys for whatever has the focus; the lines that are marked then, of each pane."""
+    from selenium.webdriver import ActionChains, Keys  # noqa: PLC0415  (as above)
+
+    actions = ActionChains(page)
+    for key in keys:
+        actions.send_keys(getattr(Keys, key, key))
+    actions.perform()
+    return {name: _texts(page, f"{_pane(name)}.chosen") for name in ("loop IR", "LLVM IR", "ISA")}
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_a_pane_is_walked_through_by_keys(page):
+    focus = "document.querySelector(arguments[0]).focus()"
+    page.execute_script(focus, ".kernel:nth-of-type(1) .pane[data-pane='loop IR'] .lines")
+    first = _press(page, "ESCAPE", "HOME")["loop IR"]
+    assert first == _texts(page, _pane("loop IR"))[:1]
+    assert _press(page, "ARROW_DOWN")["loop IR"] == _texts(page, _pane("loop IR"))[1:2]
+    assert _press(page, "ARROW_UP")["loop IR"] == first
+    (line,) = [n for n, text in enumerate(_texts(page, _pane("loop IR"))) if "fma(" in text]
+    found = _press(page, *["ARROW_DOWN"] * line)
+    assert "fma(" in found["loop IR"][0] and found["LLVM IR"]
+    assert any("v_fmac_f32" in line for line in found["ISA"])
+    assert _press(page, "ESCAPE") == {"loop IR": [], "LLVM IR": [], "ISA": []}
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_advice_and_accesses_lead_to_their_lines(page):
+    script = (
+        "const e = [...document.querySelectorAll(arguments[0])].find((e) => e.dataset.links);"
+        "e.focus(); return document.activeElement === e"
+    )
+    page.execute_script("document.querySelector('#kernel-3 details').open = true")
+    chosen = f"{_pane('loop IR', 3)}.chosen"
+    for selector in ("li.line-link", "tr.line-link"):
+        assert page.execute_script(script, f"#kernel-3 {selector}")
+        _press(page, "ENTER")
+        assert "A@[" in "".join(_texts(page, chosen))
+        _press(page, "ESCAPE")
+        assert not _texts(page, chosen)
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_kernels_stand_side_by_side_and_lead_to_their_sections(page):
+    links = page.execute_script(
+        "return [...document.querySelectorAll('.kernels a')].map((e) => [e.textContent, e.hash])"
+    )
+    assert sorted(links) == [["program_kernel0", f"#kernel-{n}"] for n in (1, 2, 3)]
+    assert page.execute_script("return document.querySelector('#kernel-2 h2').textContent")
+    (last,) = _texts(page, ".kernels tbody tr:last-child td:first-child")
+    assert last == "all"
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+@pytest.mark.parametrize("width", [700, 1400])
+def test_nothing_stands_out_of_the_page(page, width):
+    page.set_window_size(width, 900)
+    assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.browser

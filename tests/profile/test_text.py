@@ -7,7 +7,7 @@ import pytest
 
 from refcomp.emulator.profile import InstructionCounts, KernelCounts
 from refcomp.profile.report import report_of
-from refcomp.profile.text import printable, report_to_text
+from refcomp.profile.text import printable, report_to_text, reports_to_text
 from tests.emulator.snippets import instruction
 from tests.profile.programs import product, report, transposed
 
@@ -42,6 +42,28 @@ def test_lines_of_another_compilers_source_are_named():
         counts.by_number[number] = InstructionCounts(one, 3, 192)
     text = report_to_text(report_of(counts))
     assert re.search(r"6 +66\.7% +a\.cl:7", text) and re.search(r"3 +33\.3% +\(not known\)", text)
+
+
+def test_kernels_of_a_run_are_told_one_after_the_other_and_side_by_side():
+    few, many = (_counted(name, number) for name, number in (("few", 1), ("many", 3)))
+    text = reports_to_text([few, many])
+    assert text.index("kernel few on") < text.index("kernel many on") < text.index("kernels, all")
+    assert re.search(r"many +1 +3 .*\n +few +1 +1 .*\n +all +2 +4 ", text)
+    assert reports_to_text([few]) == report_to_text(few)
+
+
+def test_tables_are_not_without_end():
+    text = report_to_text(_counted("k", 20))
+    assert "and 8 more, which the page has" in text and "a.cl:19" not in text
+
+
+def _counted(name, number):
+    """A kernel of so many instructions, each of another line."""
+    counts = KernelCounts(name, "gfx000", 64, 128, groups=1, launches=1)
+    for n in range(number):
+        one = replace(instruction("s_nop 0"), number=n, source=f"a.cl:{n}")
+        counts.by_number[n] = InstructionCounts(one, 1, 64)
+    return report_of(counts)
 
 
 def test_a_kernel_of_which_nothing_is_known():
