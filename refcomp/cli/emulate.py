@@ -1,5 +1,5 @@
 """`refcomp emulate`: a kernel of a code object, run without a GPU, on arrays from files; or all
-kernels of a program, on arrays that are filled in, to profile them."""
+kernels of a program or a model, on arrays that are filled in, to profile them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from refcomp.emulator.launch import USUAL_STEPS, Extents
 from refcomp.emulator.ledger import not_compared, read_ledger
 from refcomp.emulator.profile import Profile
 from refcomp.errors import UserError
+from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import Report, report_of
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
@@ -73,7 +74,7 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 
 
 @click.command("emulate")
-@click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]")
+@click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
 @click.option("--kernel", help="Which kernel; needed where there are several.")
 @click.option("--grid", **_SHAPE, help="How many groups.")
 @click.option("--block", **_SHAPE, help="How many threads in a group.")
@@ -119,7 +120,7 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     help="Count what each instruction and access does, and tell what it means for a card; "
     "PAGE.html has schedule, loop IR, LLVM IR and machine code side by side.",
 )
-@click.option("--card", help="Which card an estimate is for, such as MI300X.")
+@click.option("--card", help=f"Which card an estimate is for: {', '.join(CARDS)}.")
 @click.option(
     "--gpu", "mcpu", default="gfx942", show_default=True, help="What a program is compiled for."
 )
@@ -162,7 +163,7 @@ def command(
     depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
     were compared with a reference. Exits with 1 if something is. GPUs: gfx942, gfx90a, gfx1100.
 
-    A program is compiled and called on arrays that are filled in, only to be profiled.
+    A program or a model is compiled and called on arrays that are filled in, only to be profiled.
     """
     if _runs_program(ctx, file):
         filling = Filling("random", seed, dict(symbols))
@@ -177,6 +178,7 @@ def command(
         gpu = EmulatedGpu(_disassemble, is_watched=checks, hazards=hazards or chosen)
         gpu.observers += () if page is None else (profile,)
         loaded = gpu.load(data)
+        card_for(loaded.generation.name, card)  # refuses a wrong one before anything runs
         name = kernel or _only(list(loaded.code.kernels))
         values = [one.value for one in given]
         report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, steps=steps)
@@ -197,6 +199,8 @@ def _runs_program(ctx: click.Context, file: str) -> bool:
         kinds = ("code object", "program") if is_program(file) else ("program", "code object")
         told = "for a {} only, this is a {}".format(*kinds)
         raise click.UsageError(f"{', '.join(idle)}: {told}", ctx)
+    if ctx.params["card"] and not ctx.params["page"] and not is_program(file):
+        raise click.UsageError("--card: an estimate is part of a profile; add --profile", ctx)
     return is_program(file)
 
 
@@ -219,8 +223,8 @@ def _tell(
         return
     doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
     click.echo(printable("\n".join([*map(digest_to_text, digests), *findings, *doubt])))
-    for profiled in reports:
-        click.echo(profile_to_text(profiled))
+    if reports:
+        click.echo(profile_to_text(reports), nl=False)
 
 
 def _save(path: str, array: Any) -> None:

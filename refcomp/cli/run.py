@@ -74,7 +74,7 @@ def command(
     with progress(f"reading {model}") as tell:
         graph = from_onnx(model)
         filling = Filling(fill_mode, seed, dict(symbols))
-        feeds, _ = complete(_params(graph), read_npz(inputs), filling)
+        feeds, _ = complete(params_of(graph), read_npz(inputs), filling)
         tell(f"compiling {len(graph.nodes)} nodes for {target}")
         executor, compile_s = _timed(lambda: GraphExecutor(compile_graph(graph, target)))
         tell("running")
@@ -91,7 +91,8 @@ def command(
         write_npz(outputs, results)
 
 
-def _params(graph: Graph) -> list[TensorParam]:
+def params_of(graph: Graph) -> list[TensorParam]:
+    """What a model takes."""
     return [TensorParam(value.name, value.dtype, value.shape) for value in graph.inputs]
 
 

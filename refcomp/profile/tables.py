@@ -13,8 +13,9 @@ from refcomp.emulator.profile import InstructionCounts
 from refcomp.profile.listing import LOOP_IR, loop_line
 from refcomp.profile.report import Report
 
+KERNEL = "kernel"
 # Columns of words; all others hold numbers.
-WORDS = frozenset({"class", "text", "global access", "shared access", "by", "kernel", " "})
+WORDS = frozenset({"class", "text", "global access", "shared access", "by", KERNEL, " "})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def kernels_table(reports: Sequence[Report]) -> Table:
     sums = sum(map(_instructions, reports)), sum(report.counts.fmas for report in reports)
     time = f"{sum(costs):.2f}" if is_timed else ""
     rows.append(Row(("all", launches, *sums, time, _part(1, 1), "")))
-    columns = "kernel", "launches", "instructions", "multiply-adds", "microseconds", "part", "limit"
+    columns = KERNEL, "launches", "instructions", "multiply-adds", "microseconds", "part", "limit"
     title = "kernels, all launches; microseconds at least by an estimate, none was measured"
     return Table(title if is_timed else "kernels, all launches", columns, tuple(rows))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from refcomp.profile.report import Report
 from refcomp.profile.tables import (
+    KERNEL,
     WORDS,
     Table,
     classes_table,
@@ -110,12 +111,16 @@ def _grid(table: Table, width: int, most: int) -> Any:
     for row in cells:
         # Numbers are never cut, words are.
         pairs = zip(columns, row, strict=True)
-        grid.add_row(*(_cut(c, width - 8 - numbers) if n in WORDS else c for n, c in pairs))
+        grid.add_row(*(_cut(c, width - 8 - numbers, n) if n in WORDS else c for n, c in pairs))
     return grid
 
 
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: max(room - 3, 0)]}..."
+def _cut(text: str, room: int, column: str) -> str:
+    """To `room` characters; names of kernels differ at their ends."""
+    kept = max(room - 3, 0)
+    behind = kept // 2 if column == KERNEL else 0
+    end = text[len(text) - behind :]
+    return text if len(text) <= room else f"{text[: kept - behind]}...{end}"
 
 
 def _resources(report: Report) -> Iterator[str]:

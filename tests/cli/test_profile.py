@@ -42,7 +42,7 @@ def vector_add(tmp_path):
 
 
 def test_programs_are_told_from_code_objects():
-    assert is_program("a.py") and is_program("folder/a.py:name")
+    assert is_program("a.onnx") and is_program("a.py") and is_program("folder/a.py:name")
     assert not is_program("a.hsaco") and not is_program("-") and not is_program("a.py.hsaco")
 
 
@@ -91,6 +91,7 @@ def test_a_program_is_profiled_for_another_gpu(cli, program):
 def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
     cases = [
         ((*vector_add, "--profile", tmp_path / "page.txt"), 2, "is no page"),
+        ((*vector_add, "--card", "MI300X"), 2, "--card: an estimate is part of a profile; add"),
         ((*vector_add, "--profile", "--card", "H100"), 4, "no figures of the card 'H100'"),
         ((program, "--card", "MI210"), 4, "the card MI210 has gfx90a"),
         ((program, "--gpu", "gfx803"), 4, "gfx803"),
@@ -112,3 +113,30 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
 def test_a_program_that_launches_nothing_is_told_of(cli, program):
     result = cli("emulate", program, "--symbol", "n=0")
     assert result.exit_code == 4 and "no kernel was launched" in result.stderr, result.stderr
+
+
+@pytest.mark.rocm
+def test_the_card_is_asked_for_before_anything_runs(cli, vector_add, program, monkeypatch):
+    for name in ("refcomp.emulator.EmulatedGpu.run", "refcomp.cli.profile.load_program"):
+        monkeypatch.setattr(name, lambda *given, **options: pytest.fail("it ran"))
+    for arguments in ((*vector_add, "--profile", "--card", "H100"), (program, "--card", "H100")):
+        assert cli("emulate", *arguments).exit_code == 4
+
+
+@pytest.mark.rocm
+def test_a_model_is_profiled_kernel_by_kernel(cli, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="pip install onnx")
+    from tests.frontend.models import make_model, single  # noqa: PLC0415  (needs onnx)
+
+    page, model = tmp_path / "page.html", tmp_path / "model.onnx"
+    nodes = [single("MatMul", "x", "w", outputs=("h",)), single("MatMul", "h", "w")]
+    weights = {"w": np.ones((8, 8), np.float32)}
+    onnx.save(make_model(nodes, {"x": ["n", 8]}, ["y"], weights), model)
+    result = cli("emulate", model, "--symbol", "n=3", "--profile", page)
+    assert result.exit_code == 0, result.stderr
+    assert "kernels, all launches; microseconds at least by an estimate" in result.stdout
+    assert result.stdout.count(" on gfx942: 1 launch") == 2
+    assert page.read_text().count('<section class="kernel"') == 2
+    told = json.loads(cli("emulate", model, "--symbol", "n=3", "--json").stdout)["profile"]
+    names = [one["kernel"] for one in told]
+    assert len(names) == 2 and all("matmul" in name.lower() for name in names)

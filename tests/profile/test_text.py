@@ -52,6 +52,15 @@ def test_kernels_of_a_run_are_told_one_after_the_other_and_side_by_side():
     assert reports_to_text([few]) == report_to_text(few)
 
 
+def test_names_of_kernels_are_cut_in_their_middle():
+    names = [f"kernel7_{'add_' * 40}kernel{n}" for n in range(2)]
+    text = reports_to_text([_counted(name, 1) for name in names])
+    table = text[text.index("kernels, all") :]
+    assert re.search(r"kernel7_add_\S*\.\.\.\S*_kernel0 +1 ", table)
+    assert re.search(r"kernel7_add_\S*\.\.\.\S*_kernel1 +1 ", table)
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def test_tables_are_not_without_end():
     text = report_to_text(_counted("k", 20))
     assert "and 8 more, which the page has" in text and "a.cl:19" not in text
