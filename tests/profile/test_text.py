@@ -56,8 +56,8 @@ def test_names_of_kernels_are_cut_in_their_middle():
     names = [f"kernel7_{'add_' * 40}kernel{n}" for n in range(2)]
     text = reports_to_text([_counted(name, 1) for name in names])
     table = text[text.index("kernels, all") :]
-    assert re.search(r"kernel7_add_\S*\.\.\.\S*_kernel0 +1 ", table)
-    assert re.search(r"kernel7_add_\S*\.\.\.\S*_kernel1 +1 ", table)
+    assert re.search(r"kernel7\S*\.\.\.\S*kernel0 +1 ", table)
+    assert re.search(r"kernel7\S*\.\.\.\S*kernel1 +1 ", table)
     assert max(map(len, text.splitlines())) <= 100
 
 
