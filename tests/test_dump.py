@@ -1,4 +1,7 @@
+import pytest
+
 from refcomp.dump import dump_stage, is_dumping
+from refcomp.errors import UserError
 
 
 def test_nothing_is_written_by_default(tmp_path, monkeypatch):
@@ -17,3 +20,10 @@ def test_stages_are_numbered_and_names_are_tamed(tmp_path, monkeypatch):
     assert first.name.endswith("_lowered.txt") and first.read_text() == "first"
     assert second.name.endswith("_.._evil_name.txt") and second.read_text() == "second"
     assert int(second.name[:3]) == int(first.name[:3]) + 1
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("REFCOMP_DUMP", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="stages cannot be written to .*file\n.*REFCOMP_DUMP"):
+        dump_stage("lowered", "text")

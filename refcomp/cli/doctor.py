@@ -33,7 +33,11 @@ from refcomp.te.tensor import thread_axis
 from refcomp.toolchain import ToolReport, diagnose
 
 _HOST = "llvm"
-_PACKAGES = {"numpy": "", "jinja2": "", "click": "", "rich": "", "ml_dtypes": "", "onnx": "onnx"}
+# By the extra that brings it; without one all have it.
+_PACKAGES = {
+    **dict.fromkeys(("numpy", "jinja2", "click", "rich", "ml_dtypes"), ""),
+    **{"onnx": "onnx", "pyopencl": "opencl", "pyelftools": "emulator"},
+}
 
 
 @dataclass(frozen=True, slots=True)

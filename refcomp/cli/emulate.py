@@ -4,6 +4,7 @@ kernels of a program or a model, on arrays that are filled in, to profile them."
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -16,6 +17,7 @@ from refcomp import toolchain
 from refcomp.artifacts import Binary
 from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
+from refcomp.cli.group import JSON_ASKED
 from refcomp.cli.options import json_option, seed_option, symbol_option
 from refcomp.cli.outcomes import FAILED, FINE, printable
 from refcomp.cli.profile import (
@@ -28,19 +30,30 @@ from refcomp.cli.profile import (
     tell_profile,
     write_profile,
 )
-from refcomp.cli.streams import progress, read_bytes, write_bytes, write_json
+from refcomp.cli.streams import (
+    name_of,
+    note,
+    progress,
+    read_bytes,
+    write_bytes,
+    write_json,
+)
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.hazards import HAZARDS
-from refcomp.emulator.launch import USUAL_STEPS, Extents
-from refcomp.emulator.ledger import not_compared, read_ledger
+from refcomp.emulator.launch import USUAL_STEPS, Extents, LoadedCode
+from refcomp.emulator.ledger import Entry, not_compared, read_ledger
 from refcomp.emulator.profile import Profile
-from refcomp.errors import UserError
+from refcomp.errors import RefcompError, UserError
 from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import Report, report_of
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
+_ARGUMENTS = (
+    "an array is FILE.npy as numpy.save writes it, out:FILE.npy where the kernel writes it, "
+    "and a number NAME:DTYPE=VALUE, such as n:i32=1000"
+)
 # Parameters that only a code object's kernel takes, and those that only a program takes.
 _OF_KERNELS = (
     *("kernel", "grid", "block", "arguments", "shared", "steps"),
@@ -177,8 +190,7 @@ def command(
         data = read_bytes(file)
         gpu = EmulatedGpu(_disassemble, is_watched=checks, hazards=hazards or chosen)
         gpu.observers += () if page is None else (profile,)
-        loaded = gpu.load(data)
-        card_for(loaded.generation.name, card)  # refuses a wrong one before anything runs
+        loaded = _load(gpu, data, file, card)
         name = kernel or _only(list(loaded.code.kernels))
         values = [one.value for one in given]
         report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, steps=steps)
@@ -214,17 +226,30 @@ def _tell(
 ) -> None:
     for one in outputs:
         _save(str(one.path), one.value)
+    if not outputs:
+        note("nothing is kept of what the kernel wrote: say which array it writes, out:FILE.npy")
     findings = [str(finding) for finding in report.findings]
-    digests = [digest(one.name, one.value) for one in outputs]
+    digests = [digest(one.name, _as_numbers(one.value)) for one in outputs]
     if as_json:
         told = {"kernel": kernel, "steps": report.steps, "outputs": digests, "findings": findings}
         told |= {"profile": reports_to_json(reports)} if reports else {}
         write_json(told | {"not_compared": unsure})
         return
     doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
-    click.echo(printable("\n".join([*map(digest_to_text, digests), *findings, *doubt])))
+    if lines := [*map(digest_to_text, digests), *findings, *doubt]:
+        click.echo(printable("\n".join(lines)))
     if reports:
         click.echo(profile_to_text(reports), nl=False)
+
+
+def _as_numbers(array: Any) -> Any:
+    """What is of no type that is known as the integers that it would be, or as bytes: numpy reads
+    its files of bfloat16 so, too."""
+    with suppress(UserError):
+        as_dtype(array.dtype)
+        return array
+    width = array.dtype.itemsize
+    return array.view(f"u{width}") if width in (1, 2, 4, 8) else array.reshape(-1).view(np.uint8)
 
 
 def _save(path: str, array: Any) -> None:
@@ -235,9 +260,33 @@ def _save(path: str, array: Any) -> None:
 
 
 def _print_ledger(ctx: click.Context) -> None:
-    for generation in GENERATIONS.values():
-        click.echo("\n".join([f"{generation.name}:", *map(str, read_ledger(generation))]))
+    pages = {generation.name: read_ledger(generation) for generation in GENERATIONS.values()}
+    if ctx.meta[JSON_ASKED]:  # the flag itself is not read yet
+        write_json({name: [_entry_to_json(e) for e in page] for name, page in pages.items()})
+        ctx.exit(FINE)
+    for name, page in pages.items():
+        click.echo("\n".join([f"{name}:", *map(str, page)]))
     ctx.exit(FINE)
+
+
+def _entry_to_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "mnemonic": entry.mnemonic,
+        "compared": entry.is_compared,
+        "approximate": entry.is_approximate,
+        "lacks": entry.lacks,
+        "modifiers": sorted(entry.seen.modifiers) if entry.seen else [],
+    }
+
+
+def _load(gpu: EmulatedGpu, data: bytes, file: str, card: str | None) -> LoadedCode:
+    try:
+        loaded = gpu.load(data)
+    except RefcompError as error:
+        error.where = error.where or name_of(file)
+        raise
+    card_for(loaded.generation.name, card)  # refuses a wrong one before anything runs
+    return loaded
 
 
 def _disassemble(code: bytes) -> str:
@@ -245,9 +294,12 @@ def _disassemble(code: bytes) -> str:
 
 
 def _only(names: list[str]) -> str:
-    if len(names) != 1:
-        known = ", ".join(sorted(names)) or "none"
-        raise UserError("which kernel is to run?", why=f"there are: {known}", remedy="--kernel")
+    if not names:
+        raise UserError("the code object has no kernel", remedy="give one that has")
+    if len(names) > 1:
+        known = ", ".join(sorted(names))
+        remedy = f"name one by --kernel: {known}"
+        raise UserError("which kernel is to run?", why=f"there are {len(names)}", remedy=remedy)
     return names[0]
 
 
@@ -259,20 +311,28 @@ def _read(text: str) -> _Given:
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
-        raise UserError(f"{path} cannot be read", why=error.strerror or str(error)) from error
+        why = error.strerror or str(error)
+        raise UserError(f"{path} cannot be read", why=why, remedy=_ARGUMENTS) from error
     except (ValueError, EOFError) as error:
-        raise UserError(f"{path} is no .npy file of a plain array", why=str(error)) from error
+        what = f"{path} is no .npy file of a plain array"
+        raise UserError(what, why=str(error), remedy=_ARGUMENTS) from error
     if not isinstance(array, np.ndarray):
-        raise UserError(f"{path} holds several arrays", remedy="give an .npy file")
-    array = np.ascontiguousarray(array)
+        raise UserError(f"{path} holds several arrays", remedy=_ARGUMENTS)
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
     is_output = text != path
     array.flags.writeable = is_output
     return _Given(path, array, path if is_output else None)
 
 
 def _number(dtype: str, value: str, text: str) -> Any:
-    kind = to_numpy(as_dtype(dtype))
+    kind = as_dtype(dtype)
+    if kind.lanes > 1:
+        raise _no_number(text, f"{kind} has {kind.lanes} of them")
     try:
-        return kind.type(float(value) if kind.kind == "f" else int(value, 0))
+        return to_numpy(kind).type(float(value) if kind.is_float else int(value, 0))
     except (ValueError, OverflowError) as error:
-        raise UserError(f"--arg {text} is no number of that type", why=str(error)) from error
+        raise _no_number(text, str(error)) from error
+
+
+def _no_number(text: str, why: str) -> UserError:
+    return UserError(f"--arg {text} is no number of that type", why=why, remedy=_ARGUMENTS)

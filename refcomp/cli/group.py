@@ -26,7 +26,9 @@ from refcomp.cli.outcomes import (
     error_to_json,
     error_to_text,
     exit_code,
+    is_of_the_machine,
     printable,
+    usage_to_json,
 )
 
 # Name of the command: its module (in refcomp.cli, with a function `command`), and its first line.
@@ -80,6 +82,17 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Which command is meant. Whether JSON is wanted must be known before its words are read:
+        one of them may be wrong."""
+        ours = args[: args.index("--")] if "--" in args else args
+        ctx.meta[JSON_ASKED] = "--json" in ours
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            told = f"{error.message.rstrip('.')}; options of a command stand behind its name"
+            raise click.NoSuchOption(error.option_name, told, error.possibilities, ctx) from error
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its failures become exit codes."""
         if isinstance(sys.stdout, TextIOWrapper):
@@ -87,8 +100,13 @@ class LazyGroup(click.Group):
         try:
             super().invoke(ctx)
             sys.stdout.flush()
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.exceptions.Exit, click.Abort):
             raise
+        except click.ClickException as error:
+            if not ctx.meta[JSON_ASKED]:
+                raise
+            click.echo(json.dumps(usage_to_json(error)), err=True)
+            ctx.exit(error.exit_code)
         except BrokenPipeError:
             _close_stdout()
             ctx.exit(FINE)
@@ -97,6 +115,8 @@ class LazyGroup(click.Group):
             ctx.exit(INTERRUPTED)
         except Exception as error:
             _tell(ctx, error)
+            if is_of_the_machine(error):
+                _close_stdout()
             ctx.exit(exit_code(error))
 
 
@@ -111,8 +131,8 @@ def _close_stdout() -> None:
 def _tell(ctx: click.Context, error: Exception) -> None:
     if ctx.params.get("show_traceback"):
         click.echo(printable("".join(traceback.format_exception(error))), err=True)
-    as_json = ctx.meta.get(JSON_ASKED, False)
-    click.echo(json.dumps(error_to_json(error)) if as_json else error_to_text(error), err=True)
+    told = json.dumps(error_to_json(error)) if ctx.meta[JSON_ASKED] else error_to_text(error)
+    click.echo(told, err=True)
 
 
 @click.group(

@@ -7,26 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
-from refcomp.cli.group import JSON_ASKED
 from refcomp.errors import UserError
 from refcomp.target import as_target
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _remember_json(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
-    ctx.meta[JSON_ASKED] = value
-    return value
-
-
-# Eager: an error in another option is then told in JSON, too.
 json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    is_eager=True,
-    callback=_remember_json,
-    help="Report in JSON; errors too, on stderr.",
+    "--json", "as_json", is_flag=True, help="Report in JSON; errors too, on stderr."
 )
 
 

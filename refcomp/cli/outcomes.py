@@ -5,7 +5,10 @@ The codes are part of the interface: scripts may rely on them.
 
 from __future__ import annotations
 
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from typing import Any
+
+import click
 
 from refcomp.errors import (
     CompilerBug,
@@ -36,10 +39,16 @@ _CODES: dict[type[RefcompError], int] = {
 }
 
 
+def is_of_the_machine(error: BaseException) -> bool:
+    """Whether memory or a disk is at its end, or broken: no bug, and nothing illegal."""
+    is_disk = isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT, EFBIG, EIO)
+    return is_disk or isinstance(error, MemoryError)
+
+
 def exit_code(error: BaseException) -> int:
     """The exit code that `error` ends a command with."""
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
-    otherwise = FAILED if isinstance(error, RefcompError | MemoryError) else BUG
+    otherwise = FAILED if isinstance(error, RefcompError) or is_of_the_machine(error) else BUG
     return next(codes, otherwise)
 
 
@@ -54,6 +63,8 @@ def error_to_text(error: BaseException) -> str:
         return printable(f"error: {error}")
     if isinstance(error, MemoryError):
         return printable(f"error: memory ran out: {error}")
+    if is_of_the_machine(error):
+        return printable(f"error: what is computed cannot be written: {error}")
     return printable(
         f"error: a bug in refcomp: {type(error).__name__}: {error}\n"
         "  what to do: run `refcomp --traceback ...` again and report what it prints"
@@ -62,8 +73,9 @@ def error_to_text(error: BaseException) -> str:
 
 def error_to_json(error: BaseException) -> dict[str, Any]:
     """What a program sees of `error`: its parts by name, those that are empty left out."""
+    kinds = (kind for kind in _CODES if isinstance(error, kind))
     parts: dict[str, Any] = {
-        "kind": type(error).__name__,
+        "kind": next(kinds, type(error)).__name__,
         "exit_code": exit_code(error),
         "what": getattr(error, "what", str(error)),
     }
@@ -72,3 +84,11 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
         if value:
             parts[name] = list(value) if isinstance(value, tuple) else str(value)
     return {"error": parts}
+
+
+def usage_to_json(error: click.ClickException) -> dict[str, Any]:
+    """The same of a command line that is wrong."""
+    asked = getattr(error, "ctx", None)
+    help_of = asked.command_path if asked else "refcomp"
+    parts = {"what": error.format_message(), "remedy": f"see `{help_of} --help`"}
+    return {"error": {"kind": type(error).__name__, "exit_code": error.exit_code, **parts}}

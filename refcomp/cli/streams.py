@@ -48,7 +48,9 @@ def bytes_to_text(data: bytes, path: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{name_of(path)} is not text", why=f"byte {error.start} is not UTF-8"
+            f"{name_of(path)} is not text",
+            why=f"byte {error.start} is not UTF-8",
+            remedy="`refcomp execute` runs a module file, `refcomp emulate` code of AMD GPUs",
         ) from error
 
 

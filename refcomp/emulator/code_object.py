@@ -1,7 +1,7 @@
 """Code objects as a GPU's loader sees them: what lies where in memory, and where kernels begin.
 
 Needs a whole ELF file for AMD GPUs in `data`. Ensures: what is given was there, within the file.
-Refuses, by ToolchainError, what is no such file, is truncated, has no kernels or asks of the loader
+Refuses, by DamagedCode, what is no such file, is truncated, has no kernels or asks of the loader
 what it does not do (relocations to symbols of other objects).
 Format: LLVM's "User Guide for AMDGPU Backend", sections on code objects and kernel descriptors.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from refcomp.errors import ToolchainError
+from refcomp.errors import ToolchainError, UserError
 from refcomp.msgpack import read_msgpack
 
 _METADATA = 32  # type of notes
@@ -30,6 +30,10 @@ _HIDDEN_SIZES = {
     **{f"hidden_group_size_{axis}": 2 for axis in "xyz"},
 }
 _INSTALL = "pip install 'refcomp[emulator]'"
+
+
+class DamagedCode(UserError):
+    """It is no code object, or not a whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class CodeObject:
 
 
 def read_code_object(data: bytes) -> CodeObject:
-    """What the code object `data` holds. ToolchainError."""
+    """What the code object `data` holds. DamagedCode; ToolchainError where nothing reads it."""
     try:
         from elftools.common.exceptions import ELFError  # noqa: PLC0415 (an optional package)
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415
@@ -124,7 +128,7 @@ def read_code_object(data: bytes) -> CodeObject:
     try:
         return _read(ELFFile(BytesIO(data)))
     except (ELFError, *unreadable) as error:
-        raise ToolchainError(
+        raise DamagedCode(
             "this is no code object for AMD GPUs that can be loaded",
             why=f"{type(error).__name__}: {error}",
             remedy="give a linked code object (.hsaco), whole, as the compiler wrote it",

@@ -2,8 +2,9 @@
 
 Everything is done at once and in order, so streams and events have nothing to wait for; an event is
 a time of the host's clock. What a driver answers by a number is answered so; what is found wrong
-with a kernel is raised, a UserError with all the words that there are. May be called by several
-threads, one of which works at a time.
+with a kernel is raised, a UserError with all the words that there are; so is the lack of a tool
+that reads code objects, which no driver knows. May be called by several threads, one of which works
+at a time.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from refcomp import hip_api
+from refcomp.emulator.code_object import DamagedCode
 from refcomp.emulator.findings import Finding
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.hazards import hazard_observers
 from refcomp.emulator.launch import (
     SHARED_LIMIT,
     THREADS_LIMIT,
+    ForeignCode,
     LaunchRequest,
     LoadedCode,
     launch,
@@ -33,7 +36,7 @@ from refcomp.emulator.launch import (
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.profile import Profile
-from refcomp.errors import RefcompError, ToolchainError, UserError
+from refcomp.errors import RefcompError, UserError
 from refcomp.hip_numbers import NUMBERS
 
 _ARENA_BYTES = 4 << 30
@@ -247,9 +250,10 @@ class EmulatedHip:
         with self._lock:
             try:
                 loaded = load_code(self._arena, data, self._disassemble, (self._arch,))
-            except ToolchainError as error:
-                is_other = "is for gfx" in error.what
-                return _number("NoBinaryForGpu" if is_other else "InvalidImage")
+            except ForeignCode:
+                return _number("NoBinaryForGpu")
+            except DamagedCode:
+                return _number("InvalidImage")
             module[0] = handle = self._make("module")
             self._modules[handle] = loaded
         return 0

@@ -39,6 +39,10 @@ _MOST_ALONG_AXIS = 2**32 - 1
 Extents = tuple[int, int, int]
 
 
+class ForeignCode(UserError):
+    """A code object for another GPU."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedCode:
     """A code object in memory, at `base`, and its instructions: by how many lanes the waves have
@@ -64,7 +68,8 @@ class LoadedCode:
         found = self.code.kernels.get(name)
         if found is None:
             known = ", ".join(sorted(self.code.kernels)) or "none"
-            raise UserError(f"the code object has no kernel {name!r}", why=f"it has: {known}")
+            remedy = f"name one of: {known}"
+            raise UserError(f"the code object has no kernel {name!r}", remedy=remedy)
         return found
 
 
@@ -98,10 +103,11 @@ def load_code(
     disassemble: Callable[[bytes], str],
     known: Sequence[str] = ARCHITECTURES,
 ) -> LoadedCode:
-    """A code object, loaded. ToolchainError when it is none, or not for a GPU of `known`."""
+    """A code object, loaded. DamagedCode; ForeignCode when it is not for a GPU of `known`;
+    ToolchainError where a tool is missing that reads it."""
     code = read_code_object(data)
     if code.mcpu not in known:
-        raise ToolchainError(
+        raise ForeignCode(
             f"the code object is for {code.mcpu}, the emulated GPU is {' or '.join(known)}",
             remedy=f"compile for it: rocm -mcpu={known[0]}",
         )
@@ -180,26 +186,56 @@ def _place(arena: Arena, content: bytes, label: str) -> int:
 
 
 def _check(kernel: Kernel, request: LaunchRequest) -> None:
-    threads, descriptor = prod(request.block), kernel.descriptor
     if min(*request.grid, *request.block) < 1:
-        raise UserError(f"{kernel.name} is launched with nothing to do: {request.grid} groups")
-    if threads > min(kernel.most_threads, THREADS_LIMIT):
-        most = min(kernel.most_threads, THREADS_LIMIT)
-        raise UserError(f"{kernel.name} takes {most} threads in a group, not {threads}")
-    if kernel.block and tuple(kernel.block) != request.block:
-        raise UserError(f"{kernel.name} takes groups of {kernel.block}, not {request.block}")
-    shared = descriptor.shared_bytes + request.shared_bytes
-    if request.shared_bytes < 0 or shared > SHARED_LIMIT:
-        raise UserError(f"{kernel.name} asks for {shared} bytes of shared memory")
+        raise UserError(
+            f"{kernel.name} is launched with nothing to do",
+            where=f"{request.grid} groups of {request.block} threads",
+            remedy="give at least one group of one thread, or leave the launch out",
+        )
+    _check_block(kernel, request)
+    _check_shared(kernel, request)
     _check_extents(kernel, request)
-    explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
-    least = max((a.offset + a.size for a in explicit), default=0)
-    if len(request.arguments) < least:
-        given = len(request.arguments)
-        raise UserError(f"{kernel.name} takes {least} bytes of arguments, not {given}")
-    if not descriptor.has_usual_nans:
+    _check_arguments(kernel, request)
+    if not kernel.descriptor.has_usual_nans:
         why = "DX10_CLAMP and IEEE_MODE of its descriptor are not both 1"
         raise Unsupported(f"{kernel.name} wants other NaNs than the usual", why=why)
+
+
+def _check_block(kernel: Kernel, request: LaunchRequest) -> None:
+    threads, most = prod(request.block), min(kernel.most_threads, THREADS_LIMIT)
+    if threads > most:
+        raise UserError(
+            f"{kernel.name} takes {most} threads in a group, not {threads}",
+            why="no GPU takes more" if most == THREADS_LIMIT else "it was compiled for so many",
+            remedy="launch smaller groups",
+        )
+    if kernel.block and tuple(kernel.block) != request.block:
+        raise UserError(
+            f"{kernel.name} takes groups of {kernel.block}, not {request.block}",
+            why="it was compiled for these alone",
+            remedy="launch such groups, or compile it for others",
+        )
+
+
+def _check_shared(kernel: Kernel, request: LaunchRequest) -> None:
+    own, more = kernel.descriptor.shared_bytes, request.shared_bytes
+    if more < 0 or own + more > SHARED_LIMIT:
+        raise UserError(
+            f"{kernel.name} asks for {own + more} bytes of shared memory",
+            why=f"{own} are its own; a group has {SHARED_LIMIT} at most",
+            remedy=f"ask for 0 to {max(0, SHARED_LIMIT - own)} beyond its own",
+        )
+
+
+def _check_arguments(kernel: Kernel, request: LaunchRequest) -> None:
+    explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
+    least, given = max((a.offset + a.size for a in explicit), default=0), len(request.arguments)
+    if given < least:
+        raise UserError(
+            f"{kernel.name} takes {least} bytes of arguments, not {given}",
+            why="they are " + ", ".join(f"{a.name or '?'} at {a.offset}" for a in explicit),
+            remedy="pack a value for each at its offset",
+        )
 
 
 def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:
@@ -209,6 +245,7 @@ def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:
             raise UserError(
                 f"{kernel.name} is launched with {groups} groups of {threads} threads along {axis}",
                 why=f"there can be {_MOST_ALONG_AXIS} threads along an axis",
+                remedy="give some of the groups to another axis",
             )
 
 

@@ -2,7 +2,8 @@
 
     report = run_kernel(code, "vector_add", (4, 1, 1), (64, 1, 1), [a, b, c, np.int64(200)], tool)
 
-Arrays are written in place; numbers are numpy scalars of the width that the kernel takes.
+Arrays are written in place; numbers are numpy scalars of the width that the kernel takes. A
+numpy.uint64 in an array's place is an address, such as 0.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 
 _ARENA_BYTES = 1 << 30
+_SCALARS = {
+    size: tuple(f"{kind}{8 * size}" for kind in ("int", "uint", "float")) for size in (2, 4, 8)
+} | {1: ("int8", "uint8")}
 
 
 class EmulatedGpu:
@@ -50,7 +54,7 @@ class EmulatedGpu:
         self.observers = (*hazard_observers(hazards), *observers)
 
     def load(self, code: bytes) -> LoadedCode:
-        """The code object, loaded. ToolchainError."""
+        """The code object, loaded. UserError; ToolchainError where a tool is missing."""
         return load_code(self.arena, code, self._disassemble)
 
     def run(
@@ -71,7 +75,10 @@ class EmulatedGpu:
         if len(explicit) != len(arguments):
             names = ", ".join(argument.name or "?" for argument in explicit)
             count = len(arguments)
-            raise UserError(f"{kernel} takes {len(explicit)} arguments ({names}), not {count}")
+            raise UserError(
+                f"{kernel} takes {len(explicit)} arguments ({names}), not {count}",
+                remedy="give one for each, in this order; the GPU fills in hidden ones",
+            )
         placed = [self._put(a, g) for a, g in zip(explicit, arguments, strict=True)]
         buffer = _pack(explicit, placed)
         seeing = (*self.observers, *observers)
@@ -89,11 +96,24 @@ class EmulatedGpu:
 
     def _put(self, argument: Argument, given: Any) -> tuple[int | None, bytes]:
         if not isinstance(given, np.ndarray):
+            if argument.kind == "global_buffer" and not isinstance(given, np.uint64):
+                raise UserError(
+                    f"the argument {argument.name} is an array, not a number",
+                    why=f"it is an address of global memory, and {given!r} is given",
+                    remedy="give an array, or an address as uint64",
+                )
             return None, np.asarray(given).tobytes()
         if argument.kind != "global_buffer":
-            raise UserError(f"the argument {argument.name} is a number, not an array")
+            raise UserError(
+                f"the argument {argument.name} is a number, not an array",
+                remedy=_scalar_of(argument),
+            )
         if not given.flags.c_contiguous:
-            raise UserError(f"the array for {argument.name} is not contiguous")
+            raise UserError(
+                f"the array for {argument.name} is not contiguous",
+                why="it is copied to the GPU and back as it lies",
+                remedy="give numpy.ascontiguousarray(...) of it",
+            )
         place = self.arena.allocate(given.nbytes, f"the argument {argument.name}")
         if place is None:
             raise MemoryError(f"no room for the argument {argument.name}")
@@ -111,12 +131,20 @@ def explicit_arguments(kernel: Kernel) -> list[Argument]:
     return [a for a in kernel.arguments if not a.kind.startswith("hidden_")]
 
 
+def _scalar_of(argument: Argument) -> str:
+    names = " or ".join(_SCALARS.get(argument.size, ("void",)))
+    return f"give a number of {argument.size} bytes, as {names}"
+
+
 def _pack(explicit: Sequence[Argument], placed: Sequence[tuple[int | None, bytes]]) -> bytes:
     size = max((a.offset + a.size for a in explicit), default=0)
     buffer = bytearray(size)
     for argument, (_, content) in zip(explicit, placed, strict=True):
         if len(content) != argument.size:
             given = len(content)
-            raise UserError(f"the argument {argument.name} has {argument.size} bytes, not {given}")
+            raise UserError(
+                f"the argument {argument.name} has {argument.size} bytes, not {given}",
+                remedy=_scalar_of(argument),
+            )
         buffer[argument.offset : argument.offset + argument.size] = content
     return bytes(buffer)

@@ -103,7 +103,8 @@ def _refuse_foreign(path: str, start: bytes) -> None:
         raise UserError(
             f"{path} is a bare shared object, not a module file",
             why="it does not tell the arguments of its functions",
-            remedy="save the module by module.save(path), which keeps them beside the code",
+            remedy="save the module by module.save(path), which keeps them beside the code; code "
+            "of AMD GPUs is loaded by refcomp.load_code_object, or run by `refcomp emulate`",
         )
     if not start.startswith(b"PK"):
         raise UserError(

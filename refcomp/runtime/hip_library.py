@@ -59,10 +59,11 @@ _EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+)*)")
 
 Work = Callable[[], None]
 
-INSTALL = "install ROCm, or on Debian: apt-get install libamdhip64-5"
+_WITHOUT = f"without an AMD GPU: {CHOICE}=emulator:gfx942 runs the same code, slowly"
+INSTALL = f"install ROCm, or on Debian: apt-get install libamdhip64-5; {_WITHOUT}"
 GPU_REMEDY = (
     "an AMD GPU with its driver (amdgpu) is needed, and the right to use it: /dev/kfd and "
-    "/dev/dri/renderD* must be there, and you in their group (render)"
+    f"/dev/dri/renderD* must be there, and you in their group (render); {_WITHOUT}"
 )
 
 
@@ -116,7 +117,10 @@ class HipLibrary:
         if number in _MISSING:
             return UserError("the AMD GPU cannot be used", why=told, remedy=GPU_REMEDY)
         if number in _FOREIGN:
-            remedy = "compile for this GPU: rocm -mcpu=... with the name that rocminfo tells"
+            remedy = (
+                "compile for this GPU: rocm -mcpu=... with the name that `device.driver.arch(0)` "
+                "tells, or rocminfo"
+            )
             return ToolchainError("the code is for another GPU", why=told, remedy=remedy)
         what, remedy = _MEANINGS.get(number, _OTHER)
         return ToolchainError(what, why=told, remedy=remedy)
@@ -170,7 +174,10 @@ def load_hip() -> HipLibrary | None:
     if choice := os.environ.get(CHOICE):
         match = _EMULATOR.fullmatch(choice)
         if match is None:
-            raise UserError(f"{CHOICE}={choice} is not known", remedy="use emulator:gfx942")
+            raise UserError(
+                f"{CHOICE}={choice} is not known",
+                remedy="use emulator:gfx942, or emulator:gfx942:hazards; nothing for a real GPU",
+            )
         return emulated_hip(match[1])
     for name in _candidates():
         with suppress(OSError):

@@ -89,7 +89,7 @@ def test_json_has_paths_and_versions(cli: Cli) -> None:
     assert llc["is_ok"]
     assert Path(llc["path"]).exists()
     assert llc["version"]
-    assert {package["package"] for package in report["packages"]} >= {"numpy", "onnx"}
+    assert {package["package"] for package in report["packages"]} >= {"numpy", "onnx", "pyelftools"}
     works = {target["target"]: target["works"] for target in report["targets"]}
     assert works == works | {"llvm": True, "interp": True}
 

@@ -2,6 +2,7 @@
 
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -41,6 +42,23 @@ def test_outputs_go_to_the_files_that_were_read(cli, files):
     assert not (files / "c.dat.npy").exists()
 
 
+def test_arrays_of_bfloat16_are_given_back_as_numpy_has_them(cli, files):
+    """Its files have no name for that type, and its arrays then no numbers."""
+    np.save(files / "c.npy", np.zeros(200, ml_dtypes.bfloat16))
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
+    assert result.exit_code == 0, result.stderr
+    assert "c.npy: u16[200]" in result.stdout
+    written = np.load(files / "c.npy")
+    assert written.dtype.str == "|V2" and (written.view(np.float32)[:3] == [0, 2, 4]).all()
+
+
+def test_arrays_of_another_byte_order_have_the_same_values(cli, files):
+    np.save(files / "a.npy", np.arange(100, dtype=">f4"))
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
+    assert result.exit_code == 0, result.stderr
+    assert (np.load(files / "c.npy") == 2 * np.arange(100)).all()
+
+
 def test_an_output_that_cannot_be_written_is_an_error(cli, files, monkeypatch):
     """As in a folder that is only to be read; whoever runs this may write anywhere."""
 
@@ -50,6 +68,13 @@ def test_an_output_that_cannot_be_written_is_an_error(cli, files, monkeypatch):
     monkeypatch.setattr("pathlib.Path.write_bytes", refuse)
     result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
     assert result.exit_code == 4 and "c.npy cannot be written" in result.stderr
+
+
+def test_results_that_nobody_keeps_are_told_of(cli, files):
+    words = [str(word).replace("out:", "") for word in _arguments(files)]
+    result = cli("emulate", files / "k.hsaco", *_SHAPE, *words)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "say which array it writes, out:FILE.npy" in result.stderr
 
 
 def test_findings_end_with_1(cli, files):
@@ -94,13 +119,20 @@ def test_hazards_are_looked_for_when_asked(cli, files):
 
 def test_wrong_requests_are_refused(cli, files):
     kernel, given = files / "k.hsaco", _arguments(files)
+    np.savez(files / "several.npz", a=np.zeros(4))
     cases = [
         ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is no number of that type"),
+        ((kernel, *_SHAPE, "--arg", "n:int=1"), 4, "unknown dtype 'int'"),
+        ((kernel, *_SHAPE, "--arg", "n:i32x4=1"), 4, "is no number of that type"),
+        ((kernel, *_SHAPE, "--arg", "n=100"), 4, "a number NAME:DTYPE=VALUE, such as n:i32=1000"),
         ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),
+        ((kernel, *_SHAPE, "--arg", files), 4, "cannot be read"),
         ((kernel, *_SHAPE, "--arg", kernel), 4, "is no .npy file"),
+        ((kernel, *_SHAPE, "--arg", files / "several.npz"), 4, "holds several arrays"),
+        ((files / "none.hsaco", *_SHAPE), 4, "none.hsaco cannot be read"),
         ((kernel, *_SHAPE, "--kernel", "other"), 4, "no kernel 'other'"),
         ((kernel, *_SHAPE), 4, "takes 5 arguments"),
-        ((files / "a.npy", *_SHAPE), 3, "no code object for AMD GPUs"),
+        ((files / "a.npy", *_SHAPE), 4, f"where: {files / 'a.npy'}\n"),
         ((kernel, "--grid", "0", "--block", "64"), 2, "not one to three positive numbers"),
         ((kernel, "--grid", "100000000", "--block", "64", *given), 4, "threads along x"),
         ((kernel, *_SHAPE, "--shared", "-100"), 2, "-100 is not in the range x>=0"),
@@ -117,6 +149,10 @@ def test_the_ledger_is_printed(cli):
     assert "\nv_rcp_f32: approximate" in result.stdout
     assert "\nv_add_f32: exact; abs" in result.stdout
     assert ": exact, not compared\n" in result.stdout
+    pages = json.loads(cli("emulate", "--ledger", "--json").stdout)
+    assert list(pages) == ["gfx942", "gfx90a", "gfx1100"]
+    add = {entry["mnemonic"]: entry for entry in pages["gfx1100"]}["v_add_f32"]
+    assert add["compared"] and not add["approximate"] and "abs" in add["modifiers"]
 
 
 def test_what_was_never_compared_is_told(cli, files, monkeypatch):
@@ -129,4 +165,4 @@ def test_what_was_never_compared_is_told(cli, files, monkeypatch):
 def test_one_of_several_kernels_must_be_named(cli, files):
     (files / "two.hsaco").write_bytes(compiled_code("vector_add", "matmul"))
     result = cli("emulate", files / "two.hsaco", *_SHAPE)
-    assert result.exit_code == 4 and "there are: matmul, vector_add" in result.stderr
+    assert result.exit_code == 4 and "by --kernel: matmul, vector_add" in result.stderr

@@ -21,9 +21,7 @@ Cli = Callable[..., Result]
 def failing(error: BaseException) -> click.Command:
     @click.command()
     @click.option("--json", is_flag=True)
-    @click.pass_context
-    def command(ctx: click.Context, json: bool) -> None:
-        ctx.meta[group.JSON_ASKED] = json
+    def command(json: bool) -> None:
         raise error
 
     return command
@@ -95,6 +93,49 @@ def test_json_errors_go_to_stderr(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert result.stdout == ""
     parts = {"kind": "Unsupported", "exit_code": 5, "what": "no such thing", "why": "a limit"}
     assert json.loads(result.stderr) == {"error": parts}
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "what"),
+    [
+        (["emulate", "--json", "k.hsaco"], "UsageError", "--grid and --block say how"),
+        (["show", "--stage", "--json"], "MissingParameter", "SCRIPT.py"),
+        (["lower", "--jsn", "a.py", "--json"], "NoSuchOption", "--jsn"),
+        (["run", "m.onnx", "--repeat", "0", "--json"], "BadParameter", "x>=1"),
+        (["lowre", "--json"], "NoSuchCommand", "lowre"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_json_too(
+    cli: Cli, words: list[str], kind: str, what: str
+) -> None:
+    result = cli(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    told = json.loads(result.stderr)["error"]
+    assert (told["exit_code"], told["kind"]) == (2, kind)
+    assert what in told["what"] and told["remedy"].startswith("see `")
+
+
+def test_the_options_of_a_foreign_command_are_its_own(cli: Cli) -> None:
+    result = cli("judge", "--seed", "x", "program.py", "--", "tool", "--json")
+    assert result.exit_code == 2 and "Error: Invalid value for '--seed'" in result.stderr
+
+
+def test_an_option_before_the_command_is_told_where_to_stand(cli: Cli) -> None:
+    result = cli("--target", "llvm", "show", "a.py")
+    assert result.exit_code == 2
+    assert "No such option" in result.stderr
+    assert "; options of a command stand behind its name" in result.stderr
+
+
+def test_a_full_disk_is_no_bug(tmp_path: Path) -> None:
+    """Nor does Python complain at its end of what it could not write."""
+    path = tmp_path / "add.txt"
+    path.write_text("func add(A: f32[4] out) {\n  A[0] = 1.0f32\n}\n")
+    command = [sys.executable, "-m", "refcomp.cli", "check", str(path)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    told = "error: what is computed cannot be written: [Errno 28] No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_any_name_can_be_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

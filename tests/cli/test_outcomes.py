@@ -14,6 +14,8 @@ from refcomp.errors import CompilerBug, RefcompError, ToolchainError, Unsupporte
     [
         (RefcompError("failed"), 1),
         (MemoryError("no room"), 1),
+        (OSError(28, "No space left on device"), 1),
+        (OSError(2, "No such file"), 70),
         (ToolchainError("no llc"), 3),
         (UserError("wrong"), 4),
         (Unsupported("too much"), 5),

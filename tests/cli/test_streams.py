@@ -39,7 +39,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 def test_what_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bytes"
     path.write_bytes(b"abc\xff")
-    with pytest.raises(UserError, match=r"bytes is not text\n.*byte 3 is not UTF-8"):
+    with pytest.raises(UserError, match=r"bytes is not text\n.*byte 3 is not UTF-8\n.*emulate"):
         streams.read_text(str(path))
 
 

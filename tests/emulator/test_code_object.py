@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from refcomp.emulator import EmulatedGpu
-from refcomp.emulator.code_object import Argument, _argument, _kernel, _pointers, read_code_object
+from refcomp.emulator.code_object import (
+    Argument,
+    DamagedCode,
+    _argument,
+    _kernel,
+    _pointers,
+    read_code_object,
+)
 from refcomp.errors import ToolchainError, UserError
 from refcomp.msgpack import read_msgpack
 from tests.emulator.kernels import compiled_code, disassembled
@@ -31,9 +38,9 @@ def test_what_is_no_code_object_is_refused():
     data = compiled_code("vector_add")
     other_machine = data[:18] + struct.pack("<H", 62) + data[20:]
     for wrong in (b"", b"\x7fELF", data[:200], data[: len(data) // 2], other_machine):
-        with pytest.raises(ToolchainError, match="no code object for AMD GPUs"):
+        with pytest.raises(DamagedCode, match="no code object for AMD GPUs"):
             read_code_object(wrong)
-    with pytest.raises(ToolchainError, match="no code object") as caught:
+    with pytest.raises(DamagedCode, match="no code object") as caught:
         read_code_object(data.replace(b"AMDGPU\0", b"AMDXXX\0"))
     assert "it has no metadata" in str(caught.value)
 
@@ -50,7 +57,7 @@ def test_damaged_files_are_read_or_refused():
             damaged[place] = rng.randrange(256)
         try:
             read_code_object(bytes(damaged))
-        except ToolchainError:
+        except DamagedCode:
             refused += 1
     assert 100 < refused < 400
 
@@ -153,7 +160,7 @@ def _with_segments(**fields):
     ],
 )
 def test_more_memory_than_there_can_be_is_refused(fields, message):
-    with pytest.raises(ToolchainError) as caught:
+    with pytest.raises(DamagedCode) as caught:
         read_code_object(_with_segments(**fields))
     assert message in str(caught.value)
 

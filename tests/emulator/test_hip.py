@@ -1,6 +1,7 @@
 """The functions of HIP on an emulated GPU: through the runtime, and by their error numbers."""
 
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from refcomp import hip_api
 from refcomp.devices import rocm_emulator
 from refcomp.emulator.generation import ARCHITECTURES
 from refcomp.emulator.hip import EmulatedHip
-from refcomp.errors import UserError
+from refcomp.errors import ToolchainError, UserError
 from refcomp.hip_interface import function_names, offered_by
 from tests.emulator.kernels import SMALL, compiled_code, disassembled
 
@@ -97,6 +98,26 @@ def test_errors_of_modules_and_launches():
     assert launch(module, 1, 1, 1, 64, 1, 1, 0, None, None, extra) == _number("InvalidHandle")
     assert hip.hipModuleUnload(module) == 0
     assert launch(function, 1, 1, 1, 64, 1, 1, 0, None, None, extra) == _number("InvalidHandle")
+
+
+@pytest.mark.rocm
+def test_a_missing_reader_of_code_objects_is_no_wrong_code(monkeypatch):
+    """A driver's number would tell the user that the code is for another GPU."""
+    hip, code = _hip(), compiled_code("vector_add")
+    image, module = ctypes.create_string_buffer(code, len(code)), ctypes.c_void_p()
+    monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
+    hip.hipModuleLoadData(ctypes.byref(module), ctypes.addressof(image))
+    with pytest.raises(ToolchainError, match="pyelftools") as told:
+        hip.raise_what_was_raised()
+    assert told.value.remedy == "pip install 'refcomp[emulator]'"
+
+
+@pytest.mark.rocm
+def test_code_for_another_gpu_has_its_number():
+    hip, code = _hip(), compiled_code("vector_add", gpu="gfx90a")
+    image, module = ctypes.create_string_buffer(code, len(code)), ctypes.c_void_p()
+    found = hip.hipModuleLoadData(ctypes.byref(module), ctypes.addressof(image))
+    assert found == _number("NoBinaryForGpu")
 
 
 def _scaled(options="gfx942"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.launch import LaunchRequest, _unused, launch
-from refcomp.errors import ToolchainError, Unsupported, UserError
+from refcomp.errors import Unsupported, UserError
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 from tests.emulator.kernels import compiled_code, make_gpu
@@ -55,13 +55,14 @@ def test_a_kernel_runs():
     ],
 )
 def test_what_a_driver_refuses(changes, message):
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as told:
         _vector_add(**changes)
+    assert told.value.remedy
 
 
 def test_code_for_another_gpu_is_refused():
     other = compile_kernels([device_kernel("vector_add")], "gfx906").data
-    with pytest.raises(ToolchainError, match="is for gfx906, the emulated GPU is gfx942"):
+    with pytest.raises(UserError, match="is for gfx906, the emulated GPU is gfx942"):
         make_gpu().load(other)
 
 

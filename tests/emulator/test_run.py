@@ -18,14 +18,25 @@ def test_arguments_that_do_not_fit_are_refused():
     loaded = gpu.load(compiled_code("vector_add"))
     floats = np.zeros(64, np.float32)
     shape = (1, 1, 1), (64, 1, 1)
-    with pytest.raises(UserError, match=r"takes 5 arguments \(A, B, C, n, groups\), not 1"):
-        gpu.run(loaded, "vector_add", *shape, [floats])
-    with pytest.raises(UserError, match="the argument n has 8 bytes, not 4"):
-        gpu.run(loaded, "vector_add", *shape, [floats] * 3 + [np.int32(64), np.int64(1)])
-    with pytest.raises(UserError, match="the argument n is a number, not an array"):
-        gpu.run(loaded, "vector_add", *shape, [floats] * 4 + [np.int64(1)])
-    with pytest.raises(UserError, match="the array for A is not contiguous"):
-        gpu.run(loaded, "vector_add", *shape, [floats[::2]] * 3 + [np.int64(1)] * 2)
+    one, cases = np.int64(1), []
+    cases.append(([floats], r"takes 5 arguments \(A, B, C, n, groups\), not 1", "hidden ones"))
+    cases.append(([floats] * 3 + [np.int32(64), one], "n has 8 bytes, not 4", "int64"))
+    cases.append(([floats] * 4 + [one], "the argument n is a number, not an array", "int64"))
+    cases.append(([floats, one, floats, one, one], "B is an array, not a number", "uint64"))
+    cases.append(([floats[::2]] * 3 + [one] * 2, "for A is not contiguous", "ascontiguousarray"))
+    for arguments, message, remedy in cases:
+        with pytest.raises(UserError, match=message) as told:
+            gpu.run(loaded, "vector_add", *shape, arguments)
+        assert remedy in told.value.remedy
+
+
+def test_an_address_may_stand_for_an_array():
+    """As 0 does where a kernel takes an array or none; this one does not."""
+    gpu, floats = make_gpu(), np.zeros(64, np.float32)
+    arguments = [floats, np.uint64(0), floats, np.int64(64), np.int64(1)]
+    loaded = gpu.load(compiled_code("vector_add"))
+    (finding,) = gpu.run(loaded, "vector_add", (1, 1, 1), (64, 1, 1), arguments).findings
+    assert finding.kind == "out of bounds"
 
 
 def test_wrong_kernels_are_found():
