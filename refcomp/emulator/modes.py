@@ -93,7 +93,8 @@ _FRACTIONS: dict[str, Callable[..., Fraction]] = {
     "fmac": lambda a, b, c: a * b + c,
     "fmaak": lambda a, b, c: a * b + c,
     "fmamk": lambda a, k, b: a * k + b,
-    "ldexp": lambda a, n: a * Fraction(2) ** n,
+    # What lies beyond all exponents is no less beyond for being farther.
+    "ldexp": lambda a, n: a * Fraction(2) ** max(-5000, min(n, 5000)),
     "div_fmas": lambda a, b, c, s: (a * b + c) * Fraction(2) ** (s and _up_or_down(c, 128)),
 }
 

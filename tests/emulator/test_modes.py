@@ -134,6 +134,19 @@ def test_conversions_and_scaling():
     assert [found["v_ldexp_f32", way] for way in (1, 2, 3)] == [low + 2.0**-149, low, low]
 
 
+def test_numbers_are_scaled_beyond_all_exponents():
+    """2 to the power of 2**31 - 1 is no number to compute."""
+    waves = make_waves()
+    put(waves, 2, np.full(64, 1.5))
+    put(waves, 4, np.array([2**31 - 1, -(2**31)] * 32, np.int32))
+    found = {}
+    for way in (1, 2, 3):
+        _run(waves, "v_ldexp_f64 v[6:7], v[2:3], v4", _mode(way))
+        found[way] = get(waves, 6, "f64")[:2].tolist()
+    most, least = np.finfo(np.float64).max, 2.0**-1074
+    assert found == {1: [math.inf, least], 2: [most, 0.0], 3: [most, 0.0]}
+
+
 def test_divisions_end_on_the_wanted_side():
     """The last step, scaled back or not: a tie between two floats."""
     waves = make_waves()
