@@ -131,6 +131,34 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
     return run
 
 
+def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
+    """ds_permute_b32 v0, v1, v2: to the lane that v1 says (times 4) goes v2; of several the one of
+    the highest lane, and 0 where none goes. Lanes are counted among `reach` of them."""
+    result, address, data = instruction.operands
+    index = vector_index(result)
+    chooser, source = vector_source(address, "u32", {}, 0), vector_source(data, "u32", {}, 1)
+    write = whole_writer(index, "u32")
+    offset = np.uint32(int(instruction.modifiers.get("offset", "0"), 0))
+
+    def run(waves: Any) -> None:
+        shape = waves.count(), waves.lanes
+        wanted = np.broadcast_to(chooser.value(waves) + offset, shape)
+        wave, lane = np.nonzero(waves.mask)  # the highest lanes last
+        within = (wanted[wave, lane] >> np.uint32(2) & np.uint32(reach - 1)).astype(np.intp)
+        goal = wave, lane // reach * reach + within
+        sent = [np.broadcast_to(source.value(waves), shape)]
+        if waves.dirty and not waves.dirty.isdisjoint(source.numbers | chooser.numbers):
+            sent.append(np.broadcast_to(source.shadow(waves), shape) | _any(chooser.shadow(waves)))
+        found = [np.zeros(shape, np.uint32) for _ in sent]
+        for there, here in zip(found, sent, strict=True):
+            there[goal] = here[wave, lane]
+        write(waves, found[0], found[1] if len(found) > 1 else None)
+        if len(found) == 1:
+            waves.define((FIRST_VECTOR + index,))
+
+    return run
+
+
 def bind_swizzle(instruction: Instruction) -> Run:
     """ds_swizzle_b32 v0, v1 offset:...: of a lane that follows from the offset; 0 if it is off.
 

@@ -3,6 +3,7 @@
     v_dot2_f32_f16 v0, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[0,1,1] neg_lo:[1,0,0]
     v_dot4_i32_i8 v0, v1, v2, v3 clamp          v0 = v1 . v2 + v3
     v_dot4c_i32_i8_e32 v0, v1, v2               v0 = v1 . v2 + v0
+    v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]        v1 has signs, v2 has none
 
 Those of two numbers may choose halves and negate them. Sums of integers wrap, or stop at the ends
 of their type under `clamp`; those of floats are computed in f64 and rounded at the end, which a GPU
@@ -30,7 +31,7 @@ from refcomp.emulator.vector_unfused import flushed
 
 Run = Callable[[Any], None]
 
-_NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_([fiu])(\d+)(_flushed)?$")
+_NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_(f|bf|i|u|iu)(\d+)(_flushed)?$")
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
 
 
@@ -43,10 +44,13 @@ def bind_dot(instruction: Instruction) -> Run | None:
     if int(count) * int(bits) > 32:
         return None
     halves = [_halves(instruction, n) for n in range(2)] if count == "2" else None
-    sign = np.float32(-1 if flags_of(instruction.modifiers, "neg_lo", 3)[2] else 1)
+    low = flags_of(instruction.modifiers, "neg_lo", 3)
+    sign = np.float32(-1 if low[2] else 1)
+    kinds = ["ui"[low[n]] if element == "iu" else element for n in range(2)]
 
     def exact(a: Any, b: Any, c: Any) -> Any:
-        factors = [_parts(x, element, int(bits)) for x in (a, b)]
+        pairs = zip((a, b), kinds, strict=True)
+        factors = [_parts(x, kind, int(bits)) for x, kind in pairs]
         if is_flushed:
             factors, c = [[_kept(x) for x in parts] for parts in factors], _kept(c, np.float32)
         if halves:
@@ -77,6 +81,9 @@ def _wide(value: Any, kind: str) -> Array:
 def _parts(value: Any, element: str, bits: int) -> list[Array]:
     """The numbers in a register, the lowest first, wide enough for sums of their products."""
     word = np.asarray(value).astype(np.uint32)
+    if element == "bf":
+        pairs = ((word << np.uint32(16)), word & np.uint32(0xFFFF0000))
+        return [np.ascontiguousarray(p).view(np.float32).astype(np.float64) for p in pairs]
     if element == "f":
         pieces = ((word >> np.uint32(16 * n) & np.uint32(0xFFFF)) for n in range(2))
         return [p.astype(np.uint16).view(np.float16).astype(np.float64) for p in pieces]
@@ -105,15 +112,18 @@ def _chosen(parts: list[Array], *halves: Half) -> list[Array]:
 
 def _with_constants(instruction: Instruction, element: str, bits: str) -> Instruction:
     """Of floats in halves a constant has 16 bits, too."""
-    if element != "f":
+    if element not in ("f", "bf"):
         return instruction
     result, *factors = instruction.operands
-    factors[:2] = [_as_bits(operand) for operand in factors[:2]]
+    factors[:2] = [_as_bits(operand, element) for operand in factors[:2]]
     return replace(instruction, operands=(result, *factors))
 
 
-def _as_bits(operand: Operand) -> Operand:
+def _as_bits(operand: Operand, element: str) -> Operand:
     if operand.file != "c" or operand.text.startswith("0x"):
         return operand
-    bits = constant(operand.text, "f16").view(np.uint16)
-    return replace(operand, text=str(int(bits)))
+    if element == "bf":
+        bits = int(constant(operand.text, "f32").view(np.uint32)) >> 16
+    else:
+        bits = int(constant(operand.text, "f16").view(np.uint16))
+    return replace(operand, text=str(bits))

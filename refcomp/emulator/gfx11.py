@@ -15,21 +15,17 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator import spreads
-from refcomp.emulator.arrays import NUMPY, Array
+from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import NAMED, Instruction
 from refcomp.emulator.atomics import bind_atomic
 from refcomp.emulator.compare_exec import bind_compare_exec
-from refcomp.emulator.cross_lane import bind_bpermute
+from refcomp.emulator.cross_lane import bind_bpermute, bind_permute
 from refcomp.emulator.exact import fma_f16
-from refcomp.emulator.mixed import without
-from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import Operation, operation
 from refcomp.emulator.permlane import bind_permlane, bind_permlane64
-from refcomp.emulator.vector import bind_vector
 from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS, pack, to_integer
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.wave_matrix import WAVE_MATRIX, bind_wave_matrix
-from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
 
@@ -128,6 +124,7 @@ RENAMED: dict[str, str] = {
     **dict([*_accesses(), *_shared_accesses(), *_names_of_sums(), *_scalar_logic()]),
     **{f"v_dual_{name}": f"v_{name}" for name in _DUAL},
     **{f"v_{d}dot2acc_f32_f16": "v_dot2c_f32_f16" for d in ("", "dual_")},
+    "v_dual_dot2acc_f32_bf16": "v_dot2c_f32_bf16",
     **{"v_dual_add_nc_u32": "v_add_u32", "v_dual_mul_dx9_zero_f32": "v_mul_legacy_f32"},
     **{"v_clz_i32_u32": "v_ffbh_u32", "v_cls_i32": "v_ffbh_i32", "v_ctz_i32_b32": "v_ffbl_b32"},
     **{"v_mul_dx9_zero_f32": "v_mul_legacy_f32", "v_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32"},
@@ -212,35 +209,6 @@ def in_both_widths(rows: Mapping[str, Any]) -> dict[str, Any]:
 # What no row can say.
 
 
-def _dot_of_signs(bits: int) -> Callable[[Instruction], Run]:
-    """v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]: which factors have a sign."""
-
-    def bind(instruction: Instruction) -> Run:
-        if "clamp" in instruction.modifiers:
-            raise Unsupported("clamp of a dot product is not known", where=str(instruction))
-        signs = flags_of(instruction.modifiers, "neg_lo", 3)[:2]
-        function = _dot(bits, tuple("i32" if sign else "u32" for sign in signs))
-        row = operation("i32 = u32 u32 i32", function)
-        return bind_vector(without(instruction, "neg_lo"), row)
-
-    return bind
-
-
-def _dot(bits: int, kinds: tuple[str, ...]) -> Callable[[Any, Any, Any], Array]:
-    def computed(a: Any, b: Any, c: Any) -> Array:
-        total = np.asarray(c).astype(np.int32)
-        for start in range(0, 32, bits):
-            left = np.uint32(32 - bits - start)
-            parts = [
-                ((np.asarray(x) << left).view(NUMPY[kind]) >> NUMPY[kind](32 - bits)).view(np.int32)
-                for x, kind in zip((a, b), kinds, strict=True)
-            ]
-            total = total + parts[0] * parts[1]
-        return total
-
-    return computed
-
-
 def _bind_exchange_if(instruction: Instruction) -> Run:
     """ds_cmpstore_b32: what to compare with comes last, not first."""
     *head, new, compared = instruction.operands
@@ -261,8 +229,7 @@ SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     **dict.fromkeys(("v_permlane16_b32", "v_permlanex16_b32"), bind_permlane),
     "v_permlane64_b32": bind_permlane64,
     "ds_bpermute_b32": lambda instruction: bind_bpermute(instruction, reach=32),
-    "v_dot4_i32_iu8": _dot_of_signs(8),
-    "v_dot8_i32_iu4": _dot_of_signs(4),
+    "ds_permute_b32": lambda instruction: bind_permute(instruction, reach=32),
     **{f"ds_cmpstore{r}_b{n}": _bind_exchange_if for r in ("", "_rtn") for n in (32, 64)},
     **dict.fromkeys(WAVE_MATRIX, bind_wave_matrix),
 }

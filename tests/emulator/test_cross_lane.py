@@ -27,6 +27,22 @@ def _waves():
     return waves
 
 
+def test_lanes_send_what_they_have():
+    waves = _waves()
+    put(waves, 2, ((LANE + 1) * 4).astype(np.uint32))
+    run(waves, "ds_permute_b32 v3, v2, v1")
+    assert get(waves, 3).tolist() == [630, *(n * 10 for n in range(63))]
+    # Lanes that are off neither send nor get; the highest of two wins.
+    put(waves, 2, np.full(64, 8, np.uint32))
+    put(waves, 3, np.full(64, 7, np.uint32))
+    set_mask(waves, (LANE > 1) & (LANE < 6))
+    run(waves, "ds_permute_b32 v3, v2, v1 offset:4")
+    assert get(waves, 3)[:7].tolist() == [7, 7, 0, 50, 0, 0, 7]
+    assert not undefined(waves, 3).any()
+    run(waves, "ds_permute_b32 v3, v2, v5")
+    assert undefined(waves, 3)[:7].tolist() == [0, 0, 0xFFFFFFFF, 0, 0, 0, 0]
+
+
 def test_single_lanes():
     waves = _waves()
     set_mask(waves, LANE >= 7)

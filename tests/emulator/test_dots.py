@@ -84,6 +84,42 @@ def test_floats_round_once():
     assert get(waves, 0, "f32").tolist() == get(waves, 4, "f32").tolist()
 
 
+def test_upper_halves_of_f32():
+    """bf16, as RDNA3 has it."""
+    waves = make_waves(lanes=32)
+    numbers = np.array([[1.5, -2.0, 0.25, 3.0], [4.0, 0.5, -8.0, 1.0]], np.float32)
+    halves = numbers.view(np.uint32) >> 16
+    for n in range(2):
+        put(waves, 1 + n, np.full(32, halves[n, 0] | halves[n, 1] << 16))
+    put(waves, 3, np.full(32, 10.0, np.float32))
+    run(waves, "v_dot2_f32_bf16 v0, v1, v2, v3", of=GENERATIONS["gfx1100"])
+    assert get(waves, 0, "f32")[0] == 1.5 * 4 - 2 * 0.5 + 10
+    run(waves, "v_dot2_f32_bf16 v0, v1, v2, v3 op_sel:[1,0,0]", of=GENERATIONS["gfx1100"])
+    assert get(waves, 0, "f32")[0] == -2 * 4 - 2 * 0.5 + 10
+    run(waves, "v_dot2_f32_bf16 v0, v1, 2.0, v3", of=GENERATIONS["gfx1100"])
+    assert get(waves, 0, "f32")[0] == 1.5 * 2 + 10
+
+
+@pytest.mark.parametrize("flags", ["", "[1,0,0]", "[0,1,0]", "[1,1,0]"])
+@pytest.mark.parametrize(("count", "bits"), [(4, 8), (8, 4)])
+@pytest.mark.parametrize("clamp", ["", "clamp"])
+def test_each_factor_has_signs_or_none(flags, count, bits, clamp):
+    signs = [flag == "1" for flag in flags.strip("[]").split(",")[:2]] if flags else [False] * 2
+    words = _drawn()[:, :32]
+    waves = make_waves(lanes=32)
+    for n in range(3):
+        put(waves, 1 + n, words[n])
+    line = f"v_dot{count}_i32_iu{bits} v0, v1, v2, v3 {f'neg_lo:{flags}' if flags else ''} {clamp}"
+    run(waves, " ".join(line.split()), of=GENERATIONS["gfx1100"])
+    wanted = []
+    for a, b, c in words.T.tolist():
+        pairs = zip(_parts(a, count, signs[0]), _parts(b, count, signs[1]), strict=True)
+        total = sum(x * y for x, y in pairs) + _signed(c, True)
+        low, high = -(1 << 31), (1 << 31) - 1
+        wanted.append((min(max(total, low), high) if clamp else total) & 0xFFFFFFFF)
+    assert get(waves, 0).tolist() == wanted
+
+
 def test_halves_are_chosen_and_negated():
     waves = make_waves()
     put(waves, 1, np.full(64, np.array([2.0, 3.0], np.float16).view(np.uint32)[0]))
@@ -118,7 +154,7 @@ def test_gfx90a_drops_denormals():
 
 
 def test_other_names_are_refused():
-    with pytest.raises(Unsupported, match="does not know the instruction v_dot2_f32_bf16"):
-        bind(instruction("v_dot2_f32_bf16 v0, v1, v2, v3"))
+    with pytest.raises(Unsupported, match="does not know the instruction v_dot2_f32_fp8"):
+        bind(instruction("v_dot2_f32_fp8 v0, v1, v2, v3"))
     with pytest.raises(Unsupported, match="does not know the instruction v_dot8_i32_i8"):
         bind(instruction("v_dot8_i32_i8 v0, v1, v2, v3"))

@@ -8,7 +8,6 @@ from refcomp.emulator.generation import GFX1100
 from refcomp.emulator.gfx11 import IDLE, RENAMED
 from refcomp.emulator.memory_access import transfer_of
 from refcomp.emulator.program import bind
-from refcomp.errors import Unsupported
 from tests.emulator.snippets import (
     get,
     instruction,
@@ -153,8 +152,6 @@ def test_dot_products_tell_which_factors_have_a_sign():
     waves = _waves(np.uint32(0xF0000001), np.uint32(0x30000002), np.uint32(0))
     run(waves, "v_dot8_i32_iu4 v3, v0, v1, v2 neg_lo:[1,0,0]", of=GFX1100)
     assert (get(waves, 3, "i32") == -1).all()
-    with pytest.raises(Unsupported, match="clamp of a dot product is not known"):
-        bind(instruction("v_dot4_i32_iu8 v3, v0, v1, v2 clamp", GFX1100, 32), GFX1100)
 
 
 def test_an_exchange_if_equal_compares_with_its_last_operand():
@@ -173,6 +170,9 @@ def test_lanes_reach_32_others_through_shared_memory():
     run(waves, "ds_bpermute_b32 v2, v0, v1", of=GFX1100)
     assert get(waves, 2).tolist() == [3] * 32 + [35] * 32
     assert not undefined(waves, 2).any()
+    run(waves, "ds_permute_b32 v2, v0, v1", of=GFX1100)
+    assert np.flatnonzero(get(waves, 2)).tolist() == [3, 35]
+    assert get(waves, 2)[[3, 35]].tolist() == [31, 63]
 
 
 def test_what_only_waits_does_nothing():
