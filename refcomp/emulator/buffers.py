@@ -4,14 +4,15 @@
 
 The descriptor, four scalar registers, has an address, a stride, how many records there are, and how
 elements are interleaved. What lies behind the records reads 0 and is not written: that is what it
-is for, and nothing is told of it. Linear, an element lies at stride * index + offset; swizzled,
-`index_stride` indices stand side by side, four bytes of each at a time. Where private memory is
-reached through such a descriptor (gfx90a), each wave has the bytes of all its lanes behind the
-address `SCRATCH`, swizzled.
+is for, and nothing is told of it. Of several words each is looked at by itself, but for RDNA3's
+vector accesses, which are whole in range or not at all. Linear, an element lies at stride * index +
+offset; swizzled, `index_stride` indices stand side by side, four bytes of each at a time. Where
+private memory is reached through such a descriptor (gfx90a), each wave has the bytes of all its
+lanes behind the address `SCRATCH`, swizzled.
 Refuses, by Unsupported, elements of formats, swizzled ones of more than four bytes, and where GPUs
 have other fields (gfx1100), all but buffers of bytes side by side.
 Manuals: MI200 and CDNA3 ISA, section on vector memory buffer instructions; RDNA3 ISA, section on
-buffer resources.
+buffer resources; for RDNA3's check of a whole access, OOB_SELECT as Mesa's drivers have it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from refcomp.emulator.anywhere import Anywhere, bind_anywhere
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction, Operand
-from refcomp.emulator.atomics import bind_update, operands_of_update
+from refcomp.emulator.direct_loads import bind_into_shared
 from refcomp.emulator.lanes import in_lanes
 from refcomp.emulator.memory_access import (
     GLOBAL,
@@ -33,25 +35,22 @@ from refcomp.emulator.memory_access import (
     Address,
     Run,
     Space,
-    bind_load,
-    bind_store,
     checked,
     offset_of,
     put,
     transfer_of,
 )
 from refcomp.emulator.scalar_loads import load_scalars
-from refcomp.emulator.sources import Source, vector_index, vector_source
+from refcomp.emulator.sources import Source, vector_source
 from refcomp.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
-_MODIFIERS = {"idxen", "offen", "offset", "sc0", "sc1", "nt", "glc", "slc", "scc"}
+_MODIFIERS = {"idxen", "offen", "offset", "sc0", "sc1", "nt", "glc", "slc", "dlc", "scc", "lds"}
 # Where the private memory of all waves lies for those who reach it through a descriptor.
 SCRATCH = 1 << 46
 # Swizzled; so many bytes as there may be; the lane is added to the index; 64 lanes side by side.
 SCRATCH_DESCRIPTOR = (0, SCRATCH >> 32 | 1 << 31, 0xFFFFFFFF, 1 << 23 | 3 << 21)
 _SCRATCH_END = SCRATCH << 1
-Make = Callable[[Space, Address], Run]
 
 
 def wave_bytes(private_bytes: int, lanes: int) -> int:
@@ -61,40 +60,92 @@ def wave_bytes(private_bytes: int, lanes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where each lane accesses: addresses, which of them are in range, and which waves' buffers
-    are swizzled: [wave, lane], [wave, lane], [wave, 1]."""
+    """Where each lane accesses, and whether that is private memory: `address`, `reach`, from which
+    the records are counted, and `number`, that of the record: [wave, lane]; of each wave how many
+    `records` there are, and whether its buffer is swizzled: [wave, 1]."""
 
     address: Array
-    in_range: Array
+    reach: Array
+    number: Array
+    records: Array
     is_swizzled: Array
+
+    def holds(self, size: int) -> Array:
+        """Where so many bytes are in range."""
+        linear = self.reach + np.uint64(size) <= self.records
+        return np.where(self.is_swizzled, self.number < self.records, linear)
+
+    def is_private(self) -> Array:
+        """Which addresses are those of private memory."""
+        return (self.address >= SCRATCH) & (self.address < _SCRATCH_END)
+
+
+class _Held:
+    """The place of an access, for the time that it takes: it may overwrite its own addresses."""
+
+    place: Place
+
+    def address(self, offset: int) -> Address:
+        """Its addresses, and some bytes more."""
+        return lambda waves: self.place.address + np.uint64(offset)
 
 
 def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | None:
     """The instruction, ready to run; None when it is no such access. `is_plain` has it refuse
-    descriptors as `_refuse_fields` does."""
+    descriptors as `_refuse_fields` does, and look at all words together."""
     if not instruction.mnemonic.startswith("buffer_"):
         return None
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
         told = ", ".join(unknown)
         raise Unsupported(f"{told} of an access to a buffer is not known", where=str(instruction))
-    found = _update(instruction) if "_atomic_" in instruction.mnemonic else _transfer(instruction)
-    if found is None:
+    access, is_direct = _access(instruction), "lds" in instruction.modifiers
+    if access is None:
         return None
-    make, size, result = found
-    sources, place = _place(instruction, size, is_plain)
-    address = checked(instruction, sources, lambda waves: place(waves).address)
-    usual, private = make(GLOBAL, address), make(_SCRATCH_SPACE, address)
+    sources, place = _place(instruction, is_plain)
+    find, held = checked(instruction, sources, place), _Held()
+    whole = _within_range(access, held, 0)
+    words = () if is_plain else access.words
+    parts = [_within_range(word, held, _PIECE * number) for number, word in enumerate(words)]
 
     def run(waves: Any) -> None:
-        found = place(waves)
-        if size > _PIECE and found.is_swizzled.any():
+        held.place = found = find(waves)
+        if access.size > _PIECE and found.is_swizzled.any():
             raise Unsupported("a swizzled access of more than 4 bytes", where=str(instruction))
-        inside = waves.mask & found.in_range
-        outside = waves.mask & ~found.in_range
-        is_scratch = (found.address >= SCRATCH) & (found.address < _SCRATCH_END)
-        if result is not None and outside.any():
-            in_lanes(waves, outside, lambda some: _clear(some, *result))
-        for mask, one in ((inside & is_scratch, private), (inside & ~is_scratch, usual)):
+        rest = waves.mask
+        if is_direct and (rest & ~found.holds(access.size)).any():
+            raise Unsupported("a load to shared memory out of range", where=str(instruction))
+        if parts:
+            split = rest & found.holds(_PIECE) & ~found.holds(access.size)
+            if split.any():
+                for part in parts:
+                    part(waves, split)
+                rest = rest & ~split
+        whole(waves, rest)
+
+    return run
+
+
+def _access(instruction: Instruction) -> Anywhere | None:
+    if "lds" not in instruction.modifiers:
+        return bind_anywhere(instruction, instruction.operands[0])
+    transfer = transfer_of(instruction.mnemonic)
+    size = _PIECE if transfer is None else transfer.width
+    return Anywhere(lambda space, place: bind_into_shared(instruction, space, place), size, None)
+
+
+def _within_range(access: Anywhere, held: _Held, offset: int) -> Callable[[Any, Array], None]:
+    """An access so far behind the place, in those lanes of some where all of it is in range; what
+    it fills becomes 0 in the others."""
+    address = held.address(offset)
+    usual, private = access.make(GLOBAL, address), access.make(_SCRATCH_SPACE, address)
+
+    def run(waves: Any, lanes: Array) -> None:
+        inside = lanes & held.place.holds(offset + access.size)
+        outside, is_private = lanes & ~inside, held.place.is_private()
+        if access.written is not None and outside.any():
+            first, count = access.written
+            in_lanes(waves, outside, lambda some: _clear(some, first, count))
+        for mask, one in ((inside & is_private, private), (inside & ~is_private, usual)):
             if mask.any():
                 in_lanes(waves, mask, one)
 
@@ -106,45 +157,8 @@ def _clear(waves: Any, first: int, count: int) -> None:
         put(waves, first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
 
 
-# Registers that are written, and how many: what is out of range reads 0.
-_Written = tuple[int, int] | None
-
-
-def _transfer(instruction: Instruction) -> tuple[Make, int, _Written] | None:
-    transfer, data = transfer_of(instruction.mnemonic), instruction.operands[0]
-    if transfer is None:
-        return None
-    size = transfer.width * transfer.count
-    if transfer.is_store:
-        return lambda space, a: bind_store(instruction, space, a, transfer, data), size, None
-    result = vector_index(data)
-    return (
-        lambda space, a: bind_load(instruction, space, a, transfer, result),
-        size,
-        None if transfer.place else (result, transfer.count),
-    )
-
-
-def _update(instruction: Instruction) -> tuple[Make, int, _Written] | None:
-    data = instruction.operands[0]
-    result, _ = operands_of_update(instruction)
-    if bind_update(instruction, GLOBAL, lambda waves: 0, data, result) is None:
-        return None
-
-    def make(space: Space, place: Address) -> Run:
-        found = bind_update(instruction, space, place, data, result)
-        assert found is not None
-        return found
-
-    is_wide = instruction.mnemonic.endswith(("_x2", "_f64"))
-    words = 2 if is_wide else 1
-    return make, 4 * words, None if result is None else (vector_index(data), words)
-
-
-def _place(
-    instruction: Instruction, size: int, is_plain: bool
-) -> tuple[list[Source], Callable[[Any], Place]]:
-    _, vector, descriptor, more = instruction.operands[:4]
+def _place(instruction: Instruction, is_plain: bool) -> tuple[list[Source], Callable[[Any], Place]]:
+    vector, descriptor, more = instruction.operands[-3:]
     lower, upper = _descriptor(descriptor)
     scalar, constant = vector_source(more, "u32", {}, 0), np.uint64(offset_of(instruction))
     index, offset = _vector_parts(instruction, vector)
@@ -157,7 +171,7 @@ def _place(
         by_lane = np.where(high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0))
         number = _wide(index, waves) + by_lane
         within = _wide(offset, waves) + constant
-        return _located(low, high, number, within, _wide(scalar, waves), size)
+        return _located(low, high, number, within, _wide(scalar, waves))
 
     parts = [lower, upper, scalar, *(part for part in (index, offset) if part is not None)]
     return parts, place
@@ -186,25 +200,35 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
     count, (result, descriptor, offset) = int(match[1] or 1), instruction.operands
     lower, upper = _descriptor(descriptor)
     more, constant = vector_source(offset, "u32", {}, 0), np.uint64(offset_of(instruction))
-    size = np.uint64(4 * count)
+    ends = np.arange(_PIECE, _PIECE * (count + 1), _PIECE, dtype=np.uint64)
 
     def run(waves: Any) -> None:
         low, high, within = (_wide(source, waves) for source in (lower, upper, more))
         within = (within + constant) & ~np.uint64(3)
-        rows, shape = waves.rows, (waves.count(), 1)
         # Records, of a scalar load, are as long as the stride says.
         limit = (high & np.uint64(0xFFFFFFFF)) * np.maximum(_stride(low), np.uint64(1))
-        inside = np.broadcast_to(within + size <= limit, shape)[:, 0]
-        address = np.broadcast_to((low & np.uint64((1 << 48) - 1)) + within, shape)[:, 0]
+        address = (low & np.uint64((1 << 48) - 1)) + within
+        address = np.broadcast_to(address, (waves.count(), 1))[:, 0]
+        inside = np.broadcast_to(within + ends <= limit, (waves.count(), count))
+        if inside.all():
+            load_scalars(waves, instruction, result.index, address, count)
+            return
         for number in range(count):
-            waves.write_scalar(result.index + number, "u32", np.zeros(len(inside), np.uint32))
-            waves.define((result.index + number,))
-        if inside.any():
-            waves.select(rows if inside.all() else np.arange(waves.waves)[rows][inside])
-            load_scalars(waves, instruction, result.index, address[inside], count)
-            waves.select(rows)
+            place = address + np.uint64(_PIECE * number)
+            _load_word(waves, instruction, result.index + number, place, inside[:, number])
 
     return run
+
+
+def _load_word(waves: Any, ins: Instruction, result: int, address: Array, inside: Array) -> None:
+    """One scalar register of each wave, 0 where that is out of range."""
+    rows = waves.rows
+    waves.write_scalar(result, "u32", np.zeros(len(inside), np.uint32))
+    waves.define((result,))
+    if inside.any():
+        waves.select(np.arange(waves.waves)[rows][inside])
+        load_scalars(waves, ins, result, address[inside], 1)
+        waves.select(rows)
 
 
 def _descriptor(operand: Operand) -> tuple[Source, Source]:
@@ -232,22 +256,19 @@ def _wide(source: Source | None, waves: Any) -> Any:
     return np.uint64(0) if source is None else np.asarray(source.value(waves)).astype(np.uint64)
 
 
-def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any, size: int) -> Place:
+def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> Place:
     """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
     by_lane = high >> np.uint64(55) & np.uint64(1)
     base, stride = low & np.uint64((1 << 48) - 1), _stride(low)
     stride = stride | (by_lane * (high >> np.uint64(47) & np.uint64(15))) << np.uint64(14)
     is_swizzled = low >> np.uint64(63) == 1
     together = np.uint64(8) << (high >> np.uint64(53) & np.uint64(3))
-    records = high & np.uint64(0xFFFFFFFF)
     piece = np.uint64(_PIECE)
     linear = within + stride * number
     swizzled = (number // together * stride + within // piece * piece) * together
     swizzled = swizzled + number % together * piece + within % piece
-    placed = np.where(is_swizzled, swizzled, linear)
-    raw = placed + np.uint64(size) + scalar <= records
-    structured = np.where(is_swizzled, number < records, raw)
-    return Place(base + scalar + placed, structured, is_swizzled)
+    reach = np.where(is_swizzled, swizzled, linear) + scalar
+    return Place(base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled)
 
 
 def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> Any:

@@ -31,6 +31,7 @@ class Execution:
         self.pc = np.full(waves.waves, entry)
         self.state = np.full(waves.waves, _RUNS, np.int8)
         self.is_observed = bool(waves.around.observers)
+        self._own, self._accumulators = waves.registers
 
     def run(self) -> None:
         """Until all waves have ended."""
@@ -81,6 +82,8 @@ class Execution:
         number = int(self.pc[rows][0])
         while True:
             block = self.program.block(number, self.is_observed, self._mode())
+            if block.registers[0] > self._own or block.registers[1] > self._accumulators:
+                self._refuse_registers(block, number)
             for run in block.runs:
                 run(waves)
             self._count(block)
@@ -91,6 +94,16 @@ class Execution:
             if not isinstance(following, int) or following >= 0:
                 self.pc[rows] = following
             return
+
+    def _refuse_registers(self, block: Block, number: int) -> None:
+        own, accumulators = block.registers
+        has = f"{self._own} vector registers and {self._accumulators} accumulators"
+        raise UserError(
+            f"the kernel {self.waves.around.kernel} uses registers that it does not have",
+            where=f"what follows {self.program.assembly.instruction(number)}",
+            why=f"it has {has}, and names {own} and {accumulators}",
+            remedy="have its descriptor ask for all registers; or the code object is damaged",
+        )
 
     def _mode(self) -> int:
         """How the waves that run round, all of them."""

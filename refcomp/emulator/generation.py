@@ -20,8 +20,8 @@ from refcomp.emulator.code_object import Descriptor
 from refcomp.emulator.memory_order import GFX11_ORDER, GFX90A_ORDER, GFX942_ORDER, MemoryOrder
 from refcomp.emulator.operation import Operation
 from refcomp.emulator.packed import PACKED
+from refcomp.emulator.registers import FIRST_ACCUMULATOR
 from refcomp.emulator.scalar import SAVE_EXEC, SCALAR
-from refcomp.emulator.sources import FIRST_ACCUMULATOR
 from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.vector_integers import VECTOR_INTEGERS

@@ -109,7 +109,7 @@ def _by_index(instruction: Instruction, positions: frozenset[int], file: str, bi
     def run(waves: Any) -> None:
         rows = waves.rows
         indices = waves.values.scalar(M0, "u32", rows) & mask
-        limit = len(waves.values.v) if file == "v" else M0
+        limit = waves.registers[0] if file == "v" else M0
         found = np.unique(indices)
         for index in found:
             one = at(int(index), limit)

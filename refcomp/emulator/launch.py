@@ -25,7 +25,7 @@ from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS, Generation
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
-from refcomp.emulator.sources import FIRST_ACCUMULATOR
+from refcomp.emulator.registers import FIRST_ACCUMULATOR
 from refcomp.emulator.waves import Surroundings, Waves
 from refcomp.errors import ToolchainError, Unsupported, UserError
 

@@ -166,14 +166,14 @@ def bind_load(
 
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), size, instruction)
-        loaded = _loaded(space.bytes_of(waves), index, wrong, transfer)
+        loaded = loaded_pieces(space.bytes_of(waves), index, wrong, transfer)
         for number, (values, undefined) in enumerate(loaded):
             _put_piece(waves, result + number, transfer, values, undefined)
 
     return run
 
 
-def _loaded(
+def loaded_pieces(
     memory: Bytes, index: Array, wrong: Array | None, transfer: Transfer
 ) -> list[tuple[Array, Array | None]]:
     """Each piece and what is undefined of it: of words all at once."""
@@ -195,16 +195,21 @@ def _loaded(
 def _put_piece(
     waves: Any, index: int, transfer: Transfer, values: Array, undefined: Array | None
 ) -> None:
-    if transfer.width == 4:
-        put(waves, index, values, undefined)
-        return
-    if transfer.is_signed:
-        values = values.view(f"i{transfer.width}").astype(np.int32).view(np.uint32)
-    wide = values.astype(np.uint32)
-    shadow = None if undefined is None else undefined.astype(np.uint32)
+    wide, shadow = as_words(transfer, values, undefined)
     if transfer.place:
         wide, shadow = _into_half(waves, index, transfer.place, wide, shadow)
     put(waves, index, wide, shadow)
+
+
+def as_words(
+    transfer: Transfer, values: Array, undefined: Array | None
+) -> tuple[Array, Array | None]:
+    """Pieces of any width, and what is undefined of them, as 32 bits each."""
+    if transfer.width == 4:
+        return values, undefined
+    if transfer.is_signed:
+        values = values.view(f"i{transfer.width}").astype(np.int32).view(np.uint32)
+    return values.astype(np.uint32), None if undefined is None else undefined.astype(np.uint32)
 
 
 def _into_half(

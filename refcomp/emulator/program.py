@@ -19,12 +19,14 @@ from refcomp.emulator.comparisons import bind_choice
 from refcomp.emulator.cross_lane import (
     bind_bpermute,
     bind_count_below,
+    bind_permute,
     bind_readfirstlane,
     bind_readlane,
     bind_swap,
     bind_swizzle,
     bind_writelane,
 )
+from refcomp.emulator.direct_loads import bind_direct_load
 from refcomp.emulator.dots import bind_dot
 from refcomp.emulator.flat import bind_flat
 from refcomp.emulator.generation import GFX942, Generation
@@ -62,11 +64,12 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_mbcnt_lo_u32_b32": bind_count_below,
     "v_mbcnt_hi_u32_b32": bind_count_below,
     "ds_bpermute_b32": bind_bpermute,
+    "ds_permute_b32": bind_permute,
     "ds_swizzle_b32": bind_swizzle,
     "v_swap_b32": bind_swap,
 }
 _BY_PATTERN = (
-    *(bind_memory, bind_two, bind_flat, bind_scalar_load, bind_atomic),
+    *(bind_direct_load, bind_memory, bind_two, bind_flat, bind_scalar_load, bind_atomic),
     *(bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
 )
 
@@ -80,6 +83,14 @@ def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:
 
 def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     """The instruction, ready to run; None when it does nothing. Unsupported."""
+    try:
+        return _bind(instruction, of)
+    except (ValueError, LookupError) as error:  # of damaged code
+        told = f"such operands of {instruction.mnemonic} are not known"
+        raise Unsupported(told, where=str(instruction)) from error
+
+
+def _bind(instruction: Instruction, of: Generation) -> Run | None:
     if instruction.second is not None:
         return _bind_pair(instruction, instruction.second, of)
     name = instruction.mnemonic
@@ -147,13 +158,15 @@ def _refuse(instruction: Instruction) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`runs` one after the other, then `end`, if the block does not simply run on to `next`."""
+    """`runs` one after the other, then `end`, if the block does not simply run on to `next`. They
+    name vector registers and accumulators below the two numbers of `registers`."""
 
     runs: tuple[Run, ...]
     count: int
     end: Instruction | None
     next: int
     target: int
+    registers: tuple[int, int] = (0, 0)
 
 
 class Program:
@@ -169,19 +182,25 @@ class Program:
         for number in range(len(self.assembly)):
             name = self.assembly.mnemonic(number)
             if name == "s_branch" or name.startswith("s_cbranch"):
-                yield self._target(self.assembly.instruction(number))
+                # What is no instruction is printed as one, too, and leads anywhere.
+                found = self._found(self.assembly.instruction(number))
+                if found is not None:
+                    yield found
 
     def _target(self, branch: Instruction) -> int:
-        """Where a branch leads to."""
-        words = int(branch.operands[0].text, 0) & 0xFFFF
-        words -= (words & 0x8000) << 1
-        return self._number(branch.address + 4 + 4 * words, str(branch))
-
-    def _number(self, address: int, where: str) -> int:
-        found = self.assembly.number_at(address)
+        """Where a branch leads to. Unsupported."""
+        found = self._found(branch)
         if found is None:
-            raise Unsupported(f"no instruction begins at {address:#x}", where=where)
+            raise Unsupported("no instruction begins where a branch leads to", where=str(branch))
         return found
+
+    def _found(self, branch: Instruction) -> int | None:
+        try:
+            words = int(branch.operands[0].text, 0) & 0xFFFF
+        except (ValueError, IndexError):
+            return None
+        words -= (words & 0x8000) << 1
+        return self.assembly.number_at(branch.address + 4 + 4 * words)
 
     def _instruction(self, number: int, mode: int) -> Instruction:
         found = self.assembly.instruction(number)
@@ -197,11 +216,12 @@ class Program:
 
     def _make(self, start: int, is_observed: bool, mode: int) -> Block:
         runs: list[Run] = []
-        number, indexed = start, frozenset[int]()
+        number, indexed, registers = start, frozenset[int](), (0, 0)
         while number < len(self.assembly):
             instruction = self._instruction(number, mode)
             both = (instruction, instruction.second)
             self.executed |= {(one.printed, modifiers_of(one)) for one in both if one}
+            registers = _registers_of(instruction, registers)
             if is_observed:
                 runs.append(tell_of(instruction))
             indexed = positions_after(instruction, indexed)
@@ -210,10 +230,19 @@ class Program:
             if instruction.mnemonic in ENDS:
                 is_branch = "branch" in instruction.mnemonic
                 target = self._target(instruction) if is_branch else -1
-                return Block(tuple(runs), number + 1 - start, instruction, number + 1, target)
+                count = number + 1 - start
+                return Block(tuple(runs), count, instruction, number + 1, target, registers)
             if (run := bind_within(instruction, indexed, _for(self.generation))) is not None:
                 runs.append(run)
             number += 1
             if number in self._starts or writes_mode(instruction):
-                return Block(tuple(runs), number - start, None, number, -1)
+                return Block(tuple(runs), number - start, None, number, -1, registers)
         raise Unsupported("the code ends without s_endpgm", where=f"instruction {start}")
+
+
+def _registers_of(instruction: Instruction, least: tuple[int, int]) -> tuple[int, int]:
+    """How many vector registers and accumulators there must be for an instruction, and `least`."""
+    second = instruction.second
+    operands = (*instruction.operands, *(second.operands if second else ()))
+    ends = {file: [o.index + o.count for o in operands if o.file == file] for file in "va"}
+    return max(least[0], *ends["v"], 0), max(least[1], *ends["a"], 0)

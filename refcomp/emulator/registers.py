@@ -27,6 +27,7 @@ from refcomp.emulator.assembly import EXEC
 
 SCALARS, SCC = 128, 128  # a scalar register's number in `dirty` is its own; SCC's is 128
 FIRST_VECTOR = 129
+FIRST_ACCUMULATOR = 256
 _ALL, _NONE = slice(None), slice(0, 0)
 _WIDE, _NARROW = ({k: t for k, t in NUMPY.items() if bits_of(k) == bits} for bits in (32, 16))
 
@@ -78,6 +79,9 @@ class Registers:
         self.waves, self.lanes = existing.shape
         self.mask_kind, self.mask_bits = mask_kind(self.lanes), f"u{self.lanes}"
         self.existing = existing
+        # How many vector registers and accumulators there are.
+        own = unused.start or min(vectors, FIRST_ACCUMULATOR)
+        self.registers = own, max(0, vectors - FIRST_ACCUMULATOR)
         shape = vectors, self.waves, self.lanes
         self.values = File(*shape, 0, unused)
         self.shadow = File(*shape, 0xFFFFFFFF, unused) if is_watched else None

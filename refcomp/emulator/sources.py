@@ -17,10 +17,9 @@ import numpy as np
 from refcomp.emulator.arrays import MASKS, NUMPY, bits_of, registers_of
 from refcomp.emulator.assembly import Operand
 from refcomp.emulator.modifiers import flags_of
-from refcomp.emulator.registers import FIRST_VECTOR, SCC, File, Registers
+from refcomp.emulator.registers import FIRST_ACCUMULATOR, FIRST_VECTOR, SCC, File, Registers
 from refcomp.errors import Unsupported
 
-FIRST_ACCUMULATOR = 256
 # Where memory begins that an address of 64 bits names by its upper half, of 4 GiB each.
 APERTURES = {"src_shared_base": 1 << 48, "src_private_base": 2 << 48}
 _APERTURE_BYTES = 1 << 32

@@ -50,7 +50,7 @@ class Counters:
 
 GFX9_COUNTERS = Counters(
     {
-        **{"load": ("vmcnt",), "store": ("vmcnt",)},
+        **{"load": ("vmcnt",), "store": ("vmcnt",), "direct load": ("vmcnt",)},
         **{"flat load": ("vmcnt", "lgkmcnt"), "flat store": ("vmcnt", "lgkmcnt")},
         **{"shared": ("lgkmcnt",), "scalar": ("lgkmcnt",), "message": ("lgkmcnt",)},
     },
@@ -58,7 +58,7 @@ GFX9_COUNTERS = Counters(
 )
 GFX11_COUNTERS = Counters(
     {
-        **{"load": ("vmcnt",), "store": ("vscnt",)},
+        **{"load": ("vmcnt",), "store": ("vscnt",), "direct load": ("vmcnt",)},
         **{"flat load": ("vmcnt", "lgkmcnt"), "flat store": ("vscnt", "lgkmcnt")},
         **{"shared": ("lgkmcnt",), "scalar": ("lgkmcnt",), "message": ("lgkmcnt",)},
     },
@@ -120,9 +120,10 @@ def _begun_by_vector(instruction: Instruction) -> tuple[str, bool]:
     is_store, is_atomic = kind_of_access(name)
     returns = any(modifier in instruction.modifiers for modifier in _RETURNS)
     has_result = not is_store and (not is_atomic or ("atomic" in name and returns))
+    if "_lds_" in name or "lds" in instruction.modifiers:
+        return "direct load", False
     kind = "load" if has_result else "store"
-    to_shared = "_lds_" in name or "lds" in instruction.modifiers
-    return f"flat {kind}" if name.startswith("flat_") else kind, has_result and not to_shared
+    return f"flat {kind}" if name.startswith("flat_") else kind, has_result
 
 
 def _numbers(operands: tuple[Operand, ...]) -> frozenset[int]:

@@ -50,6 +50,7 @@ def make_waves(
     existing: Any = None,
     code: Assembly | None = None,
     vectors: int = 16,
+    unused: slice = slice(0, 0),
     observers: tuple[Observer, ...] = (),
     block: tuple[int, int, int] = (64, 1, 1),
     lanes: int = 64,
@@ -68,7 +69,7 @@ def make_waves(
     )
     exist = np.ones((count, lanes), np.bool_) if existing is None else existing
     ids = np.stack([np.arange(groups), np.zeros(groups, int), np.zeros(groups, int)], axis=1)
-    waves = Waves(around, vectors, exist, ids)
+    waves = Waves(around, vectors, exist, ids, unused)
     waves.initialise_mask(exist)
     return waves
 

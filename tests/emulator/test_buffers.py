@@ -74,6 +74,33 @@ def test_what_is_out_of_range_reads_0_and_is_not_written():
     assert not found(waves)
 
 
+def test_each_word_has_a_range():
+    """What a lane's access begins within the records, it ends there."""
+    waves, arena, place = _with_buffer(records=20)
+    put(waves, 1, (LANE * 4).astype(np.uint32))
+    run(waves, "buffer_load_dwordx4 v[2:5], v1, s[0:3], 0 offen")
+    rows = [[n + k if n + k < 5 else 0 for n in range(64)] for k in range(4)]
+    assert [get(waves, 2 + k).tolist() for k in range(4)] == rows
+    put(waves, 6, np.full(64, 77, np.uint32))
+    put(waves, 7, np.full(64, 88, np.uint32))
+    set_mask(waves, LANE == 4)
+    run(waves, "buffer_store_dwordx2 v[6:7], v1, s[0:3], 0 offen")
+    assert arena.read(place.address, 28).view(np.uint32).tolist() == [0, 1, 2, 3, 77, 5, 6]
+    set_mask(waves, LANE >= 0)
+    run(waves, "buffer_load_dwordx2 v[0:1], v1, s[0:3], 0 offen")  # over its own addresses
+    assert get(waves, 0)[:6].tolist() == [0, 1, 2, 3, 77, 0]
+    assert get(waves, 1)[:6].tolist() == [1, 2, 3, 77, 0, 0] and not found(waves)
+
+
+def test_gfx1100_looks_at_all_words_together():
+    waves, _, _ = _with_buffer(records=20, lanes=32)
+    set_scalar(waves, 3, _PLAIN)
+    put(waves, 1, (LANE[:32] * 4).astype(np.uint32))
+    run(waves, "buffer_load_b64 v[2:3], v1, s[0:3], 0 offen", of=GFX1100)
+    assert get(waves, 2)[:6].tolist() == [0, 1, 2, 3, 0, 0]
+    assert get(waves, 3)[:6].tolist() == [1, 2, 3, 4, 0, 0]
+
+
 def test_addresses_in_range_must_still_belong_to_somebody():
     waves, _, _ = _with_buffer(records=1 << 20)
     put(waves, 1, (LANE * 4).astype(np.uint32))
@@ -136,16 +163,24 @@ def test_scalar_loads():
     waves.initialise_scalar(6, np.array([16], np.uint32))
     run(waves, "s_buffer_load_dword s7, s[0:3], s6 offset:0x8")
     assert scalar(waves, 7) == 6
-    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x24")  # behind 40 bytes
+    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x28")  # behind 40 bytes
     assert (scalar(waves, 4), scalar(waves, 5)) == (0, 0) and not found(waves)
+
+
+def test_each_word_of_a_scalar_load_has_a_range():
+    waves, _, _ = _with_buffer(records=42, count=3)
+    waves.initialise_scalar(6, np.array([28, 32, 36], np.uint32))
+    run(waves, "s_buffer_load_dwordx4 s[8:11], s[0:3], s6")
+    assert waves.values.s[8:12].T.tolist() == [[7, 8, 9, 0], [8, 9, 0, 0], [9, 0, 0, 0]]
+    assert not found(waves)
 
 
 def test_scalar_loads_reach_all_bytes_of_the_records():
     waves, _, _ = _with_buffer(stride=8, records=2)
     run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0x8")
     assert (scalar(waves, 4), scalar(waves, 5)) == (2, 3)
-    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0xc")  # behind 16 bytes
-    assert (scalar(waves, 4), scalar(waves, 5)) == (0, 0)
+    run(waves, "s_buffer_load_dwordx2 s[4:5], s[0:3], 0xc")  # the second behind 16 bytes
+    assert (scalar(waves, 4), scalar(waves, 5)) == (3, 0)
 
 
 _PLAIN = 3 << 28  # OOB_SELECT, of a raw buffer
@@ -178,7 +213,7 @@ def test_descriptors_must_be_defined():
 
 
 def test_what_is_not_known_is_refused():
-    with pytest.raises(Unsupported, match="lds of an access to a buffer is not known"):
-        bind(instruction("buffer_load_dword off, s[0:3], 0 offset:4 lds"))
+    with pytest.raises(Unsupported, match="tfe of an access to a buffer is not known"):
+        bind(instruction("buffer_load_dword v0, off, s[0:3], 0 offset:4 tfe"))
     with pytest.raises(Unsupported, match="does not know the instruction buffer_load_format_x"):
         bind(instruction("buffer_load_format_x v0, v1, s[0:3], 0 idxen"))

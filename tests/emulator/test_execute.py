@@ -25,6 +25,29 @@ def test_waves_that_part_meet_again():
     assert execution.steps == 3 * 3 + 4 * (1 + 4 + 2)
 
 
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [("v_mov_b32_e32 v16, 0", "17 and 0"), ("v_mov_b32_e32 a0, v1", "2 and 1")],
+)
+def test_registers_that_a_kernel_does_not_have_are_refused(line, names):
+    """A damaged descriptor may ask for fewer than the code names."""
+    code = assembly("s_branch 1", line, "s_endpgm")
+    assert execute(make_waves(), code).steps == 2  # no wave comes there
+    code = assembly("s_nop 0", line, "s_endpgm")
+    with pytest.raises(UserError, match="uses registers that it does not have") as caught:
+        execute(make_waves(), code)
+    wanted = f"it has 16 vector registers and 0 accumulators, and names {names}"
+    assert wanted in str(caught.value)
+
+
+def test_accumulators_lie_apart():
+    code = assembly("v_mov_b32_e32 v3, 0", "v_mov_b32_e32 a1, v3", "s_endpgm")
+    execute(make_waves(vectors=258, unused=slice(4, 256)), code)
+    for line in ("v_mov_b32_e32 v4, 0", "v_mov_b32_e32 a2, v3"):
+        with pytest.raises(UserError, match="uses registers that it does not have"):
+            execute(make_waves(vectors=258, unused=slice(4, 256)), assembly(line, "s_endpgm"))
+
+
 def test_conditions():
     code = assembly(
         "s_cbranch_vccz 1",

@@ -50,8 +50,34 @@ def test_other_modes_have_blocks_of_their_own():
 def test_code_must_end():
     with pytest.raises(Unsupported, match="the code ends without s_endpgm"):
         Program(assembly("f:", "s_nop 0")).block(0)
-    with pytest.raises(Unsupported, match="no instruction begins at 0x28"):
-        Program(assembly("f:", "s_branch 9", "s_endpgm"))
+
+
+@pytest.mark.parametrize("where", ["9", "s[0:1]", "v0, 12"])
+def test_a_branch_must_lead_to_an_instruction(where):
+    """Where a wave meets it: tables among the instructions are no fault."""
+    program = Program(assembly("f:", "s_nop 0", "s_endpgm", f"s_branch {where}", "s_endpgm"))
+    assert program.block(0).count == 2
+    with pytest.raises(Unsupported, match="no instruction begins where a branch leads to"):
+        program.block(2)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("v_mov_b32_e32 v0", "v_mov_b32 has 0 sources here, not 1"),
+        ("v_readlane_b32 s0, v1", "such operands of v_readlane_b32 are not known"),
+        ("ds_write_b32", "such operands of ds_write_b32 are not known"),
+    ],
+)
+def test_operands_that_no_such_instruction_has_are_refused(line, message):
+    with pytest.raises(Unsupported, match=message):
+        bind(instruction(line))
+
+
+def test_blocks_know_how_many_registers_they_name():
+    code = ("f:", "v_mov_b32_e32 v7, a3", "global_load_dwordx4 v[8:11], v[2:3], off", "s_endpgm")
+    assert Program(assembly(*code)).block(0).registers == (12, 4)
+    assert Program(assembly("f:", "s_endpgm")).block(0).registers == (0, 0)
 
 
 def test_what_is_known():

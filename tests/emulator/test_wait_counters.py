@@ -27,6 +27,8 @@ def _names(numbers):
         ("global_atomic_add_u32 v4, v1, v2, s[2:3] glc", "load", "v4", "s2 s3 v1 v2"),
         ("scratch_load_dword v1, off, s32 offset:4", "load", "v1", "s32"),
         ("buffer_load_dword v1, off, s[0:3], 0 offset:4", "load", "v1", "s0 s1 s2 s3"),
+        ("global_load_lds_dword v1, s[2:3] offset:16", "direct load", "", "s2 s3 v1"),
+        ("buffer_load_dword v1, s[0:3], s4 offen lds", "direct load", "", "s0 s1 s2 s3 s4 v1"),
         ("buffer_inv sc1", "store", "", ""),
         ("buffer_wbl2 sc1", "store", "", ""),
         ("buffer_gl0_inv", "", "", ""),
