@@ -126,7 +126,9 @@ def test_options_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_that_no_emulator_has() -> None:
     with pytest.raises(UserError, match="there is no hazard fast, slow") as caught:
         refcomp.rocm_emulator("gfx942", hazards=["slow", "waits", "fast"])
-    assert "use some of: waits, barriers, alignment, read-only, races" in str(caught.value)
+    assert "use some of: waits, wait-states, barriers, alignment, read-only, races" in str(
+        caught.value
+    )
 
 
 @pytest.mark.rocm

@@ -27,6 +27,7 @@ from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.vector_integers import VECTOR_INTEGERS
 from refcomp.emulator.vector_unfused import UNFUSED_F32
 from refcomp.emulator.wait_counters import GFX9_COUNTERS, GFX11_COUNTERS, Counters
+from refcomp.emulator.wait_states import GFX11_STATES, GFX90A_STATES, GFX942_STATES, StateTable
 
 Run = Callable[[Any], None]
 VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
@@ -41,11 +42,12 @@ class Generation:
     no row can say. `idle` have no effect here: results are there at once, and time is not told.
     `lanes` and `vectors` tell of a kernel how many lanes its waves have, and how many vector
     registers are laid out for a lane; `usual_lanes` is what the GPU likes best. `counters` are what
-    a wave can wait for, `order` is how groups see each other's writes. `start` tells what stands in
-    user registers that this emulator alone gives a meaning: the bit of a kernel's properties that
-    asks for them, and their words. `has_wave_offset` where waves are told where in private memory
-    theirs begins, `has_plain_buffers` where descriptors of buffers say more than an address and
-    how many bytes there are by fields of their own, which are refused.
+    a wave can wait for, `states` says which instructions must stand apart, `order` is how groups
+    see each other's writes. `start` tells what stands in user registers that this emulator alone
+    gives a meaning: the bit of a kernel's properties that asks for them, and their words.
+    `has_wave_offset` where waves are told where in private memory theirs begins,
+    `has_plain_buffers` where descriptors of buffers say more than an address and how many bytes
+    there are by fields of their own, which are refused.
     `has_matrix_denormals` where products of matrices of f16 and bf16 take and give denormals. For
     who counts: an access to global memory moves at least a `segment` of bytes, a line of the vector
     L1 cache, as AMD's white papers have it; `pairs_fours` where reads of shared memory of 16 bytes
@@ -63,6 +65,7 @@ class Generation:
     special: Mapping[str, Callable[[Instruction], Run]] = field(default_factory=dict)
     usual_lanes: int = USUAL_LANES
     counters: Counters = GFX9_COUNTERS
+    states: StateTable = GFX942_STATES
     order: MemoryOrder = GFX942_ORDER
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     has_wave_offset: bool = False
@@ -121,6 +124,7 @@ GFX90A = Generation(
     | {"buffer_wbinvl1", "buffer_wbinvl1_vol", "s_set_gpr_idx_off"},
     lanes=lambda descriptor: 64,
     vectors=_accumulating_vectors,
+    states=GFX90A_STATES,
     order=GFX90A_ORDER,
     start={0: SCRATCH_DESCRIPTOR, 5: (SCRATCH & 0xFFFFFFFF, SCRATCH >> 32)},
     has_wave_offset=True,
@@ -153,6 +157,7 @@ GFX1100 = Generation(
     vectors=_vectors_by_lanes,
     usual_lanes=32,
     counters=GFX11_COUNTERS,
+    states=GFX11_STATES,
     order=GFX11_ORDER,
     has_plain_buffers=True,
     pairs_fours=False,

@@ -83,8 +83,8 @@ def effect_of(instruction: Instruction) -> Effect:
     kind, has_result = _begun(instruction)
     operands = _operands(instruction)
     late = operands[:1] if has_result else ()
-    touched = _numbers(operands[len(late) :]) | _implied(instruction.mnemonic)
-    return Effect(touched, _numbers(late), kind, waits_of(instruction))
+    touched = numbers_of_operands(operands[len(late) :]) | _implied(instruction.mnemonic)
+    return Effect(touched, numbers_of_operands(late), kind, waits_of(instruction))
 
 
 def waits_of(instruction: Instruction) -> dict[str, int]:
@@ -126,7 +126,8 @@ def _begun_by_vector(instruction: Instruction) -> tuple[str, bool]:
     return f"flat {kind}" if name.startswith("flat_") else kind, has_result
 
 
-def _numbers(operands: tuple[Operand, ...]) -> frozenset[int]:
+def numbers_of_operands(operands: tuple[Operand, ...]) -> frozenset[int]:
+    """The registers of some operands, as `Registers.dirty` counts them."""
     found: set[int] = set()
     for operand in operands:
         if operand.file == "c":

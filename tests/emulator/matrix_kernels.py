@@ -51,7 +51,7 @@ def matrix_products(gpu: str = GPU) -> Outcome:
     table, coverage, wrong = _TABLES.get(gpu, {}), Coverage(), []
     if not table:
         return Outcome(0, (), {})
-    device = make_gpu(observers=[coverage])
+    device = make_gpu(observers=[coverage], hazards=True)
     loaded = device.load(_compiled(gpu))
     for name, row in table.items():
         *_, first, second = row

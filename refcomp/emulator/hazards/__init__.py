@@ -12,11 +12,12 @@ from refcomp.emulator.hazards.alignment import Alignment
 from refcomp.emulator.hazards.barriers import Barriers
 from refcomp.emulator.hazards.races import Races
 from refcomp.emulator.hazards.read_only import ReadOnly
+from refcomp.emulator.hazards.wait_states import WaitStates
 from refcomp.emulator.hazards.waits import Waits
 from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 
-HAZARDS = ("waits", "barriers", "alignment", "read-only", "races")
+HAZARDS = ("waits", "wait-states", "barriers", "alignment", "read-only", "races")
 
 __all__ = ["HAZARDS", "hazard_observers"]
 
@@ -29,6 +30,9 @@ def hazard_observers(wanted: bool | Iterable[str]) -> tuple[Observer, ...]:
         raise UserError(f"there is no hazard {told}", remedy=f"use some of: {', '.join(HAZARDS)}")
     waits = Waits(is_told="waits" in names)
     observers: list[Observer] = [waits] if names & {"waits", "races"} else []
-    simple = {"barriers": Barriers, "alignment": Alignment, "read-only": ReadOnly}
+    simple = {
+        **{"wait-states": WaitStates, "barriers": Barriers},
+        **{"alignment": Alignment, "read-only": ReadOnly},
+    }
     observers += [make() for name, make in simple.items() if name in names]
     return (*observers, *([Races(waits)] if "races" in names else []))
