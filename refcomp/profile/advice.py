@@ -70,6 +70,8 @@ def _uncoalesced(facts: Facts) -> Iterator[Advice]:
 
 
 def _narrow(facts: Facts) -> Iterator[Advice]:
+    if _part_of_memory(facts.bound) < 0.1:
+        return
     whole = sum(access.waves for _, access in _by_line(facts, "global"))
     for line, access in _by_line(facts, "global"):
         is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
@@ -85,6 +87,13 @@ def _narrow(facts: Facts) -> Iterator[Advice]:
                 line,
                 part / 2,
             )
+
+
+def _part_of_memory(bound: Bound | None) -> float:
+    """Of the time that the limit takes, what moving data takes at least."""
+    if bound is None or not bound.seconds[bound.limit]:
+        return 1.0
+    return max(bound.seconds[CACHE_LIMIT], bound.seconds[MEMORY_LIMIT]) / bound.seconds[bound.limit]
 
 
 def _atomics(facts: Facts) -> Iterator[Advice]:

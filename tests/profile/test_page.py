@@ -57,9 +57,18 @@ def page(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("page")
     programs = product(), _named("<b>A&amp;</b>"), transposed()
-    write_page(folder / "profile.html", [report(*program) for program in programs])
+    reports = [*(report(*program) for program in programs), _long_report()]
+    write_page(folder / "profile.html", reports)
     with opened(folder / "profile.html", folder / "browser") as driver:
         yield driver
+
+
+def _long_report():
+    """Of whose LLVM IR one line, far below, belongs to an instruction."""
+    lines = [Line(f"line {n}", (7,) if n == 2600 else ()) for n in range(3000)]
+    texts = {"schedule": (), "loop IR": (), "LLVM IR": tuple(lines), "ISA": (Line("s_nop", (7,)),)}
+    found = report_of(KernelCounts("long", "gfx942", 64, 128))
+    return replace(found, listing=Listing(texts, {}))
 
 
 def _named(name):
@@ -134,6 +143,14 @@ def test_clicking_an_instruction_marks_what_belongs_to_it_in_all_panes(page):
 
 @pytest.mark.browser
 @pytest.mark.rocm
+def test_what_belongs_together_comes_into_view_in_long_texts_too(page):
+    assert _click(page, _pane("ISA", 4), "s_nop") == "7"
+    assert _texts(page, f"{_pane('LLVM IR', 4)}.chosen") == ["line 2600"]
+    assert _is_in_view(page, f"{_pane('LLVM IR', 4)}.chosen")
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
 def test_clicking_a_primitive_marks_the_loops_that_it_made(page):
     _click(page, _pane("schedule"), "bind(i.outer, blockIdx.y)")
     loops = _texts(page, f"{_pane('loop IR')}.chosen")
@@ -191,7 +208,9 @@ def test_kernels_stand_side_by_side_and_lead_to_their_sections(page):
     links = page.execute_script(
         "return [...document.querySelectorAll('.kernels a')].map((e) => [e.textContent, e.hash])"
     )
-    assert sorted(links) == [["program_kernel0", f"#kernel-{n}"] for n in (1, 2, 3)]
+    names = ["long", "program_kernel0", "program_kernel0", "program_kernel0"]
+    assert sorted(name for name, _ in links) == names
+    assert ["long", "#kernel-4"] in links and ["program_kernel0", "#kernel-1"] in links
     assert page.execute_script("return document.querySelector('#kernel-2 h2').textContent")
     (last,) = _texts(page, ".kernels tbody tr:last-child td:first-child")
     assert last == "all"
