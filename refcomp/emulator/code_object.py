@@ -20,6 +20,8 @@ from refcomp.msgpack import read_msgpack
 _METADATA = 32  # type of notes
 _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
+# Bytes in front of a kernel that finds arguments in registers, for who does not put them there.
+_OTHER_ENTRY = 256
 _LARGEST = 1 << 30  # of memory; more is damage, not code
 _MOST_COUNTED = 1 << 20  # of an argument's bytes, or a group's threads; more is damage
 # What launch.py fills in, in bytes.
@@ -76,6 +78,11 @@ class Descriptor:
         return self.rsrc2 >> 1 & 31
 
     @property
+    def preloaded(self) -> tuple[int, int]:
+        """How many words of the arguments stand in registers when waves begin, and the first."""
+        return self.preload & 127, self.preload >> 7
+
+    @property
     def float_mode(self) -> int:
         """Rounding and denormals, as the MODE register has them; 0xF0 is IEEE."""
         return self.rsrc1 >> 12 & 0xFF
@@ -93,7 +100,8 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`entry` is an address; `block` is the only size of a group that it takes, if it has one."""
+    """`entry` is an address, behind what is there for a driver that puts no arguments into
+    registers; `block` is the only size of a group that it takes, if it has one."""
 
     name: str
     entry: int
@@ -205,7 +213,7 @@ def _kernel(
         raise ValueError(f"{block!r} is no size of a group")
     return Kernel(
         name=_text(item, ".name"),
-        entry=address + descriptor.entry_offset,
+        entry=address + descriptor.entry_offset + (_OTHER_ENTRY if descriptor.preload else 0),
         descriptor_address=address,
         descriptor=descriptor,
         arguments=arguments,

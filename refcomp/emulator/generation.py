@@ -48,6 +48,8 @@ class Generation:
     `has_wave_offset` where waves are told where in private memory theirs begins,
     `has_plain_buffers` where descriptors of buffers say more than an address and how many bytes
     there are by fields of their own, which are refused.
+    `wave_scratch` is how many bytes of private memory a wave can have, by the width of the field
+    that says so (LLVM's GCNSubtarget); `has_preload` where arguments can be put into registers.
     `has_matrix_denormals` where products of matrices of f16 and bf16 take and give denormals. For
     who counts: an access to global memory moves at least a `segment` of bytes, a line of the vector
     L1 cache, as AMD's white papers have it; `pairs_fours` where reads of shared memory of 16 bytes
@@ -70,6 +72,8 @@ class Generation:
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     has_wave_offset: bool = False
     has_plain_buffers: bool = False
+    wave_scratch: int = 1024 * ((1 << 13) - 1)
+    has_preload: bool = True
     has_matrix_denormals: bool = True
     segment: int = 128
     pairs_fours: bool = True
@@ -160,6 +164,8 @@ GFX1100 = Generation(
     states=GFX11_STATES,
     order=GFX11_ORDER,
     has_plain_buffers=True,
+    wave_scratch=256 * ((1 << 15) - 1),
+    has_preload=False,
     pairs_fours=False,
 )
 

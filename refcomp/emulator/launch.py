@@ -1,9 +1,9 @@
-"""Code objects loaded and kernels launched: memory and registers as they are when waves begin.
+"""Code objects loaded and kernels launched: what lies in memory when waves begin.
 
-The initial state follows the kernel descriptor alone, as LLVM's "User Guide for AMDGPU Backend"
-has it (initial kernel execution state), and what generation.py says of the GPU. Refuses, by
-UserError, what a driver would: another machine's code, a group too large, too few bytes of
-arguments. By Unsupported a kernel that wants other NaNs than compilers' usual ones.
+Follows the kernel descriptor, as LLVM's "User Guide for AMDGPU Backend" has it, and what
+generation.py says of the GPU; registers are begun by initial_state.py. Refuses, by UserError, what
+a driver would: another machine's code, a group too large, too few bytes of arguments, more memory
+than there can be. By Unsupported a kernel that wants other NaNs than compilers' usual ones.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import read_assembly
-from refcomp.emulator.buffers import wave_bytes
-from refcomp.emulator.code_object import CodeObject, Descriptor, Kernel, read_code_object
+from refcomp.emulator.code_object import CodeObject, Kernel, read_code_object
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding, Findings
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS, Generation
+from refcomp.emulator.initial_state import Start, begin_waves
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
-from refcomp.emulator.registers import FIRST_ACCUMULATOR
-from refcomp.emulator.waves import Surroundings, Waves
+from refcomp.emulator.waves import Surroundings
 from refcomp.errors import ToolchainError, Unsupported, UserError
 
 SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
 USUAL_STEPS = 2_000_000_000
-_LANES_TOGETHER = 256 * 64
+# Lanes of a batch, and bytes of their private memory.
+_LANES_TOGETHER, _PRIVATE_TOGETHER = 256 * 64, 1 << 30
 _DYNAMIC_STACK = 16384
 _PACKET_BYTES = 64
 _MOST_ALONG_AXIS = 2**32 - 1
@@ -135,22 +135,23 @@ def _programs(code: CodeObject, generation: Generation, text: str) -> dict[int, 
 def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
     """Runs a kernel to its end. UserError for what a driver refuses."""
     kernel = loaded.kernel(request.kernel)
-    _check(kernel, request)
+    _check(loaded.generation, kernel, request)
+    arguments = _kernarg_segment(kernel, request)
     addresses = [
         _place(loaded.arena, content, label)
         for content, label in (
             (_packet(kernel, request, loaded.base), "the dispatch packet"),
-            (_kernarg_segment(kernel, request), "the arguments"),
+            (arguments, "the arguments"),
         )
     ]
-    program = loaded.program(kernel)
+    program, start = loaded.program(kernel), Start(addresses[0], addresses[1], arguments)
     around = _surroundings(loaded, kernel, request)
     for observer in request.observers:
         observer.launched(loaded, request)
     steps = 0
     try:
-        for groups in _batches(request, program.assembly.lanes):
-            waves = _begin(around, loaded, kernel, request, groups, addresses)
+        for groups in _batches(around, request.grid, program.assembly.lanes):
+            waves = begin_waves(around, loaded.generation, kernel, groups, start)
             entry = program.assembly.number_at(kernel.entry)
             if entry is None:
                 raise ToolchainError(f"no instruction begins where {kernel.name} does")
@@ -185,7 +186,7 @@ def _place(arena: Arena, content: bytes, label: str) -> int:
     return place.address
 
 
-def _check(kernel: Kernel, request: LaunchRequest) -> None:
+def _check(generation: Generation, kernel: Kernel, request: LaunchRequest) -> None:
     if min(*request.grid, *request.block) < 1:
         raise UserError(
             f"{kernel.name} is launched with nothing to do",
@@ -194,6 +195,7 @@ def _check(kernel: Kernel, request: LaunchRequest) -> None:
         )
     _check_block(kernel, request)
     _check_shared(kernel, request)
+    _check_private(generation, kernel)
     _check_extents(kernel, request)
     _check_arguments(kernel, request)
     if not kernel.descriptor.has_usual_nans:
@@ -227,6 +229,23 @@ def _check_shared(kernel: Kernel, request: LaunchRequest) -> None:
         )
 
 
+def _check_private(generation: Generation, kernel: Kernel) -> None:
+    lanes, asked = generation.lanes(kernel.descriptor), _private_bytes(kernel)
+    most = generation.wave_scratch // lanes
+    if asked > most:
+        raise UserError(
+            f"{kernel.name} asks for {asked} bytes of private memory for each thread",
+            why=f"a {generation.name} has {most} for each of the {lanes} lanes of a wave",
+            remedy="keep large arrays in global memory; or the code object is damaged",
+        )
+
+
+def _private_bytes(kernel: Kernel) -> int:
+    """Private memory of a lane, with the stack that a driver adds."""
+    stack = _DYNAMIC_STACK if kernel.has_dynamic_stack else 0
+    return kernel.descriptor.private_bytes + stack
+
+
 def _check_arguments(kernel: Kernel, request: LaunchRequest) -> None:
     explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
     least, given = max((a.offset + a.size for a in explicit), default=0), len(request.arguments)
@@ -250,105 +269,29 @@ def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:
 
 
 def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) -> Surroundings:
-    descriptor = kernel.descriptor
-    stack = _DYNAMIC_STACK if kernel.has_dynamic_stack else 0
     return Surroundings(
         arena=loaded.arena,
         assembly=loaded.program(kernel).assembly,
         base=loaded.base,
         kernel=kernel.name,
         block=request.block,
-        shared_bytes=descriptor.shared_bytes + request.shared_bytes,
-        private_bytes=descriptor.private_bytes + stack,
+        shared_bytes=kernel.descriptor.shared_bytes + request.shared_bytes,
+        private_bytes=_private_bytes(kernel),
         is_watched=loaded.arena.bytes.known is not None,
         findings=Findings(),
         observers=request.observers,
     )
 
 
-def _batches(request: LaunchRequest, lanes: int) -> Iterator[Array]:
+def _batches(around: Surroundings, grid: Extents, lanes: int) -> Iterator[Array]:
     """Ids of groups, as many together as make a batch."""
-    per_group = -(-prod(request.block) // lanes)
-    together = max(1, _LANES_TOGETHER // (per_group * lanes))
-    x, y, z = request.grid
+    per_group = -(-prod(around.block) // lanes) * lanes
+    most = min(_LANES_TOGETHER, _PRIVATE_TOGETHER // max(1, around.private_bytes))
+    together = max(1, most // per_group)
+    x, y, z = grid
     for start in range(0, x * y * z, together):
         number = np.arange(start, min(start + together, x * y * z))
         yield np.stack([number % x, number // x % y, number // (x * y)], axis=1)
-
-
-# Registers as waves find them.
-
-
-def _begin(
-    around: Surroundings,
-    loaded: LoadedCode,
-    kernel: Kernel,
-    request: LaunchRequest,
-    groups: Array,
-    addresses: Sequence[int],
-) -> Waves:
-    threads, generation = prod(request.block), loaded.generation
-    lanes = generation.lanes(kernel.descriptor)
-    per_group = -(-threads // lanes)
-    item = np.arange(per_group * lanes).reshape(per_group, lanes)
-    existing = np.tile(item < threads, (len(groups), 1))
-    vectors = generation.vectors(kernel.descriptor)
-    waves = Waves(around, vectors, existing, groups, _unused(kernel.descriptor, vectors))
-    waves.initialise_mask(existing)
-    waves.set_modes(kernel.descriptor.float_mode)
-    x, y, _ = request.block
-    packed = item % x | item // x % y << 10 | item // (x * y) << 20
-    waves.initialise_vector(0, np.tile(packed.astype(np.uint32), (len(groups), 1)))
-    ids = np.repeat(groups, per_group, axis=0).astype(np.uint32)
-    for number, value in enumerate(_scalars(generation, kernel, around, ids, addresses)):
-        if value is not None:
-            waves.initialise_scalar(number, value)
-    return waves
-
-
-def _unused(descriptor: Descriptor, vectors: int) -> slice:
-    """The numbers between the kernel's own vector registers and its accumulators, if it has any."""
-    own = descriptor.first_accumulator if vectors > FIRST_ACCUMULATOR else 0
-    return slice(own, FIRST_ACCUMULATOR if own else 0)
-
-
-def _scalars(
-    generation: Generation,
-    kernel: Kernel,
-    around: Surroundings,
-    ids: Array,
-    addresses: Sequence[int],
-) -> list[Array | np.uint32 | None]:
-    """What stands in the scalar registers from 0 on; None: nothing."""
-    properties, descriptor = kernel.descriptor.properties, kernel.descriptor
-    packet, kernarg = addresses
-    private = around.private_bytes
-    user: list[Array | np.uint32 | None] = []
-    # Bit of the properties, and what it puts into registers.
-    parts: list[tuple[int, list[np.uint32 | None]]] = [
-        (0, [None] * 4),
-        (1, _halves(packet)),
-        (2, [None] * 2),
-        (3, _halves(kernarg)),
-        (4, _halves(0)),
-        (5, [None] * 2),
-        (6, [np.uint32(private)]),
-    ]
-    for bit, values in parts:
-        given = [np.uint32(word) for word in generation.start.get(bit, ())]
-        user += (given or values) if properties >> bit & 1 else []
-    if descriptor.preload:
-        raise Unsupported(f"{kernel.name} wants its arguments in registers")
-    user += [None] * (descriptor.user_sgprs - len(user))
-    system = [ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1]
-    if generation.has_wave_offset and descriptor.rsrc2 & 1:
-        each = wave_bytes(private, generation.lanes(descriptor))
-        system.append(np.arange(len(ids), dtype=np.uint32) * np.uint32(each))
-    return [*user[: descriptor.user_sgprs], *system]
-
-
-def _halves(address: int) -> list[np.uint32 | None]:
-    return [np.uint32(address & 0xFFFFFFFF), np.uint32(address >> 32)]
 
 
 # What the driver lays out in memory.

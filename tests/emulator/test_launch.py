@@ -1,11 +1,13 @@
 """Launches: what waves find when they begin, and what a driver refuses."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from refcomp.emulator.launch import LaunchRequest, _unused, launch
+from refcomp.emulator.launch import LaunchRequest, launch
+from refcomp.emulator.observation import Observer
 from refcomp.errors import Unsupported, UserError
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
@@ -77,8 +79,41 @@ def test_a_kernel_that_wants_other_nans_is_refused(bit):
         launch(loaded, LaunchRequest("vector_add", (1, 1, 1), _BLOCK, bytes(40)))
 
 
-def test_no_registers_lie_between_a_kernels_own_and_its_accumulators():
-    (kernel,) = make_gpu().load(compiled_code("matmul")).code.kernels.values()
-    descriptor = replace(kernel.descriptor, rsrc3=10)
-    assert _unused(descriptor, 260) == slice(44, 256)
-    assert _unused(descriptor, 44) == slice(0, 0)
+def _damaged(code, **fields):
+    """The kernel of a code object with another descriptor."""
+    loaded = make_gpu().load(code)
+    (kernel,) = loaded.code.kernels.values()
+    loaded.code.kernels[kernel.name] = replace(
+        kernel, descriptor=replace(kernel.descriptor, **fields)
+    )
+    return loaded
+
+
+@pytest.mark.parametrize(
+    ("gpu", "lanes", "most"),
+    [("gfx942", 64, 131056), ("gfx90a", 64, 131056), ("gfx1100", 32, 262136)],
+)
+def test_no_more_private_memory_is_given_than_waves_have(gpu, lanes, most):
+    loaded = _damaged(compiled_code("vector_add", gpu=gpu), private_bytes=most + 1)
+    request = LaunchRequest("vector_add", (1, 1, 1), _BLOCK, bytes(40))
+    with pytest.raises(UserError, match=f"{most + 1} bytes of private memory") as caught:
+        launch(loaded, request)
+    assert f"a {gpu} has {most} for each of the {lanes} lanes" in str(caught.value)
+    assert caught.value.remedy
+    loaded = _damaged(compiled_code("vector_add", gpu=gpu), private_bytes=most)
+    assert launch(loaded, request).steps > 0  # nothing to do, but it begins and ends
+
+
+def test_batches_have_no_more_private_memory_than_fits(monkeypatch):
+    module = sys.modules[LaunchRequest.__module__]  # the package has a function of that name
+    monkeypatch.setattr(module, "_PRIVATE_TOGETHER", 3 * 64 * 256)
+    loaded = _damaged(compiled_code("vector_add"), private_bytes=256)
+    sizes = []
+
+    class _Sizes(Observer):
+        def began(self, waves):
+            sizes.append(len(waves.groups))
+
+    request = LaunchRequest("vector_add", (8, 1, 1), _BLOCK, bytes(40), observers=(_Sizes(),))
+    launch(loaded, request)
+    assert sizes == [3, 3, 2]
