@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from refcomp.emulator.profile import AccessCounts, KernelCounts
+from refcomp.emulator.profile import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.emulator.profile.banks import BANK_BYTES, BANKS
 from refcomp.emulator.profile.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
 from refcomp.kernel_resources import KernelResources
@@ -53,8 +53,8 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 
 def _uncoalesced(facts: Facts) -> Iterator[Advice]:
-    whole = sum(access.transactions for _, access in _by_line(facts, "global"))
-    for line, access in _by_line(facts, "global"):
+    whole = sum(access.transactions for _, access in _alike(facts, "global"))
+    for line, access in _alike(facts, "global"):
         part = access.transactions / whole if whole else 0
         if access.transactions <= 1.5 * access.least or part < 0.1 or access.is_atomic:
             continue
@@ -62,18 +62,30 @@ def _uncoalesced(facts: Facts) -> Iterator[Advice]:
         yield Advice(
             f"{access.transactions} transactions where {access.least} would do: {efficiency:.0%} "
             f"of what is moved is asked for; lanes are {access.stride} bytes apart",
-            f"let lanes side by side take elements side by side: {_lanes_of(facts, line)}; or "
-            "bring a tile to shared memory by cache_read",
+            _closer_lanes(facts, line, access),
             line,
             part,
         )
 
 
+def _closer_lanes(facts: Facts, line: int, access: AccessCounts) -> str:
+    if access.stride == access.size:  # some lanes, but then there is a gap
+        row = access.bytes // access.transactions
+        return (
+            f"rows of {row} bytes lie apart: let those that lanes take be longer, up to "
+            f"{facts.counts.segment} bytes (split the last axis of the array by a larger factor)"
+        )
+    return (
+        f"let lanes side by side take elements side by side: {_lanes_of(facts, line)}; or bring a "
+        "tile to shared memory by cache_read"
+    )
+
+
 def _narrow(facts: Facts) -> Iterator[Advice]:
     if _part_of_memory(facts.bound) < 0.1:
         return
-    whole = sum(access.waves for _, access in _by_line(facts, "global"))
-    for line, access in _by_line(facts, "global"):
+    whole = sum(access.waves for _, access in _alike(facts, "global"))
+    for line, access in _alike(facts, "global"):
         is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
         part = access.waves / whole if whole else 0
         if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
@@ -97,7 +109,7 @@ def _part_of_memory(bound: Bound | None) -> float:
 
 
 def _atomics(facts: Facts) -> Iterator[Advice]:
-    for line, access in _by_line(facts, "global"):
+    for line, access in _alike(facts, "global"):
         if access.is_atomic and access.bytes > access.transactions * facts.counts.segment:
             yield Advice(
                 f"{access.lanes} updates of memory, many of the same elements",
@@ -112,8 +124,8 @@ def _atomics(facts: Facts) -> Iterator[Advice]:
 
 
 def _conflicts(facts: Facts) -> Iterator[Advice]:
-    whole = sum(access.clocks for _, access in _by_line(facts, "shared"))
-    for line, access in _by_line(facts, "shared"):
+    whole = sum(access.clocks for _, access in _alike(facts, "shared"))
+    for line, access in _alike(facts, "shared"):
         part = access.conflicts / whole if whole else 0
         if part < 0.05:
             continue
@@ -275,7 +287,7 @@ def _limit(facts: Facts) -> Iterator[Advice]:
     bound = facts.bound
     if bound and bound.limit in _LIMITS and facts.counts.fmas:
         where, part, remedy = _LIMITS[bound.limit]
-        told = f"multiply-adds alone take {bound.peak:.0%} of it"
+        told = f"multiply-adds alone take {bound.useful:.0%} of it"
         yield Advice(f"{where} is the limit (estimate): {told}", remedy, part=part)
 
 
@@ -302,15 +314,25 @@ _RULES: tuple[Callable[[Facts], Iterator[Advice]], ...] = (
 # What rules look at.
 
 
-def _by_line(facts: Facts, space: str) -> list[tuple[int, AccessCounts]]:
-    """The accesses of each line of the loop IR and kind added up; without lines each for itself."""
-    found: defaultdict[tuple[int, bool, bool, int], list[AccessCounts]] = defaultdict(list)
+_BUFFER = re.compile(r"([\w.]+)@?\[")
+
+
+def _alike(facts: Facts, space: str) -> list[tuple[int, AccessCounts]]:
+    """The accesses of one kind added up, and the line of the loop IR that makes most of them.
+
+    Of one kind are those of one statement whose lanes lie alike; statements that have the same
+    buffers, such as those of an unrolled loop, are one. Without lines each stands for itself.
+    """
+    found: defaultdict[tuple[object, ...], list[InstructionCounts]] = defaultdict(list)
     for one in facts.counts.accesses(space):
-        access, line = one.access, loop_line(one)
+        access, text = one.access, facts.listing.loop_ir(loop_line(one))
         if access is not None:
-            number = 0 if line else one.instruction.number
-            found[line, access.is_store, access.is_atomic, number].append(access)
-    return [(line, _sum(accesses)) for (line, *_), accesses in found.items()]
+            buffers = (*_BUFFER.findall(text),) if text else one.instruction.number
+            how = access.is_store, access.is_atomic, access.size, access.stride
+            found[buffers, *how].append(one)
+    most = [max(rows, key=lambda one: one.waves) for rows in found.values()]
+    sums = [_sum([one.access for one in rows if one.access]) for rows in found.values()]
+    return [(loop_line(one), access) for one, access in zip(most, sums, strict=True)]
 
 
 def _sum(accesses: list[AccessCounts]) -> AccessCounts:

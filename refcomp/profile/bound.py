@@ -38,14 +38,15 @@ _CROSSING_LANES = 32
 @dataclass(frozen=True, slots=True)
 class Bound:
     """`seconds` of one launch by limit, an estimate; `limit` is the greatest. On average `units` of
-    the card's compute units work, and `simds` in them; `peak` is the part of the time that
-    multiply-adds alone would take on all of them."""
+    the card's compute units work, and `simds` in them; multiply-adds alone would take the part
+    `useful` of the time there, and `peak` if all units worked."""
 
     card: Card
     seconds: dict[str, float]
     limit: str
     units: float
     simds: float
+    useful: float
     peak: float
 
 
@@ -61,9 +62,10 @@ def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
     moved = (counts.read + counts.written) / counts.launches
     seconds[MEMORY_LIMIT] = moved / (card.bandwidth * 1e9)
     limit = max(seconds, key=lambda name: seconds[name])
-    least = _multiply_clocks(counts, card.unit) / (hertz * card.units)
+    least = _multiply_clocks(counts, card.unit) / hertz
     part = least / seconds[limit] if seconds[limit] else 0.0
-    return Bound(card, seconds, limit, units, simds, part)
+    useful, peak = part * card.unit.simds / simds, part / card.units
+    return Bound(card, seconds, limit, units, simds, useful, peak)
 
 
 def _working(counts: KernelCounts, card: Card) -> tuple[float, float]:

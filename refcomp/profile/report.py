@@ -108,6 +108,7 @@ def _bound_to_json(bound: Bound) -> dict[str, Any]:
         "seconds": bound.seconds,
         "limit": bound.limit,
         "working_units": bound.units,
+        "multiplying": bound.useful,
         "part_of_peak": bound.peak,
     }
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import refcomp as rc
 from refcomp.emulator.profile import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.kernel_resources import KernelResources
 from refcomp.profile.advice import Facts, advise
@@ -48,6 +49,33 @@ def test_reads_apart_name_the_loop_that_lanes_run_over():
     assert "lanes are 256 bytes apart" in advice.what
     assert "they run over j.inner of B" in advice.remedy and "cache_read" in advice.remedy
     assert "A@[" in found.listing.loop_ir(advice.line)
+
+
+def test_rows_that_are_too_short():
+    """Two lanes take 32 bytes side by side, the next two those of another row."""
+    rows = _global(16, waves=100, lanes=6400, bytes=102400, transactions=3200, least=800, stride=16)
+    found = _advice(FMA, ("global_load_dwordx4 v[0:3], v[4:5], off", 100, 64, rows))
+    (told,) = [one for one in found if "would do" in one]
+    assert "3200 transactions where 800 would do: 25%" in told
+    assert "rows of 32 bytes lie apart" in told and "up to 128 bytes" in told
+
+
+@pytest.mark.rocm
+def test_statements_of_an_unrolled_loop_are_one_advice():
+    """None of the sixteen makes a tenth of what is moved."""
+    found = report(*_unrolled())
+    told = [one.what for one in found.advice if "would do" in one.what]
+    assert len(told) == 1 and told[0].startswith("1024 transactions where 32 would do")
+
+
+def _unrolled():
+    """Each of 64 lanes sums up sixteen elements of a row of its own."""
+    a, k = rc.placeholder((64, 512), name="A"), rc.reduce_axis((0, 16), name="k")
+    b = rc.compute((64,), lambda i: rc.sum(a[i, k * 32], axis=k), name="B")
+    s = rc.create_schedule(b)
+    s[b].bind(b.op.axis[0], rc.thread_axis("threadIdx.x"))
+    s[b].unroll(k)
+    return s, [a, b]
 
 
 @pytest.mark.rocm

@@ -31,7 +31,7 @@ def test_vector_instructions_take_a_clock_of_a_unit():
     assert bound.limit == "VALU" and bound.units == 10
     # 1000 waves of 64 lanes by 64 lanes a clock, on 10 units at 1 GHz.
     assert bound.seconds["VALU"] == pytest.approx(100e-9)
-    assert bound.peak == pytest.approx(1)
+    assert bound.peak == bound.useful == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,7 @@ def test_waves_of_a_group_share_the_simds_of_a_unit(groups, waves, simds):
     bound = bound_of(_kernel(row, groups=groups, waves=waves), CARD)
     assert bound.simds == simds
     assert bound.seconds["VALU"] == pytest.approx(1000 * 4 / simds * 1e-9)
+    assert bound.useful == pytest.approx(1) and bound.peak == pytest.approx(simds / 40)
 
 
 @pytest.mark.parametrize(("is_on_pairs", "units", "simds"), [(True, 10, 20), (False, 5, 10)])
