@@ -85,7 +85,7 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     hosts = frozenset(leaf for leaf in stage.leaves if leaf in nests.guests)
     loops = Loops(bounds, nests.bounds, attach, hosts)
     if isinstance(stage.op, ScanOp):
-        copies = copy_inits(stage, stage.op, nests.buffers, nests.scans)
+        copies = copy_inits(stage, stage.op, nests.buffers, nests.scans, nests.bounds)
         rows = [s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)]
         return block([copies, loops.wrap(rows, block([]), [])])
     assert isinstance(stage.op, ComputeOp)

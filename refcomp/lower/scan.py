@@ -2,29 +2,32 @@
 
 Row t of the update is written where row t of the result lies, and what the update reads of the
 state are rows that lie there already. An init that nobody else needs is computed right into the
-first rows; another one is copied there.
+first rows; another one is copied there, by threads of a GPU where those compute the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
-from refcomp.arith import Facts, prove
+from refcomp.arith import Facts, prove, simplify
 from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
-from refcomp.ir.expr import LE, Expr, IntImm, Min, Var
+from refcomp.ir.expr import LE, LT, Expr, FloorMod, IntImm, Min, Var
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import SERIAL, BufferStore, For, IfThenElse, Origin, Stmt, block
 from refcomp.schedule.placement import loops_around
+from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 
 Bodies = Mapping[Stage, Sequence[Expr]]
+_THREADS = 64  # of a group that copies: as many as the widest waves have
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +136,22 @@ def _check_readers(scan: Stage, op: ScanOp, stages: Sequence[Stage], bodies: Bod
 
 
 def copy_inits(
-    stage: Stage, op: ScanOp, buffers: Mapping[Tensor, Buffer], memory: ScanMemory
+    stage: Stage,
+    op: ScanOp,
+    buffers: Mapping[Tensor, Buffer],
+    memory: ScanMemory,
+    bounds: Mapping[Stage, StageBounds],
 ) -> Stmt:
-    """Copies the inits that do not lie in the result yet."""
+    """Copies the inits that do not lie in the result yet. What kernels compute rows of lies where
+    the host has no access: there a kernel copies, too."""
     origin = Origin(stage.name, line=op.line)
-    pairs = zip(op.init, op.outputs, strict=True)
-    copied = [(init, result) for init, result in pairs if init not in memory.borrowed]
-    return block([_copy(init, result, buffers, origin) for init, result in copied])
+    on_device = {t for s, b in bounds.items() if b.place.kernel is not None for t in s.op.outputs}
+    copies = [
+        (_copy_by_threads if update in on_device else _copy)(init, result, buffers, origin)
+        for init, update, result in zip(op.init, op.update, op.outputs, strict=True)
+        if init not in memory.borrowed
+    ]
+    return block(copies)
 
 
 def _copy(init: Tensor, result: Tensor, buffers: Mapping[Tensor, Buffer], origin: Origin) -> Stmt:
@@ -147,7 +159,32 @@ def _copy(init: Tensor, result: Tensor, buffers: Mapping[Tensor, Buffer], origin
     source, target = buffers[init], buffers[result]
     loops = [Var(f"{source.name}.i{k}", I64) for k in range(init.ndim)]
     stmt: Stmt = BufferStore(target, tuple(loops), BufferLoad(source, tuple(loops)), origin)
-    extents = (Min(init.shape[0], result.shape[0]), *result.shape[1:])
-    for var, extent in reversed([*zip(loops, extents, strict=True)]):
+    for var, extent in reversed([*zip(loops, _copied(init, result), strict=True)]):
         stmt = For(var, IntImm(0, I64), extent, SERIAL, stmt, origin)
     return stmt
+
+
+def _copied(init: Tensor, result: Tensor) -> tuple[Expr, ...]:
+    """How many rows are copied, and their extents."""
+    return (Min(init.shape[0], result.shape[0]), *result.shape[1:])
+
+
+def _copy_by_threads(
+    init: Tensor, result: Tensor, buffers: Mapping[Tensor, Buffer], origin: Origin
+) -> Stmt:
+    """A kernel in which each thread copies one element."""
+    source, target = buffers[init], buffers[result]
+    group, thread = (Var(f"{source.name}.{part}", I64) for part in ("group", "thread"))
+    number: Expr = group * _THREADS + thread
+    extents = _copied(init, result)
+    count = prod(extents[1:], start=extents[0])
+    is_there, indices = LT(number, count), []
+    for extent in reversed(extents[1:]):
+        indices.append(FloorMod(number, extent))
+        number = number // extent
+    place = (number, *reversed(indices))
+    store = BufferStore(target, place, BufferLoad(source, place), origin)
+    body = IfThenElse(is_there, store, None, origin)
+    groups = (count + (_THREADS - 1)) // _THREADS
+    loop = For(thread, IntImm(0, I64), IntImm(_THREADS, I64), "threadIdx.x", body, origin)
+    return For(group, IntImm(0, I64), simplify(groups), "blockIdx.x", loop, origin)

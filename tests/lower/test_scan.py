@@ -1,5 +1,7 @@
 """Scans as loops, run for real, on random shapes and schedules."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -126,32 +128,57 @@ def test_a_schedule_changes_nothing(case, m, n):
         assert "vectorized" in str(error) or "parallel" in str(error), error
 
 
-def test_kernels_for_each_row():
-    parts, hs, cs = cell()
+def cell_in_kernels(rows, own_init, threads):
+    """The cell with a kernel for each stage, and its arguments."""
+    parts, hs, cs = cell(rows, own_init)
     s = refcomp.create_schedule(hs)
-    for name in ("h0", "c0", "dense", "uh", "uc"):
-        stage = s[parts[name]]
-        outer, inner = stage.split(parts[name].op.axis[1], 2)
-        stage.bind(outer, refcomp.thread_axis("blockIdx.x"))
-        stage.bind(inner, refcomp.thread_axis("threadIdx.x"))
-    for m, n in ((1, 5), (4, 5), (3, 1)):
-        check(s, parts, hs, cs, m, n)
+    for tensor in dict.fromkeys(parts[name] for name in ("h0", "c0", "dense", "uh", "uc")):
+        outer, inner = s[tensor].split(tensor.op.axis[1], threads)
+        s[tensor].bind(outer, refcomp.thread_axis("blockIdx.x"))
+        s[tensor].bind(inner, refcomp.thread_axis("threadIdx.x"))
+    return s, parts, hs, cs
+
+
+@pytest.mark.parametrize("own_init", [True, False])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_kernels_for_each_row(rows, own_init):
+    """An init of both states is copied by kernels, too: nothing is left to the host."""
+    case = cell_in_kernels(rows, own_init, 2)
+    for m, n in ((1, 5), (4, 5), (3, 1), (2, 0)):
+        check(*case, m, n)
+
+
+def run_on(target, func, args):
+    there = [refcomp.array(arg, refcomp.context(target)) for arg in args]
+    refcomp.build(func, target=target)(*there)
+    for arg, result in zip(args, there, strict=True):
+        arg[...] = result.asnumpy()
 
 
 @pytest.mark.pocl
-def test_on_a_device():
-    parts, hs, cs = cell()
-    s = refcomp.create_schedule(hs)
-    for name in ("h0", "c0", "dense", "uh", "uc"):
-        stage = s[parts[name]]
-        outer, inner = stage.split(parts[name].op.axis[1], 4)
-        stage.bind(outer, refcomp.thread_axis("blockIdx.x"))
-        stage.bind(inner, refcomp.thread_axis("threadIdx.x"))
-    args, device = arrays(5, 6), refcomp.opencl()
-    wanted = evaluate([hs, cs], {parts["X"]: args[0], parts["W"]: args[1]})
-    there = [refcomp.array(arg, device) for arg in args]
-    refcomp.build(s, [parts["X"], parts["W"], hs, cs], "opencl")(*there)
-    assert [a.asnumpy().tolist() for a in there[2:]] == [a.tolist() for a in wanted]
+@pytest.mark.parametrize("own_init", [True, False])
+def test_on_a_device(own_init):
+    case = cell_in_kernels(2, own_init, 4)
+    for m, n in ((5, 6), (1, 3), (3, 70)):
+        check(*case, m, n, run=partial(run_on, "opencl"))
+
+
+@pytest.mark.pocl
+@pytest.mark.parametrize("shape", [(), (3,), (2, 33)])
+def test_an_init_that_is_given_is_copied_on_the_device(shape):
+    """Rows of any rank, by each thread one element, from memory that the host cannot read."""
+    first = refcomp.placeholder((2, *shape), "int32", name="F")
+    state = refcomp.placeholder((M, *shape), "int32", name="state")
+    one = refcomp.compute((M, *shape), lambda t, *i: state(t - 2, *i) + 1, name="one")
+    rows = refcomp.scan(first, one, state, name="S")
+    s = refcomp.create_schedule(rows)
+    s[one].bind(one.op.axis[-1], refcomp.thread_axis("blockIdx.x"))
+    func = refcomp.lower(s, [first, rows])
+    given = np.arange(np.prod((2, *shape)), dtype=np.int32).reshape(2, *shape)
+    for m in (1, 2, 5):
+        result = np.zeros((m, *shape), np.int32)
+        run_on("opencl", func, [given, result])
+        np.testing.assert_array_equal(result, [given[t % 2] + t // 2 for t in range(m)])
 
 
 def test_a_state_is_read_in_its_scan_only():
