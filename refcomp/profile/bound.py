@@ -49,6 +49,10 @@ class Bound:
     useful: float
     peak: float
 
+    def __str__(self) -> str:
+        told = f"{1e6 * self.seconds[self.limit]:.2f} microseconds at least on {self.card.name}"
+        return f"estimate, not measured: {told}, by {self.limit}"
+
 
 def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
     """The estimate for one launch of the average size; None where nothing ran."""

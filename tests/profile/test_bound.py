@@ -143,5 +143,10 @@ def test_one_of_several_launches():
     assert once.seconds == twice.seconds and once.peak == twice.peak
 
 
+def test_it_says_of_itself_what_it_is():
+    bound = bound_of(_kernel(("v_fma_f32 v0, v1, v2, v3", 100_000, None)), CARD)
+    assert str(bound) == "estimate, not measured: 10.00 microseconds at least on MI300X, by VALU"
+
+
 def test_of_nothing_there_is_no_estimate():
     assert bound_of(_kernel(groups=0, launches=1), CARD) is None
