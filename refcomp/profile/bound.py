@@ -90,9 +90,9 @@ def _clocks(counts: KernelCounts, unit: Unit) -> dict[str, float]:
     for one in counts.instructions:
         if one.kind == MFMA:
             found[MATRIX_LIMIT] += _matrix_clocks(one, unit)
-        elif one.kind == LDS:
-            crossing = 0 if one.access else one.waves * counts.wave_lanes / _CROSSING_LANES
-            found[SHARED_LIMIT] += one.access.clocks if one.access else crossing
+        elif one.kind == LDS and not one.access:
+            found[SHARED_LIMIT] += one.waves * counts.wave_lanes / _CROSSING_LANES
+    found[SHARED_LIMIT] += sum(one.access.clocks for one in counts.accesses("shared") if one.access)
     moved = sum(one.access.transactions for one in counts.accesses("global") if one.access)
     # Lanes' own words lie side by side.
     own = sum(one.access.bytes for one in counts.accesses("private") if one.access)

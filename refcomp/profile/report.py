@@ -71,7 +71,7 @@ class Report:
             "coalescing_efficiency": self.efficiency,
             "bytes_read": counts.read,
             "bytes_written": counts.written,
-            "accesses": [_access_to_json(one) for one in counts.instructions if one.access],
+            "accesses": [told for one in counts.instructions for told in _accesses_to_json(one)],
             "lines": [
                 {"line": number, "text": self.listing.loop_ir(number), "instructions": ran}
                 for number, ran in self.by_line().items()
@@ -96,10 +96,10 @@ class Report:
         return [(kind, by_class[kind]) for kind in CLASSES if kind in by_class]
 
 
-def _access_to_json(one: InstructionCounts) -> dict[str, Any]:
-    assert one.access is not None
+def _accesses_to_json(one: InstructionCounts) -> list[dict[str, Any]]:
     told = {"instruction": one.instruction.text, "source": one.instruction.source}
-    return told | asdict(one.access)
+    accesses = [one.access] if one.access else []
+    return [told | asdict(access) for access in (*accesses, *one.elsewhere.values())]
 
 
 def _bound_to_json(bound: Bound) -> dict[str, Any]:

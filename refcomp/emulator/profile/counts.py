@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from refcomp.emulator.assembly import Assembly, Instruction
 from refcomp.emulator.profile.mnemonics import (
@@ -47,12 +47,14 @@ class AccessCounts:
 
 @dataclass(slots=True)
 class InstructionCounts:
-    """`waves` ran it, `lanes` of them were active in all."""
+    """`waves` ran it, `lanes` of them were active in all. Of accesses that do not say which memory
+    they are to, `elsewhere` has those to another one than the first."""
 
     instruction: Instruction
     waves: int = 0
     lanes: int = 0
     access: AccessCounts | None = None
+    elsewhere: dict[str, AccessCounts] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -146,6 +148,8 @@ class KernelCounts:
         for one in self.instructions:
             if one.access and one.access.space == space and one.kind != SCALAR_MEMORY:
                 yield one
+            elif space in one.elsewhere:
+                yield replace(one, access=one.elsewhere[space])
 
     @property
     def fmas(self) -> int:

@@ -69,11 +69,7 @@ class Profile(Observer):
         counts.lanes += full if waves.is_full else int(np.count_nonzero(waves.mask))
 
     def access(self, waves: Any, access: Access) -> None:
-        counts = self._of(access.instruction)
-        if counts.access is None:
-            told = access.space, access.size, access.is_store, access.is_atomic
-            counts.access = AccessCounts(*told, stride=_stride(access))
-        found = counts.access
+        found = _counts_of_access(self._of(access.instruction), access)
         lanes = _lanes(access, self._current.wave_lanes)
         found.waves += int(np.count_nonzero(lanes))
         found.lanes += access.index.size
@@ -131,6 +127,16 @@ def _counts_of(loaded: Any, name: str) -> KernelCounts:
     told = generation.name, assembly.lanes, generation.segment
     on_pairs = kernel.descriptor.is_on_pairs
     return KernelCounts(name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry)
+
+
+def _counts_of_access(counts: InstructionCounts, access: Access) -> AccessCounts:
+    """Those of the memory that is accessed, which are none so far if it is the first time."""
+    told = access.space, access.size, access.is_store, access.is_atomic
+    if counts.access is None:
+        counts.access = AccessCounts(*told, stride=_stride(access))
+    if counts.access.space == access.space:
+        return counts.access
+    return counts.elsewhere.setdefault(access.space, AccessCounts(*told, stride=_stride(access)))
 
 
 def _by_wave(access: Access, lanes: int) -> Array:

@@ -224,6 +224,31 @@ def test_waves_of_64_lanes_read_shared_memory_as_the_gpu_does(gpu, clocks):
     assert read.access.clocks == clocks
 
 
+def test_an_access_that_does_not_say_to_which_memory_counts_for_each():
+    code = assembly("begin:", "flat_load_dword v0, v[2:3]")
+    loaded = SimpleNamespace(
+        generation=GENERATIONS["gfx942"],
+        kernel=lambda name: SimpleNamespace(entry=0, descriptor=SimpleNamespace(is_on_pairs=False)),
+        program=lambda kernel: SimpleNamespace(assembly=code),
+    )
+    profile = Profile()
+    profile.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b""))
+    lanes = np.arange(64)
+    for space, stride, low in (("shared", 4, True), ("global", 128, False), ("shared", 4, True)):
+        active = (lanes < 32) == low
+        index = stride * lanes[active]
+        profile.access(
+            None, Access(code.instruction(0), space, False, False, 4, index, active[None])
+        )
+    (counts,) = profile.kernels
+    ((shared,), (load,)) = (
+        [one.access for one in counts.accesses(space)] for space in ("shared", "global")
+    )
+    assert (shared.lanes, shared.clocks, shared.conflicts) == (64, 2, 0)
+    assert (load.lanes, load.transactions, load.stride) == (32, 32, 128)
+    assert not [*counts.accesses("private")]
+
+
 def _matrix_cores():
     path = Path(__file__).parents[3] / "scripts" / "walkthroughs" / "matrix_cores.py"
     return runpy.run_path(str(path))
