@@ -31,6 +31,7 @@ from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.program import DeviceCode
 from refcomp.target import DeviceLimits, Target, as_target, limits_of, number_option
 
+_ELF = b"\x7fELF"
 _DEFAULT_GPU = "gfx90a"
 
 
@@ -79,6 +80,12 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
         data = Path(path).read_bytes()
     except OSError as error:
         raise UserError(f"{os.fspath(path)} cannot be read", why=error.strerror) from error
+    if not data.startswith(_ELF):
+        raise UserError(
+            f"{os.fspath(path)} is no code object",
+            why=f"it begins with {data[:4]!r}, not as an ELF file" if data else "it is empty",
+            remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
+        )
     told, binary = toolchain.read_code_object(data), Binary(data, "hsaco")
     target = as_target(f"rocm -mcpu={told.mcpu}")
     kernels = [KernelSignature(kernel.name, kernel.name, ()) for kernel in told.kernels]

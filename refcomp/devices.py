@@ -10,9 +10,10 @@ from functools import cache
 from itertools import count
 
 from refcomp.artifacts import Binary
+from refcomp.emulator.counting import Profile
+from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.observation import Observer
-from refcomp.emulator.profile import Profile
 from refcomp.errors import UserError
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip import HipDriver
@@ -71,7 +72,7 @@ def rocm(index: int = 0) -> Device:
 def rocm_emulator(
     arch: str = "gfx942",
     *,
-    hazards: bool | Sequence[str] = False,
+    hazards: bool | str | Sequence[str] = False,
     is_watched: bool = True,
     profile: Profile | None = None,
     observers: Sequence[Observer] = (),
@@ -81,16 +82,24 @@ def rocm_emulator(
     `hazards` has it look for hazards, all or some of `refcomp.emulator.hazards.HAZARDS`; without
     `is_watched` it does not look for bits that nothing wrote, and is some times faster. With a
     `profile`, which counts what runs on it, or other `observers`, which see all its launches, it is
-    one that nobody else uses. UserError for one that is not emulated.
+    one that nobody else uses. UserError for one that is not emulated, and for other options.
     """
+    if not isinstance(profile, Profile | None):
+        what = f"profile={profile!r} counts nothing"
+        raise UserError(what, remedy="give a refcomp.Profile(), and read its kernels afterwards")
     observers = observers if profile is None else (*observers, profile)
-    words = [_ALL_HAZARDS] if hazards is True else list(hazards or ())
-    choice = ":".join([arch, *words, *([] if is_watched else [_UNCHECKED])])
+    choice = ":".join([str(arch), *_words(hazards), *([] if is_watched else [_UNCHECKED])])
     driver = _observed_driver(choice, observers) if observers else _emulator_driver(choice)
     driver.count()  # which tells whether there is such an emulator
     kind = re.sub(r"\W", "_", choice)
     number = f"_observed{next(_observed)}" if observers else ""
     return Device(f"rocm_emulator_{kind}{number}", 0, driver)
+
+
+def _words(hazards: bool | str | Sequence[str]) -> list[str]:
+    if isinstance(hazards, str | bool):
+        return [_ALL_HAZARDS if hazards is True else hazards] if hazards else []
+    return list(hazards)
 
 
 @cache
@@ -112,6 +121,10 @@ def _disassemble(code: bytes) -> str:
 def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
     """The emulator of `ARCH`, with options `ARCH:OPTION:OPTION`. UserError for what is unknown."""
     arch, *words = choice.split(":")
+    known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED)
+    if unknown := [word for word in words if word not in known]:
+        what = f"an emulated GPU has no option {', '.join(unknown)}"
+        raise UserError(what, where=choice, remedy=f"use some of: {', '.join(known)}")
     hazards = [word for word in words if word != _UNCHECKED]
     return EmulatedHip(
         arch,

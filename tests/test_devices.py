@@ -123,12 +123,21 @@ def test_options_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     devices._emulator_driver.cache_clear()
 
 
-def test_options_that_no_emulator_has() -> None:
-    with pytest.raises(UserError, match="there is no hazard fast, slow") as caught:
+def test_options_that_no_emulator_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="an emulated GPU has no option slow, fast") as caught:
         refcomp.rocm_emulator("gfx942", hazards=["slow", "waits", "fast"])
-    assert "use some of: waits, wait-states, barriers, alignment, read-only, races" in str(
-        caught.value
-    )
+    assert "use some of: hazards, waits, wait-states, barriers, " in str(caught.value)
+    with pytest.raises(UserError, match="there is no emulator of 942"):
+        refcomp.rocm_emulator(942)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"profile=True counts nothing\n.*refcomp.Profile\(\)"):
+        refcomp.rocm_emulator("gfx942", profile=True)  # type: ignore[arg-type]
+    monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx942:hazard")
+    with pytest.raises(UserError, match="has no option hazard\n.*where: gfx942:hazard"):
+        hip_library.load_hip()
+
+
+def test_one_hazard_needs_no_list() -> None:
+    assert refcomp.rocm_emulator("gfx942", hazards="races").kind == "rocm_emulator_gfx942_races"
 
 
 @pytest.mark.rocm

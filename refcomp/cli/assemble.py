@@ -10,7 +10,7 @@ import click
 from refcomp import toolchain
 from refcomp.artifacts import Source
 from refcomp.cli.headers import Header, check_header, read_header
-from refcomp.cli.options import json_option
+from refcomp.cli.options import examples, json_option
 from refcomp.cli.streams import (
     STANDARD,
     name_of,
@@ -25,7 +25,12 @@ from refcomp.errors import UserError
 from refcomp.runtime.module import Module
 
 
-@click.command("assemble")
+@click.command(
+    "assemble",
+    epilog=examples(
+        "refcomp assemble matmul.ll -o matmul.module", "refcomp assemble matmul.ll --format asm"
+    ),
+)
 @click.argument("file", default="-")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where the result goes.")
 @click.option(

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from refcomp.certify import Certificate, certify
-from refcomp.cli.options import json_option
+from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.programs import Piece, load_program
 from refcomp.cli.streams import write_json
 from refcomp.errors import UserError
 
 
-@click.command("certify")
+@click.command("certify", epilog=examples("refcomp certify matmul.py:matmul --every-step"))
 @click.argument("program", metavar="SCRIPT.py[:NAME]")
 @click.option("--every-step", is_flag=True, help="Compare after each primitive and each pass.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")

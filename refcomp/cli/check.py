@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from refcomp.cli.levels import check_level, level_of
-from refcomp.cli.options import json_option
+from refcomp.cli.options import examples, json_option
 from refcomp.cli.streams import write_json
 from refcomp.cli.texts import read_funcs
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.verify import LEVELS
 
 
-@click.command("check")
+@click.command("check", epilog=examples("refcomp check matmul.ir --level nested"))
 @click.argument("file", default="-")
 @click.option("--level", type=click.Choice(LEVELS), help="The level it must be legal at.")
 @json_option

@@ -16,7 +16,7 @@ import numpy as np
 
 from refcomp import __version__
 from refcomp.build import build
-from refcomp.cli.options import json_option
+from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
 from refcomp.cli.streams import progress, write_json
 from refcomp.compile_kernels import is_device_target
@@ -61,7 +61,7 @@ class PackageReport:
     install: str
 
 
-@click.command("doctor")
+@click.command("doctor", epilog=examples("refcomp doctor", "refcomp doctor --json"))
 @json_option
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from refcomp.artifacts import Binary
 from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.group import JSON_ASKED
-from refcomp.cli.options import json_option, seed_option, symbol_option
+from refcomp.cli.options import examples, json_option, seed_option, symbol_option
 from refcomp.cli.outcomes import FAILED, FINE, printable
 from refcomp.cli.profile import (
     IN_THE_TERMINAL,
@@ -40,11 +40,11 @@ from refcomp.cli.streams import (
 )
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
+from refcomp.emulator.counting import Profile
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.launch import USUAL_STEPS, Extents, LoadedCode
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
-from refcomp.emulator.profile import Profile
 from refcomp.errors import RefcompError, UserError
 from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import Report, report_of
@@ -86,11 +86,18 @@ def _extents(ctx: click.Context, param: click.Parameter, value: str | None) -> E
 _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 
 
-@click.command("emulate")
+@click.command(
+    "emulate",
+    epilog=examples(
+        "refcomp emulate add.hsaco --grid 2 --block 64 --hazards \\",
+        "  --arg a.npy --arg b.npy --arg out:c.npy --arg n:i64=100",
+        "refcomp emulate gemm.py:gemm --profile page.html --card MI300X",
+    ),
+)
 @click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
 @click.option("--kernel", help="Which kernel; needed where there are several.")
-@click.option("--grid", **_SHAPE, help="How many groups.")
-@click.option("--block", **_SHAPE, help="How many threads in a group.")
+@click.option("--grid", **_SHAPE, help="How many groups, such as 4 or 16,16.")
+@click.option("--block", **_SHAPE, help="How many threads in a group, such as 64.")
 @click.option(
     "--arg",
     "arguments",
@@ -102,12 +109,14 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     "--shared",
     type=click.IntRange(min=0),
     default=0,
+    show_default=True,
     help="Bytes of shared memory beyond the kernel's own.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
     default=USUAL_STEPS,
+    show_default=True,
     help="After how many instructions to give up.",
 )
 @click.option(

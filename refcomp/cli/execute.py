@@ -22,6 +22,7 @@ from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.levels import check_whole, level_of
 from refcomp.cli.options import (
+    examples,
     fill_mode_option,
     inputs_option,
     json_option,
@@ -59,7 +60,13 @@ from refcomp.target import Target
 _BINARY = (b"PK", b"\x7fELF")
 
 
-@click.command("execute")
+@click.command(
+    "execute",
+    epilog=examples(
+        "refcomp execute matmul.module -i in.npz -o out.npz",
+        "refcomp execute matmul.ir --symbol n=10 --fill-mode ones",
+    ),
+)
 @click.argument("file", default="-")
 @inputs_option
 @outputs_option

@@ -15,6 +15,7 @@ import numpy as np
 from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
 from refcomp.cli.digest import to_json
 from refcomp.cli.options import (
+    examples,
     fill_mode_option,
     inputs_option,
     json_option,
@@ -41,7 +42,14 @@ from refcomp.toolchain.run import finish_tool, start_tool, tool_timeout_s
 _ORDER = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)
 
 
-@click.command("judge", context_settings={"ignore_unknown_options": True})
+@click.command(
+    "judge",
+    context_settings={"ignore_unknown_options": True},
+    epilog=examples(
+        "refcomp judge matmul.py:matmul -i in.npz -r out.npz",
+        "refcomp judge model.onnx -- python backend.py {inputs} {results}",
+    ),
+)
 @click.argument("what", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
 @click.argument("call", metavar="[-- COMMAND...]", nargs=-1)
 @inputs_option

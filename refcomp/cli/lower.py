@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from refcomp.cli.options import json_option
+from refcomp.cli.options import examples, json_option
 from refcomp.cli.programs import Piece, load_program
 from refcomp.cli.streams import write_json, write_text
 from refcomp.codegen.signature import signature_of
 from refcomp.ir.printer import print_func, print_funcs
 
 
-@click.command("lower")
+@click.command("lower", epilog=examples("refcomp lower matmul.py:matmul -o matmul.ir"))
 @click.argument("program", metavar="SCRIPT.py[:NAME]|MODEL.onnx")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
 @json_option

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from refcomp.cli.options import json_option
+from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import progress, write_json
@@ -26,7 +26,7 @@ _SPELLINGS = ("llvm", "opencl", "amdgpu")
 _ALL = "all"
 
 
-@click.command("mutate")
+@click.command("mutate", epilog=examples("refcomp mutate --of loop-ir --count 500"))
 @click.argument("program", metavar="[SCRIPT.py[:NAME]]", required=False)
 @click.option(
     "--of",

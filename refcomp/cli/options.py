@@ -13,6 +13,11 @@ from refcomp.target import as_target
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+def examples(*lines: str) -> str:
+    """What stands at the end of a command's help."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Report in JSON; errors too, on stderr."
 )

@@ -14,7 +14,7 @@ import click
 from refcomp.artifacts import Signature
 from refcomp.cli.headers import read_header, signature_lines
 from refcomp.cli.levels import level_of, steps_left
-from refcomp.cli.options import json_option, target_option
+from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_funcs
 from refcomp.codegen.signature import signature_of
@@ -30,7 +30,9 @@ from refcomp.target import Target
 _BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
 
 
-@click.command("pass")
+@click.command(
+    "pass", epilog=examples("refcomp pass --all -i matmul.ir -o passed.ir", "refcomp pass --list")
+)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("-i", "--input", "file", default="-", metavar="FILE", help="Where the text is from.")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")

@@ -10,7 +10,7 @@ from refcomp import toolchain
 from refcomp.artifacts import Source
 from refcomp.cli.headers import with_header
 from refcomp.cli.levels import steps_left
-from refcomp.cli.options import json_option, target_option
+from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.passes import called_signatures, run_verified
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_funcs
@@ -20,7 +20,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.target import Target
 
 
-@click.command("print")
+@click.command("print", epilog=examples("refcomp print --all-passes matmul.ir -o matmul.ll"))
 @click.argument("file", default="-")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
 @click.option("--all-passes", is_flag=True, help="First run the passes that are missing.")

@@ -22,7 +22,7 @@ from refcomp.cli.programs import load_program
 from refcomp.cli.run import params_of
 from refcomp.cli.streams import note, progress, write_json
 from refcomp.devices import rocm_emulator
-from refcomp.emulator.profile import KernelCounts, Profile
+from refcomp.emulator.counting import KernelCounts, Profile
 from refcomp.errors import UserError
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph

@@ -13,6 +13,7 @@ from refcomp.artifacts import TensorParam
 from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
 from refcomp.cli.digest import digest, digest_to_text, number_to_text, to_json
 from refcomp.cli.options import (
+    examples,
     fill_mode_option,
     inputs_option,
     json_option,
@@ -29,7 +30,7 @@ from refcomp.graph.graph import Graph
 from refcomp.target import Target
 
 
-@click.command("run")
+@click.command("run", epilog=examples("refcomp run model.onnx -i in.npz -o out.npz --print-top 3"))
 @click.argument("model", metavar="MODEL.onnx")
 @inputs_option
 @outputs_option

@@ -10,7 +10,7 @@ import click
 
 from refcomp import toolchain
 from refcomp.cli.levels import check_whole, steps_left
-from refcomp.cli.options import json_option, target_option
+from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.passes import run_verified
 from refcomp.cli.print import print_source
 from refcomp.cli.programs import Piece, Program, load_program
@@ -45,7 +45,13 @@ class Shown:
     is_unchanged: bool = False
 
 
-@click.command("show")
+@click.command(
+    "show",
+    epilog=examples(
+        "refcomp show matmul.py:matmul --stage asm",
+        "refcomp show gemm.py --target 'rocm -mcpu=gfx942' --resources",
+    ),
+)
 @click.argument("program", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
 @click.option(
     "--stage",

@@ -12,7 +12,8 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from threading import RLock
 from typing import Any
@@ -20,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from refcomp import hip_api
-from refcomp.emulator.code_object import DamagedCode
+from refcomp.emulator.code_object import LARGEST_BYTES, DamagedCode
+from refcomp.emulator.counting import Profile
 from refcomp.emulator.findings import Finding
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.hazards import hazard_observers
@@ -33,9 +35,9 @@ from refcomp.emulator.launch import (
     launch,
     load_code,
 )
-from refcomp.emulator.memory import Arena
+from refcomp.emulator.memory import Allocation, Arena
 from refcomp.emulator.observation import Observer
-from refcomp.emulator.profile import Profile
+from refcomp.emulator.run import explicit_arguments
 from refcomp.errors import RefcompError, UserError
 from refcomp.hip_numbers import NUMBERS
 
@@ -154,7 +156,7 @@ class EmulatedHip:
 
     def hipMalloc(self, memory: Any, size: int) -> int:
         with self._lock:
-            place = self._arena.allocate(size, f"memory of {size} bytes") if size else None
+            place = self._arena.allocate(size, "memory") if size else None
         memory[0] = place.address if place else 0
         return _number("OutOfMemory") if size and place is None else 0
 
@@ -254,6 +256,8 @@ class EmulatedHip:
                 return _number("NoBinaryForGpu")
             except DamagedCode:
                 return _number("InvalidImage")
+            except MemoryError:
+                return _number("OutOfMemory")
             module[0] = handle = self._make("module")
             self._modules[handle] = loaded
         return 0
@@ -293,8 +297,9 @@ class EmulatedHip:
             return _number("InvalidConfiguration")
         shape = (x, y, z), (bx, by, bz)
         request = LaunchRequest(name, *shape, arguments, shared_bytes, observers=self.observers)
-        with self._lock:
-            report = launch(self._modules[module], request)
+        loaded = self._modules[module]
+        with self._lock, _named_arguments(loaded, request):
+            report = launch(loaded, request)
         if report.findings:
             raise failure_of(name, report.findings)
         return 0
@@ -313,10 +318,29 @@ class EmulatedHip:
         return 0 if not handle or self._kinds.get(handle) == kind else _INVALID_HANDLE
 
 
+@contextmanager
+def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[None]:
+    """While a kernel runs, the memory of its arguments is called by their names, in findings."""
+    renamed: list[tuple[Allocation, str]] = []
+    for argument in explicit_arguments(loaded.kernel(request.kernel)):
+        content = request.arguments[argument.offset : argument.offset + argument.size]
+        address = int.from_bytes(content, "little")
+        found = loaded.arena.allocation_at(address) if argument.kind == "global_buffer" else None
+        if argument.name and found is not None and found.address == address:
+            renamed.append((found, found.label))
+            found.label = f"the memory of {argument.name}"
+    try:
+        yield
+    finally:
+        for found, label in reversed(renamed):
+            found.label = label
+
+
 def failure_of(kernel: str, findings: tuple[Finding, ...]) -> RefcompError:
     """What is raised when something was found."""
+    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     return UserError(
-        f"the kernel {kernel} does what no kernel may ({len(findings)} findings)",
+        f"the kernel {kernel} does what no kernel may ({count})",
         why="\n    ".join(str(finding) for finding in findings),
         remedy="mend the kernel; a real GPU need not notice",
     )
@@ -343,4 +367,5 @@ def _elf_file(address: int) -> bytes | None:
         return None
     (start,) = struct.unpack_from("<Q", header, 40)
     size, number = struct.unpack_from("<HH", header, 58)
-    return ctypes.string_at(address, start + size * number)
+    end = start + size * number
+    return ctypes.string_at(address, end) if end <= LARGEST_BYTES else None

@@ -1,6 +1,7 @@
 """The group finds commands lazily, and turns every failure into an exit code and a text."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,6 +40,18 @@ def test_the_listed_line_is_the_first_of_the_commands_own_help(name: str) -> Non
 def test_every_command_reports_in_json(name: str) -> None:
     command = import_module(f"refcomp.cli.{group.COMMANDS[name][0]}").command
     assert "--json" in {option for param in command.params for option in param.opts}
+
+
+@pytest.mark.parametrize("name", group.COMMANDS)
+def test_every_command_has_examples_that_can_be_read(cli: Cli, name: str) -> None:
+    result = cli(name, "--help")
+    _, head, examples = result.stdout.partition("\n  Examples:\n")
+    assert result.exit_code == 0 and head
+    command = import_module(f"refcomp.cli.{group.COMMANDS[name][0]}").command
+    for line in examples.replace("\\\n", "").strip().splitlines():
+        program, called, *words = shlex.split(line)
+        assert (program, called) == ("refcomp", name)
+        assert command.make_context(name, words).params
 
 
 def test_help_tells_every_command_and_every_exit_code(cli: Cli) -> None:

@@ -1,6 +1,7 @@
 """The functions of HIP on an emulated GPU: through the runtime, and by their error numbers."""
 
 import ctypes
+import struct
 import sys
 
 import numpy as np
@@ -120,6 +121,20 @@ def test_code_for_another_gpu_has_its_number():
     assert found == _number("NoBinaryForGpu")
 
 
+@pytest.mark.rocm
+def test_images_that_cannot_be_loaded():
+    hip, code, module = _hip(), bytearray(compiled_code("vector_add")), ctypes.c_void_p()
+    struct.pack_into("<Q", code, 40, 1 << 40)  # where its last table begins
+    image = ctypes.create_string_buffer(bytes(code), len(code))
+    address = ctypes.addressof(image)
+    assert hip.hipModuleLoadData(ctypes.byref(module), address) == _number("InvalidImage")
+    hip = offered_by(EmulatedHip("gfx942", disassembled, size=4096))
+    code = compiled_code("vector_add")
+    image = ctypes.create_string_buffer(code, len(code))
+    address = ctypes.addressof(image)
+    assert hip.hipModuleLoadData(ctypes.byref(module), address) == _number("OutOfMemory")
+
+
 def _scaled(options="gfx942"):
     """C[i] = 2 * A[i], 64 threads in a group."""
     n = refcomp.var("n")
@@ -154,6 +169,22 @@ def test_what_is_found_is_raised():
         module(a, c)
     assert "what is stored depends on bits that nothing wrote (100 times)" in str(caught.value)
     assert "made of kernels.ir:" in str(caught.value)
+
+
+@pytest.mark.rocm
+def test_what_is_found_names_the_arguments(tmp_path):
+    """While the kernel runs: what is out of bounds in a later one is behind other memory."""
+    device = rocm_emulator("gfx942")
+    (tmp_path / "k.hsaco").write_bytes(compiled_code("vector_add"))
+    add = refcomp.load_code_object(tmp_path / "k.hsaco")["vector_add"]
+    a, b, c = (refcomp.array(np.ones(64, np.float32), device) for _ in "abc")
+    n, groups = np.int64(65), np.int64(2)
+    for arrays in ((a, b, c), (b, a, c)):
+        with pytest.raises(UserError, match=r"\(3 findings\)") as caught:
+            add(*arrays, n, groups, grid=2, block=64)
+        for name in "ABC":
+            end = f"4 bytes behind the memory of {name} (256 bytes)"
+            assert f"out of bounds: 4 bytes that end {end}" in str(caught.value)
 
 
 @pytest.mark.rocm

@@ -22,9 +22,10 @@ HAZARDS = ("waits", "wait-states", "barriers", "alignment", "read-only", "races"
 __all__ = ["HAZARDS", "hazard_observers"]
 
 
-def hazard_observers(wanted: bool | Iterable[str]) -> tuple[Observer, ...]:
+def hazard_observers(wanted: bool | str | Iterable[str]) -> tuple[Observer, ...]:
     """Who looks for all hazards, none, or some of `HAZARDS`. UserError."""
-    names = set(HAZARDS if wanted is True else wanted or ())
+    some = [wanted] if isinstance(wanted, str) else wanted or ()
+    names = set(HAZARDS if some is True else some)
     if unknown := names.difference(HAZARDS):
         told = ", ".join(sorted(unknown))
         raise UserError(f"there is no hazard {told}", remedy=f"use some of: {', '.join(HAZARDS)}")
