@@ -65,7 +65,7 @@ _SOURCES = {
     "refcomp.compile_kernels": "load_code_object",
     "refcomp.runtime.device": "cpu device",
     "refcomp.devices": "context opencl rocm rocm_emulator",
-    "refcomp.emulator.profile": "Profile",
+    "refcomp.emulator.counting": "Profile",
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",
     "refcomp.frontend.onnx": "from_onnx",

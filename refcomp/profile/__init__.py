@@ -1,6 +1,6 @@
 """What a kernel that ran emulated would take on a card, why, and what to change in its schedule.
 
-`refcomp.emulator.profile` counts; this room tells what the counts mean. Counts are exact; what is
+`refcomp.emulator.counting` counts; this room tells what the counts mean. Counts are exact; what is
 called an estimate follows from public figures of a card, and knows nothing of latencies, of caches
 beyond each segment of memory read once, and of what the driver does.
 

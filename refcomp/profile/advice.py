@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from refcomp.emulator.profile import AccessCounts, InstructionCounts, KernelCounts
-from refcomp.emulator.profile.banks import BANK_BYTES, BANKS
-from refcomp.emulator.profile.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
+from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.counting.banks import BANK_BYTES, BANKS
+from refcomp.emulator.counting.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
 from refcomp.kernel_resources import KernelResources
 from refcomp.profile.bound import CACHE_LIMIT, MATRIX_LIMIT, MEMORY_LIMIT, SHARED_LIMIT, Bound
 from refcomp.profile.listing import Listing, Origin, loop_line

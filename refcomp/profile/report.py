@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from refcomp.artifacts import Binary
-from refcomp.emulator.profile import CLASSES, InstructionCounts, KernelCounts
-from refcomp.emulator.profile.mnemonics import FMA, MFMA, VALU
+from refcomp.emulator.counting import CLASSES, InstructionCounts, KernelCounts
+from refcomp.emulator.counting.mnemonics import FMA, MFMA, VALU
 from refcomp.errors import UserError
 from refcomp.kernel_resources import KernelResources, resources_of
 from refcomp.profile.advice import Advice, Facts, advise

@@ -8,7 +8,7 @@ import numpy as np
 
 import refcomp as rc
 from refcomp.devices import rocm_emulator
-from refcomp.emulator.profile import KernelCounts, Profile
+from refcomp.emulator.counting import KernelCounts, Profile
 from refcomp.profile.report import Report, report_of
 
 _TAGS = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")

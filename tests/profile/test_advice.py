@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import refcomp as rc
-from refcomp.emulator.profile import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.kernel_resources import KernelResources
 from refcomp.profile.advice import Facts, advise
 from refcomp.profile.bound import bound_of

@@ -2,9 +2,9 @@
 
 import pytest
 
+from refcomp.emulator.counting.mnemonics import MFMA, class_of, matrix_dtype
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.ledger import read_ledger
-from refcomp.emulator.profile.mnemonics import MFMA, class_of, matrix_dtype
 from refcomp.errors import UserError
 from refcomp.profile.cards import CARDS, card_for
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import refcomp as rc
-from refcomp.emulator.profile import KernelCounts
+from refcomp.emulator.counting import KernelCounts
 from refcomp.errors import UserError
 from refcomp.profile.advice import Advice
 from refcomp.profile.listing import Line, Listing

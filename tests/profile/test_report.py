@@ -5,7 +5,7 @@ import json
 import pytest
 
 from refcomp.artifacts import Binary
-from refcomp.emulator.profile import KernelCounts
+from refcomp.emulator.counting import KernelCounts
 from refcomp.errors import UserError
 from refcomp.profile.report import report_of
 from tests.profile.programs import product, report, run

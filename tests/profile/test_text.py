@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.profile import InstructionCounts, KernelCounts
+from refcomp.emulator.counting import InstructionCounts, KernelCounts
 from refcomp.profile.report import report_of
 from refcomp.profile.text import printable, report_to_text, reports_to_text
 from tests.emulator.snippets import instruction

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refcomp.emulator.profile.counts import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.counting.counts import AccessCounts, InstructionCounts, KernelCounts
 from tests.emulator.snippets import instruction
 
 

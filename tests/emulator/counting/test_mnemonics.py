@@ -5,9 +5,7 @@ from collections import defaultdict
 import pytest
 
 from refcomp.emulator.assembly import read_assembly
-from refcomp.emulator.generation import GENERATIONS
-from refcomp.emulator.ledger import read_ledger
-from refcomp.emulator.profile.mnemonics import (
+from refcomp.emulator.counting.mnemonics import (
     FMA,
     MFMA,
     SALU,
@@ -18,6 +16,8 @@ from refcomp.emulator.profile.mnemonics import (
     fmas_of_wave,
     matrix_dtype,
 )
+from refcomp.emulator.generation import GENERATIONS
+from refcomp.emulator.ledger import read_ledger
 
 
 def _instruction(text):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.emulator.profile.banks import alike, count_clocks, phases
+from refcomp.emulator.counting.banks import alike, count_clocks, phases
 
 _LANE = np.arange(64)[None, :]
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.emulator.profile.coalescing import Touched, count_segments, least_segments
+from refcomp.emulator.counting.coalescing import Touched, count_segments, least_segments
 
 _LANE = np.arange(64)[None, :]
 

@@ -10,12 +10,12 @@ import pytest
 import refcomp
 from refcomp.devices import rocm_emulator
 from refcomp.dtype import as_dtype, to_numpy
+from refcomp.emulator.counting import Profile
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.launch import LaunchRequest
 from refcomp.emulator.observation import Access
-from refcomp.emulator.profile import Profile
 from tests.codegen.device_kernels import TEXTS
-from tests.emulator.profile.profiled import (
+from tests.emulator.counting.profiled import (
     COUNTERS,
     SHARED_COUNTERS,
     STRIDED,

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from refcomp.emulator.arrays import Array
-from refcomp.emulator.profile.banks import alike
+from refcomp.emulator.counting.banks import alike
 
 _NONE = -1
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction
+from refcomp.emulator.counting.banks import count_clocks
+from refcomp.emulator.counting.coalescing import Touched, count_segments, least_segments
+from refcomp.emulator.counting.counts import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.counting.mnemonics import SCALAR_MEMORY, class_of
 from refcomp.emulator.observation import Access, Observer
-from refcomp.emulator.profile.banks import count_clocks
-from refcomp.emulator.profile.coalescing import Touched, count_segments, least_segments
-from refcomp.emulator.profile.counts import AccessCounts, InstructionCounts, KernelCounts
-from refcomp.emulator.profile.mnemonics import SCALAR_MEMORY, class_of
 
 
 class Profile(Observer):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from refcomp.emulator.assembly import Assembly, Instruction
-from refcomp.emulator.profile.mnemonics import (
+from refcomp.emulator.counting.mnemonics import (
     CLASSES,
     FMA,
     MFMA,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from refcomp.emulator import LaunchReport
+from refcomp.emulator.counting import KernelCounts, Profile
 from refcomp.emulator.launch import Extents
-from refcomp.emulator.profile import KernelCounts, Profile
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify
 from tests.emulator.kernels import GPU, Kernels
