@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.rocm, pytest.mark.clang]
 _RELEASE = '__builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");'
 _ACQUIRE = '__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");'
 _COUNT = "__scoped_atomic_fetch_add(count, 1, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE)"
+_TURN = "__scoped_atomic_fetch_add(&done, 1, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP)"
+_TELL = "__scoped_atomic_store_n(&count[G], 1, __ATOMIC_RELEASE, __MEMORY_SCOPE_DEVICE)"
+_LOOK = "__scoped_atomic_load_n(&count[G - 1], __ATOMIC_ACQUIRE, __MEMORY_SCOPE_DEVICE)"
 _SOURCE = f"""
 #define T __builtin_amdgcn_workitem_id_x()
 #define G __builtin_amdgcn_workgroup_id_x()
@@ -46,6 +49,25 @@ kernel void sum(ints x, ints part, ints count, ints out) {{
     count[0] = 0;
   }}
 }}
+/* In each group the wave that is done last adds up, tells the next group, and looks at the one
+   before, which is not waited for. */
+kernel void relay(ints x, ints part, ints count, ints out) {{
+  local int t[128], done;
+  int last = 0;
+  if (T == 0) done = 0;
+  MEET
+  t[T] = x[G * 128 + T];
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  if (T % 32 == 0) last = {_TURN} == 3;
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  if (last) {{
+    int s = 0;
+    for (int k = 0; k < 128; k++) s += t[k];
+    part[G] = s;
+    {_TELL};
+    out[G] = G && {_LOOK} ? part[G - 1] : s;
+  }}
+}}
 /* Counts in shared memory first. */
 kernel void histogram(ints x, ints part, ints count, ints out) {{
   local int h[16];
@@ -70,6 +92,7 @@ _GROUPS = 5
 _X = np.random.default_rng(5).integers(0, 1000, 128 * _GROUPS).astype(np.int32)
 _EXPECTED = {
     "sum": _X.sum(),
+    "relay": np.insert(_X.reshape(-1, 128).sum(1)[:-1], 0, _X[:128].sum()),
     "histogram": np.bincount(_X & 15, minlength=16),
     "total": _X.sum(),
     "greatest": _X.max(),
@@ -109,10 +132,15 @@ def test_groups_that_work_together_are_right(name, right):
 @pytest.mark.parametrize(
     ("old", "new", "name"),
     [
+        (_TURN, "done++", "relay"),
+        (_TELL, _TELL.replace("RELEASE", "RELAXED"), "relay"),
+        (_TELL, "count[G] = 1", "relay"),
+        (_LOOK, _LOOK.replace("ACQUIRE", "RELAXED"), "relay"),
+        (_LOOK, "count[G - 1]", "relay"),
         (_RELEASE, "", "sum"),
         (_ACQUIRE, "", "sum"),
         (_COUNT, "(count[0] += 1) - 1", "sum"),
-        ("part[G] = s;", "part[0] = s;", "sum"),
+        (f"part[G] = s;\n    {_RELEASE}", f"part[0] = s;\n    {_RELEASE}", "sum"),
         ("if (last && T == 100)", "if (G == 0 && T == 100)", "sum"),
         ("if (last && T == 100)", "if (T == 100)", "sum"),
         ("__atomic_fetch_add(&out[T], h[T], __ATOMIC_RELAXED)", "out[T] += h[T]", "histogram"),

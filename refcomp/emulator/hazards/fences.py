@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.arrays import Array
+from refcomp.emulator.hazards.turns import Turns
 from refcomp.emulator.hazards.waits import Flight, Waits
 
 _MOST_BYTES = 1 << 28
@@ -34,8 +35,11 @@ class Fences:
     """`known[wave]`: up to which clock of each wave of the launch a wave knows what it did. All
     waves are numbered in the launch; whoever moves `clock` lets it tick after what tells."""
 
-    def __init__(self, waits: Waits, clock: Array, floor: Array, per_group: int) -> None:
+    def __init__(
+        self, waits: Waits, clock: Array, floor: Array, turns: Turns, per_group: int
+    ) -> None:
         self._waits, self.clock, self.floor, self._per_group = waits, clock, floor, per_group
+        self._turns = turns
         self.is_lost, self._bytes = False, 0
         self.clear()
 
@@ -78,8 +82,8 @@ class Fences:
         """What a wave can tell of now."""
         found = np.zeros(len(self.clock), np.int64)
         group = wave // self._per_group
-        found[group * self._per_group : (group + 1) * self._per_group] = self.floor[group] - 1
-        found[wave] = self.clock[wave]
+        mates = slice(group * self._per_group, (group + 1) * self._per_group)
+        found[mates] = np.maximum(self.floor[group] - 1, self._turns.own(wave))
         return found if wave not in self.known else np.maximum(found, self.known[wave])
 
     def meet(

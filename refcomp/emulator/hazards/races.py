@@ -1,12 +1,14 @@
 """Accesses of two threads to the same bytes, of which one writes, with nothing that orders them.
 
 Within a group barriers order what was done before them: done, not only begun, so that a wait that
-is missing before a barrier is found here. Groups, in any order, know of each other's writes only by
-updates of memory (fences.py). Updates never race with each other, and launches follow one another.
-A wave's own accesses are in order, but not those of its lanes by one instruction.
-Refuses nothing, and errs on two sides: atomic loads and stores of shared memory look like others in
-machine code, so that waves which tell each other by them without a barrier are told of; and groups
-whose order one run shows to be safe are not, though another run may have them in another order.
+is missing before a barrier is found here. Without one, waves know of each other's accesses only by
+updates of memory: those of a group by turns.py, others by fences.py. Updates never race with each
+other, and launches follow one another. A wave's own accesses are in order, but not those of its
+lanes by one instruction, even if all write the same.
+Errs on two sides. Told of, though right: waves that tell each other by atomic loads and stores of
+shared memory, which look like others in machine code, or by what many lanes at once store (not on
+gfx942) or update in a group. Not told of: groups whose order one run shows to be safe, though
+another run may have them in another order.
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ from refcomp.emulator.hazards.stamps import (
     Stamps,
     clocks_of,
     is_late,
+    late_of,
     make_stamps,
     number_of,
     threads_of,
 )
+from refcomp.emulator.hazards.turns import Turns
 from refcomp.emulator.hazards.waits import Flight, Waits
 from refcomp.emulator.memory import BASE
 from refcomp.emulator.observation import Access, Observer
@@ -56,6 +60,8 @@ _DID = {"read": "read", "watch": "read", "write": "wrote"}
 _DID |= {"update": "updated", "exchange": "updated", "near watch": "read"}
 _DID |= {"near update": "wrote"}
 _TELLS = ("update", "exchange")
+_TELLS_GROUP = (*_TELLS, "near update")
+_MEETS_GROUP = (*_TELLS_GROUP, "watch", "near watch")
 _MOST_CARRIED = 32
 # Kinds of flights that go through the cache that a group's waves may share.
 _IN_ORDER = ("load", "store")
@@ -131,7 +137,8 @@ class Races(Observer):
         # What came before this is not in a wave's own cache; whether it dropped those around it.
         self._dropped = np.zeros(groups * per_group, np.int64)
         self._is_half_dropped = np.zeros(groups * per_group, np.bool_)
-        self._fences = Fences(self._waits, self._clock, self._floor, per_group)
+        self._turns = Turns(self._waits, self._clock, per_group)
+        self._fences = Fences(self._waits, self._clock, self._floor, self._turns, per_group)
         self._assembly = loaded.program(kernel).assembly
         if self._assembly not in self._drops:
             self._drops[self._assembly] = _has(self._assembly, self._order.drops[0])
@@ -142,6 +149,7 @@ class Races(Observer):
     def began(self, waves: Any) -> None:
         self._shared = Stamps(len(waves.shared.data), self._shape, is_shared=True)
         self._carried: list[_Carried] = []
+        self._turns.clear()
 
     def ended(self, waves: Any) -> None:
         self._first += waves.waves
@@ -174,6 +182,7 @@ class Races(Observer):
     def _drop_own(self, numbers: Array) -> None:
         """They drop that, too: no longer is there what was before their last barrier."""
         self._dropped[numbers] = self._floor[numbers // self._shape.per_group]
+        self._turns.drop_own(numbers)
         self._fences.drop(numbers[self._is_half_dropped[numbers]])
         self._is_half_dropped[numbers] = False
 
@@ -185,7 +194,7 @@ class Races(Observer):
         self._floor[groups] = clock[groups, 0]
         self._begin_anew(self._floor[groups])
         self._fences.share(groups)
-        self._carry(rows, is_barrier=True)
+        self._carry(rows, is_in_group=True)
 
     def _tick(self, numbers: Array) -> None:
         """The clocks of these waves go on, after they told of what they did until now."""
@@ -199,14 +208,15 @@ class Races(Observer):
         self._clock[:], self._floor[:], self._dropped[:] = 1, 1, 0
         self._carried = []
         self._fences.clear()
+        self._turns.clear()
         for memory in (self._global, self._shared):
             memory.clear()
 
     def _carry(
-        self, rows: Array, *, besides: Flight | None = None, is_barrier: bool = False
+        self, rows: Array, *, besides: Flight | None = None, is_in_group: bool = False
     ) -> None:
         """What these waves did before and is not done counts as done later."""
-        keeps_order = _IN_ORDER if is_barrier and self._keeps_order else ()
+        keeps_order = _IN_ORDER if is_in_group and self._keeps_order else ()
         kept = []
         for one in self._carried:
             goes_on = one.flight.goes_on(self._waits.done)
@@ -247,8 +257,7 @@ class Races(Observer):
         one = _Made(waves, access, count, kind, own)
         self._check(one, memory, cells)
         self._stamp(one, memory, cells, rows)
-        if self._has_drops and kind in ("watch", *_TELLS) and access.space == "global":
-            self._meet(rows, access, tells=kind in _TELLS)
+        self._meet(rows[::count], access, kind)
 
     def _kind(self, access: Access) -> str:
         if access.is_atomic:
@@ -258,15 +267,26 @@ class Races(Observer):
         kind = "update" if access.is_store else "watch"
         return kind if self._order.is_for_all(access.instruction) else f"near {kind}"
 
-    def _meet(self, rows: Array, access: Access, *, tells: bool) -> None:
-        """Waves of several groups may learn of each other here."""
-        needs = self._order.writes_back is not None
-        self._fences.meet(
-            self._first + rows, rows, access.index, tells=tells, needs_write_back=needs
-        )
-        if tells:
-            self._tick(np.unique(self._first + rows))
-            self._carry(np.unique(rows), besides=self._waits.latest)
+    def _meet(self, rows: Array, access: Access, kind: str) -> None:
+        """Waves may learn of each other here: those of `rows`, one for each lane."""
+        is_for_all = self._has_drops and access.space == "global"
+        may_release = is_for_all and kind == "write" and not self._order.are_stores_marked
+        if not may_release and kind not in _MEETS_GROUP:
+            return
+        numbers, waves = self._first + rows, np.unique(rows)
+        is_single = len(waves) == len(rows)
+        # Where atomic stores look like others, each may be what tells other groups.
+        tells_all = is_for_all and (kind in _TELLS or (may_release and is_single))
+        tells_group = is_single and (tells_all or kind in _TELLS_GROUP)
+        if tells_all or (is_for_all and kind == "watch"):
+            needs = self._order.writes_back is not None
+            more = {"tells": tells_all, "needs_write_back": needs}
+            self._fences.meet(numbers, rows, access.index, **more)
+        if is_single:
+            self._turns.meet(access.space, numbers, rows, access.index, tells=tells_group)
+        if tells_all or tells_group:
+            self._tick(self._first + waves)
+            self._carry(waves, besides=self._waits.latest, is_in_group=not tells_all)
 
     def _stamp(self, one: _Made, memory: Stamps, cells: Array, rows: Array) -> None:
         kept = memory.put(one.kind, cells, one.own)
@@ -293,8 +313,7 @@ class Races(Observer):
                 is_far = self._shape.groups_of(found) != self._shape.groups_of(one.own)
                 found = np.where(is_far, found, 0)
             if found.any():
-                from_cache = one.kind == "read" and memory is self._global
-                wrong = self._unordered(one.own, found, other in _TELLS, from_cache)
+                wrong = self._unordered(one, memory, found, other in _TELLS)
                 if wrong is not None:
                     self._tell(one, found, wrong, other=other)
 
@@ -303,24 +322,27 @@ class Races(Observer):
         pair = {kind, other.removeprefix("other ")}
         return pair == {"watch", "write"} and not self._order.are_stores_marked
 
-    def _unordered(
-        self, own: Array, found: Array, is_update: bool, from_cache: bool
-    ) -> Array | None:
+    def _unordered(self, one: _Made, memory: Stamps, found: Array, is_update: bool) -> Array | None:
         """Where what was found is of another wave, and nothing orders it; None: nowhere."""
-        shape, wave = self._shape, self._shape.waves_of(own)
+        shape, wave = self._shape, self._shape.waves_of(one.own)
         other = shape.waves_of(found)
         wrong = (found != 0) & (other != wave)
         if not wrong.any():
             return None
-        group = other // shape.per_group
-        clocks = clocks_of(found)
+        group, clocks = other // shape.per_group, clocks_of(found)
+        may_be_stale = one.kind == "read" and memory is self._global and self._has_stale_reads
         is_before = (group == wave // shape.per_group) & (clocks < self._floor[group])
-        if from_cache and self._has_stale_reads:
+        if may_be_stale:
             is_before &= clocks < self._dropped[wave]
         wrong &= ~is_before
-        if self._has_drops and wrong.any():
+        if wrong.any():
             # An update reaches all groups by itself; the clock ticks before it.
             clocks = clocks - 1 if is_update else clocks
+            near = (
+                clocks - late_of(found) if memory is self._global and self._keeps_order else clocks
+            )
+            wrong &= ~self._turns.is_known(wave, other, near, must_be_fresh=may_be_stale)
+        if self._has_drops and wrong.any():
             wrong &= ~self._fences.is_known(wave, other, clocks)
         return wrong if wrong.any() else None
 

@@ -47,6 +47,11 @@ def number_of(stamp: int) -> int:
     return (stamp >> _NUMBER_AT & _NUMBER) - 1
 
 
+def late_of(stamps: Array) -> Array:
+    """1 where what a stamp tells of was not done, 0 elsewhere."""
+    return stamps >> _LATE_AT
+
+
 def is_late(stamp: int) -> bool:
     return bool(stamp >> _LATE_AT)
 

@@ -9,6 +9,7 @@ import pytest
 from refcomp.emulator.findings import RACE, WAIT
 from refcomp.emulator.generation import GFX942
 from refcomp.emulator.hazards.fences import Fences
+from refcomp.emulator.hazards.turns import Turns
 from refcomp.emulator.memory_order import GFX90A_ORDER
 from tests.emulator.hazardous import watch
 from tests.emulator.snippets import put
@@ -39,6 +40,16 @@ def _told(*lines, generation=GFX942, waves=1):
 
 def test_the_last_group_may_read_what_all_wrote():
     assert not _told(*_TELLS)
+
+
+def test_places_may_have_several_cells():
+    """Counters of 8 bytes; and of 4, where memory is followed by bytes."""
+    wide = [line.replace("add v2, v6, v1", "add_x2 v[2:3], v6, v[8:9]") for line in _TELLS]
+    octet = "global_store_byte v6, v1, s[0:1] offset:1024"
+    for lines in (wide, [octet, *_TELLS]):
+        found = [one for one in _told(*lines) if one[1] != octet]
+        assert not found
+        assert (RACE, _LOAD) in _told(*(line for line in lines if line != "buffer_inv sc1"))
 
 
 @pytest.mark.parametrize("line", ["buffer_wbl2 sc1", _COUNT, "buffer_inv sc1"])
@@ -133,7 +144,8 @@ def _fences(waves=100):
     waits = SimpleNamespace(done={"queue": np.zeros(waves, np.int32)})
     waits.latest = SimpleNamespace(places={"queue": np.ones(waves, np.int32)})
     waits.latest.goes_on = lambda done: waits.latest.places["queue"] > done["queue"]
-    return Fences(waits, np.ones(waves, np.int64), np.ones(waves, np.int64), 1)
+    clock, floor = np.ones(waves, np.int64), np.ones(waves, np.int64)
+    return Fences(waits, clock, floor, Turns(waits, clock, 1), 1)
 
 
 def _meet(fences, wave, place, **more):
