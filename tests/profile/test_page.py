@@ -28,6 +28,7 @@ def _hostile_report():
 def test_names_and_sources_are_escaped():
     page = page_of([_hostile_report()], title=_HOSTILE)
     assert page.count("<script>") == 1  # our own
+    assert page_of([_hostile_report(), _hostile_report()]).count("<script>") == 1
     assert "alert(1)&lt;/script&gt; &amp; &#34;&#39;&lt;/div&gt;" in page
     assert page.count("<div") == page.count("</div")
 

@@ -8,6 +8,8 @@ Which lanes go together: up to 4 bytes a lane 32 side by side, 8 bytes 16, 12 an
 of 16 bytes on CDNA (`is_paired`) pair four lanes with four others. Of 4 and 16 bytes this
 stands in AMD's Composable Kernel documentation ("Understanding AMD GPU LDS and Bank Conflicts");
 of 8 bytes it follows from the optimization guide for GCN; of 12 bytes, and of RDNA, it is assumed.
+RDNA's pairs of compute units have 64 banks in two halves of 32, of which each unit has one ("RDNA3
+Instruction Set Architecture", on LDS): a wave of either mode sees 32 at a time.
 """
 
 from __future__ import annotations
