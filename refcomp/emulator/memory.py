@@ -37,7 +37,8 @@ class Bytes:
     """`known` has a 1 for each bit that was written; None where that is not watched."""
 
     def __init__(self, size: int, *, is_watched: bool) -> None:
-        self.data = np.zeros(-(-size // 16) * 16, np.uint8)
+        # Never none at all: what is read out of bounds is read of the first bytes, and dropped.
+        self.data = np.zeros(-(-max(size, 1) // 16) * 16, np.uint8)
         # Not zeros_like, which writes the zeros: pages that nobody uses shall cost nothing.
         self.known = np.zeros(self.data.shape, np.uint8) if is_watched else None
 

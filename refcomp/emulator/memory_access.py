@@ -65,11 +65,16 @@ def offset_of(instruction: Instruction, name: str = "offset") -> int:
     return int(instruction.modifiers.get(name, "0"), 0)
 
 
+def signed_offset(instruction: Instruction) -> Any:
+    """The same, which may be negative, for addresses of 64 bits."""
+    return np.int64(offset_of(instruction)).view(np.uint64)
+
+
 def global_address(
     instruction: Instruction, operand: Operand, base: Operand | None = None
 ) -> Address:
     """A 64-bit address in two registers, or a 64-bit base and a 32-bit offset."""
-    offset = np.int64(offset_of(instruction)).view(np.uint64)
+    offset = signed_offset(instruction)
     if base is None or base.text == "off":
         wide = vector_source(operand, "u64", {}, 0)
         return checked(instruction, [wide], lambda w: wide.value(w) + offset)

@@ -13,7 +13,7 @@ import numpy as np
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction
 from refcomp.emulator.memory import BASE
-from refcomp.emulator.memory_access import Run, offset_of
+from refcomp.emulator.memory_access import Run, signed_offset
 from refcomp.emulator.observation import tell_scalar_access
 from refcomp.emulator.sources import scalar_source
 from refcomp.errors import Unsupported
@@ -27,14 +27,16 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
     if match is None:
         return None
     count, (result, base, offset) = int(match[1] or 1), instruction.operands
-    start, more = scalar_source(base, "u64"), scalar_source(offset, "u32")
-    constant = np.uint64(offset_of(instruction))
+    # A constant has a sign, a register has none.
+    kind = "i64" if offset.file == "c" else "u32"
+    start, more = scalar_source(base, "u64"), scalar_source(offset, kind)
+    constant = signed_offset(instruction)
     watched = start.numbers | more.numbers
     if result.file != "s":
         raise Unsupported("this result of a scalar load is not known", where=str(instruction))
 
     def run(waves: Any) -> None:
-        address = start.value(waves) + np.uint64(more.value(waves)) + constant
+        address = start.value(waves) + np.asarray(more.value(waves)).astype(np.uint64) + constant
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             undefined = (start.shadow(waves) != 0) | (more.shadow(waves) != 0)
             if undefined.any():

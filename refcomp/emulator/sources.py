@@ -17,12 +17,20 @@ import numpy as np
 from refcomp.emulator.arrays import MASKS, NUMPY, bits_of, registers_of
 from refcomp.emulator.assembly import Operand
 from refcomp.emulator.modifiers import flags_of
-from refcomp.emulator.registers import FIRST_ACCUMULATOR, FIRST_VECTOR, SCC, File, Registers
+from refcomp.emulator.registers import (
+    FIRST_ACCUMULATOR,
+    FIRST_VECTOR,
+    SCALARS,
+    SCC,
+    File,
+    Registers,
+)
 from refcomp.errors import Unsupported
 
 # Where memory begins that an address of 64 bits names by its upper half, of 4 GiB each.
 APERTURES = {"src_shared_base": 1 << 48, "src_private_base": 2 << 48}
 _APERTURE_BYTES = 1 << 32
+_SCC_NAMES = ("scc", "src_scc")
 _UNSIGNED: dict[int, Any] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 _SELECTED = {f"BYTE_{n}": (8 * n, 8) for n in range(4)} | {
     f"WORD_{n}": (16 * n, 16) for n in (0, 1)
@@ -67,12 +75,15 @@ def vector_index(operand: Operand) -> int:
 
 def numbers_of(operand: Operand, kind: str, first: int = 0) -> frozenset[int]:
     """The registers of an operand of a type, as `Registers.dirty` counts them."""
-    if operand.text in ("scc", "src_scc"):
+    if operand.text in _SCC_NAMES:
         return frozenset({SCC})
     if operand.file == "c":
         return frozenset()
     start = operand.index if operand.file == "s" else FIRST_VECTOR + vector_index(operand)
-    return frozenset(range(start + first, start + first + registers_of(kind)))
+    start, count = start + first, registers_of(kind)
+    if operand.file == "s" and start + count > SCALARS:
+        raise Unsupported(f"no register follows {operand.text}")
+    return frozenset(range(start, start + count))
 
 
 def vector_source(
@@ -134,7 +145,7 @@ def _reader(operand: Operand, kind: str) -> Read:
         index = vector_index(operand)
         return lambda file, rows: file.vector(index, kind, rows)
     read = _scalar_reader(operand, kind)
-    if operand.file == "c" or kind in MASKS:
+    if (operand.file == "c" and operand.text not in _SCC_NAMES) or kind in MASKS:
         return read
     return lambda file, rows: read(file, rows)[:, None]
 
@@ -163,10 +174,11 @@ def _part_reader(operand: Operand, kind: str, part: tuple[int, int], is_signed: 
 
 
 def _scalar_reader(operand: Operand, kind: str) -> Read:
-    if operand.text in ("scc", "src_scc"):
+    if operand.text in _SCC_NAMES:
         if kind == "scc":
             return lambda file, rows: file.scc[rows]
-        return lambda file, rows: file.scc[rows].astype(NUMPY[kind])
+        unsigned, numpy = _UNSIGNED[bits_of(kind)], NUMPY[kind]
+        return lambda file, rows: file.scc[rows].astype(unsigned).view(numpy)
     if operand.file == "s":
         return lambda file, rows: file.scalar(operand.index, kind, rows)
     if kind in MASKS:

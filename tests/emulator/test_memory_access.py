@@ -130,3 +130,14 @@ def test_undefined_bits_must_not_reach_memory_or_addresses():
     set_scalar(waves, 4, other.address, 2)
     run(waves, "global_load_dword v2, v1, s[4:5]", "v_and_b32_e32 v3, 0, v2")
     assert undefined(waves, 2).all() and not undefined(waves, 3).any()
+
+
+def test_memory_that_a_kernel_does_not_have_is_out_of_bounds():
+    waves = make_waves()
+    set_scalar(waves, 0, 0)
+    put(waves, 0, np.zeros(64, np.uint32))
+    run(waves, "ds_read_b128 v[4:7], v0", "ds_write_b64 v0, v[4:5]", "ds_add_u32 v0, v4")
+    run(waves, "scratch_load_dwordx4 v[8:11], off, s0", "scratch_store_dword off, v0, s0")
+    assert [one.kind for one in found(waves)] == [OUT_OF_BOUNDS] * 5
+    assert found(waves)[0].what == "16 bytes at 0 of 0 bytes of shared memory"
+    assert not any(get(waves, n).any() for n in (4, 7, 8, 11))

@@ -30,6 +30,17 @@ def test_loads_of_whole_waves():
     assert found(waves)[1].kind == UNDEFINED
 
 
+def test_constants_may_be_negative():
+    waves = _with_buffer()
+    set_scalar(waves, 4, scalar(waves, 2, "u64") + 16, 2)
+    set_scalar(waves, 6, 24)
+    run(waves, "s_load_dword s7, s[4:5], -0x8", "s_load_dword s8, s[4:5], s6 offset:-0x1c")
+    assert [scalar(waves, n) for n in (7, 8)] == [0x0B0A0908, 0x0F0E0D0C] and not found(waves)
+    set_scalar(waves, 6, 0xFFFFFFF8)  # a register's is not
+    run(waves, "s_load_dword s7, s[4:5], s6")
+    assert "far from all memory" in found(waves)[0].what
+
+
 def test_each_wave_has_its_own_offset():
     waves = _with_buffer(2)
     waves.initialise_scalar(8, np.array([4, 12], np.uint32))

@@ -6,7 +6,7 @@ import pytest
 from refcomp.emulator.assembly import read_operand
 from refcomp.emulator.sources import constant, half_source, scalar_source, vector_source
 from refcomp.errors import Unsupported
-from tests.emulator.snippets import make_waves, put, set_scalar
+from tests.emulator.snippets import get, make_waves, put, run, set_scalar
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,23 @@ from tests.emulator.snippets import make_waves, put, set_scalar
 )
 def test_constants(text, kind, value):
     assert constant(text, kind) == value
+
+
+def test_the_condition_code_is_a_number_of_each_wave():
+    waves = make_waves(2)
+    waves.values.scc[:] = [False, True]
+    waves.shadow.scc[:] = False
+    operand = read_operand("src_scc")
+    assert scalar_source(operand, "u32").value(waves).tolist() == [0, 1]
+    for kind, one in (("u32", 1), ("u64", 1), ("f32", np.float32(1e-45))):
+        assert vector_source(operand, kind, {}, 0).value(waves).tolist() == [[0], [one]]
+    run(waves, "v_lshl_add_u32 v0, 5, src_scc, 1")
+    assert [get(waves, 0, wave=n)[0] for n in (0, 1)] == [6, 11]
+
+
+def test_the_last_register_is_no_pair():
+    with pytest.raises(Unsupported, match="no register follows exec_hi"):
+        vector_source(read_operand("exec_hi"), "u64", {}, 0)
 
 
 def test_an_unknown_operand_is_refused():
