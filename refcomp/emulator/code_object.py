@@ -22,7 +22,7 @@ _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
 # Bytes in front of a kernel that finds arguments in registers, for who does not put them there.
 _OTHER_ENTRY = 256
-_LARGEST = 1 << 30  # of memory; more is damage, not code
+LARGEST_BYTES = 1 << 30  # of memory; more is damage, not code
 _MOST_COUNTED = 1 << 20  # of an argument's bytes, or a group's threads; more is damage
 # What launch.py fills in, in bytes.
 _HIDDEN_SIZES = {
@@ -31,6 +31,8 @@ _HIDDEN_SIZES = {
     **{f"hidden_block_count_{axis}": 4 for axis in "xyz"},
     **{f"hidden_group_size_{axis}": 2 for axis in "xyz"},
 }
+# Of the tables of an ELF file; compilers make some dozens.
+_SEGMENT_BYTES, _SECTION_BYTES, _MOST_ENTRIES = 56, 64, 1 << 14
 _INSTALL = "pip install 'refcomp[emulator]'"
 
 
@@ -132,7 +134,7 @@ def read_code_object(data: bytes) -> CodeObject:
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415
     except ImportError as error:
         raise ToolchainError("code objects are read by pyelftools", remedy=_INSTALL) from error
-    unreadable = ValueError, OverflowError, KeyError, TypeError, AttributeError, struct.error
+    unreadable = ValueError, ArithmeticError, LookupError, TypeError, AttributeError, struct.error
     try:
         return _read(ELFFile(BytesIO(data)))
     except (ELFError, *unreadable) as error:
@@ -146,6 +148,7 @@ def read_code_object(data: bytes) -> CodeObject:
 def _read(elf: Any) -> CodeObject:
     if elf["e_machine"] != "EM_AMDGPU" or elf.elfclass != 64:
         raise ValueError(f"it is made for {elf['e_machine']}")
+    _check_tables(elf)
     loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
     size = _size(loaded)
     segments = tuple((s["p_vaddr"], _content(s)) for s in loaded)
@@ -161,15 +164,27 @@ def _read(elf: Any) -> CodeObject:
     )
 
 
+def _check_tables(elf: Any) -> None:
+    """Entries of no length would be read for ever."""
+    for kind, count, size in (
+        ("phentsize", elf.num_segments(), _SEGMENT_BYTES),
+        ("shentsize", elf.num_sections(), _SECTION_BYTES),
+    ):
+        if count and elf[f"e_{kind}"] != size:
+            raise ValueError(f"{kind} is {elf[f'e_{kind}']}, not {size}")
+        if count > _MOST_ENTRIES:
+            raise ValueError(f"a table of {count} entries")
+
+
 def _size(loaded: list[Any]) -> int:
     """Bytes of memory from where the object is loaded to its end."""
     for segment in loaded:
-        if segment["p_memsz"] > _LARGEST:
+        if segment["p_memsz"] > LARGEST_BYTES:
             raise ValueError(f"a segment takes {segment['p_memsz']} bytes of memory")
     size: int = max(segment["p_vaddr"] + segment["p_memsz"] for segment in loaded)
     # Segments may lie over each other in a damaged file: all together are bounded, too.
-    if max(size, sum(segment["p_memsz"] for segment in loaded)) > _LARGEST:
-        raise ValueError(f"the segments take more than {_LARGEST} bytes of memory")
+    if max(size, sum(segment["p_memsz"] for segment in loaded)) > LARGEST_BYTES:
+        raise ValueError(f"the segments take more than {LARGEST_BYTES} bytes of memory")
     return size
 
 

@@ -186,3 +186,20 @@ def test_pointers_lie_and_point_within_the_object():
     for place, target in ((93, 0), (1 << 63, 0), (0, 101), (0, -1)):
         with pytest.raises(ValueError, match=f"a pointer at {place:#x} lies or points outside"):
             list(_pointers(_Relocated(place, target), 100))
+
+
+@pytest.mark.parametrize(
+    ("at", "form", "value", "message"),
+    [
+        (54, "<H", 0, "phentsize is 0, not 56"),
+        (58, "<H", 0, "shentsize is 0, not 64"),
+        (58, "<H", 63, "shentsize is 63, not 64"),
+        (60, "<H", 0xFFF0, "a table of 65520 entries"),
+    ],
+)
+def test_tables_without_end_are_refused(at, form, value, message):
+    data = bytearray(compiled_code("vector_add"))
+    struct.pack_into(form, data, at, value)
+    with pytest.raises(DamagedCode, match="no code object for AMD GPUs") as caught:
+        read_code_object(bytes(data))
+    assert message in str(caught.value)
