@@ -15,7 +15,14 @@ from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCou
 from refcomp.emulator.counting.banks import BANK_BYTES, BANKS
 from refcomp.emulator.counting.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
 from refcomp.kernel_resources import KernelResources
-from refcomp.profile.bound import CACHE_LIMIT, MATRIX_LIMIT, MEMORY_LIMIT, SHARED_LIMIT, Bound
+from refcomp.profile.bound import (
+    CACHE_LIMIT,
+    MATRIX_LIMIT,
+    MEMORY_LIMIT,
+    SCALAR_LIMIT,
+    SHARED_LIMIT,
+    Bound,
+)
 from refcomp.profile.listing import Listing, Origin, loop_line
 
 _WIDE = 16  # bytes that a lane moves at once at most
@@ -194,7 +201,8 @@ def _overhead(facts: Facts) -> Iterator[Advice]:
     by_class = facts.counts.by_class()
     whole = sum(by_class.values())
     idle = sum(by_class.get(kind, 0) for kind in (SALU, BRANCH, WAIT))
-    if idle > 0.6 * whole and facts.counts.fmas:
+    is_limit = facts.bound is not None and facts.bound.limit == SCALAR_LIMIT
+    if (is_limit or idle > 0.6 * whole) and facts.counts.fmas:
         yield Advice(
             f"{idle} of {whole} instructions count loops, branch and wait",
             "unroll the innermost loops, or split them by larger factors",

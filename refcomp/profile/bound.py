@@ -17,6 +17,8 @@ from refcomp.emulator.counting.mnemonics import (
     FMA,
     LDS,
     MFMA,
+    SALU,
+    SCALAR_MEMORY,
     VALU,
     fmas_of_wave,
     matrix_blocks,
@@ -24,8 +26,9 @@ from refcomp.emulator.counting.mnemonics import (
 )
 from refcomp.profile.cards import BLOCKS, OLD_BF16, Card, Unit
 
-VALU_LIMIT, MATRIX_LIMIT, SHARED_LIMIT = "VALU", "MFMA", "LDS"
-CACHE_LIMIT, MEMORY_LIMIT = "L1", "memory"
+VALU_LIMIT, MATRIX_LIMIT, SCALAR_LIMIT = "VALU", "MFMA", "SALU"
+SHARED_LIMIT, CACHE_LIMIT, MEMORY_LIMIT = "LDS", "L1", "memory"
+_BEGINS = dict.fromkeys((VALU_LIMIT, MATRIX_LIMIT, SCALAR_LIMIT, SHARED_LIMIT, CACHE_LIMIT), 0.0)
 # Of one clock in four: transcendental functions.
 _QUARTER = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_COST = 4
@@ -85,11 +88,12 @@ def _working(counts: KernelCounts, card: Card) -> tuple[float, float]:
 
 def _clocks(counts: KernelCounts, unit: Unit) -> dict[str, float]:
     """Clocks of one compute unit, if it did all."""
-    found = dict.fromkeys((VALU_LIMIT, MATRIX_LIMIT, SHARED_LIMIT, CACHE_LIMIT), 0.0)
-    found[VALU_LIMIT] = _all_vector_clocks(counts, unit)
+    found = _BEGINS | {VALU_LIMIT: _all_vector_clocks(counts, unit)}
     for one in counts.instructions:
         if one.kind == MFMA:
             found[MATRIX_LIMIT] += _matrix_clocks(one, unit)
+        elif one.kind in (SALU, SCALAR_MEMORY):
+            found[SCALAR_LIMIT] += one.waves / unit.scalars
         elif one.kind == LDS and not one.access:
             found[SHARED_LIMIT] += one.waves * counts.wave_lanes / _CROSSING_LANES
     found[SHARED_LIMIT] += sum(one.access.clocks for one in counts.accesses("shared") if one.access)

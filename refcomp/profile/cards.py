@@ -6,6 +6,7 @@ tests derive the peak rates that stand there, too. What a unit does in a clock:
   Instruction Calculator" (passes of four clocks), whose rates are those of the data sheets but for
   instructions with several blocks, older ones of bf16, and the small one of f64, which do less;
 - products of integers, f64 and transcendental functions: LLVM's model for its scheduler;
+- scalar instructions: one a clock of a scheduler, of which CDNA's units have one, RDNA's two;
 - LDS: 32 banks of 4 bytes, the ISA manuals;
 - the vector L1 cache: a line a clock, the peak in AMD's "ROCm Compute Profiler" for CDNA; for RDNA
   the white paper.
@@ -36,8 +37,8 @@ class Unit:
     """A compute unit of the GPUs `mcpu`. It has `simds`, and does in a clock:
     `lanes` of vector instructions, of which f64 ones at `f64_rate` and products of whole 32-bit
     integers at `integer_rate`; multiply-adds of matrix instructions by dtype; bytes of LDS and of
-    the vector L1 cache. `has_quarter_unit` where transcendental functions, of which one clock in
-    four does one, go beside other vector instructions."""
+    the vector L1 cache; `scalars` scalar instructions. `has_quarter_unit` where transcendental
+    functions, of which one clock in four does one, go beside other vector instructions."""
 
     mcpu: str
     simds: int
@@ -47,12 +48,13 @@ class Unit:
     matrix: Mapping[str, int]
     shared_bytes: int
     cache_bytes: int
+    scalars: int
     has_quarter_unit: bool = False
 
 
-_MI200 = Unit("gfx90a", 4, 64, 1, 1, _CDNA2, 128, 64)
-_MI300 = Unit("gfx942", 4, 64, 1, 1, _CDNA3, 128, 128)
-_NAVI31 = Unit("gfx1100", 2, 64, 1 / 16, 1 / 4, _RDNA3, 128, 128, has_quarter_unit=True)
+_MI200 = Unit("gfx90a", 4, 64, 1, 1, _CDNA2, 128, 64, 1)
+_MI300 = Unit("gfx942", 4, 64, 1, 1, _CDNA3, 128, 128, 1)
+_NAVI31 = Unit("gfx1100", 2, 64, 1 / 16, 1 / 4, _RDNA3, 128, 128, 2, has_quarter_unit=True)
 
 
 @dataclass(frozen=True, slots=True)

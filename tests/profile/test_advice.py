@@ -136,6 +136,8 @@ def test_few_multiply_adds():
 def test_loops_that_only_count():
     (told,) = _advice(FMA, ("s_add_u32 s0, s0, 1", 200, 64, None))
     assert told.startswith("200 of 300 instructions count loops, branch and wait")
+    (told,) = _advice(FMA, ("s_add_u32 s0, s0, 1", 120, 64, None))  # more than all others
+    assert told.startswith("120 of 220 instructions count loops")
     load = ("global_load_dwordx4 v[0:3], v[4:5], off", 200, 64, None)
     assert not any("count loops" in told for told in _advice(FMA, load))
 

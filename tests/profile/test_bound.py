@@ -106,6 +106,13 @@ def test_memories():
     assert bound_of(kernel, CARD).limit == "memory"
 
 
+@pytest.mark.parametrize(("card", "clocks"), [("MI300X", 600), ("RX 7900 XTX", 300)])
+def test_scalar_instructions_go_one_a_clock_of_a_scheduler(card, clocks):
+    rows = (("s_add_u32 s0, s0, 1", 4000, None), ("s_load_dword s0, s[2:3], 0x0", 2000, None))
+    bound = bound_of(_kernel(*rows), replace(CARDS[card], units=10, gigahertz=1.0))
+    assert bound.limit == "SALU" and bound.seconds["SALU"] == pytest.approx(clocks * 1e-9)
+
+
 def test_lanes_own_memory_goes_through_the_cache():
     kernel = _kernel(("scratch_load_dword v0, v1, off", 10, _access("private", bytes=2560)))
     assert bound_of(kernel, CARD).seconds["L1"] == pytest.approx(2560 / 128 / 10 * 1e-9)

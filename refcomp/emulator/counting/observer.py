@@ -92,8 +92,10 @@ class Profile(Observer):
     def _count_global(self, found: AccessCounts, access: Access, lanes: Array) -> None:
         segment = self._current.segment
         index = _by_wave(access, self._current.wave_lanes)
-        found.transactions += count_segments(index, access.active, access.size, segment)
-        found.least += least_segments(lanes, access.size, segment)
+        touched = count_segments(index, access.active, access.size, segment)
+        found.transactions += touched
+        # Lanes that share bytes need fewer than they would fill.
+        found.least += min(touched, least_segments(lanes, access.size, segment))
         if not access.is_store:
             self._read.add(access.index, access.size)
         if access.is_store or access.is_atomic:

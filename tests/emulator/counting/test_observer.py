@@ -109,6 +109,7 @@ def test_updates_of_global_memory(gpu):
     assert h.tolist() == [4 * sum(range(k, 64, 8)) for k in range(8)]
     (update,) = [one.access for one in counts.accesses("global") if one.access.is_atomic]
     assert (update.waves, update.lanes, update.transactions) == (counts.waves, 256, counts.waves)
+    assert update.least == update.transactions  # which 64 lanes of other bytes would not fit into
     assert (counts.written, counts.read) == (counts.segment, 2 * counts.segment)
 
 
