@@ -20,7 +20,7 @@ from refcomp.codegen.signature import signature_of
 from refcomp.errors import Unsupported, UserError
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.dims import Symbols, expr_to_dim
-from refcomp.graph.graph import Value
+from refcomp.graph.graph import Graph, Value
 from refcomp.graph.infer import node_to_te, value_to_placeholder
 from refcomp.ir.expr import Call
 from refcomp.ir.func import PrimFunc
@@ -133,7 +133,7 @@ def _exactly(array: Any, param: TensorParam) -> Bounded:
 def load_reference(given: str) -> Reference:
     """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) says that arrays must be."""
     if given.endswith(".onnx"):
-        return _of_model(given)
+        return reference_of(from_onnx(given))
     pieces = load_program(given).pieces
     if len(pieces) != 1:
         raise UserError(
@@ -166,8 +166,8 @@ def _of_tensors(args: Sequence[Any]) -> TensorReference:
     return TensorReference(tuple(inputs), tuple(outputs), tensors, labels=labels)
 
 
-def _of_model(path: str) -> TensorReference:
-    graph = from_onnx(path)
+def reference_of(graph: Graph) -> TensorReference:
+    """What the tensors of a model must be, by the names that it gives them."""
     symbols = Symbols()
     given = (*graph.inputs, *graph.constants)
     made: dict[Value, Tensor] = {value: value_to_placeholder(value, symbols) for value in given}
