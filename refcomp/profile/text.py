@@ -125,10 +125,12 @@ def _cut(text: str, room: int, column: str) -> str:
 
 def _resources(report: Report) -> Iterator[str]:
     if taken := report.resources:
+        sums = f" ({taken.agprs} of them accumulators)" if taken.agprs else ""
+        spilled = f", {taken.spilled} spilled" if taken.spilled else ""
         yield (
-            f"registers: {taken.vgprs} of a lane, {taken.sgprs} of a wave; {taken.shared_bytes} "
-            f"bytes of LDS; estimate: {taken.waves} waves a SIMD at a time, limited by "
-            f"{taken.limit}\n"
+            f"registers: {taken.vgprs} of a lane{sums}, {taken.sgprs} of a wave{spilled}; "
+            f"{taken.shared_bytes} bytes of LDS; estimate: waves of a SIMD at a time: "
+            f"{taken.waves}, limited by {taken.limit}\n"
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from refcomp.emulator.counting import InstructionCounts, KernelCounts
+from refcomp.kernel_resources import KernelResources
 from refcomp.profile.report import report_of
 from refcomp.profile.text import printable, report_to_text, reports_to_text
 from tests.emulator.snippets import instruction
@@ -42,6 +43,13 @@ def test_lines_of_another_compilers_source_are_named():
         counts.by_number[number] = InstructionCounts(one, 3, 192)
     text = report_to_text(report_of(counts))
     assert re.search(r"6 +66\.7% +a\.cl:7", text) and re.search(r"3 +33\.3% +\(not known\)", text)
+
+
+def test_registers_and_waves():
+    taken = KernelResources("k", 256, 128, 32, 3, 0, 4096, 256, 2, "vector registers")
+    text = " ".join(report_to_text(replace(_counted("k", 1), resources=taken)).split())
+    assert "registers: 256 of a lane (128 of them accumulators), 32 of a wave, 3 spilled;" in text
+    assert "estimate: waves of a SIMD at a time: 2, limited by vector registers" in text
 
 
 def test_kernels_of_a_run_are_told_one_after_the_other_and_side_by_side():
