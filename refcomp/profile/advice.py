@@ -60,15 +60,15 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 
 def _uncoalesced(facts: Facts) -> Iterator[Advice]:
-    whole = sum(access.transactions for _, access in _alike(facts, "global"))
-    for line, access in _alike(facts, "global"):
+    whole = sum(access.transactions for *_, access in _alike(facts, "global"))
+    for line, which, access in _alike(facts, "global"):
         part = access.transactions / whole if whole else 0
         if access.transactions <= 1.5 * access.least or part < 0.1 or access.is_atomic:
             continue
         efficiency = access.bytes / (access.transactions * facts.counts.segment)
         yield Advice(
-            f"{access.transactions} transactions where {access.least} would do: {efficiency:.0%} "
-            f"of what is moved is asked for; lanes are {access.stride} bytes apart",
+            f"{which}{access.transactions} transactions where {access.least} would do: "
+            f"{efficiency:.0%} of what is moved is asked for; lanes are {access.stride} bytes apart",
             _closer_lanes(facts, line, access),
             line,
             part,
@@ -91,17 +91,17 @@ def _closer_lanes(facts: Facts, line: int, access: AccessCounts) -> str:
 def _narrow(facts: Facts) -> Iterator[Advice]:
     if _part_of_memory(facts.bound) < 0.1:
         return
-    whole = sum(access.waves for _, access in _alike(facts, "global"))
-    for line, access in _alike(facts, "global"):
+    whole = sum(access.waves for *_, access in _alike(facts, "global"))
+    for line, which, access in _alike(facts, "global"):
         is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
         part = access.waves / whole if whole else 0
         if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
             lanes, loop = _WIDE // access.size, _loop_of_lanes(facts, line)
-            which = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
+            axis = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
             does = "stores" if access.is_store else "loads"
             yield Advice(
-                f"{access.waves} {does} of {access.size} bytes a lane, side by side",
-                f"let a thread take {_WIDE} bytes at once: split {which} once more, by {lanes}, "
+                f"{which}{access.waves} {does} of {access.size} bytes a lane, side by side",
+                f"let a thread take {_WIDE} bytes at once: split {axis} once more, by {lanes}, "
                 "and vectorize the inner part",
                 line,
                 part / 2,
@@ -116,10 +116,10 @@ def _part_of_memory(bound: Bound | None) -> float:
 
 
 def _atomics(facts: Facts) -> Iterator[Advice]:
-    for line, access in _alike(facts, "global"):
+    for line, which, access in _alike(facts, "global"):
         if access.is_atomic and access.bytes > access.transactions * facts.counts.segment:
             yield Advice(
-                f"{access.lanes} updates of memory, many of the same elements",
+                f"{which}{access.lanes} updates of memory, many of the same elements",
                 "let each group or thread sum up for itself first: rfactor, or atomics on a "
                 "shared buffer",
                 line,
@@ -131,15 +131,15 @@ def _atomics(facts: Facts) -> Iterator[Advice]:
 
 
 def _conflicts(facts: Facts) -> Iterator[Advice]:
-    whole = sum(access.clocks for _, access in _alike(facts, "shared"))
-    for line, access in _alike(facts, "shared"):
+    whole = sum(access.clocks for *_, access in _alike(facts, "shared"))
+    for line, which, access in _alike(facts, "shared"):
         part = access.conflicts / whole if whole else 0
         if part < 0.05:
             continue
         does = "updates" if access.is_atomic else "writes" if access.is_store else "reads"
         yield Advice(
-            f"{does} of shared memory wait {access.conflicts} of {access.clocks} clocks for banks "
-            f"that other lanes ask, too (lanes are {access.stride} bytes apart)",
+            f"{which}{does} of shared memory wait {access.conflicts} of {access.clocks} clocks for "
+            f"banks that other lanes ask, too (lanes are {access.stride} bytes apart)",
             "let each lane count for itself first"
             if access.is_atomic
             else f"let rows begin in other banks: {_padding(facts, line, access)}; or let lanes "
@@ -325,8 +325,9 @@ _RULES: tuple[Callable[[Facts], Iterator[Advice]], ...] = (
 _BUFFER = re.compile(r"([\w.]+)@?\[")
 
 
-def _alike(facts: Facts, space: str) -> list[tuple[int, AccessCounts]]:
-    """The accesses of one kind added up, and the line of the loop IR that makes most of them.
+def _alike(facts: Facts, space: str) -> list[tuple[int, str, AccessCounts]]:
+    """The accesses of one kind added up, and the line of the loop IR that makes most of them, or
+    else the instruction.
 
     Of one kind are those of one statement whose lanes lie alike; statements that have the same
     buffers, such as those of an unrolled loop, are one. Without lines each stands for itself.
@@ -338,9 +339,14 @@ def _alike(facts: Facts, space: str) -> list[tuple[int, AccessCounts]]:
             buffers = (*_BUFFER.findall(text),) if text else one.instruction.number
             how = access.is_store, access.is_atomic, access.size, access.stride
             found[buffers, *how].append(one)
-    most = [max(rows, key=lambda one: one.waves) for rows in found.values()]
-    sums = [_sum([one.access for one in rows if one.access]) for rows in found.values()]
-    return [(loop_line(one), access) for one, access in zip(most, sums, strict=True)]
+    return [_kind(rows) for rows in found.values()]
+
+
+def _kind(rows: list[InstructionCounts]) -> tuple[int, str, AccessCounts]:
+    most = max(rows, key=lambda one: one.waves)
+    line = loop_line(most)
+    which = "" if line else f"{most.instruction.text}: "
+    return line, which, _sum([one.access for one in rows if one.access])
 
 
 def _sum(accesses: list[AccessCounts]) -> AccessCounts:

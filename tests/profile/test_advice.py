@@ -58,6 +58,8 @@ def test_rows_that_are_too_short():
     (told,) = [one for one in found if "would do" in one]
     assert "3200 transactions where 800 would do: 25%" in told
     assert "rows of 32 bytes lie apart" in told and "up to 128 bytes" in told
+    # Where no line is known the instruction says which access is meant.
+    assert told.startswith("global_load_dwordx4 v[0:3], v[4:5], off: 3200 transactions")
 
 
 @pytest.mark.rocm
