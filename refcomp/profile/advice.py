@@ -68,7 +68,8 @@ def _uncoalesced(facts: Facts) -> Iterator[Advice]:
         efficiency = access.bytes / (access.transactions * facts.counts.segment)
         yield Advice(
             f"{which}{access.transactions} transactions where {access.least} would do: "
-            f"{efficiency:.0%} of what is moved is asked for; lanes are {access.stride} bytes apart",
+            f"{efficiency:.0%} of what is moved is asked for; lanes are {access.stride} bytes "
+            "apart",
             _closer_lanes(facts, line, access),
             line,
             part,
