@@ -54,7 +54,7 @@ def test_the_readme_program_prints_what_the_readme_says(program: Path) -> None:
 
 @pytest.mark.llvm
 def test_the_readme_commands_print_what_the_readme_says(program: Path) -> None:
-    (session,) = fenced("README.md", "console")
+    session = fenced("README.md", "console")[0]
     line, _, expected = session.removeprefix("$ ").replace("|\n", "|").partition("\n")
     text = ""
     for command in line.split("|"):
@@ -62,6 +62,23 @@ def test_the_readme_commands_print_what_the_readme_says(program: Path) -> None:
         assert name == "refcomp"
         text = printed([sys.executable, "-m", "refcomp.cli", *arguments], program.parent, text)
     assert text == expected
+
+
+@pytest.mark.rocm
+def test_the_readme_session_on_an_emulated_gpu(tmp_path: Path) -> None:
+    """What it prints; for `...` anything may stand, such as registers and addresses."""
+    (tmp_path / "scale.py").write_text(fenced("README.md", "python")[1], encoding="utf-8")
+    commands = re.findall(r"(?m)^\$ (.*)\n((?:(?!\$ ).*\n)*)", fenced("README.md", "console")[1])
+    assert len(commands) == 3
+    for command, expected in commands:
+        name, *arguments = shlex.split(command)
+        program = [sys.executable, *(["-m", "refcomp.cli"] if name == "refcomp" else [])]
+        done = subprocess.run(
+            [*program, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        told = ".*".join(map(re.escape, expected.split("...")))
+        assert re.fullmatch(told, done.stdout, re.DOTALL), done.stdout + done.stderr
+        assert done.returncode == ("n:i64=101" in arguments)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
