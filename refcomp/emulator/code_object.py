@@ -136,7 +136,7 @@ def read_code_object(data: bytes) -> CodeObject:
         raise ToolchainError("code objects are read by pyelftools", remedy=_INSTALL) from error
     unreadable = ValueError, ArithmeticError, LookupError, TypeError, AttributeError, struct.error
     try:
-        return _read(ELFFile(BytesIO(data)))
+        return _read(ELFFile(BytesIO(data)), len(data))
     except (ELFError, *unreadable) as error:
         raise DamagedCode(
             "this is no code object for AMD GPUs that can be loaded",
@@ -145,10 +145,11 @@ def read_code_object(data: bytes) -> CodeObject:
         ) from error
 
 
-def _read(elf: Any) -> CodeObject:
+def _read(elf: Any, file_bytes: int) -> CodeObject:
     if elf["e_machine"] != "EM_AMDGPU" or elf.elfclass != 64:
         raise ValueError(f"it is made for {elf['e_machine']}")
     _check_tables(elf)
+    _check_sections(elf, file_bytes)
     loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
     size = _size(loaded)
     segments = tuple((s["p_vaddr"], _content(s)) for s in loaded)
@@ -174,6 +175,15 @@ def _check_tables(elf: Any) -> None:
             raise ValueError(f"{kind} is {elf[f'e_{kind}']}, not {size}")
         if count > _MOST_ENTRIES:
             raise ValueError(f"a table of {count} entries")
+
+
+def _check_sections(elf: Any, file_bytes: int) -> None:
+    """Disassemblers warn without end of symbols that lie behind the file; pyelftools itself sees to
+    it that they are whole."""
+    for section in elf.iter_sections():
+        size = section["sh_size"]
+        if section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size > file_bytes:
+            raise ValueError(f"a section of {size} bytes ends behind the file")
 
 
 def _size(loaded: list[Any]) -> int:

@@ -203,3 +203,25 @@ def test_tables_without_end_are_refused(at, form, value, message):
     with pytest.raises(DamagedCode, match="no code object for AMD GPUs") as caught:
         read_code_object(bytes(data))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (32, 24 << 30, "a section of 25769803776 bytes ends behind the file"),
+        (24, 1 << 40, "ends behind the file"),
+        (32, 100, "multiple of entry size"),
+        (56, 0, "entry size"),
+    ],
+)
+def test_symbols_without_end_are_refused(field, value, message):
+    """llvm-objdump would warn of them for ever."""
+    data = bytearray(compiled_code("vector_add"))
+    (table,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    headers = [table + n * size for n in range(count)]
+    (symbols,) = (at for at in headers if struct.unpack_from("<I", data, at + 4) == (2,))
+    struct.pack_into("<Q", data, symbols + field, value)
+    with pytest.raises(DamagedCode) as caught:
+        read_code_object(bytes(data))
+    assert message in str(caught.value)
