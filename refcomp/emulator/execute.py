@@ -144,7 +144,12 @@ class Execution:
         if end.mnemonic in ("s_setpc_b64", "s_swappc_b64"):
             return self._jump(end)
         if end.mnemonic == "s_trap":
-            raise Unsupported("the kernel stopped by a trap", where=str(end))
+            raise UserError(
+                f"the kernel {self.waves.around.kernel} stopped by a trap",
+                where=str(end),
+                why="a check of its own failed, or it came to what its author holds unreachable",
+                remedy="see what leads there; in HIP and OpenCL it is __builtin_trap or an assert",
+            )
         return self._branch(end, block)
 
     def _branch(self, end: Instruction, block: Block) -> Any:

@@ -79,11 +79,12 @@ class Generation:
     pairs_fours: bool = True
 
 
-# What waits, sleeps, or writes caches back: of all GPUs.
+# What waits, sleeps, tells somebody, or writes caches back: of all GPUs.
 _IDLE = frozenset(
     {
         *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_inst_prefetch", "s_code_end", "v_nop"),
-        *("s_dcache_inv", "s_icache_inv", "s_sethalt", "s_clause"),
+        *("s_dcache_inv", "s_icache_inv", "s_sethalt", "s_clause", "s_sendmsg"),
+        *("s_incperflevel", "s_decperflevel", "s_ttracedata"),
     }
 )
 

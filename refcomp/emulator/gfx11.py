@@ -26,6 +26,7 @@ from refcomp.emulator.permlane import bind_permlane, bind_permlane64
 from refcomp.emulator.vector_conversions import VECTOR_CONVERSIONS, pack, to_integer
 from refcomp.emulator.vector_floats import VECTOR_FLOATS
 from refcomp.emulator.wave_matrix import WAVE_MATRIX, bind_wave_matrix
+from refcomp.errors import Unsupported
 
 Run = Callable[[Any], None]
 
@@ -42,7 +43,7 @@ IDLE = frozenset(
             "s_wait_idle",
             "s_wait_event",
         ),
-        *("s_sendmsg", "s_version", "buffer_gl0_inv", "buffer_gl1_inv"),
+        *("s_version", "buffer_gl0_inv", "buffer_gl1_inv"),
     }
 )
 
@@ -218,6 +219,20 @@ def _bind_exchange_if(instruction: Instruction) -> Run:
     return run
 
 
+def _bind_message(instruction: Instruction) -> Run:
+    """s_sendmsg_rtn_b32 s0, sendmsg(MSG_RTN_GET_DOORBELL): what comes before a trap; 0 is as good
+    as any answer."""
+    if "MSG_RTN_GET_DOORBELL" not in instruction.text:
+        raise Unsupported("what this message asks for is not known", where=str(instruction))
+    result = instruction.operands[0].index
+
+    def run(waves: Any) -> None:
+        waves.write_scalar(result, "u32", np.zeros(waves.count(), np.uint32))
+        waves.define((result,))
+
+    return run
+
+
 def _compared() -> Iterator[str]:
     for name in (*VECTOR_CONVERSIONS, *VECTOR_FLOATS):
         if name.startswith("v_cmp_"):
@@ -228,6 +243,7 @@ SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     **{name.replace("v_cmp_", "v_cmpx_"): bind_compare_exec for name in _compared()},
     **dict.fromkeys(("v_permlane16_b32", "v_permlanex16_b32"), bind_permlane),
     "v_permlane64_b32": bind_permlane64,
+    "s_sendmsg_rtn_b32": _bind_message,
     "ds_bpermute_b32": lambda instruction: bind_bpermute(instruction, reach=32),
     "ds_permute_b32": lambda instruction: bind_permute(instruction, reach=32),
     **{f"ds_cmpstore{r}_b{n}": _bind_exchange_if for r in ("", "_rtn") for n in (32, 64)},

@@ -8,7 +8,7 @@ D, lane l holds the column l % 16; its register r the row (lanes / 16) * r + l /
 bits stand in the low halves of registers, or with op_sel in the high ones; the other halves stay.
 All lanes take part, whatever EXEC says. Floats are summed up in f64, which may round, and rounded
 to the type of D at the end; a real GPU may do otherwise. `neg_lo` tells of integer factors which
-have a sign.
+have a sign; sums of integers wrap, or stop at the ends of their type under `clamp`.
 Layouts: AMD's "RDNA3 Instruction Set Architecture", section on wave matrix multiply accumulate; the
 Matrix Instruction Calculator.
 """
@@ -45,7 +45,8 @@ _HIGH = np.uint32(0xFFFF0000)
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """`signs` tells of A and B whether their integers have one, `negated` of A, B and C whether
-    each is negated, `place` in which half of registers sums of 16 bits stand."""
+    each is negated, `place` in which half of registers sums of 16 bits stand, `stops` whether
+    sums of integers stop at the ends of their type."""
 
     sum: str
     element: str
@@ -53,6 +54,7 @@ class _Plan:
     signs: tuple[bool, ...]
     negated: tuple[bool, ...]
     place: int
+    stops: bool
 
     @property
     def factor_words(self) -> int:
@@ -67,7 +69,8 @@ class _Plan:
 def bind_wave_matrix(instruction: Instruction) -> Run:
     """The instruction, ready to run."""
     match = _NAME.match(instruction.mnemonic)
-    if match is None or "clamp" in instruction.modifiers:
+    stops = "clamp" in instruction.modifiers
+    if match is None or (stops and match[1] != "i32"):
         raise Unsupported("this product of matrices is not known", where=str(instruction))
     low, high = (tuple(flags_of(instruction.modifiers, name, 3)) for name in ("neg_lo", "neg_hi"))
     is_float = match[1] != "i32"
@@ -75,7 +78,7 @@ def bind_wave_matrix(instruction: Instruction) -> Run:
         raise Unsupported("negating a part of a matrix is not known", where=str(instruction))
     place = int(flags_of(instruction.modifiers, "op_sel", 3)[2])
     negated = low if is_float else (False, False, False)
-    plan = _Plan(match[1], match[2], instruction.lanes, low[:2], negated, place)
+    plan = _Plan(match[1], match[2], instruction.lanes, low[:2], negated, place, stops)
     result, *operands = instruction.operands
     return _runner(plan, vector_index(result), operands)
 
@@ -145,7 +148,10 @@ def _sums(plan: _Plan, waves: Any, operand: Operand, file: Any) -> Array:
 def _total(plan: _Plan, a: Array, b: Array, bits: Array) -> Array:
     """A . B + C as bits."""
     if plan.sum == "i32":
-        return (a @ b + bits.view(np.int32)).astype(np.uint32)
+        exact = a @ b + bits.view(np.int32)
+        return (np.clip(exact, -(1 << 31), (1 << 31) - 1) if plan.stops else exact).astype(
+            np.uint32
+        )
     narrow = bits.astype(np.uint16).view(np.float16)
     sums = {"f32": bits.view(np.float32), "f16": narrow}.get(
         plan.sum, (bits << np.uint32(16)).view(np.float32)

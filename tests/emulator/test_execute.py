@@ -125,7 +125,7 @@ def test_endless_loops_end():
     with pytest.raises(UserError, match="ran more than 100 instructions") as caught:
         execute(make_waves(), assembly("s_branch 65535", "s_endpgm"), limit=100)
     assert "a loop may never end" in str(caught.value)
-    with pytest.raises(Unsupported, match="the kernel stopped by a trap"):
+    with pytest.raises(UserError, match="the kernel snippet stopped by a trap"):
         execute(make_waves(), assembly("s_trap 2", "s_endpgm"))
 
 

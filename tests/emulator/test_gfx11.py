@@ -8,6 +8,7 @@ from refcomp.emulator.generation import GFX1100
 from refcomp.emulator.gfx11 import IDLE, RENAMED
 from refcomp.emulator.memory_access import transfer_of
 from refcomp.emulator.program import bind
+from refcomp.errors import Unsupported
 from tests.emulator.snippets import (
     get,
     instruction,
@@ -175,7 +176,17 @@ def test_lanes_reach_32_others_through_shared_memory():
     assert get(waves, 2)[[3, 35]].tolist() == [31, 63]
 
 
+def test_a_trap_asks_for_a_doorbell_first():
+    waves = run(
+        make_waves(lanes=32), "s_sendmsg_rtn_b32 s3, sendmsg(MSG_RTN_GET_DOORBELL)", of=GFX1100
+    )
+    assert scalar(waves, 3) == 0 and waves.shadow.s[3, 0] == 0
+    line = "s_sendmsg_rtn_b32 s3, sendmsg(MSG_RTN_GET_REALTIME)"
+    with pytest.raises(Unsupported, match="what this message asks for is not known"):
+        bind(instruction(line, GFX1100, 32), GFX1100)
+
+
 def test_what_only_waits_does_nothing():
     for line in ("s_delay_alu instid0(VALU_DEP_1) | instskip(NEXT) | instid1(VALU_DEP_1)",):
         assert bind(instruction(line, GFX1100, 32), GFX1100) is None
-    assert {"s_waitcnt_depctr", "buffer_gl0_inv", "s_sendmsg"} <= IDLE
+    assert {"s_waitcnt_depctr", "buffer_gl0_inv", "s_version"} <= IDLE

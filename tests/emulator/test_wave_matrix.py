@@ -83,6 +83,20 @@ def test_integers_without_a_sign():
     np.testing.assert_array_equal(_sums(waves, "i32"), (a & 255) @ (b & 255) + c)
 
 
+@pytest.mark.parametrize(("start", "stopped"), [(2**31 - 5, 2**31 - 1), (-(2**31) + 5, -(2**31))])
+def test_sums_of_integers_wrap_or_stop(start, stopped):
+    waves = make_waves(vectors=40, lanes=32)
+    step = 1 if start > 0 else -1
+    factors = [_put_factor(waves, _A, np.full((16, 16), step), "iu8")]
+    factors.append(_put_factor(waves, _B, np.ones((16, 16)), "iu8"))
+    line = f"v_wmma_i32_16x16x16_iu8 v[20:27], {', '.join(factors)}, v[20:27] neg_lo:[1,1,0]"
+    for more, wanted in (("", start + 16 * step - step * 2**32), (" clamp", stopped)):
+        for number in range(8):
+            put(waves, _C + number, np.full(32, start, np.int32))
+        run(waves, line + more, of=GFX1100)
+        assert (_sums(waves, "i32") == wanted).all()
+
+
 def test_factors_and_sums_may_be_negated():
     modifiers = "neg_lo:[1,0,1] neg_hi:[1,0,0]"
     a, b, c, waves = _product("v_wmma_f32_16x16x16_f16", 32, modifiers)
@@ -129,6 +143,6 @@ def test_what_is_not_known_is_refused():
     line = "v_wmma_f32_16x16x16_f16 v[20:27], v[2:9], v[10:17], v[20:27] neg_lo:[1,0,0]"
     with pytest.raises(Unsupported, match="negating a part of a matrix is not known"):
         bind(instruction(line, GFX1100, 32), GFX1100)
-    line = "v_wmma_i32_16x16x16_iu8 v[20:27], v[2:5], v[10:13], v[20:27] clamp"
+    line = "v_wmma_f32_16x16x16_f16 v[20:27], v[2:9], v[10:17], v[20:27] clamp"
     with pytest.raises(Unsupported, match="this product of matrices is not known"):
         bind(instruction(line, GFX1100, 32), GFX1100)
