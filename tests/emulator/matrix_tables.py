@@ -180,21 +180,28 @@ def factor_words(name: str, matrix: Any, kind: str) -> Any:
 
 def sum_words(name: str, matrix: Any) -> Any:
     """[block, row, column] as the lanes hold it: [lane, register]."""
-    (rows, _, blocks, _, total, *_), shape = row_of(name)
+    (rows, _, blocks, _, total, *_), _ = row_of(name)
     lanes = np.zeros((64, rows * rows * blocks // 64), TYPES[total])
-    for b, i, j in np.ndindex(blocks, rows, rows):
-        lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)] = matrix[b, i, j]
+    lanes[_sum_places(name)] = matrix
     return lanes.view(np.uint32)
 
 
 def sums_of(name: str, words: Any) -> Any:
     """The reverse of `sum_words`."""
-    (rows, _, blocks, _, total, *_), shape = row_of(name)
-    lanes = np.ascontiguousarray(words).view(TYPES[total])
-    result = np.zeros((blocks, rows, rows), TYPES[total])
-    for b, i, j in np.ndindex(*result.shape):
-        result[b, i, j] = lanes[shape.sum_lane(b, i, j), shape.sum_register(b, i)]
-    return result
+    (*_, total, _, _), _ = row_of(name)
+    return np.ascontiguousarray(words).view(TYPES[total])[_sum_places(name)]
+
+
+def _sum_places(name: str) -> Any:
+    """Lane and register of each element of [block, row, column]."""
+    (rows, _, blocks, *_), shape = row_of(name)
+    places = np.array(
+        [
+            (shape.sum_lane(*place), shape.sum_register(*place[:2]))
+            for place in np.ndindex(blocks, rows, rows)
+        ]
+    )
+    return tuple(places.T.reshape(2, blocks, rows, rows))
 
 
 def drawn_matrices(name: str) -> tuple[Any, Any, Any]:

@@ -302,3 +302,44 @@ def test_kernels_may_round_otherwise(gpu, tmp_path):
     assert (low <= exact).all() and (exact <= high).all()
     np.testing.assert_array_equal(np.nextafter(low, np.float32(np.inf))[2:], high[2:])
     assert low[:2].tolist() == high[:2].tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_trap_is_told_of(gpu, tmp_path):
+    text = """kernel void checked(__global int *x) {
+      int i = __builtin_amdgcn_workitem_id_x();
+      if (x[i] > 9) __builtin_trap();
+      x[i] = 7;
+    }"""
+    device = make_gpu()
+    code = device.load(_compiled(tmp_path, text, gpu))
+    x = np.arange(64, dtype=np.int32) % 10
+    assert not device.run(code, "checked", (1, 1, 1), (64, 1, 1), [x]).findings
+    assert (x == 7).all()
+    x[5] = 10
+    with pytest.raises(UserError, match="the kernel checked stopped by a trap"):
+        device.run(code, "checked", (1, 1, 1), (64, 1, 1), [x])
+
+
+_STAGED = r"""
+kernel void staged(__global int *x, __global int *y) {
+  local int t[128];
+  int i = __builtin_amdgcn_workitem_id_x();
+  __asm volatile("s_mov_b32 m0, %0\n s_nop 0\n global_load_lds_dword %1, off\n WAIT"
+                 :: "s"(t + __builtin_amdgcn_readfirstlane(i)), "v"(x + i) : "memory");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+  y[i] = t[127 - i];
+}"""
+
+
+def test_loads_to_shared_memory_must_be_waited_for(tmp_path):
+    """They keep no order at barriers, as loads and stores of registers do."""
+    for wait, kinds in (("s_waitcnt vmcnt(0)", []), ("s_nop 0", ["wait"])):
+        device = make_gpu(hazards=True)
+        text = _STAGED.replace("WAIT", wait)
+        code = device.load(_compiled(tmp_path, text, "gfx942"))
+        x, y = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+        report = device.run(code, "staged", (1, 1, 1), (128, 1, 1), [x, y])
+        np.testing.assert_array_equal(y, x[::-1])
+        assert [finding.kind for finding in report.findings] == kinds
