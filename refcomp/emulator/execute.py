@@ -17,7 +17,7 @@ from refcomp.emulator.program import Block, Program
 from refcomp.emulator.registers import SCC
 from refcomp.emulator.sources import scalar_source
 from refcomp.emulator.waves import Waves
-from refcomp.errors import Unsupported, UserError
+from refcomp.errors import UserError
 
 _RUNS, _WAITS, _ENDED = 0, 1, 2
 _ALL = slice(None)

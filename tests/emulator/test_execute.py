@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.findings import BARRIER
-from refcomp.errors import Unsupported, UserError
+from refcomp.errors import UserError
 from tests.emulator.snippets import assembly, execute, found, get, make_waves, put, set_scalar
 
 
