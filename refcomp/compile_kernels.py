@@ -14,7 +14,7 @@ from typing import Any
 
 from refcomp import toolchain
 from refcomp.artifacts import Binary, Source
-from refcomp.codegen.amdgpu import print_amdgpu, wave_features
+from refcomp.codegen.amdgpu import gpu_features, print_amdgpu
 from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.codegen.opencl import print_opencl
 from refcomp.codegen.signature import machine_symbol
@@ -136,7 +136,7 @@ def _rocm(kernels: Sequence[PrimFunc], target: Target, limits: DeviceLimits) -> 
     source = print_amdgpu(kernels, layout=layout, mcpu=mcpu, code_object=version, **wishes)
     located, loop_ir = add_debug_locations(source, kernels)
     options = {"mcpu": mcpu, "code_object": str(version)}
-    options["features"] = wave_features(mcpu, wishes["wavefront"])
+    options["features"] = gpu_features(kernels, mcpu, wishes["wavefront"], wishes["llvm"])
     if passes := target.option("passes", ""):
         options["passes"] = passes
     binary = toolchain.compile_source(located, options, "hsaco", description="rocm")

@@ -29,7 +29,7 @@ from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.dtype import DType
 from refcomp.ir.buffer import Buffer, Load
-from refcomp.ir.expr import Var
+from refcomp.ir.expr import PureExtern, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest, varying_variables
 from refcomp.ir.rewrite import walk
@@ -41,6 +41,7 @@ SIMDS = 4  # that share out the waves of a group, on every AMD GPU
 _MOST_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
 _NEWEST_TESTED = 22
+_TAKE_WRONG_BYTES = range(17, 20)  # versions of LLVM: Note [Dot products of wrong bytes]
 
 
 @deep_recursion()
@@ -78,7 +79,7 @@ def print_amdgpu(
             (variables + say.gap() if variables else "", ""),
             *module.functions,
             (declarations + say.gap() if declarations else "", ""),
-            (say.attributes(wave_features(mcpu, wavefront)), ""),
+            (say.attributes(gpu_features(kernels, mcpu, wavefront, llvm)), ""),
         ]
     )
     line_map, requires = LineMap(kernels, came_from), frozenset(module.requires)
@@ -88,12 +89,26 @@ def print_amdgpu(
 # What the device library asks.
 
 
-def wave_features(mcpu: str, wavefront: int = 0) -> str:
+def gpu_features(
+    kernels: Sequence[PrimFunc], mcpu: str, wavefront: int = 0, llvm: int = _NEWEST_TESTED
+) -> str:
     """What the GPU is told to do otherwise than it likes best, if anything. LLVM must be told of it
     for functions of the device library, too: what calls them has waves of that many lanes."""
-    features: dict[str, str] = load_spelling("llvm", "amdgpu").tables["wavefront_feature"]
-    size = wavefront_size(mcpu, wavefront)
-    return "" if size == wavefront_size(mcpu) else features[str(size)]
+    tables = load_spelling("llvm", "amdgpu").tables
+    size, features = wavefront_size(mcpu, wavefront), list[str]()
+    if size != wavefront_size(mcpu):
+        features.append(tables["wavefront_feature"][str(size)])
+    if llvm in _TAKE_WRONG_BYTES:
+        features += _less_for_dot_products(kernels, tables["dot_feature"])
+    return ",".join(features)
+
+
+def _less_for_dot_products(kernels: Sequence[PrimFunc], needed_by: dict[str, str]) -> list[str]:
+    """What keeps LLVM from making dot products by itself: Note [Dot products of wrong bytes]."""
+    nodes = (node for kernel in kernels for node in walk(kernel.body))
+    asked = {node.name for node in nodes if isinstance(node, PureExtern)}
+    idle = [features for name, features in needed_by.items() if name not in asked]
+    return idle[:1]
 
 
 def _control_answers(
@@ -205,3 +220,11 @@ def _threads(out: LlvmFunction, nest: KernelNest) -> tuple[str, str]:
     if len(known) < len(block):
         return f"1,{MOST_THREADS}", ""
     return f"{prod(known)},{prod(known)}", out.say.exact_block(*known)
+
+
+# Note [Dot products of wrong bytes]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# LLVM 17 to 19 make dot products out of sums of products of bytes, wherever the GPU has both those
+# of signed and those of unsigned bytes, and may take a byte of another register than the one that
+# it lies in (llvm/llvm-project#112941, mended in 20). Without one of the two they leave it; so the
+# feature goes whose products no kernel names. Where kernels of a module name both, both stay.

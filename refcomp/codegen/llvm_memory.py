@@ -7,7 +7,7 @@ lane, any other is a gather or scatter. bool is a byte in memory and one bit as 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refcomp.codegen.alignment import divisor_of
@@ -25,14 +25,15 @@ LEAST_ALIGNMENT = 16  # bytes, of arrays in the memory of a group or a thread of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where lanes lie: `stored` is the dtype in memory; the rest are operands and types, and the
-    number of the address space."""
+    """Where lanes lie: `stored` is the dtype in memory, `dtype` that of the index; the rest are
+    operands and types, and the number of the address space."""
 
     stored: DType
     element: str
     type: str
     address: str
     space: int
+    dtype: DType
     index_type: str
     index: str
     alignment: int
@@ -95,6 +96,7 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Plac
         out.module.type_of(stored),
         out.name_of(buffer),
         out.module.space_of(buffer),
+        dtype,
         out.module.type_of(dtype),
         operand,
         _alignment(out, buffer, index) if lanes > 1 else stored.bytes,
@@ -168,6 +170,45 @@ def _load_strided(out: LlvmFunction, load: Load) -> str:
     return result
 
 
+def _load_anywhere(out: LlvmFunction, load: Load) -> str:
+    return (_load_lanes if _is_private(out, load.buffer) else _gather)(out, load)
+
+
+def _is_private(out: LlvmFunction, buffer: Buffer) -> bool:
+    """Whether each thread of a GPU has its own: Note [Vectors of pointers to private memory]."""
+    return bool(out.module.gpu) and buffer.scope == "local"
+
+
+def _lane(out: LlvmFunction, operand: str, dtype: DType, number: int) -> str:
+    result = out.fresh()
+    out.emit(out.say.get_lane(result, out.module.type_of(dtype), operand, number))
+    return result
+
+
+def _parts_of_lane(out: LlvmFunction, place: Place, number: int) -> tuple[str | int, ...]:
+    index, type_ = _lane(out, place.index, place.dtype, number), place.dtype.element
+    return replace(place, index_type=out.module.type_of(type_), index=index).parts
+
+
+def _load_lanes(out: LlvmFunction, load: Load) -> str:
+    lanes, predicate = load.dtype.lanes, load.predicate
+    mask = None if predicate is None else out.value(predicate)
+    place = place_of(out, load.buffer, load.index, lanes)
+    whole: str = out.say.unset()
+    zero = out.module.constant(0, place.stored.element)
+    for number in range(lanes):
+        result, parts = out.fresh(), _parts_of_lane(out, place, number)
+        if mask is None:
+            out.emit(out.say.load(result, place.element, place.element, *parts))
+        else:
+            is_on = _lane(out, mask, BOOL.with_lanes(lanes), number)
+            macro, own = out.say.load_guarded, out.number()
+            out.emit(macro(result, own, place.element, *parts, is_on, zero))
+        before, whole = whole, out.fresh()
+        out.emit(out.say.put_lane(whole, place.type, before, place.element, result, number))
+    return whole
+
+
 def _gather(out: LlvmFunction, load: Load) -> str:
     lanes = load.dtype.lanes
     mask_type, mask = _mask(out, load.predicate, lanes)
@@ -219,6 +260,25 @@ def _store_strided(out: LlvmFunction, store: Store, value: str) -> None:
     out.emit(out.say.store_strided(out.fresh(), *parts, steps, value))
 
 
+def _store_anywhere(out: LlvmFunction, store: Store, value: str) -> None:
+    (_store_lanes if _is_private(out, store.buffer) else _scatter)(out, store, value)
+
+
+def _store_lanes(out: LlvmFunction, store: Store, value: str) -> None:
+    lanes, predicate = store.index.dtype.lanes, store.predicate
+    mask = None if predicate is None else out.value(predicate)
+    place = place_of(out, store.buffer, store.index, lanes)
+    for number in range(lanes):
+        parts = _parts_of_lane(out, place, number)
+        own = _lane(out, value, place.stored, number)
+        if mask is None:
+            out.emit(out.say.store(out.fresh(), place.element, place.element, *parts, own))
+        else:
+            is_on = _lane(out, mask, BOOL.with_lanes(lanes), number)
+            macro = out.say.store_guarded
+            out.emit(macro(out.fresh(), out.number(), place.element, *parts, is_on, own))
+
+
 def _scatter(out: LlvmFunction, store: Store, value: str) -> None:
     lanes = store.index.dtype.lanes
     mask_type, mask = _mask(out, store.predicate, lanes)
@@ -238,8 +298,8 @@ _LOADS: dict[str, Callable[[LlvmFunction, Load], str]] = {
     "contiguous": _load_together,
     "contiguous masked": _load_masked,
     "strided": _load_strided,
-    "anywhere": _gather,
-    "anywhere masked": _gather,
+    "anywhere": _load_anywhere,
+    "anywhere masked": _load_anywhere,
 }
 _STORES: dict[str, Callable[[LlvmFunction, Store, str], None]] = {
     "scalar": _store_together,
@@ -247,8 +307,16 @@ _STORES: dict[str, Callable[[LlvmFunction, Store, str], None]] = {
     "contiguous": _store_together,
     "contiguous masked": _store_masked,
     "strided": _store_strided,
-    "anywhere": _scatter,
-    "anywhere masked": _scatter,
+    "anywhere": _store_anywhere,
+    "anywhere masked": _store_anywhere,
 }
 
 READS: dict[type[Any], Callable[[LlvmFunction, Any], str]] = {Load: _load}
+
+
+# Note [Vectors of pointers to private memory]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# LLVM's back end for AMD GPUs moves arrays of a thread's own to the memory of its group, and does
+# not see that a gather or a scatter uses them, as what these take is no pointer, but a vector of
+# pointers: they stay behind, and access private memory that is none. So lanes go one by one, which
+# the back end would make of them anyway.

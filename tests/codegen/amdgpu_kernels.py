@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from refcomp.artifacts import Binary, Source
-from refcomp.codegen.amdgpu import print_amdgpu, wave_features
+from refcomp.codegen.amdgpu import gpu_features, print_amdgpu
 from refcomp.codegen.signature import machine_symbol
 from refcomp.dtype import I64
 from refcomp.ir.buffer import Buffer
@@ -81,7 +81,7 @@ def compile_kernels(
     """The code object of the kernels, checked; with the tools that $REFCOMP_ROCM_LLVM names."""
     asked = {"llvm": llvm_major("rocm"), **(wishes or {})}
     source = print_kernels(kernels, mcpu, device_layout("rocm"), **asked)
-    features = wave_features(mcpu, asked.get("wavefront", 0))
+    features = gpu_features(kernels, mcpu, asked.get("wavefront", 0), asked["llvm"])
     given = {"mcpu": mcpu, "features": features, **options}
     binary = compile_source(source, given, "hsaco", description="rocm")
     check_code_object(binary, [expected_kernel(kernel) for kernel in kernels], mcpu, 4)

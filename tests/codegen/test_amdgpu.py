@@ -5,6 +5,8 @@ import copy
 import numpy as np
 import pytest
 
+import refcomp
+from refcomp.codegen.amdgpu import gpu_features
 from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
@@ -113,6 +115,51 @@ def test_waves_have_as_many_lanes_as_is_wished():
     for mcpu, wish, sizes in (("gfx90a", 32, "64"), ("gfx1100", 16, "32 or 64")):
         with pytest.raises(UserError, match=f"a wave of {mcpu} has {sizes} lanes, not {wish}"):
             _printed(mcpu, wavefront=wish)
+
+
+def test_llvm_makes_no_dot_products_by_itself_where_it_takes_wrong_bytes():
+    """But for those that are asked for; LLVM 20 is right."""
+    call = "C@[0] = extern i32 llvm.amdgcn.{}dot4({}, 0{}32)"
+    texts = []
+    for sign, kind in (("s", "i"), ("u", "u")):
+        bytes_ = ", ".join([f"1{kind}8"] * 8)
+        store = call.format(sign, bytes_, kind).replace("extern i32", f"extern {kind}32")
+        texts.append(f"func {sign}(C: {kind}32[1] out) {{ {store} }}")
+    signed, unsigned = map(parse_func, texts)
+    plain = device_kernel("softmax")
+    for kernels, features in (
+        ([plain], "-dot7-insts"),
+        ([signed, plain], "-dot7-insts"),
+        ([unsigned], "-dot1-insts,-dot8-insts"),
+        ([unsigned, signed], ""),
+    ):
+        assert gpu_features(kernels, "gfx942", llvm=19) == features
+        assert gpu_features(kernels, "gfx942", llvm=20) == ""
+    assert gpu_features([plain], "gfx1100", 64, 19).endswith("+wavefrontsize64,-dot7-insts")
+    assert '"target-features"="-dot7-insts"' in print_kernels([plain], llvm=19).text
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx1100"])
+def test_sums_of_products_of_bytes_have_the_right_bytes(gpu):
+    a = refcomp.placeholder((4, 5), "int8", name="A")
+    w = refcomp.placeholder((3,), "int8", name="W")
+    k = refcomp.reduce_axis((0, 3), name="k")
+    c = refcomp.compute((4, 3), lambda i, j: refcomp.sum(a[i, j + k] * w[k], axis=k), name="C")
+    s = refcomp.create_schedule(c)
+    sums = s.cache_write(c, "local")
+    rows, _ = s[c].split(c.op.axis[0], factor=3)
+    s[c].bind(rows, refcomp.thread_axis("blockIdx.x"))
+    s[sums].compute_at(s[c], rows)
+    (i, j), (term,) = sums.op.axis, sums.op.reduce_axis
+    s[sums].reorder(i, term, j)
+    s[s.cache_read(a, "local", [sums])].compute_at(s[sums], term)
+    image, window = np.arange(20, dtype=np.int8).reshape(4, 5), np.array([1, 2, 3], np.int8)
+    device = refcomp.rocm_emulator(gpu)
+    arrays = [refcomp.array(x, device) for x in (image, window, np.zeros((4, 3), np.int8))]
+    refcomp.build(s, [a, w, c], f"rocm -mcpu={gpu}")(*arrays)
+    expected = sum(image[:, at : at + 3] * window[at] for at in range(3))
+    np.testing.assert_array_equal(arrays[2].asnumpy(), expected)
 
 
 @pytest.mark.rocm

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import refcomp
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
+from tests.codegen.amdgpu_kernels import print_kernels
 from tests.codegen.host_kernels import Kernels, print_generic, same_bits
 
 
@@ -84,3 +86,53 @@ def test_a_prefetch_is_a_hint_and_reads_nothing():
     assert text.count("call void @llvm.prefetch.p0(ptr %") == 1
     assert text.count("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)") == 1
     assert text.count(" = load ") == 1
+
+
+def _table_of_each_thread():
+    """C[i] = T[(i * i) % 4, i % 3] of a T that each thread has, written and read as vectors."""
+    a = refcomp.placeholder((4, 3), "int32", name="A")
+    t = refcomp.compute((4, 3), lambda i, j: a[i, j] * 2, name="T")
+    c = refcomp.compute((64,), lambda i: t[(i * i) % 4, i % 3], name="C")
+    s = refcomp.create_schedule(c)
+    thread, lane = s[c].split(c.op.axis[0], factor=2)
+    s[c].bind(thread, refcomp.thread_axis("threadIdx.x"))
+    s[c].vectorize(lane)
+    s[t].compute_at(s[c], thread)
+    s[t].set_scope("local")
+    s[t].storage_align(t.op.axis[0], 5, 0)
+    s[t].vectorize(s[t].split(s[t].fuse(*t.op.axis), factor=4)[1])
+    return s, [a, c]
+
+
+@pytest.mark.rocm
+@pytest.mark.filterwarnings("ignore::refcomp.kernel_resources.SlowKernelWarning")
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx90a", "gfx1100"])
+def test_lanes_anywhere_in_private_memory_go_one_by_one(gpu):
+    """LLVM moves the table to shared memory, where gathers and scatters did not follow it."""
+    module = refcomp.build(*_table_of_each_thread(), f"rocm -mcpu={gpu}")
+    text = module.imported_modules[0].get_source("llvm")
+    assert "p5(<" not in text, "no vector of pointers to private memory"
+    assert text.count("load i32, ptr addrspace(5)") == 2
+    assert text.count("store i32") == 4
+    values, device = np.arange(12, dtype=np.int32).reshape(4, 3), refcomp.rocm_emulator(gpu)
+    a, c = (refcomp.array(x, device) for x in (values, np.zeros(64, np.int32)))
+    module(a, c)
+    i = np.arange(64)
+    np.testing.assert_array_equal(c.asnumpy(), 2 * values[i * i % 4, i % 3])
+
+
+def test_masked_lanes_anywhere_in_private_memory_have_conditions_of_their_own():
+    at, where = "ramp(threadIdx.x, k, 2)", "ramp(threadIdx.x, 1, 2) < broadcast(k, 2)"
+    body = f"""
+    for threadIdx.x in range(4) threadIdx.x {{
+      alloc T: i32[9] local align 64 {{
+        for i in range(9) {{ T@[i] = A@[i] }}
+        T@[{at}] = broadcast(7i32, 2) if {where}
+        C@[ramp(threadIdx.x * 2, 1, 2)] = T@[{at} if {where}]
+      }}
+    }}"""
+    func = parse_func(f"func f(A: i32[9], C: i32[8] out, k: i64) {{ {body} }}")
+    text = print_kernels([func]).text
+    assert "masked" not in text
+    assert text.count("= phi i32") == 2, "reads"
+    assert text.count("store i32 %") == 3, "writes of the loop, and of each lane"

@@ -28,6 +28,12 @@ def test_bytes_know_what_was_written():
     assert Bytes(16, is_watched=False).load_undefined(index, 4) is None
 
 
+def test_memory_of_no_bytes_can_be_read_where_that_was_wrong():
+    memory, index = Bytes(0, is_watched=True), np.array([0])
+    assert memory.load(index, 1).tolist() == [0]
+    assert memory.load_words(index, 4)[0].tolist() == [[0] * 4]
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("start", [0, 16, 4, 3])
 def test_words_are_loaded_at_once(count, start):
