@@ -38,6 +38,15 @@ def test_a_code_object_alone_has_no_texts_but_resources():
     assert report_of(counts, kernels).listing.texts["loop IR"]
 
 
+def test_waves_are_those_of_the_launch():
+    module, counts = run(*product())
+    usual = report_of(counts, module).resources
+    counts.shared_bytes = 60_000  # as if so much had been asked for: one group a unit
+    few = report_of(counts, module).resources
+    assert (few.waves, few.limit) == (1, "shared memory") and usual.waves > 1
+    assert few.shared_bytes == usual.shared_bytes and few.vgprs == usual.vgprs
+
+
 def test_of_counts_alone_there_is_a_report_too():
     found = report_of(KernelCounts("k", "gfx000", 64, 128))
     assert found.resources is None and found.bound is None and found.advice == ()

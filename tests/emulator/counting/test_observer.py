@@ -233,7 +233,8 @@ def test_an_access_that_does_not_say_to_which_memory_counts_for_each():
         program=lambda kernel: SimpleNamespace(assembly=code),
     )
     profile = Profile()
-    profile.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b""))
+    profile.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b"", shared_bytes=128))
+    assert profile.kernels[0].shared_bytes == 128
     lanes = np.arange(64)
     for space, stride, low in (("shared", 4, True), ("global", 128, False), ("shared", 4, True)):
         active = (lanes < 32) == low
