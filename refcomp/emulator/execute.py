@@ -1,7 +1,8 @@
-"""Running waves: always those with the smallest program counter, so that they meet again.
+"""Running waves: those with the smallest program counter first, so that they meet again.
 
 A wave runs, waits at a barrier, or has ended. Waves at the same instruction run together. When none
-runs, all that wait at barriers go on. Refuses, by UserError, more than a limit of instructions.
+runs, all that wait at barriers go on; when others run for long, groups do that wait as a whole.
+Refuses, by UserError, more than a limit of instructions.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from refcomp.emulator.findings import BARRIER
 from refcomp.emulator.program import Block, Program
 from refcomp.emulator.registers import SCC
 from refcomp.emulator.sources import scalar_source
+from refcomp.emulator.turns import Turns
 from refcomp.emulator.waves import Waves
 from refcomp.errors import UserError
 
@@ -32,6 +34,7 @@ class Execution:
         self.state = np.full(waves.waves, _RUNS, np.int8)
         self.is_observed = bool(waves.around.observers)
         self._own, self._accumulators = waves.registers
+        self._turns = Turns(waves.waves)
 
     def run(self) -> None:
         """Until all waves have ended."""
@@ -42,23 +45,32 @@ class Execution:
     def _select(self) -> bool:
         """Picks the waves that run next; False when all have ended."""
         running = self.state == _RUNS
-        if not running.any():
-            if (self.state == _ENDED).all():
-                return False
-            self._release()
+        if self._turns.left <= 0 or not running.any():
+            self._release(self._turns.have_waited() if running.any() else ~running)
             running = self.state == _RUNS
-        chosen = running & (self.pc == self.pc[running].min())
+            if not running.any():
+                return False
+            if self._turns.left <= 0:
+                self._turns.begin(running)
+        turn = self._turns.among(running)
+        chosen = turn & (self.pc == self.pc[turn].min())
         modes = self.waves.modes
         if modes is not None:
             chosen &= modes == modes[chosen][0]
+        self._turns.note(chosen)
         self.waves.select(_ALL if chosen.all() else np.flatnonzero(chosen))
-        self.is_alone = bool((chosen == running).all())
+        self.is_alone = bool((chosen == turn).all())
         return True
 
-    def _release(self) -> None:
-        """All waves that wait at a barrier go on; those of a group must wait at the same one."""
-        waiting = self.state == _WAITS
-        by_group = waiting.reshape(-1, self.waves.per_group)
+    def _release(self, may_go: Array) -> None:
+        """Groups of which no wave runs and all that wait may go on do so; they must wait at the
+        same barrier."""
+        state = self.state.reshape(-1, self.waves.per_group)
+        stays = (state == _RUNS) | ((state == _WAITS) & ~may_go.reshape(state.shape))
+        by_group = (state == _WAITS) & ~stays.any(axis=1, keepdims=True)
+        waiting = by_group.reshape(-1)
+        if not waiting.any():
+            return
         places = self.pc.reshape(by_group.shape)
         last = np.where(by_group, places, -1).max(axis=1)
         parted = (by_group & (places != last[:, None])).any(axis=1)
@@ -88,6 +100,7 @@ class Execution:
                 run(waves)
             self._count(block)
             following = self._next(block)
+            self._turns.left -= 1
             if isinstance(following, int) and self._stay_together() and following >= 0:
                 number = following
                 continue
@@ -111,10 +124,12 @@ class Execution:
         return IEEE_MODE if modes is None else int(modes[self.waves.rows][0])
 
     def _stay_together(self) -> bool:
-        """Whether no others run, and these still round in the same way."""
+        """Whether it is no other's turn, and these still round in the same way."""
         modes = self.waves.modes
-        return self.is_alone and (
-            modes is None or bool((modes[self.waves.rows] == self._mode()).all())
+        return (
+            self.is_alone
+            and self._turns.left > 0
+            and (modes is None or bool((modes[self.waves.rows] == self._mode()).all()))
         )
 
     def _count(self, block: Block) -> None:
@@ -123,7 +138,7 @@ class Execution:
             raise UserError(
                 f"the kernel {self.waves.around.kernel} ran more than {self.limit} instructions",
                 where=str(block.end),
-                why="a loop may never end",
+                why="a loop may never end, or waits for groups that begin when this one has ended",
                 remedy="allow more steps, if it is only slow",
             )
 

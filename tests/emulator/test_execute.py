@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.findings import BARRIER
+from refcomp.emulator.memory import Arena
 from refcomp.errors import UserError
 from tests.emulator.snippets import assembly, execute, found, get, make_waves, put, set_scalar
 
@@ -119,6 +120,53 @@ def test_a_jump_to_nowhere_is_refused():
     set_scalar(waves, 0, 3, 2)
     with pytest.raises(UserError, match="a jump to 0x3, where no instruction is"):
         execute(waves, assembly("s_setpc_b64 s[0:1]", "s_endpgm"))
+
+
+def _flag(count, **options):
+    """Waves that know in s[2:3], and v0 counts from there, a number that is 0."""
+    arena = Arena(1 << 16, is_watched=True)
+    place = arena.allocate(4, "the flag")
+    arena.write(place.address, bytes(4))
+    waves = make_waves(count, arena=arena, **options)
+    set_scalar(waves, 2, place.address, 2)
+    put(waves, 0, np.zeros(64, np.uint32))
+    return waves, arena.read(place.address, 4).view(np.uint32)
+
+
+def test_waves_may_wait_for_each_other_in_a_loop():
+    """Each is to run when the one with the next number has written: nobody starves."""
+    code = assembly(
+        "s_load_dword s4, s[2:3], 0x0",
+        "s_cmp_lg_u32 s4, s0",
+        "s_cbranch_scc1 65533",
+        "v_mov_b32_e32 v1, s1",
+        "global_store_dword v0, v1, s[2:3]",
+        "s_endpgm",
+    )
+    waves, flag = _flag(3)
+    waves.initialise_scalar(0, np.array([2, 1, 0], np.uint32))
+    waves.initialise_scalar(1, np.array([3, 2, 1], np.uint32))
+    execute(waves, code, limit=100_000)
+    assert flag[0] == 3 and not found(waves)
+
+
+def test_groups_wait_at_barriers_for_themselves_alone():
+    """The second group waits in a loop for what the first writes behind a barrier."""
+    code = assembly(
+        "s_cmp_eq_u32 s0, 0",
+        "s_cbranch_scc1 3",
+        "s_load_dword s4, s[2:3], 0x0",
+        "s_cmp_lg_u32 s4, 1",
+        "s_cbranch_scc1 65533",
+        "s_barrier",
+        "v_mov_b32_e32 v1, 1",
+        "global_store_dword v0, v1, s[2:3]",
+        "s_endpgm",
+    )
+    waves, flag = _flag(4, groups=2)
+    waves.initialise_scalar(0, np.array([0, 0, 1, 1], np.uint32))
+    execute(waves, code, limit=100_000)
+    assert flag[0] == 1 and not found(waves)
 
 
 def test_endless_loops_end():

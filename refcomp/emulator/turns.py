@@ -1,0 +1,49 @@
+"""Whose turn it is to run: no wave that has begun starves, as on a GPU.
+
+Waves with the smallest program counter run first, so that waves meet again; those alone would run
+for ever where they wait in a loop for what others are yet to write. So blocks are counted in
+slices. In every second one only those waves run that have not for longest, if some have not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refcomp.emulator.arrays import Array
+
+SLICE = 256
+
+
+class Turns:
+    """`left` counts the blocks of a slice that are still to run."""
+
+    def __init__(self, waves: int) -> None:
+        self._last = np.zeros(waves, np.int64)  # the slice in which each wave ran last
+        self._number, self.left = 1, SLICE
+        self._favoured: Array | None = None
+
+    def begin(self, running: Array) -> None:
+        """A slice begins while some waves could run: bool [wave]."""
+        self._number, self.left, self._favoured = self._number + 1, SLICE, None
+        last = self._last[running]
+        if self._number % 2 == 0 and last.min() < last.max():
+            self._favoured = running & (self._last == last.min())
+
+    def among(self, running: Array) -> Array:
+        """Those whose turn it is; all when none of them could run any more."""
+        if self._favoured is None:
+            return running
+        found: Array = running & self._favoured
+        if found.any():
+            return found
+        self._favoured = None
+        return running
+
+    def note(self, chosen: Array) -> None:
+        """These run now."""
+        self._last[chosen] = self._number
+
+    def have_waited(self) -> Array:
+        """The waves that did not run for a whole slice."""
+        found: Array = self._last < self._number
+        return found
