@@ -5,11 +5,12 @@ tests derive the peak rates that stand there, too. What a unit does in a clock:
 - vector and matrix instructions: AMD's white papers of CDNA 2, CDNA 3 and RDNA 3 and its "Matrix
   Instruction Calculator" (passes of four clocks), whose rates are those of the data sheets but for
   instructions with several blocks, older ones of bf16, and the small one of f64, which do less;
-- products of integers, f64 and transcendental functions: LLVM's model for its scheduler;
+- products of integers and transcendental functions: LLVM's model for its scheduler;
+- f64 on RDNA 3: a 32nd of the f32 peak of the product page, which counts pairs of instructions;
 - scalar instructions: one a clock of a scheduler, of which CDNA's units have one, RDNA's two;
-- LDS: 32 banks of 4 bytes, the ISA manuals;
-- the vector L1 cache: a line a clock, the peak in AMD's "ROCm Compute Profiler" for CDNA; for RDNA
-  the white paper.
+- LDS: 32 banks of 4 bytes, as `refcomp.emulator.counting.banks` counts them;
+- the vector L1 cache: a line a clock, the peak in AMD's "ROCm Compute Profiler" for CDNA; of RDNA
+  the same is assumed.
 The clock is the highest one: real ones are lower under load.
 """
 
@@ -34,11 +35,11 @@ _RDNA3 = {"f16": 256, "bf16": 256, "i8": 256, "i4": 512}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A compute unit of the GPUs `mcpu`. It has `simds`, and does in a clock:
-    `lanes` of vector instructions, of which f64 ones at `f64_rate` and products of whole 32-bit
-    integers at `integer_rate`; multiply-adds of matrix instructions by dtype; bytes of LDS and of
-    the vector L1 cache; `scalars` scalar instructions. `has_quarter_unit` where transcendental
-    functions, of which one clock in four does one, go beside other vector instructions."""
+    """A compute unit of the GPUs `mcpu`. It has `simds`, and does in a clock: `lanes` of vector
+    instructions, of which f64 ones at `f64_rate` and products of whole 32-bit integers at
+    `integer_rate`; multiply-adds of matrix instructions by dtype; bytes of the vector L1 cache;
+    `scalars` scalar instructions. `has_quarter_unit` where transcendental functions, of which a
+    lane does one in four clocks, go beside other vector instructions."""
 
     mcpu: str
     simds: int
@@ -46,15 +47,14 @@ class Unit:
     f64_rate: float
     integer_rate: float
     matrix: Mapping[str, int]
-    shared_bytes: int
     cache_bytes: int
     scalars: int
     has_quarter_unit: bool = False
 
 
-_MI200 = Unit("gfx90a", 4, 64, 1, 1, _CDNA2, 128, 64, 1)
-_MI300 = Unit("gfx942", 4, 64, 1, 1, _CDNA3, 128, 128, 1)
-_NAVI31 = Unit("gfx1100", 2, 64, 1 / 16, 1 / 4, _RDNA3, 128, 128, 2, has_quarter_unit=True)
+_MI200 = Unit("gfx90a", 4, 64, 1, 1, _CDNA2, 64, 1)
+_MI300 = Unit("gfx942", 4, 64, 1, 1, _CDNA3, 128, 1)
+_NAVI31 = Unit("gfx1100", 2, 64, 1 / 16, 1 / 4, _RDNA3, 128, 2, has_quarter_unit=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,9 @@ def report_of(
     `code` is what it was built to, `schedule` what that was built of: without them the texts are
     not told. `card` names one of CARDS; by default one with the kernel's GPU. UserError.
     """
+    if not isinstance(counts, KernelCounts):
+        what = f"a {type(counts).__name__} is not what one kernel did"
+        raise UserError(what, remedy="give one of a Profile's kernels: profile.kernels[0]")
     steps: Sequence[Step] = schedule.steps if schedule else ()
     listing = list_kernel(counts, _sources(code), steps)
     found = card_for(counts.mcpu, card)
