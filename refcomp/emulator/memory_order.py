@@ -22,7 +22,7 @@ class MemoryOrder:
     where each unit has a cache of its own besides, and drops that. `marks` stand on loads that are
     atomic, and on stores, too, where `are_stores_marked`; one of `far_marks` has groups see each
     other's, without it only the waves of a group do. Where a group's waves share one cache,
-    whatever a kernel asks for, `is_in_order` says."""
+    unless a kernel asks for them to be split, `is_in_order` says."""
 
     writes_back: tuple[str, str] | None
     drops: tuple[str, str]
@@ -42,6 +42,10 @@ class MemoryOrder:
         nothing was waited for: it goes through one cache, unless a kernel has waves on both units
         of a pair."""
         return self.is_in_order or not descriptor.is_on_pairs
+
+    def is_split(self, descriptor: Descriptor) -> bool:
+        """Whether a kernel has the waves of a group run on several compute units of CDNA."""
+        return self.is_in_order and bool(descriptor.rsrc3 >> 16 & 1)
 
     def is_write_back(self, instruction: Instruction) -> bool:
         return self.writes_back is not None and _is(instruction, self.writes_back)

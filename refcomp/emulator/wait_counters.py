@@ -34,10 +34,11 @@ _NAMES = {106: "vcc_lo", 107: "vcc_hi", 126: "exec_lo", 127: "exec_hi"}
 @dataclass(frozen=True, slots=True)
 class Counters:
     """`counted`: kind of what is under way -> the counters that count it. Those `unordered` may be
-    done in any order."""
+    done in any order. `most` is where each counter ends: a wait for as many waits for nothing."""
 
     counted: Mapping[str, tuple[str, ...]]
     unordered: frozenset[str]
+    most: Mapping[str, int]
 
     def queues(self, kind: str) -> tuple[Queue, ...]:
         """The queues that something of a kind stands in: it is done when it has left all."""
@@ -55,6 +56,7 @@ GFX9_COUNTERS = Counters(
         **{"shared": ("lgkmcnt",), "scalar": ("lgkmcnt",), "message": ("lgkmcnt",)},
     },
     frozenset(("scalar", "message", "flat load", "flat store")),
+    {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7},
 )
 GFX11_COUNTERS = Counters(
     {
@@ -63,6 +65,7 @@ GFX11_COUNTERS = Counters(
         **{"shared": ("lgkmcnt",), "scalar": ("lgkmcnt",), "message": ("lgkmcnt",)},
     },
     frozenset(("scalar", "message")),
+    {"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7},
 )
 
 
@@ -83,7 +86,9 @@ def effect_of(instruction: Instruction) -> Effect:
     kind, has_result = _begun(instruction)
     operands = _operands(instruction)
     late = operands[:1] if has_result else ()
-    touched = numbers_of_operands(operands[len(late) :]) | _implied(instruction.mnemonic)
+    # What an update of a buffer gives comes to where it takes its value from.
+    at_once = operands[0 if instruction.mnemonic.startswith("buffer_atomic") else len(late) :]
+    touched = numbers_of_operands(at_once) | _implied(instruction)
     return Effect(touched, numbers_of_operands(late), kind, waits_of(instruction))
 
 
@@ -120,10 +125,15 @@ def _begun_by_vector(instruction: Instruction) -> tuple[str, bool]:
     is_store, is_atomic = kind_of_access(name)
     returns = any(modifier in instruction.modifiers for modifier in _RETURNS)
     has_result = not is_store and (not is_atomic or ("atomic" in name and returns))
-    if "_lds_" in name or "lds" in instruction.modifiers:
+    if is_direct_load(instruction):
         return "direct load", False
     kind = "load" if has_result else "store"
     return f"flat {kind}" if name.startswith("flat_") else kind, has_result
+
+
+def is_direct_load(instruction: Instruction) -> bool:
+    """Whether an instruction loads to shared memory, past all registers."""
+    return "_lds_" in instruction.mnemonic or "lds" in instruction.modifiers
 
 
 def numbers_of_operands(operands: tuple[Operand, ...]) -> frozenset[int]:
@@ -143,9 +153,13 @@ def _operands(instruction: Instruction) -> tuple[Operand, ...]:
     return instruction.operands if second is None else (*instruction.operands, *second.operands)
 
 
-def _implied(mnemonic: str) -> frozenset[int]:
+def _implied(instruction: Instruction) -> frozenset[int]:
     """VCC, where an instruction reads it without naming it."""
-    is_read = mnemonic.startswith(("v_div_fmas", "s_cbranch_vcc"))
+    name = instruction.mnemonic
+    is_read = name.startswith(("v_div_fmas", "s_cbranch_vcc")) or any(
+        one is not None and one.mnemonic.endswith("cndmask_b32") and len(one.operands) == 3
+        for one in (instruction, instruction.second)
+    )
     return frozenset((106, 107)) if is_read else frozenset()
 
 

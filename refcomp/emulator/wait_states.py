@@ -23,13 +23,14 @@ from refcomp.emulator.assembly import EXEC, NAMED, VCC, Instruction, Operand
 from refcomp.emulator.dpp import is_dpp
 from refcomp.emulator.matrix_layouts import Product, product_of
 from refcomp.emulator.observation import kind_of_access
-from refcomp.emulator.wait_counters import numbers_of_operands
+from refcomp.emulator.wait_counters import is_direct_load, numbers_of_operands
 
 # Registers as `Registers.dirty` counts them; what has no number there has a name.
 Places = frozenset[int | str]
 Uses = Iterator[tuple[str, Places]]
 
 _M0 = frozenset({NAMED["m0"][0]})
+_READS_M0 = "s_movrel, s_sendmsg or a load to LDS reads M0"
 _MASK = frozenset({EXEC, EXEC + 1})
 _VCC = frozenset({VCC, VCC + 1})
 _DOUBLES: Places = frozenset({"the unit of f64"})
@@ -179,13 +180,15 @@ def _done_by(instruction: Instruction, table: StateTable) -> Uses:
     if name.startswith("v_"):
         yield from _done_by_vector(instruction, table)
     elif name.startswith((*_VECTOR_MEMORY, "ds_")):
-        is_load = kind_of_access(name) == (False, False)
+        is_direct = is_direct_load(instruction)
+        is_load = kind_of_access(name) == (False, False) and not is_direct
         read = operands[1:] if is_load else operands
         yield "memory reads VGPR", _vectors(read)
         yield "memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset()
         yield "VMEM reads SGPR", frozenset() if name.startswith("ds_") else _scalars(read)
+        yield _READS_M0, _M0 if is_direct else frozenset()
     elif name.startswith(("s_movrel", "s_sendmsg")):
-        yield "s_movrel or s_sendmsg reads M0", _M0
+        yield _READS_M0, _M0
     elif name.startswith(("s_getreg", "s_setreg")):
         yield f"s_{name[2]}etreg follows", _mode(instruction)
 
@@ -283,7 +286,7 @@ _CDNA: dict[tuple[str, str], int] = {
     **_after("VALU writes VGPR", ("XDL reads SrcC", "DGEMM reads SrcC"), 2),
     **_after("dot writes VGPR", (*_TOUCHED[:2], *_TOUCHED[3:]), 3),
     **_after("dot writes VGPR", ("memory reads VGPR", "memory writes VGPR"), 3),
-    **_after("SALU writes M0", ("s_movrel or s_sendmsg reads M0",), 1),
+    **_after("SALU writes M0", (_READS_M0,), 1),
     **_after("s_setreg writes", ("s_getreg follows", "s_setreg follows"), 2),
     **_after("DGEMM runs", ("FMA of f64 runs",), 2),
     **_after_doubles(4, vector=6, memory=9, c=4),

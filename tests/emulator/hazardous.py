@@ -31,6 +31,7 @@ def watch(
     arguments: tuple[Any, ...] = (),
     batches: int = 1,
     is_on_pairs: bool = True,
+    is_split: bool = False,
 ) -> tuple[Finding, ...]:
     """What is found when `waves` waves of each of `groups` groups run the lines to their end.
 
@@ -42,7 +43,8 @@ def watch(
     assert place is not None
     code = assembly("snippet:", *lines, "s_endpgm")
     observers = hazard_observers(hazards)
-    descriptor = SimpleNamespace(is_on_pairs=is_on_pairs, properties=0)
+    split = 1 << 16 if is_split else 0
+    descriptor = SimpleNamespace(is_on_pairs=is_on_pairs, properties=0, rsrc3=split)
     loaded = SimpleNamespace(
         generation=generation,
         arena=arena,

@@ -40,3 +40,9 @@ def test_a_kernel_on_one_compute_unit_has_one_cache():
     assert GFX11_ORDER.has_stale_reads(pair) and not GFX11_ORDER.has_stale_reads(one)
     assert not GFX942_ORDER.has_stale_reads(pair)
     assert GFX942_ORDER.keeps_order(one) and GFX942_ORDER.keeps_order(pair)
+
+
+def test_waves_of_a_group_may_be_split():
+    whole, split = (Descriptor(0, 0, 0, 0, rsrc3, 0, 0, 0, 0) for rsrc3 in (0, 1 << 16))
+    assert GFX90A_ORDER.is_split(split) and GFX942_ORDER.is_split(split)
+    assert not GFX90A_ORDER.is_split(whole) and not GFX11_ORDER.is_split(split)

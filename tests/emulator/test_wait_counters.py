@@ -25,6 +25,15 @@ def _names(numbers):
         ("global_atomic_add v4, v1, v2, s[2:3] sc0", "load", "v4", "s2 s3 v1 v2"),
         ("global_atomic_add v1, v2, s[2:3]", "store", "", "s2 s3 v1 v2"),
         ("global_atomic_add_u32 v4, v1, v2, s[2:3] glc", "load", "v4", "s2 s3 v1 v2"),
+        # That of a buffer is what is added, too.
+        ("buffer_atomic_add v4, off, s[0:3], 0 glc", "load", "v4", "s0 s1 s2 s3 v4"),
+        (
+            "buffer_atomic_cmpswap v[4:5], v1, s[0:3], 0 sc0",
+            "load",
+            "v4 v5",
+            "s0 s1 s2 s3 v1 v4 v5",
+        ),
+        ("buffer_atomic_add v4, off, s[0:3], 0", "store", "", "s0 s1 s2 s3 v4"),
         ("scratch_load_dword v1, off, s32 offset:4", "load", "v1", "s32"),
         ("buffer_load_dword v1, off, s[0:3], 0 offset:4", "load", "v1", "s0 s1 s2 s3"),
         ("global_load_lds_dword v1, s[2:3] offset:16", "direct load", "", "s2 s3 v1"),
@@ -49,6 +58,10 @@ def _names(numbers):
         ("v_mfma_f32_4x4x1f32 a[0:3], v0, v1, a[0:3]", "", "", "v0 v1 a0 a1 a2 a3"),
         ("v_dual_mov_b32 v14, v2 :: v_dual_add_f32 v13, s5, v7", "", "", "s5 v2 v7 v13 v14"),
         ("v_div_fmas_f32 v0, v1, v2, v3", "", "", "vcc_lo vcc_hi v0 v1 v2 v3"),
+        (
+            "v_dual_cndmask_b32 v0, v1, v2 :: v_dual_mov_b32 v3, v4",
+            *("", "", "vcc_lo vcc_hi v0 v1 v2 v3 v4"),
+        ),
     ],
 )
 def test_effects(line, kind, fills, touches):
@@ -63,6 +76,11 @@ def test_what_waits_wait_for():
     assert waits_of(instruction("s_waitcnt_vscnt null, 0x3")) == {"vscnt": 3}
     assert waits_of(instruction("s_waitcnt_depctr 0xfffe")) == {}
     assert waits_of(instruction("s_barrier")) == {}
+
+
+def test_a_counter_at_its_end_waits_for_nothing():
+    assert GFX9_COUNTERS.most == {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7}
+    assert GFX11_COUNTERS.most == {"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7}
 
 
 def test_counters_of_gpus():

@@ -83,6 +83,13 @@ def test_what_instructions_leave(line, leaves):
         ),
         ("ds_write_b32 v1, v2", {"memory reads VGPR": "v1 v2"}),
         (
+            "global_load_lds_dword v1, s[2:3] offset:8",
+            {
+                **{"memory reads VGPR": "v1", "VMEM reads SGPR": "s2 s3"},
+                **{"s_movrel, s_sendmsg or a load to LDS reads M0": "s124"},
+            },
+        ),
+        (
             "global_atomic_add v4, v1, v2, s[2:3] sc0",
             {"memory reads VGPR": "v1 v2 v4", "VMEM reads SGPR": "s2 s3"},
         ),
@@ -129,7 +136,7 @@ def test_what_instructions_leave(line, leaves):
             },
         ),
         ("s_getreg_b32 s4, hwreg(HW_REG_MODE)", {"s_getreg follows": "HW_REG_MODE"}),
-        ("s_movrels_b32 s0, s1", {"s_movrel or s_sendmsg reads M0": "s124"}),
+        ("s_movrels_b32 s0, s1", {"s_movrel, s_sendmsg or a load to LDS reads M0": "s124"}),
     ],
 )
 def test_what_instructions_do(line, does):

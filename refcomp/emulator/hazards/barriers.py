@@ -34,5 +34,5 @@ class Barriers(Observer):
         ended = self._ended.reshape(-1, waves.per_group).sum(axis=1)[rows // waves.per_group]
         for row, count in zip(rows[ended > 0], ended[ended > 0], strict=True):
             waves.select(np.array([row]))
-            what = f"goes on without {count} waves of its group, which have ended"
+            what = f"goes on without {count} of the waves of its group, which ended before"
             waves.report(BARRIER, self._at[row], what, np.array([True]))

@@ -26,6 +26,7 @@ from refcomp.emulator.findings import RACE, WAIT
 from refcomp.emulator.hazards.fences import Fences, rows_of_lanes
 from refcomp.emulator.hazards.stamps import (
     MOST_CLOCK,
+    MOST_THREADS,
     Shape,
     Stamps,
     clocks_of,
@@ -37,8 +38,9 @@ from refcomp.emulator.hazards.stamps import (
 )
 from refcomp.emulator.hazards.turns import Turns
 from refcomp.emulator.hazards.waits import Flight, Waits
-from refcomp.emulator.memory import BASE
+from refcomp.emulator.hazards.whereabouts import lanes_of, place_of, thread_of
 from refcomp.emulator.observation import Access, Observer
+from refcomp.errors import Unsupported
 
 # What an access must be ordered with: `update` changes memory so that nobody interrupts, `watch` is
 # an atomic load, `exchange` an update that looks first whether what a load gave is still there, of
@@ -121,7 +123,7 @@ class Races(Observer):
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
-        self._drops: WeakKeyDictionary[Assembly, bool] = WeakKeyDictionary()
+        self._drops: WeakKeyDictionary[Assembly, tuple[bool, bool]] = WeakKeyDictionary()
 
     def launched(self, loaded: Any, request: Any) -> None:
         kernel = loaded.kernel(request.kernel)
@@ -131,6 +133,7 @@ class Races(Observer):
         self._has_stale_reads = self._order.has_stale_reads(kernel.descriptor)
         per_group = -(-prod(request.block) // lanes)
         self._shape, groups = Shape(lanes, per_group), prod(request.grid)
+        _check_launch(groups * per_group * lanes, self._order.is_split(kernel.descriptor))
         self._grid, self._block = request.grid, request.block
         self._clock = np.ones(groups * per_group, np.int64)
         self._floor = np.ones(groups, np.int64)
@@ -141,8 +144,9 @@ class Races(Observer):
         self._fences = Fences(self._waits, self._clock, self._floor, self._turns, per_group)
         self._assembly = loaded.program(kernel).assembly
         if self._assembly not in self._drops:
-            self._drops[self._assembly] = _has(self._assembly, self._order.drops[0])
-        self._has_drops = self._drops[self._assembly]
+            names = self._order.drops[0], "s_dcache_inv"
+            self._drops[self._assembly] = _has(self._assembly, *names)
+        self._has_drops, self._drops_scalars = self._drops[self._assembly]
         self._global = Stamps(loaded.arena.extent(), self._shape)
         self._first = 0
 
@@ -256,6 +260,7 @@ class Races(Observer):
             rows, own = np.repeat(rows, count), np.repeat(own, count)
         one = _Made(waves, access, count, kind, own)
         self._check(one, memory, cells)
+        self._check_direct(one, memory, cells, rows)
         self._stamp(one, memory, cells, rows)
         self._meet(rows[::count], access, kind)
 
@@ -317,13 +322,35 @@ class Races(Observer):
                 if wrong is not None:
                     self._tell(one, found, wrong, other=other)
 
+    def _check_direct(self, one: _Made, memory: Stamps, cells: Array, rows: Array) -> None:
+        """A wave's own loads to shared memory fill no register: here it is seen that it waits."""
+        for carried in self._carried:
+            if carried.flight.kind == "direct load" and carried.memory is memory is self._shared:
+                carried.refine()
+                loads = carried.flight.goes_on(self._waits.done)[carried.rows]
+                found, mine = (
+                    cell * len(one.waves.groups) * self._shape.per_group + row
+                    for cell, row in ((carried.cells[loads], carried.rows[loads]), (cells, rows))
+                )
+                wrong = np.isin(mine, found)
+                if wrong.any() and carried.flight is not self._waits.latest:
+                    self._tell_direct(one, carried.flight, wrong)
+
     def _is_unmarked(self, kind: str, other: str) -> bool:
         """Where atomic stores look like others, they may be what atomic loads wait for."""
         pair = {kind, other.removeprefix("other ")}
         return pair == {"watch", "write"} and not self._order.are_stores_marked
 
+    def _is_scalar(self, one: _Made) -> bool:
+        """Whether it goes through the cache that only `s_dcache_inv` has see a launch's writes."""
+        instruction = one.access.instruction
+        is_cached = instruction.mnemonic.startswith("s_") and "glc" not in instruction.modifiers
+        return is_cached and not self._drops_scalars
+
     def _unordered(self, one: _Made, memory: Stamps, found: Array, is_update: bool) -> Array | None:
         """Where what was found is of another wave, and nothing orders it; None: nowhere."""
+        if self._is_scalar(one):
+            return found != 0
         shape, wave = self._shape, self._shape.waves_of(one.own)
         other = shape.waves_of(found)
         wrong = (found != 0) & (other != wave)
@@ -353,17 +380,26 @@ class Races(Observer):
         stamp, waves, access = int(found[place]), one.waves, one.access
         late = is_late(stamp) and not is_together
         instruction = self._assembly.instruction(number_of(stamp))
-        group, item = self._thread(int(threads_of(stamp)))
+        group, item = thread_of(int(threads_of(stamp)), self._shape, self._grid, self._block)
         did = "writes" if is_together else _DID[other]
         by = "too" if is_together else f"by {instruction}"
         what = (
-            f"{_DOES[one.kind]} {self._place(waves, access, place // one.count)}, which work item "
+            f"{_DOES[one.kind]} {place_of(waves, access, place // one.count)}, which work item "
             f"{item} of group {group} {did} {by}; {self._why(one, stamp, late, is_together)}"
         )
-        lanes = np.zeros((waves.count(), waves.lanes), np.bool_)
-        active = np.ones_like(lanes) if access.active is None else access.active
-        lanes[active] = wrong.reshape(-1, one.count).any(axis=1)
-        waves.report(WAIT if late else RACE, access.instruction, what, lanes)
+        kind = WAIT if late else RACE
+        waves.report(
+            kind, access.instruction, what, lanes_of(one.waves, one.access, wrong, one.count)
+        )
+
+    def _tell_direct(self, one: _Made, flight: Flight, wrong: Array) -> None:
+        place = place_of(one.waves, one.access, int(np.flatnonzero(wrong)[0]) // one.count)
+        what = (
+            f"{_DOES[one.kind]} {place}, which {flight.instruction} of the same wave still loads: "
+            f"a wait ({next(iter(flight.places))[0]}) is missing"
+        )
+        lanes = lanes_of(one.waves, one.access, wrong, one.count)
+        one.waves.report(WAIT, one.access.instruction, what, lanes)
 
     def _why(self, one: _Made, stamp: int, late: bool, is_together: bool) -> str:
         if late:
@@ -371,31 +407,27 @@ class Races(Observer):
         if is_together:
             return "one instruction does both"
         groups = self._shape.groups_of(np.array([stamp])), self._shape.groups_of(one.own[:1])
+        if self._is_scalar(one):
+            return "scalar loads may see what was there before the launch"
         if groups[0] != groups[1]:
             return "nothing orders the groups"
         if clocks_of(np.array([stamp])) < self._floor[groups[0]]:
             return "a barrier is between them, but the wave has not dropped its cache since"
         return "no barrier is between them"
 
-    def _thread(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """The group and the work item of a thread of the launch."""
-        group, thread = divmod(number, self._shape.lanes * self._shape.per_group)
-        (x, y, _), (w, h, _) = self._grid, self._block
-        return (
-            (group % x, group // x % y, group // (x * y)),
-            (thread % w, thread // w % h, thread // (w * h)),
-        )
 
-    def _place(self, waves: Any, access: Access, lane: int) -> str:
-        """What the access of a lane is to."""
-        index = int(access.index[lane])
-        if access.space == "shared":
-            start = index % (len(waves.shared.data) // len(waves.groups))
-            return f"{access.size} bytes at {start} of shared memory"
-        found = waves.around.arena.allocation_at(BASE + index)
-        start = BASE + index - found.address
-        return f"{access.size} bytes at {start} of {found.label}"
+def _check_launch(threads: int, is_split: bool) -> None:
+    why = ""
+    if threads > MOST_THREADS:
+        why = f"there are {threads} threads, and can be at most {MOST_THREADS}"
+    elif is_split:
+        why = "the waves of a group run on several compute units (tgsplit)"
+    if why:
+        remedy = "look for other hazards, or compile without it"
+        remedy = remedy if is_split else "launch fewer groups, or look for other hazards"
+        raise Unsupported("races of this launch are not followed", why=why, remedy=remedy)
 
 
-def _has(assembly: Assembly, mnemonic: str) -> bool:
-    return any(assembly.mnemonic(number) == mnemonic for number in range(len(assembly)))
+def _has(assembly: Assembly, first: str, second: str) -> tuple[bool, bool]:
+    names = {assembly.mnemonic(number) for number in range(len(assembly))}
+    return first in names, second in names

@@ -20,6 +20,7 @@ _CLOCK_AT, _NUMBER_AT = _THREAD_BITS, _THREAD_BITS + _CLOCK_BITS
 _LATE_AT = _NUMBER_AT + _NUMBER_BITS
 _THREAD = (1 << _THREAD_BITS) - 1
 _NUMBER = (1 << _NUMBER_BITS) - 1
+MOST_THREADS = 1 << _THREAD_BITS
 MOST_CLOCK = (1 << _CLOCK_BITS) - 1
 WORD = 4
 # Loads may reach a little further than memory (memory.py, Note [Loads]).

@@ -90,7 +90,7 @@ class Waits(Observer):
     def _wait(self, waves: Any, effect: Effect) -> None:
         for (counter, is_ordered), done in self.done.items():
             most = effect.waits.get(counter)
-            if most is None or (most and not is_ordered):
+            if most is None or most >= self._counters.most[counter] or (most and not is_ordered):
                 continue
             begun = self.begun[counter, is_ordered][waves.rows]
             done[waves.rows] = np.maximum(done[waves.rows], begun - most)

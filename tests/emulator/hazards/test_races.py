@@ -9,6 +9,7 @@ from refcomp.emulator.findings import RACE, WAIT
 from refcomp.emulator.generation import GFX942
 from refcomp.emulator.hazards import stamps
 from refcomp.emulator.memory_order import GFX11_ORDER
+from refcomp.errors import Unsupported
 from tests.emulator.hazardous import watch
 from tests.emulator.snippets import put
 
@@ -180,12 +181,65 @@ def test_what_was_not_waited_for_is_told_of_at_later_barriers_too():
     assert not _told(_READ, "s_barrier", "s_waitcnt lgkmcnt(0)", "s_barrier", _WRITE)
 
 
+_DIRECT = "global_load_lds_dword v0, s[0:1]"
+
+
+@pytest.mark.parametrize("use", ["ds_read_b32 v2, v0", "ds_write_b32 v0, v1", "ds_read_u8 v2, v0"])
+def test_a_wave_waits_for_its_own_loads_to_shared_memory(use):
+    """They are no results in registers: nothing else tells that they are there."""
+    lines = "s_mov_b32 m0, 0", "s_nop 0", _DIRECT
+    (found,) = watch(*lines, use, waves=1, hazards=["races"])
+    assert (found.kind, found.instruction.text, found.times) == (WAIT, use, 64)
+    assert found.what.startswith(f"{'writes' if 'write' in use else 'reads'} ")
+    assert f"{_DIRECT}  (00000000 at 0x8) of the same wave still loads: a wait" in found.what
+    assert found.what.endswith("(vmcnt) is missing")
+    assert not watch(*lines, "s_waitcnt vmcnt(0)", use, waves=1, hazards=["races"])
+    elsewhere = "s_mov_b32 m0, 0x200", *lines[1:]
+    assert not watch(*lines, "s_waitcnt vmcnt(0)", *elsewhere, use, waves=1, hazards=["races"])
+    later = (*lines, *elsewhere, "s_waitcnt vmcnt(1)", use)
+    assert not watch(*later, waves=1, hazards=["races"])
+
+
 def test_what_goes_on_is_followed_when_cells_become_bytes():
     """A byte elsewhere is read while what was written in words is under way."""
     byte = "ds_read_u8 v5, v4 offset:1"
     lines = (_ONE, _WRITE, byte, "s_barrier", "s_waitcnt lgkmcnt(0)", _READ)
     (found,) = watch(*lines, prepare=_prepare, hazards=["races"])
     assert (found.kind, found.times) == (WAIT, 128)
+
+
+def test_more_threads_than_stamps_can_tell_apart_are_refused():
+    with pytest.raises(Unsupported, match="races of this launch are not followed") as caught:
+        watch(_WRITE, waves=1, batches=2**21 + 1, hazards=["races"])
+    assert "there are 134217792 threads, and can be at most 134217728" in str(caught.value)
+    assert "launch fewer groups, or look for other hazards" in str(caught.value)
+
+
+def test_groups_on_several_units_of_cdna_are_refused():
+    with pytest.raises(Unsupported, match="races of this launch are not followed") as caught:
+        watch(_WRITE, is_split=True, hazards=["races"])
+    assert "the waves of a group run on several compute units (tgsplit)" in str(caught.value)
+    assert "look for other hazards, or compile without it" in str(caught.value)
+    assert not watch("ds_write_b32 v0, v1", is_split=True, hazards=["waits"])
+
+
+_SCALAR = "s_load_dword s4, s[0:1], 0x0"
+
+
+def test_scalar_loads_do_not_see_what_the_launch_wrote():
+    """Not even what the own wave did, or what came before a barrier."""
+    own = "global_store_dword v0, v1, s[0:1]", "s_waitcnt vmcnt(0)"
+    (found,) = watch(*own, _SCALAR, waves=1, hazards=["races"])
+    assert (found.kind, found.instruction.text) == (RACE, _SCALAR)
+    assert found.what.endswith("; scalar loads may see what was there before the launch")
+    assert _told(_STORE, *_MEET, _SCALAR) == [(RACE, _SCALAR)]
+    for lines in (
+        (*own, "s_dcache_inv", _SCALAR),
+        (*own, f"{_SCALAR} glc"),
+        (*own, "s_load_dword s4, s[0:1], 0x200"),
+        (_SCALAR, "s_waitcnt lgkmcnt(0)", *own),
+    ):
+        assert not watch(*lines, waves=1, hazards=["races"])
 
 
 def test_clocks_begin_anew_when_they_are_full(monkeypatch):

@@ -37,6 +37,7 @@ _PAIRS = [
     ("v_dot2_f32_f16 v3, v0, v1, v3", "v_add_f32_e32 v8, v3, v0", 3, 3),
     ("v_dot2_f32_f16 v3, v0, v1, v3", "v_dot2_f32_f16 v3, v0, v1, v3", 0, 0),
     ("s_mov_b32 m0, 0", "s_movrels_b32 s8, s4", 1, 1),
+    ("s_mov_b32 m0, 0", "global_load_dword v0, s[0:1] lds", 1, 1),
     ("global_store_dwordx4 v0, v[4:7], s[0:1]", "v_mov_b32_e32 v6, v0", 1, 2),
     ("global_store_dwordx2 v0, v[4:5], s[0:1]", "v_mov_b32_e32 v5, v0", 0, 0),
     (_XDL, "v_mov_b32_e32 v8, v5", 11, 7),

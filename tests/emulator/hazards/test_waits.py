@@ -18,6 +18,7 @@ _FLAT = "flat_load_dword v2, v[10:11]"
 
 def _prepare(waves):
     put(waves, 0, waves.values.v[0] % 256)
+    set_scalar(waves, 12, 0, 4)  # a buffer without a byte
     put(waves, 10, (waves.values.s[0].astype("u8") | waves.values.s[1].astype("u8") << 32)[:, None])
 
 
@@ -71,10 +72,19 @@ def test_waits_that_suffice(lines):
         (_SHARED, _SCALAR, "s_waitcnt lgkmcnt(1)", _USE),
         (_FLAT, "s_waitcnt vmcnt(0)", _USE),
         (_FLAT, "s_waitcnt lgkmcnt(0)", _USE),
+        # What is added by an update of a buffer.
+        (_LOAD, "buffer_atomic_add v2, off, s[12:15], 0 sc0"),
     ],
 )
 def test_waits_that_do_not(lines):
     assert _told(*lines, prepare=_prepare)
+
+
+def test_a_wait_for_as_many_as_can_be_counted_is_none():
+    """Counters stop there, however many are under way."""
+    lines = _SHARED, *[f"ds_write_b32 v0, v0 offset:{4 * n}" for n in range(1, 17)]
+    assert _told(*lines, "s_waitcnt vmcnt(63) expcnt(7) lgkmcnt(15)", _USE)
+    assert not _told(*lines, "s_waitcnt lgkmcnt(14)", _USE)
 
 
 def test_stores_have_a_counter_of_their_own_on_later_gpus():
