@@ -42,7 +42,8 @@ def context(name: str | Target, index: int = 0) -> Device:
         targets = [target.name for target in target_kinds()]
         raise UserError(
             f"{name!r} means no device",
-            remedy=f"use one of: {', '.join(dict.fromkeys([*device_kinds(), *targets]))}",
+            remedy=f"use one of: {', '.join(dict.fromkeys([*device_kinds(), *targets]))}; an "
+            "emulated AMD GPU is refcomp.rocm_emulator('gfx942')",
         )
     return device(kind, index)
 

@@ -5,6 +5,7 @@ A kind names a code generator and lists its options. Further kinds can be regist
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -140,7 +141,9 @@ def as_target(value: Target | str) -> Target:
     kind = _KINDS.get(words[0]) if words else None
     if kind is None:
         known = "\n    ".join(f"{k.name}: {k.meaning}" for k in _KINDS.values())
-        raise UserError(f"unknown target {value!r}", remedy=f"use one of\n    {known}")
+        gpu = re.search(r"gfx\w+", value) if isinstance(value, str) else None
+        hint = f"write rocm -mcpu={gpu[0]}; " if gpu else ""
+        raise UserError(f"unknown target {value!r}", remedy=f"{hint}use one of\n    {known}")
     return Target(kind.name, tuple(sorted(_read_option(kind, word) for word in words[1:])))
 
 

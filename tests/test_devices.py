@@ -35,10 +35,11 @@ def test_the_device_of_a_target() -> None:
     assert context(as_target("llvm -mcpu=znver4")) == cpu(0)
 
 
-@pytest.mark.parametrize("name", ["vulkan", "", 7, None])
+@pytest.mark.parametrize("name", ["vulkan", "", 7, None, "emulator:gfx942"])
 def test_names_that_mean_no_device(name: str) -> None:
     with pytest.raises(
-        UserError, match=r"means no device\n  what to do: use one of: cpu, opencl, rocm"
+        UserError,
+        match=r"means no device\n  what to do: use one of: cpu, opencl, rocm.*rocm_emulator\(",
     ):
         context(name)
 

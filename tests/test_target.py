@@ -28,6 +28,9 @@ def test_text_round_trips_and_order_of_options_does_not_matter():
 def test_unknown_kind_lists_the_known_ones():
     with pytest.raises(UserError, match="unknown target 'vulkan'(.|\n)*llvm: machine code"):
         as_target("vulkan")
+    for name in ("gfx942", "rocm:gfx942"):
+        with pytest.raises(UserError, match="what to do: write rocm -mcpu=gfx942; use one of"):
+            as_target(name)
     with pytest.raises(UserError, match="unknown target ''"):
         as_target("")
 

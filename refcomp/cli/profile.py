@@ -45,7 +45,8 @@ def page_path(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     """What --profile is given: a page, or nothing for a table."""
     if value in (None, IN_THE_TERMINAL) or str(value).endswith(_PAGES):
         return value
-    raise click.BadParameter(f"{value!r} is no page: its name ends in .html", ctx, param)
+    told = "is no page: its name ends in .html; for tables give --profile last, or as --profile=-"
+    raise click.BadParameter(f"{value!r} {told}", ctx, param)
 
 
 def is_program(file: str) -> bool:

@@ -19,6 +19,7 @@ from refcomp.artifacts import (
 )
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import RefcompError, UserError
+from refcomp.runtime.device import device_kinds
 from refcomp.runtime.ndarray import ALIGNED, CONTIGUOUS, WRITABLE, Form
 
 
@@ -149,10 +150,7 @@ def _check_form(place: _Place, param: TensorParam, device: str, form: Form) -> N
     dtype, shape, its_device, layout = form
     if its_device != device:
         raise place.error(
-            f"lies on {its_device}, expected on {device}",
-            remedy=f"copy it there: refcomp.nd.array(a, refcomp.{_as_call(device)})"
-            if not param.is_output
-            else f"make it there: refcomp.nd.empty(shape, dtype, refcomp.{_as_call(device)})",
+            f"lies on {its_device}, expected on {device}", remedy=_move_to(device, param.is_output)
         )
     _check_dtype(place, param, dtype)
     if len(shape) != len(param.shape):
@@ -165,10 +163,17 @@ def _check_form(place: _Place, param: TensorParam, device: str, form: Form) -> N
     _check_layout(place, param, dtype, layout)
 
 
-def _as_call(device: str) -> str:
-    """`opencl:0` as a user writes it: `opencl(0)`."""
+def _move_to(device: str, is_output: bool) -> str:
+    """In words that a user can write; emulated GPUs have none, but for their arrays' `device`."""
     kind, _, index = device.partition(":")
-    return f"{kind}({index})"
+    is_named = kind in device_kinds()
+    there = f"refcomp.{kind}({index})" if is_named else "x.device"
+    made, copied = (
+        "make it there: refcomp.nd.empty(shape, dtype",
+        "copy it there: refcomp.nd.array(a",
+    )
+    call = f"{made if is_output else copied}, {there})"
+    return call if is_named else f"{call}, of an array x that lies there"
 
 
 def _check_dtype(place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]") -> None:

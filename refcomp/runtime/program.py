@@ -121,12 +121,15 @@ class ProgramFunction(Function):
         return found
 
     def _where(self, args: Sequence[Any]) -> Function:
-        """The function on the device that the first array lies on; where none does, this one."""
+        """The function on the device that the first array on such a device lies on; where none
+        does, this one."""
         first = args[self._tensors[0]] if self._tensors and len(args) > self._tensors[0] else None
-        if type(first) is not NDArray or first.form[2] == self._home:
+        if type(first) is NDArray and first.form[2] == self._home:
             return self
-        same_kind = type(first.device.driver) is type(self.device.driver)
-        return self.on(first.device) if same_kind else self
+        for array in (args[place] for place in self._tensors if place < len(args)):
+            if type(array) is NDArray and type(array.device.driver) is type(self.device.driver):
+                return self.on(array.device)
+        return self
 
     def _run(self, args: Sequence[Any], values: list[Any]) -> None:
         self._walk.run(self._with_memory(args, values))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from refcomp.artifacts import Binary
-from refcomp.emulator.counting import KernelCounts
+from refcomp.emulator.counting import KernelCounts, Profile
 from refcomp.errors import UserError
 from refcomp.profile.report import report_of
 from tests.profile.programs import product, report, run
@@ -56,3 +56,8 @@ def test_of_counts_alone_there_is_a_report_too():
 def test_a_wrong_card_is_refused():
     with pytest.raises(UserError, match="no figures of the card 'GTX'"):
         report_of(KernelCounts("k", "gfx942", 64, 128), card="GTX")
+
+
+def test_all_kernels_at_once_are_refused():
+    with pytest.raises(UserError, match=r"a Profile is not what one kernel did\n.*kernels\[0\]"):
+        report_of(Profile())

@@ -124,6 +124,8 @@ def test_device() -> None:
     assert _refusal(INPUT, _form(3, 4, device="cuda:0")).endswith(
         "what to do: copy it there: refcomp.nd.array(a, refcomp.cpu(0))"
     )
+    with pytest.raises(UserError, match="array.a, x.device., of an array x that lies there"):
+        admit(INPUT, "rocm_emulator_gfx942:0", (_form(3, 4),), {})
 
 
 def test_dtype() -> None:

@@ -102,13 +102,13 @@ def test_arrays_of_the_host_are_refused() -> None:
         with pytest.raises(UserError) as caught:
             _add(fake_device(_fake()))(arg, arg, arg)
         assert "argument A (1 of 3) lies on cpu:0, expected on fake:0" in str(caught.value)
-        assert "refcomp.nd.array(a, refcomp.fake(0))" in str(caught.value)
+        assert "refcomp.nd.array(a, x.device), of an array x that" in str(caught.value)
 
 
 def test_outputs_of_the_host_are_refused() -> None:
     device = fake_device(_fake())
     a = refcomp.array(np.zeros(4, np.float32), device)
-    with pytest.raises(UserError, match=r"refcomp.nd.empty\(shape, dtype, refcomp.fake\(0\)\)"):
+    with pytest.raises(UserError, match=r"refcomp.nd.empty\(shape, dtype, x.device\), of an"):
         _add(device)(a, a, np.zeros(4, np.float32))
 
 
@@ -156,6 +156,15 @@ def test_a_call_runs_where_its_arrays_lie() -> None:
     assert (home.launches, home.loads) == ([], 0)
     assert functions[0].on(elsewhere[0]) is functions[0].on(elsewhere[0])
     assert functions[0].on(fake_device(home)) is functions[0]
+
+
+def test_one_array_on_a_device_tells_where_a_call_belongs() -> None:
+    """The others are refused as such, and the home device need not be there."""
+    add, far = _add(fake_device(FakeDriver(devices=0))), fake_device(_fake(), "far")
+    out, a = refcomp.empty(4, "f32", far), np.zeros(4, np.float32)
+    for given in (a, refcomp.array(a)):
+        with pytest.raises(UserError, match="lies on cpu:0, expected on far:0"):
+            add(given, given, out)
 
 
 def test_a_call_runs_on_no_device_of_another_driver() -> None:
