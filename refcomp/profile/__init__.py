@@ -5,8 +5,9 @@ called an estimate follows from public figures of a card, and knows nothing of l
 beyond each segment of memory read once, and of what the driver does.
 
 Reading order: cards.py (the figures), bound.py (the estimate), listing.py (which lines of schedule,
-loop IR, LLVM IR and machine code belong together), advice.py (what to change), report.py (all of
-it), tables.py (its rows), text.py (tables for a terminal), page.py (a page for a browser).
+loop IR, LLVM IR and machine code belong together), facts.py (accesses by kind, and their loops),
+advice.py (what to change), report.py (all of it), tables.py (its rows), text.py (tables for a
+terminal), page.py (a page for a browser).
 """
 
 from refcomp.profile.cards import CARDS, Card

@@ -7,14 +7,12 @@ before they speak, so that a short prologue is not blamed. The greatest part com
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.counting import AccessCounts
 from refcomp.emulator.counting.banks import BANK_BYTES, BANKS
 from refcomp.emulator.counting.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
-from refcomp.kernel_resources import KernelResources
 from refcomp.profile.bound import (
     CACHE_LIMIT,
     MATRIX_LIMIT,
@@ -23,7 +21,7 @@ from refcomp.profile.bound import (
     SHARED_LIMIT,
     Bound,
 )
-from refcomp.profile.listing import Listing, Origin, loop_line
+from refcomp.profile.facts import Facts, alike, closest_loop, loop_of_lanes
 
 _WIDE = 16  # bytes that a lane moves at once at most
 _FEW_WAVES = 2  # of a SIMD, that can hardly hide how long memory takes
@@ -40,16 +38,6 @@ class Advice:
     part: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What rules look at."""
-
-    counts: KernelCounts
-    listing: Listing
-    resources: KernelResources | None
-    bound: Bound | None
-
-
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """All that the rules say."""
     found = [advice for rule in _RULES for advice in rule(facts)]
@@ -60,8 +48,8 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 
 def _uncoalesced(facts: Facts) -> Iterator[Advice]:
-    whole = sum(access.transactions for *_, access in _alike(facts, "global"))
-    for line, which, access in _alike(facts, "global"):
+    whole = sum(access.transactions for *_, access in alike(facts, "global"))
+    for line, which, access in alike(facts, "global"):
         part = access.transactions / whole if whole else 0
         if access.transactions <= 1.5 * access.least or part < 0.1 or access.is_atomic:
             continue
@@ -84,20 +72,29 @@ def _closer_lanes(facts: Facts, line: int, access: AccessCounts) -> str:
             f"{facts.counts.segment} bytes (split the last axis of the array by a larger factor)"
         )
     return (
-        f"let lanes side by side take elements side by side: {_lanes_of(facts, line)}; or bring a "
-        "tile to shared memory by cache_read"
+        f"let lanes side by side take elements side by side: {_lanes_of(facts, line, access)}; or "
+        "bring a tile to shared memory by cache_read"
     )
+
+
+def _lanes_of(facts: Facts, line: int, access: AccessCounts) -> str:
+    """Which loop the lanes run over, and which one they should."""
+    loop, closest = loop_of_lanes(facts, line), closest_loop(facts, line, access)
+    told = f"they run over {loop.axis} of {loop.stage}; " if loop else ""
+    if loop and closest:
+        return f"{told}bind {closest.axis} to threadIdx.x instead (reorder, bind)"
+    return f"{told}bind the loop over the last axis of the array to threadIdx.x (reorder, bind)"
 
 
 def _narrow(facts: Facts) -> Iterator[Advice]:
     if _part_of_memory(facts.bound) < 0.1:
         return
-    whole = sum(access.waves for *_, access in _alike(facts, "global"))
-    for line, which, access in _alike(facts, "global"):
+    whole = sum(access.waves for *_, access in alike(facts, "global"))
+    for line, which, access in alike(facts, "global"):
         is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
         part = access.waves / whole if whole else 0
         if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
-            lanes, loop = _WIDE // access.size, _loop_of_lanes(facts, line)
+            lanes, loop = _WIDE // access.size, loop_of_lanes(facts, line)
             axis = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
             does = "stores" if access.is_store else "loads"
             yield Advice(
@@ -117,7 +114,7 @@ def _part_of_memory(bound: Bound | None) -> float:
 
 
 def _atomics(facts: Facts) -> Iterator[Advice]:
-    for line, which, access in _alike(facts, "global"):
+    for line, which, access in alike(facts, "global"):
         if access.is_atomic and access.bytes > access.transactions * facts.counts.segment:
             yield Advice(
                 f"{which}{access.lanes} updates of memory, many of the same elements",
@@ -132,8 +129,8 @@ def _atomics(facts: Facts) -> Iterator[Advice]:
 
 
 def _conflicts(facts: Facts) -> Iterator[Advice]:
-    whole = sum(access.clocks for *_, access in _alike(facts, "shared"))
-    for line, which, access in _alike(facts, "shared"):
+    whole = sum(access.clocks for *_, access in alike(facts, "shared"))
+    for line, which, access in alike(facts, "shared"):
         part = access.conflicts / whole if whole else 0
         if part < 0.05:
             continue
@@ -318,62 +315,3 @@ _RULES: tuple[Callable[[Facts], Iterator[Advice]], ...] = (
     *(_uncontracted, _overhead),
     *(_inactive, _scratch, _occupancy, _few_groups, _limit, _unused_matrix_cores),
 )
-
-
-# What rules look at.
-
-
-_BUFFER = re.compile(r"([\w.]+)@?\[")
-
-
-def _alike(facts: Facts, space: str) -> list[tuple[int, str, AccessCounts]]:
-    """The accesses of one kind added up, and the line of the loop IR that makes most of them, or
-    else the instruction.
-
-    Of one kind are those of one statement whose lanes lie alike; statements that have the same
-    buffers, such as those of an unrolled loop, are one. Without lines each stands for itself.
-    """
-    found: defaultdict[tuple[object, ...], list[InstructionCounts]] = defaultdict(list)
-    for one in facts.counts.accesses(space):
-        access, text = one.access, facts.listing.loop_ir(loop_line(one))
-        if access is not None:
-            buffers = (*_BUFFER.findall(text),) if text else one.instruction.number
-            how = access.is_store, access.is_atomic, access.size, access.stride
-            found[buffers, *how].append(one)
-    return [_kind(rows) for rows in found.values()]
-
-
-def _kind(rows: list[InstructionCounts]) -> tuple[int, str, AccessCounts]:
-    most = max(rows, key=lambda one: one.waves)
-    line = loop_line(most)
-    which = "" if line else f"{most.instruction.text}: "
-    return line, which, _sum([one.access for one in rows if one.access])
-
-
-def _sum(accesses: list[AccessCounts]) -> AccessCounts:
-    first = accesses[0]
-    total = AccessCounts(first.space, first.size, first.is_store, first.is_atomic)
-    total.stride = first.stride
-    for access in accesses:
-        for name in ("waves", "lanes", "bytes", "transactions", "least", "clocks", "conflicts"):
-            setattr(total, name, getattr(total, name) + getattr(access, name))
-    return total
-
-
-def _lanes_of(facts: Facts, line: int) -> str:
-    """Which loop the lanes run over, and what to do with it."""
-    last = "the last axis of the array"
-    if loop := _loop_of_lanes(facts, line):
-        return (
-            f"they run over {loop.axis} of {loop.stage}; bind the loop over {last} to threadIdx.x "
-            "instead (reorder, bind)"
-        )
-    return f"bind the loop over {last} to threadIdx.x"
-
-
-def _loop_of_lanes(facts: Facts, line: int) -> Origin | None:
-    for number in facts.listing.around(line) if line else ():
-        text, origin = facts.listing.loop_ir(number), facts.listing.origins.get(number)
-        if "threadIdx.x" in text.rpartition(")")[2] and origin and origin.axis:
-            return origin
-    return None

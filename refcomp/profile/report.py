@@ -12,9 +12,10 @@ from refcomp.emulator.counting import CLASSES, InstructionCounts, KernelCounts
 from refcomp.emulator.counting.mnemonics import FMA, MFMA, VALU
 from refcomp.errors import UserError
 from refcomp.kernel_resources import KernelResources, resources_of
-from refcomp.profile.advice import Advice, Facts, advise
+from refcomp.profile.advice import Advice, advise
 from refcomp.profile.bound import Bound, bound_of
 from refcomp.profile.cards import card_for
+from refcomp.profile.facts import Facts
 from refcomp.profile.listing import Listing, list_kernel, loop_line
 from refcomp.profile.occupancy import waves_of_launch
 from refcomp.runtime.device_module import DeviceModule

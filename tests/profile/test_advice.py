@@ -7,9 +7,10 @@ import pytest
 import refcomp as rc
 from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.kernel_resources import KernelResources
-from refcomp.profile.advice import Facts, advise
+from refcomp.profile.advice import advise
 from refcomp.profile.bound import bound_of
 from refcomp.profile.cards import CARDS
+from refcomp.profile.facts import Facts
 from refcomp.profile.listing import list_kernel
 from tests.emulator.snippets import instruction
 from tests.profile.programs import product, report, transposed
@@ -47,8 +48,31 @@ def test_reads_apart_name_the_loop_that_lanes_run_over():
     (advice,) = [one for one in found.advice if "would do" in one.what]
     assert advice.what.startswith("2048 transactions where 128 would do: 6% of what is moved")
     assert "lanes are 256 bytes apart" in advice.what
-    assert "they run over j.inner of B" in advice.remedy and "cache_read" in advice.remedy
+    assert "they run over j.inner of B; bind i.inner to threadIdx.x instead" in advice.remedy
+    assert "cache_read" in advice.remedy
     assert "A@[" in found.listing.loop_ir(advice.line)
+
+
+@pytest.mark.rocm
+def test_following_it_has_all_that_is_moved_asked_for():
+    """Lanes that run down a column are told of the loop that runs along the rows."""
+    wrong = report(*_doubled("threadIdx.x", "threadIdx.y"))
+    told = [one.remedy for one in wrong.advice if "would do" in one.what]
+    assert len(told) == 2 and wrong.efficiency < 0.1
+    assert all("over i.inner of B; bind j.inner to threadIdx.x instead" in one for one in told)
+    right = report(*_doubled("threadIdx.y", "threadIdx.x"))
+    assert right.efficiency == 1 and not any("would do" in one.what for one in right.advice)
+    assert right.bound.seconds[right.bound.limit] < 0.5 * wrong.bound.seconds[wrong.bound.limit]
+
+
+def _doubled(row_tag, column_tag):
+    a = rc.placeholder((128, 128), name="A")
+    b = rc.compute((128, 128), lambda i, j: a[i, j] * 2.0, name="B")
+    s = rc.create_schedule(b)
+    tags = ("blockIdx.y", "blockIdx.x", row_tag, column_tag)
+    for axis, tag in zip(s[b].tile(*b.op.axis, 32, 32), tags, strict=True):
+        s[b].bind(axis, rc.thread_axis(tag))
+    return s, [a, b]
 
 
 def test_rows_that_are_too_short():
