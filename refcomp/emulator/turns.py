@@ -2,7 +2,8 @@
 
 Waves with the smallest program counter run first, so that waves meet again; those alone would run
 for ever where they wait in a loop for what others are yet to write. So blocks are counted in
-slices. In every second one only those waves run that have not for longest, if some have not.
+slices. In every second one only those waves run that have not for longest, if some have not; the
+next slices are the shorter then.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 
-SLICE = 256
+LONGEST, SHORTEST = 256, 16
 
 
 class Turns:
@@ -19,15 +20,18 @@ class Turns:
 
     def __init__(self, waves: int) -> None:
         self._last = np.zeros(waves, np.int64)  # the slice in which each wave ran last
-        self._number, self.left = 1, SLICE
+        self._number, self._length, self.left = 1, LONGEST, LONGEST
         self._favoured: Array | None = None
 
     def begin(self, running: Array) -> None:
         """A slice begins while some waves could run: bool [wave]."""
-        self._number, self.left, self._favoured = self._number + 1, SLICE, None
-        last = self._last[running]
-        if self._number % 2 == 0 and last.min() < last.max():
-            self._favoured = running & (self._last == last.min())
+        self._number, self._favoured, last = self._number + 1, None, self._last[running]
+        if self._number % 2 == 0:
+            is_fair = bool(last.min() == last.max())
+            self._favoured = None if is_fair else running & (self._last == last.min())
+            self._length = 2 * self._length if is_fair else self._length // 2
+            self._length = max(SHORTEST, min(self._length, LONGEST))
+        self.left = self._length
 
     def among(self, running: Array) -> Array:
         """Those whose turn it is; all when none of them could run any more."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refcomp.emulator.turns import SLICE, Turns
+from refcomp.emulator.turns import LONGEST, SHORTEST, Turns
 
 EVERYBODY = np.ones(3, bool)
 
@@ -14,7 +14,7 @@ def _ran(turns, running, *waves):
     turns.note(chosen)
     turns.left = 0
     turns.begin(running)
-    assert turns.left == SLICE
+    assert SHORTEST <= turns.left <= LONGEST
     return np.flatnonzero(turns.among(running)).tolist()
 
 
@@ -32,6 +32,17 @@ def test_where_all_ran_it_is_everybodys_turn():
     turns = Turns(3)
     for _ in range(3):
         assert _ran(turns, EVERYBODY, 0, 1, 2) == [0, 1, 2]
+
+
+def test_slices_are_short_while_some_would_starve():
+    turns = Turns(3)
+    assert turns.left == LONGEST
+    for _ in range(20):
+        _ran(turns, EVERYBODY, 0)
+    assert turns.left == SHORTEST
+    for _ in range(20):
+        _ran(turns, EVERYBODY, 0, 1, 2)
+    assert turns.left == LONGEST
 
 
 def test_when_those_stop_whose_turn_it_is_the_others_go_on():
