@@ -326,7 +326,7 @@ def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[Non
         content = request.arguments[argument.offset : argument.offset + argument.size]
         address = int.from_bytes(content, "little")
         found = loaded.arena.allocation_at(address) if argument.kind == "global_buffer" else None
-        if argument.name and found is not None and found.address == address:
+        if found is not None and found.address == address:
             renamed.append((found, found.label))
             found.label = f"the memory of {argument.name}"
     try:

@@ -9,6 +9,7 @@ numpy.uint64 in an array's place is an address, such as 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,10 @@ class EmulatedGpu:
         launch. UserError."""
         explicit = explicit_arguments(loaded.kernel(kernel))
         if len(explicit) != len(arguments):
-            names = ", ".join(argument.name or "?" for argument in explicit)
+            told = ", ".join(f"{one.name}: {_kind_of(one)}" for one in explicit)
             count = len(arguments)
             raise UserError(
-                f"{kernel} takes {len(explicit)} arguments ({names}), not {count}",
+                f"{kernel} takes {len(explicit)} arguments ({told}), not {count}",
                 remedy="give one for each, in this order; the GPU fills in hidden ones",
             )
         placed = [self._put(a, g) for a, g in zip(explicit, arguments, strict=True)]
@@ -127,8 +128,14 @@ class EmulatedGpu:
 
 
 def explicit_arguments(kernel: Kernel) -> list[Argument]:
-    """The arguments that whoever launches a kernel gives."""
-    return [a for a in kernel.arguments if not a.kind.startswith("hidden_")]
+    """The arguments that whoever launches a kernel gives. What has no name, as other compilers have
+    it, is called by its number: #0."""
+    given = (one for one in kernel.arguments if not one.kind.startswith("hidden_"))
+    return [replace(one, name=one.name or f"#{number}") for number, one in enumerate(given)]
+
+
+def _kind_of(argument: Argument) -> str:
+    return "array" if argument.kind == "global_buffer" else f"{argument.size} bytes"
 
 
 def _scalar_of(argument: Argument) -> str:

@@ -3,6 +3,8 @@
 Arguments are checked, and what a wrong kernel does is found.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,8 @@ def test_arguments_that_do_not_fit_are_refused():
     floats = np.zeros(64, np.float32)
     shape = (1, 1, 1), (64, 1, 1)
     one, cases = np.int64(1), []
-    cases.append(([floats], r"takes 5 arguments \(A, B, C, n, groups\), not 1", "hidden ones"))
+    kinds = "A: array, B: array, C: array, n: 8 bytes, groups: 8 bytes"
+    cases.append(([floats], rf"takes 5 arguments \({kinds}\), not 1", "hidden ones"))
     cases.append(([floats] * 3 + [np.int32(64), one], "n has 8 bytes, not 4", "int64"))
     cases.append(([floats] * 4 + [one], "the argument n is a number, not an array", "int64"))
     cases.append(([floats, one, floats, one, one], "B is an array, not a number", "uint64"))
@@ -58,3 +61,18 @@ def test_wrong_kernels_are_found():
     told = {finding.what for finding in report.findings}
     assert "4 bytes that end 4 bytes behind the argument C (400 bytes)" in told
     assert "what is stored depends on bits that nothing wrote" in told
+
+
+def test_arguments_without_names_have_numbers():
+    """As in code objects of other compilers."""
+    gpu = make_gpu()
+    loaded = gpu.load(compiled_code("vector_add"))
+    kernel = loaded.kernel("vector_add")
+    nameless = tuple(replace(one, name="") for one in kernel.arguments)
+    loaded.code.kernels["vector_add"] = replace(kernel, arguments=nameless)
+    floats, shape = np.zeros(64, np.float32), ((2, 1, 1), (64, 1, 1))
+    with pytest.raises(UserError, match=r"\(#0: array, .*, #4: 8 bytes\), not 1"):
+        gpu.run(loaded, "vector_add", *shape, [floats])
+    arguments = [floats, floats, floats, np.int64(65), np.int64(2)]
+    first = gpu.run(loaded, "vector_add", *shape, arguments).findings[0]
+    assert first.what == "4 bytes that end 4 bytes behind the argument #0 (256 bytes)"
