@@ -161,10 +161,14 @@ def _logic() -> dict[str, Operation]:
         rows[f"s_mov_{bits}"] = operation(f"{kind} = {kind}", np.copy, spread=spreads.of_copy)
         rows[f"s_brev_{bits}"] = operation(f"{kind} = {kind}", reverse_bits)
         rows[f"s_cselect_{bits}"] = operation(
-            f"{kind} = {kind} {kind}; scc", lambda a, b, c: np.where(c, a, b)
+            f"{kind} = {kind} {kind}; scc",
+            lambda a, b, c: np.where(c, a, b),
+            spread=lambda s, t, u, a, b, c: spreads.of_choice(t, s, u, b, a, c),
         )
         rows[f"s_cmov_{bits}"] = operation(
-            f"{kind} = {kind}; scc result", lambda a, c, old: np.where(c, a, old)
+            f"{kind} = {kind}; scc result",
+            lambda a, c, old: np.where(c, a, old),
+            spread=lambda s, u, t, a, c, old: spreads.of_choice(t, s, u, old, a, c),
         )
         for to in (0, 1):
             rows[f"s_bitset{to}_{bits}"] = operation(f"{kind} = u32; result", _set_bit(to))
@@ -185,7 +189,8 @@ def _shifts() -> dict[str, Operation]:
             ("ashr_i", "i", shift_right),
         ):
             signature = f"{kind}{bits} scc = {kind}{bits} u32"
-            spread = spreads.by_shift(function, 1) if kind == "u" else None
+            by_shift = spreads.by_shift if kind == "u" else spreads.by_signed_shift
+            spread = by_shift(function, 1)
             rows[f"s_{name}{bits}"] = operation(signature, _with_nonzero(function), spread=spread)
         for kind in "ui":
             one = f"{kind}{bits} scc = {kind}{bits} u32"
@@ -194,6 +199,13 @@ def _shifts() -> dict[str, Operation]:
     rows["s_bfm_b32"] = operation("u32 = u32 u32", _ones(32, np.uint32))
     rows["s_bfm_b64"] = operation("u64 = u32 u32", _ones(64, np.uint64))
     return rows
+
+
+def _extension(narrow: Any) -> Operation:
+    def extended(a: Any) -> Array:
+        return a.astype(narrow).astype(np.int32)
+
+    return operation("i32 = u32", extended, spread=spreads.by_extension(extended))
 
 
 def _sums() -> dict[str, Operation]:
@@ -213,8 +225,8 @@ def _sums() -> dict[str, Operation]:
         "s_mul_hi_i32": operation("i32 = i32 i32", high_product_i32),
         "s_abs_i32": operation("i32 scc = i32", _with_nonzero(np.abs)),
         "s_absdiff_i32": operation(signed, _with_nonzero(lambda a, b: np.abs(a - b))),
-        "s_sext_i32_i8": operation("i32 = u32", lambda a: a.astype(np.int8).astype(np.int32)),
-        "s_sext_i32_i16": operation("i32 = u32", lambda a: a.astype(np.int16).astype(np.int32)),
+        "s_sext_i32_i8": _extension(np.int8),
+        "s_sext_i32_i16": _extension(np.int16),
         "s_movk_i32": operation("i32 = i32", np.copy),
         "s_cmovk_i32": operation("i32 = i32; scc result", lambda a, c, o: np.where(c, a, o)),
     }

@@ -80,6 +80,24 @@ def by_shift(function: Callable[..., Any], amount: int) -> Callable[..., Array]:
     return spread
 
 
+def by_signed_shift(function: Callable[..., Any], amount: int) -> Callable[..., Array]:
+    """Of one that brings in the sign, which is undefined where that is."""
+
+    def moved(*given: Array) -> Array:
+        pair: Any = list(given)
+        shadow = np.asarray(pair[1 - amount])
+        pair[1 - amount] = shadow.view(f"i{shadow.itemsize}")
+        found: Array = np.asarray(function(*pair)).view(shadow.dtype)
+        return found
+
+    return by_shift(moved, amount)
+
+
+def by_extension(function: Callable[[Any], Any]) -> Callable[..., Array]:
+    """Of an instruction that widens a part of its source by its sign."""
+    return lambda s, a: np.asarray(function(s)).view(f"u{np.asarray(s).itemsize}")
+
+
 def by_field(function: Callable[..., Any], sources: int) -> Callable[..., Array]:
     """Of an instruction that only moves bits of its first source, as the others tell."""
 

@@ -262,7 +262,8 @@ def _shifts() -> dict[str, Operation]:
         ):
             amount = "u16" if bits == 16 else "u32"
             turned = _reversed(function)
-            spread = None if kind == "i" else spreads.by_shift(turned, 0)
+            by_shift = spreads.by_signed_shift if kind == "i" else spreads.by_shift
+            spread = by_shift(turned, 0)
             signature = f"{kind}{bits} = {amount} {kind}{bits}"
             rows[f"v_{name}{bits}"] = operation(signature, turned, spread=spread)
     return rows

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.emulator.snippets import make_waves, run, scalar, set_scalar
+from refcomp.emulator.registers import SCC
+from tests.emulator.snippets import found, make_waves, run, scalar, set_scalar
 
 _M = 0xFFFFFFFF
 
@@ -134,3 +135,25 @@ def test_the_sign_follows_a_field_that_ends_beyond_the_value(bits):
                 found = scalar(waves, 0, f"i{bits}")
                 assert found == wanted, (value, start, width)
                 assert waves.values.scc[0] == (wanted != 0)
+
+
+def test_undefined_bits_go_where_their_values_do():
+    """As of a byte that was loaded to the lower half of a register: the rest is nobody's."""
+    waves = make_waves()
+    set_scalar(waves, 4, 5)
+    set_scalar(waves, 5, 0x80)
+    waves.shadow.s[5], waves.values.scc[:], waves.shadow.scc[:] = 0xFFFF0000, False, False
+    waves.dirty.add(5)
+    run(waves, "s_cselect_b32 s0, s4, s5", "s_sext_i32_i8 s1, s0", "s_sext_i32_i16 s2, s0")
+    run(waves, "s_mov_b32 s6, s4", "s_cmov_b32 s6, s5", "s_ashr_i32 s3, s0, 4")
+    wanted = [0xFFFF0000, 0, 0, 0xFFFFF000, 0]
+    assert [int(waves.shadow.s[n, 0]) for n in (0, 1, 2, 3, 6)] == wanted
+    assert scalar(waves, 1, "i32") == -128 and not found(waves)
+    waves.values.scc[:], waves.shadow.scc[:] = True, False
+    run(waves, "s_cselect_b32 s0, s4, s5", "s_cmov_b32 s6, s5")
+    assert [int(waves.shadow.s[n, 0]) for n in (0, 6)] == [0, 0xFFFF0000]
+    waves.shadow.scc[:] = True  # what both have in common is defined
+    waves.dirty.add(SCC)
+    set_scalar(waves, 5, 7)
+    run(waves, "s_cselect_b32 s0, s4, s5")
+    assert int(waves.shadow.s[0, 0]) == 2

@@ -76,3 +76,21 @@ def test_a_carry_depends_on_all_bits():
     one = np.array([4], np.uint32)
     total, carry = spreads.of_low_bits_and_carry(one, one * 0, one, one)
     assert total == [0xFFFFFFFC] and carry.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("spread", "function"),
+    [
+        (spreads.by_signed_shift(shift_right, 1), shift_right),
+        (spreads.by_extension(lambda a: a.astype(np.int8) >> np.int8(3)), None),
+    ],
+)
+def test_a_sign_that_is_undefined_spreads(spread, function):
+    rng = np.random.default_rng(2)
+    for value, shadow, amount in rng.integers(0, 256, (200, 3)):
+        amount = np.uint8(amount % 8 if function else 3)
+        choices = [value & ~shadow | c & shadow for c in range(256)]
+        results = [np.uint8(np.uint8(c).view(np.int8) >> amount.view(np.int8)) for c in choices]
+        differs = int(np.bitwise_or.reduce([r ^ results[0] for r in results]))
+        rest = (np.uint8(0), np.uint8(value), amount) if function else (np.uint8(value),)
+        assert int(spread(np.uint8(shadow), *rest)) == differs
