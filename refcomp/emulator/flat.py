@@ -16,7 +16,7 @@ from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import Instruction, Operand
 from refcomp.emulator.atomics import operands_of_update
 from refcomp.emulator.lanes import in_lanes
-from refcomp.emulator.memory_access import GLOBAL, PRIVATE, SHARED, Run, checked, signed_offset
+from refcomp.emulator.memory_access import GLOBAL, PRIVATE, SHARED, Run, checked, offset_of
 from refcomp.emulator.observation import kind_of_access
 from refcomp.emulator.sources import APERTURES, vector_source
 
@@ -32,7 +32,7 @@ def bind_flat(instruction: Instruction) -> Run | None:
     access = bind_anywhere(instruction, data)
     if access is None:
         return None
-    source, offset = vector_source(operand, "u64", {}, 0), signed_offset(instruction)
+    source, offset = vector_source(operand, "u64", {}, 0), np.uint64(offset_of(instruction))
 
     def address(waves: Any) -> Array:
         return np.asarray(source.value(waves) + offset)

@@ -45,13 +45,6 @@ def test_each_lane_stores_and_loads_in_its_memory():
     assert waves.shared.data.view(np.uint32)[[1, 4]].tolist() == [1001, 1004]
 
 
-def test_offsets_may_be_negative():
-    waves, _, _ = _with_memory()
-    run(waves, "flat_store_dword v[0:1], v2 offset:4", "v_mov_b32_e32 v4, 8")
-    run(waves, "v_add_co_u32_e32 v0, vcc, v0, v4", "flat_load_dword v3, v[0:1] offset:-4")
-    assert get(waves, 3).tolist() == (LANE + 1000).tolist() and not found(waves)
-
-
 def test_results_may_overwrite_addresses():
     waves, _, _ = _with_memory()
     run(waves, "flat_store_dwordx2 v[0:1], v[2:3] offset:4", "flat_load_dword v0, v[0:1] offset:4")
