@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
@@ -136,37 +137,40 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
     """Runs a kernel to its end. UserError for what a driver refuses."""
     kernel = loaded.kernel(request.kernel)
     _check(loaded.generation, kernel, request)
-    arguments = _kernarg_segment(kernel, request)
-    addresses = [
-        _place(loaded.arena, content, label)
-        for content, label in (
-            (_packet(kernel, request, loaded.base), "the dispatch packet"),
-            (arguments, "the arguments"),
-        )
-    ]
-    program, start = loaded.program(kernel), Start(addresses[0], addresses[1], arguments)
     around = _surroundings(loaded, kernel, request)
-    for observer in request.observers:
-        observer.launched(loaded, request)
-    steps = 0
-    try:
-        for groups in _batches(around, request.grid, program.assembly.lanes):
-            waves = begin_waves(around, loaded.generation, kernel, groups, start)
-            entry = program.assembly.number_at(kernel.entry)
-            if entry is None:
-                raise ToolchainError(f"no instruction begins where {kernel.name} does")
-            execution = Execution(waves, program, entry, request.steps - steps)
-            _run(execution)
-            steps += execution.steps
-    except UserError as error:
-        # What was found before is most often the cause.
-        told = [error.why, *map(str, around.findings.all())]
-        error.why = "\n    ".join(text for text in told if text) or None
-        raise
-    finally:
-        for address in addresses:
-            loaded.arena.free(address)
+    arguments = _kernarg_segment(kernel, request)
+    contents = (
+        (_packet(kernel, request, loaded.base), "the dispatch packet"),
+        (arguments, "the arguments"),
+    )
+    with _placed(loaded.arena, contents) as (packet, kernarg):
+        for observer in request.observers:
+            observer.launched(loaded, request)
+        try:
+            steps = _run_batches(loaded, request, around, Start(packet, kernarg, arguments))
+        except UserError as error:
+            # What was found before is most often the cause.
+            told = [error.why, *map(str, around.findings.all())]
+            error.why = "\n    ".join(text for text in told if text) or None
+            raise
     return LaunchReport(around.findings.all(), steps)
+
+
+def _run_batches(
+    loaded: LoadedCode, request: LaunchRequest, around: Surroundings, start: Start
+) -> int:
+    """How many instructions of waves ran."""
+    kernel, steps = loaded.kernel(request.kernel), 0
+    program = loaded.program(kernel)
+    entry = program.assembly.number_at(kernel.entry)
+    if entry is None:
+        raise ToolchainError(f"no instruction begins where {kernel.name} does")
+    for groups in _batches(around, request.grid, program.assembly.lanes):
+        waves = begin_waves(around, loaded.generation, kernel, groups, start)
+        execution = Execution(waves, program, entry, request.steps - steps)
+        _run(execution)
+        steps += execution.steps
+    return steps
 
 
 def _run(execution: Execution) -> None:
@@ -178,12 +182,21 @@ def _run(execution: Execution) -> None:
         observer.ended(waves)
 
 
-def _place(arena: Arena, content: bytes, label: str) -> int:
-    place = arena.allocate(len(content), label)
-    if place is None:
-        raise MemoryError(f"no room for {label}")
-    arena.write(place.address, content)
-    return place.address
+@contextmanager
+def _placed(arena: Arena, contents: Sequence[tuple[bytes, str]]) -> Iterator[list[int]]:
+    """Where bytes lie for the time of a launch. MemoryError, by the name of what found no room."""
+    addresses: list[int] = []
+    try:
+        for content, label in contents:
+            place = arena.allocate(len(content), label)
+            if place is None:
+                raise MemoryError(f"no room for {label}")
+            arena.write(place.address, content)
+            addresses.append(place.address)
+        yield addresses
+    finally:
+        for address in addresses:
+            arena.free(address)
 
 
 def _check(generation: Generation, kernel: Kernel, request: LaunchRequest) -> None:

@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.launch import LaunchRequest, launch
 from refcomp.emulator.observation import Observer
 from refcomp.errors import Unsupported, UserError
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
-from tests.emulator.kernels import compiled_code, make_gpu
+from tests.emulator.kernels import compiled_code, disassembled, make_gpu
 
 pytestmark = pytest.mark.rocm
 _BLOCK = (64, 1, 1)
@@ -117,3 +118,17 @@ def test_batches_have_no_more_private_memory_than_fits(monkeypatch):
     request = LaunchRequest("vector_add", (8, 1, 1), _BLOCK, bytes(40), observers=(_Sizes(),))
     launch(loaded, request)
     assert sizes == [3, 3, 2]
+
+
+def test_what_a_launch_lays_out_is_given_back():
+    gpu = EmulatedGpu(disassembled, size=32768)
+    loaded = gpu.load(compiled_code("vector_add"))
+    before = gpu.arena.free_bytes()
+    request = LaunchRequest("vector_add", (1, 1, 1), _BLOCK, bytes(20000))
+    with pytest.raises(MemoryError, match="no room for the arguments"):
+        launch(loaded, request)
+    assert gpu.arena.free_bytes() == before
+    with pytest.raises(UserError, match="ran more than 1 instructions"):
+        launch(loaded, replace(request, arguments=bytes(40), steps=1))
+    launch(loaded, replace(request, arguments=bytes(40)))
+    assert gpu.arena.free_bytes() == before
