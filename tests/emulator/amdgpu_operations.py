@@ -6,7 +6,7 @@ is all there is where LLVM finds the instruction by itself.
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, product
 
 from tests.emulator.ir_operations import Operation
 
@@ -99,32 +99,49 @@ def _averages() -> Operation:
     return _operation("lerp", "i32", "i32 i32 i32", lines.body(f"or i32 {result}, 0"), call)
 
 
-def _dots() -> list[Operation]:
+def _dots(signs: str = "su") -> list[Operation]:
     found = []
-    for parts in (4, 8):
-        for sign in "su":
-            for clamp in (False, True):
-                found.append(_dot(parts, sign, is_clamped=clamp))
+    for parts, sign, clamp in product((4, 8), signs, (False, True)):
+        flag = str(clamp).lower()
+        call = f"%r = call i32 @llvm.amdgcn.{sign}dot{parts}(i32 %a, i32 %b, i32 %c, i1 {flag})"
+        body = _dot(parts, sign, sign, total=sign, is_clamped=clamp)
+        name = f"{sign}dot{parts}{'.clamp' if clamp else ''}"
+        found.append(_operation(name, "i32", "i32 i32 i32", body, call))
     return found
 
 
-def _dot(parts: int, sign: str, *, is_clamped: bool) -> Operation:
-    lines, bits = Lines(), 32 // parts
-    extend = "sext" if sign == "s" else "zext"
-    total = lines.of(f"{extend} i32 %c to i64")
+def _dots_of_two_kinds() -> list[Operation]:
+    """Each factor has signs or none, as RDNA3 has it."""
+    found = []
+    for parts in (4, 8):
+        for a, b in product("su", "su"):
+            for clamp in (False, True):
+                is_signed = (str(sign == "s").lower() for sign in (a, b))
+                given = ", ".join(f"i1 {s}, i32 %{n}" for s, n in zip(is_signed, "ab", strict=True))
+                call = f"@llvm.amdgcn.sudot{parts}({given}, i32 %c, i1 {str(clamp).lower()})"
+                body = _dot(parts, a, b, total="s", is_clamped=clamp)
+                name = f"sudot{parts}.{a}{b}{'.clamp' if clamp else ''}"
+                found.append(_operation(name, "i32", "i32 i32 i32", body, f"%r = call i32 {call}"))
+    return found
+
+
+def _dot(parts: int, first: str, second: str, *, total: str, is_clamped: bool) -> str:
+    """The sum of products; `s` has signs, `u` none."""
+    lines, bits, sign = Lines(), 32 // parts, total
+    extend = {"s": "sext", "u": "zext"}
+    total = lines.of(f"{extend[sign]} i32 %c to i64")
+    signs = tuple(zip(("%a", "%b"), (first, second), strict=True))
     for start in range(0, 32, bits):
-        a, b = (_part(lines, word, start, bits, sign) for word in ("%a", "%b"))
-        product = lines.of(f"{extend} i32 {lines.of(f'mul i32 {a}, {b}')} to i64")
-        total = lines.of(f"add i64 {total}, {product}")
+        a, b = (_part(lines, word, start, bits, own) for word, own in signs)
+        term = lines.of(f"mul i32 {a}, {b}")
+        kept = extend["s" if "s" in (first, second) else "u"]
+        total = lines.of(f"add i64 {total}, {lines.of(f'{kept} i32 {term} to i64')}")
     if is_clamped and sign == "s":
         total = lines.call("smax", "i64", total, str(-(2**31)))
         total = lines.call("smin", "i64", total, str(2**31 - 1))
     elif is_clamped:
         total = lines.call("umin", "i64", total, str(2**32 - 1))
-    flag = str(is_clamped).lower()
-    call = f"%r = call i32 @llvm.amdgcn.{sign}dot{parts}(i32 %a, i32 %b, i32 %c, i1 {flag})"
-    name = f"{sign}dot{parts}{'.clamp' if is_clamped else ''}"
-    return _operation(name, "i32", "i32 i32 i32", lines.body(f"trunc i64 {total} to i32"), call)
+    return lines.body(f"trunc i64 {total} to i32")
 
 
 def _mixed() -> list[Operation]:
@@ -181,5 +198,9 @@ def _operation(name: str, result: str, args: str, body: str, on_gpu: str) -> Ope
 
 def amdgpu_operations(gpu: str) -> list[Operation]:
     """All that the GPU has; none where that is not written down."""
-    found = [*_differences(), _averages(), *_dots(), *_mixed()]
-    return {"gfx90a": found, "gfx942": [*found, *_from_bytes()]}.get(gpu, [])
+    shared = [*_differences(), _averages(), *_mixed()]
+    return {
+        "gfx90a": [*shared, *_dots()],
+        "gfx942": [*shared, *_dots(), *_from_bytes()],
+        "gfx1100": [*shared, *_dots("u"), *_dots_of_two_kinds()],
+    }.get(gpu, [])
