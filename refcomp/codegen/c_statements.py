@@ -18,6 +18,7 @@ from refcomp.codegen.c_memory import element, print_store
 from refcomp.errors import CompilerBug
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
+from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 
 _WIDEST_VECTOR = 16  # bytes of what vector loads of shared memory are best aligned to
@@ -35,7 +36,7 @@ def print_stmt(out: CFunction, stmt: st.Stmt) -> None:
 
 
 def _is_truth_across_barrier(let: st.LetStmt) -> bool:
-    return let.var.dtype.is_bool and any(isinstance(item, st.Barrier) for item in walk(let.body))
+    return let.var.dtype.is_bool and _has_barrier(let.body)
 
 
 def _block(out: CFunction, block: st.Block) -> None:
@@ -57,8 +58,28 @@ def _for(out: CFunction, loop: st.For) -> None:
         print_stmt(out, loop.body)
 
     body = out.capture_block(print_body)
-    text = out.say.loop(type_, names[0], minimum.text, end.text, BODY)
+    say_loop = out.say.loop_kept if _may_skip_barrier(loop.body) else out.say.loop
+    text = say_loop(type_, names[0], minimum.text, end.text, BODY)
     out.emit_around(text, body)
+
+
+def _may_skip_barrier(body: st.Stmt) -> bool:
+    """Whether a barrier is in `body` that not each execution of it may reach."""
+    if not _has_barrier(body):  # most loops
+        return False
+    return any(_may_be_skipped(inner) and _has_barrier(inner) for inner in walk(body))
+
+
+def _may_be_skipped(stmt: Node) -> bool:
+    """Whether it is possible that nothing in `stmt` is executed."""
+    if isinstance(stmt, st.For):
+        extent = constant_of(stmt.extent)
+        return extent is None or extent < 1
+    return isinstance(stmt, st.IfThenElse)
+
+
+def _has_barrier(stmt: Node) -> bool:
+    return any(isinstance(item, st.Barrier) for item in walk(stmt))
 
 
 def _end(out: CFunction, loop: st.For) -> Operand:

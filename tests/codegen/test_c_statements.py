@@ -27,6 +27,39 @@ def test_branches():
     assert "  if (n < 3l) {\n    B[0l] = 0.0f;\n  } else {\n    B[1l] = 0.0f;\n  }\n" in text
 
 
+def in_a_group(body):
+    """What is printed of `body` where threads share S."""
+    return print_body(
+        f"for t in range(4) threadIdx.x {{ alloc S: f32[4] shared {{ {body} }} }}", PARAMS
+    )
+
+
+MEET = "S@[t] = 1.0f32 barrier B@[t] = S@[3 - t]"
+
+
+@pytest.mark.parametrize(
+    ("inner", "is_kept"),
+    [
+        (f"for j in range(n) {{ {MEET} }}", True),
+        (f"if (n < 3) {{ {MEET} }}", True),
+        (f"for j in range(2) {{ {MEET} }}", False),
+        (f"for j in range(0) {{ {MEET} }}", True),
+        (f"{MEET} for j in range(n) {{ B@[t] = 0.0f32 }}", False),
+    ],
+)
+def test_a_loop_that_may_pass_a_barrier_by_keeps_its_variable_in_memory(inner, is_kept):
+    text = in_a_group(f"for k in range(5) {{ {inner} }}")
+    kept = "volatile " if is_kept else ""
+    assert f"\n  for ({kept}long k = 0l; k < 5l; ++k) {{\n" in text
+    assert text.count("volatile") == is_kept
+
+
+def test_each_loop_around_such_a_barrier_is_kept_but_not_the_innermost():
+    loops = "for k in range(5) { for i in range(i64(i)) { for j in range(n) { "
+    text = in_a_group(f"{loops} {MEET} }} }} }}")
+    assert text.count("for (volatile long") == 2 and "for (long j = 0l; j < n; ++j)" in text
+
+
 def test_shared_arrays_stand_at_the_top_and_local_ones_where_they_are():
     body = """
     for g in range(2) blockIdx.x {

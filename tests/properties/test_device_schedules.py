@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from refcomp.ir.expr import IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import Allocate, Barrier, For
+from refcomp.ir.stmt import Allocate, Barrier
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.pipeline import passes_for, run_device_passes, run_pass
@@ -25,14 +24,12 @@ LEAST = 500  # schedules in all shards together
 
 @dataclass(frozen=True)
 class Drawn:
-    """A case, lowered under a name of its own; whether one of its kernels has several groups,
-    shared memory and a barrier; and whether a barrier is in a loop whose extent is not known, on
-    which PoCL may hang."""
+    """A case, lowered under a name of its own, and whether one of its kernels has several groups,
+    shared memory and a barrier."""
 
     case: GpuCase
     func: PrimFunc
     has_barrier: bool
-    may_hang: bool
 
 
 @pytest.fixture(scope="module", params=range(SHARDS))
@@ -54,26 +51,18 @@ def _draw(number, count, hard, easy):
     @given(gpu_cases())
     def draw(case):
         func = replace(case.func, name=f"case{len(hard) + len(easy)}")
-        nests = _kernels_with_barriers(func)
-        has_barrier = case.has_shared and any(_has_groups_and_barrier(n, case) for n in nests)
-        may_hang = any(_has_barrier_in_unknown_loop(nest.body) for nest in nests)
-        (hard if has_barrier else easy).append(Drawn(case, func, has_barrier, may_hang))
+        has_barrier = case.has_shared and _has_barrier(func, case)
+        (hard if has_barrier else easy).append(Drawn(case, func, has_barrier))
 
     draw()
 
 
-def _kernels_with_barriers(func):
+def _has_barrier(func, case):
     for step in passes_for("opencl"):
         func = run_pass(step, func)
         if step.function is insert_barriers:
             break
-    return [kernel_nest(start) for start in kernels_in(func.body)]
-
-
-def _has_barrier_in_unknown_loop(body):
-    loops = (node for node in walk(body) if isinstance(node, For))
-    unknown = (loop for loop in loops if not isinstance(loop.extent, IntImm))
-    return any(isinstance(node, Barrier) for loop in unknown for node in walk(loop.body))
+    return any(_has_groups_and_barrier(kernel_nest(start), case) for start in kernels_in(func.body))
 
 
 def _has_groups_and_barrier(nest, case):
@@ -91,10 +80,7 @@ def test_they_agree_with_numpy_on_opencl(drawn, record_property):
     text = f"{len(drawn)} GPU schedules on OpenCL, {hard} with groups, shared memory and a barrier"
     record_property("summary", text)
     assert len(drawn) >= LEAST / SHARDS and hard >= len(drawn) / 2, text
-    right = [one for one in drawn if not one.may_hang]
-    record_property("summary", f"{len(drawn) - len(right)} left out, on which PoCL may hang")
-    assert len(right) >= len(drawn) / 2
-    check_opencl_together([(one.func, one.case.computation) for one in right])
+    check_opencl_together([(one.func, one.case.computation) for one in drawn])
 
 
 @pytest.mark.rocm

@@ -1,5 +1,6 @@
 """From te to results on a device: what is built for OpenCL runs on PoCL as numpy computes it."""
 
+import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,48 @@ def test_a_condition_that_lives_across_barriers_is_each_threads_own():
     refcomp.build(func, target="opencl")(*there)
     assert (there[2].asnumpy() == expected[0]).all()
     assert (there[3].asnumpy() == expected[1]).all()
+
+
+_PASSED_BY = """
+func passed_by(A: i32[3, n, m], B: i32[3] out) {
+  for t in range(3) threadIdx.x {
+    alloc S: i32[3] shared {
+      B[t] = 0i32
+      for k in range(4) {
+        for i in range(n) {
+          if (i < 2) {
+            for j in range(m) {
+              S[t] = A[t, i, j] + i32(k)
+              B[t] = B[t] + S[2 - t]
+            }
+          }
+        }
+      }
+    }
+  }
+}
+"""
+
+
+def _run_passed_by(target: str) -> list[list[int]]:
+    """What comes out where the loops run, and where they do not."""
+    device = refcomp.opencl() if target == "opencl" else refcomp.cpu()
+    function = refcomp.build(refcomp.parse_func(_PASSED_BY), target=target)
+    results = []
+    for n, m in ((3, 2), (3, 0), (0, 2)):
+        a = np.arange(3 * n * m, dtype=np.int32).reshape(3, n, m)
+        args = [refcomp.array(x, device) for x in (a, np.full(3, 7, np.int32))]
+        function(*args)
+        results.append(args[1].asnumpy().tolist())
+    return results
+
+
+@pytest.mark.pocl
+def test_a_barrier_may_be_passed_by() -> None:
+    """PoCL 3.1 never left a loop when an iteration passed without the barrier that is in it. In a
+    process of its own, as nothing else ends what hangs in there."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        found = pool.apply_async(_run_passed_by, ["opencl"]).get(timeout=120)
+    assert found == _run_passed_by("interp")
+    assert found[1] == found[2] == [0, 0, 0] and 0 not in found[0]
