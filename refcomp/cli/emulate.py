@@ -122,7 +122,7 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 @click.option(
     "--checks/--no-checks",
     default=True,
-    help="Look for bits that nothing wrote: some times slower.",
+    help="Look for bits that nothing wrote: takes up to half as long again.",
 )
 @click.option("--hazards", is_flag=True, help=f"Look for hazards: {', '.join(HAZARDS)}.")
 @click.option(

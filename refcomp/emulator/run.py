@@ -37,9 +37,9 @@ _SCALARS = {
 
 class EmulatedGpu:
     """An emulated GPU: memory of `size` bytes; `disassemble` gives the assembly text of a code
-    object. `is_watched` has it look for bits that nothing wrote, which takes a few times longer;
-    `observers` see all launches. `hazards` has it look for hazards, all or those named, too: an
-    array that is not writeable is only to be read."""
+    object. `is_watched` has it look for bits that nothing wrote, which takes up to half as long
+    again; `observers` see all launches. `hazards` has it look for hazards, all or those named, too:
+    an array that is not writeable is only to be read."""
 
     def __init__(
         self,
