@@ -81,9 +81,10 @@ def rocm_emulator(
     """An emulated AMD GPU, a kind of device of its own.
 
     `hazards` has it look for hazards, all or some of `refcomp.emulator.hazards.HAZARDS`; without
-    `is_watched` it does not look for bits that nothing wrote, which takes up to a third of the time.
-    With a `profile`, which counts what runs on it, or other `observers`, which see all its launches,
-    it is one that nobody else uses. UserError for one that is not emulated, and for other options.
+    `is_watched` it does not look for bits that nothing wrote, which takes up to a third of the
+    time. With a `profile`, which counts what runs on it, or other `observers`, which see all its
+    launches, it is one that nobody else uses. UserError for one that is not emulated, and for other
+    options.
     """
     if not isinstance(profile, Profile | None):
         what = f"profile={profile!r} counts nothing"
