@@ -16,8 +16,8 @@ from refcomp.emulator.assembly import EXEC, IEEE_MODE, VCC, Instruction
 from refcomp.emulator.findings import BARRIER
 from refcomp.emulator.program import Block, Program
 from refcomp.emulator.registers import SCC
+from refcomp.emulator.slices import Slices
 from refcomp.emulator.sources import scalar_source
-from refcomp.emulator.turns import Turns
 from refcomp.emulator.waves import Waves
 from refcomp.errors import UserError
 
@@ -34,7 +34,7 @@ class Execution:
         self.state = np.full(waves.waves, _RUNS, np.int8)
         self.is_observed = bool(waves.around.observers)
         self._own, self._accumulators = waves.registers
-        self._turns = Turns(waves.waves)
+        self._slices = Slices(waves.waves)
 
     def run(self) -> None:
         """Until all waves have ended."""
@@ -45,21 +45,21 @@ class Execution:
     def _select(self) -> bool:
         """Picks the waves that run next; False when all have ended."""
         running = self.state == _RUNS
-        if self._turns.left <= 0 or not running.any():
-            self._release(self._turns.have_waited() if running.any() else ~running)
+        if self._slices.left <= 0 or not running.any():
+            self._release(self._slices.have_waited() if running.any() else ~running)
             running = self.state == _RUNS
             if not running.any():
                 return False
-            if self._turns.left <= 0:
-                self._turns.begin(running)
-        turn = self._turns.among(running)
-        chosen = turn & (self.pc == self.pc[turn].min())
+            if self._slices.left <= 0:
+                self._slices.begin(running)
+        picked = self._slices.among(running)
+        chosen = picked & (self.pc == self.pc[picked].min())
         modes = self.waves.modes
         if modes is not None:
             chosen &= modes == modes[chosen][0]
-        self._turns.note(chosen)
+        self._slices.note(chosen)
         self.waves.select(_ALL if chosen.all() else np.flatnonzero(chosen))
-        self.is_alone = bool((chosen == turn).all())
+        self.is_alone = bool((chosen == picked).all())
         return True
 
     def _release(self, may_go: Array) -> None:
@@ -100,7 +100,7 @@ class Execution:
                 run(waves)
             self._count(block)
             following = self._next(block)
-            self._turns.left -= 1
+            self._slices.left -= 1
             if isinstance(following, int) and self._stay_together() and following >= 0:
                 number = following
                 continue
@@ -124,11 +124,11 @@ class Execution:
         return IEEE_MODE if modes is None else int(modes[self.waves.rows][0])
 
     def _stay_together(self) -> bool:
-        """Whether it is no other's turn, and these still round in the same way."""
+        """Whether no others run in this slice, and these still round in the same way."""
         modes = self.waves.modes
         return (
             self.is_alone
-            and self._turns.left > 0
+            and self._slices.left > 0
             and (modes is None or bool((modes[self.waves.rows] == self._mode()).all()))
         )
 

@@ -343,3 +343,37 @@ def test_loads_to_shared_memory_must_be_waited_for(tmp_path):
         report = device.run(code, "staged", (1, 1, 1), (128, 1, 1), [x, y])
         np.testing.assert_array_equal(y, x[::-1])
         assert [finding.kind for finding in report.findings] == kinds
+
+
+_CHAIN = """
+kernel void chain(__global int *flags, __global int *sums) {
+  int g = __builtin_amdgcn_workgroup_id_x(), before = 0;
+  local int shared;
+  if (__builtin_amdgcn_workitem_id_x() == 0) {
+    volatile __global atomic_int *last = (volatile __global atomic_int *)(flags + g - 1);
+    if (g) {
+      while (!__opencl_atomic_load(last, __ATOMIC_ACQUIRE, __OPENCL_MEMORY_SCOPE_DEVICE));
+      before = sums[g - 1];
+    }
+    shared = before;
+  }
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  if (__builtin_amdgcn_workitem_id_x() == 127) {
+    volatile __global atomic_int *own = (volatile __global atomic_int *)(flags + g);
+    sums[g] = shared + g;
+    __opencl_atomic_store(own, 1, __ATOMIC_RELEASE, __OPENCL_MEMORY_SCOPE_DEVICE);
+  }
+}"""
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_groups_wait_for_the_group_before_them(gpu, tmp_path):
+    """As scans do that look back: in a loop, while the group before waits at a barrier."""
+    device = make_gpu(hazards=True)
+    code = device.load(_compiled(tmp_path, _CHAIN, gpu))
+    flags, sums = np.zeros(10, np.int32), np.zeros(10, np.int32)
+    report = device.run(code, "chain", (10, 1, 1), (128, 1, 1), [flags, sums])
+    np.testing.assert_array_equal(sums, np.cumsum(np.arange(10)))
+    assert flags.all() and not report.findings

@@ -1,4 +1,4 @@
-"""Whose turn it is to run: no wave that has begun starves, as on a GPU.
+"""Which waves run in a slice of time: none that has begun starves, as on a GPU.
 
 Waves with the smallest program counter run first, so that waves meet again; those alone would run
 for ever where they wait in a loop for what others are yet to write. So blocks are counted in
@@ -15,7 +15,7 @@ from refcomp.emulator.arrays import Array
 LONGEST, SHORTEST = 256, 16
 
 
-class Turns:
+class Slices:
     """`left` counts the blocks of a slice that are still to run."""
 
     def __init__(self, waves: int) -> None:
@@ -34,7 +34,7 @@ class Turns:
         self.left = self._length
 
     def among(self, running: Array) -> Array:
-        """Those whose turn it is; all when none of them could run any more."""
+        """Those that run in this slice; all when none of these could run any more."""
         if self._favoured is None:
             return running
         found: Array = running & self._favoured
