@@ -4,6 +4,7 @@ A wave that has written, written its caches back and waited for both may tell ot
 update of memory; who reads that update and then drops what it has in its caches sees the writes.
 RDNA drops them from the outside in: first what an array of units shares, then each unit's own,
 which the waves of one group must drop after a barrier, too, where they are on both units of a pair.
+(Up to LLVM 16 fences of the whole device have it the other way round, and are told of.)
 Source: LLVM's "User Guide for AMDGPU Backend", memory models of these GPUs.
 """
 

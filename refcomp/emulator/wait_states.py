@@ -8,7 +8,9 @@ On CDNA an instruction is one wait state, and `s_nop` as many as it says. RDNA3 
 for a few pairs, and what counts there are vector instructions; results of its transcendental unit
 are there sooner where another memory access, a wait for them or two others of the unit come first.
 `needed` says it of each pair, in the words of the manuals: what the first leaves, what the second
-does, and how many stand between. What a GPU has wrong beyond its manual is not here.
+does, and how many stand between. Not here: what single GPUs have wrong beyond it (products of f64
+between a result and its store on gfx90a; masks and EXEC in waves of 64 lanes, v_cmpx in front of
+v_permlane, and the end of a kernel on gfx1100).
 Sources: AMD's "CDNA2" and "CDNA3 Instruction Set Architecture", sections on manually inserted wait
 states and on matrix arithmetic; LLVM's GCNHazardRecognizer, and SISchedule.td for the passes.
 """
@@ -62,11 +64,10 @@ class Footprint:
 class StateTable:
     """`needed`: what an instruction leaves, and what another does -> how many must stand between
     them: wait states, or vector instructions where `counts_vectors`. `product_name` says of a
-    product of matrices what its table calls it; `remedy` is what should stand between."""
+    product of matrices what its table calls it."""
 
     needed: Mapping[tuple[str, str], int]
     product_name: Callable[[Product], str]
-    remedy: str
     counts_vectors: bool = False
     before: Mapping[str, tuple[str, ...]] = field(init=False)
 
@@ -80,6 +81,12 @@ class StateTable:
     def unit(self) -> str:
         """What is counted."""
         return "vector instructions" if self.counts_vectors else "wait states"
+
+    def remedy(self, left: str) -> str:
+        """What should stand behind an instruction that leaves this."""
+        if not self.counts_vectors:
+            return "s_nop"
+        return "v_nop" if left.startswith("WMMA") else "s_waitcnt_depctr 0xfff"
 
     def footprint(self, instruction: Instruction) -> Footprint:
         """Of an instruction, what this table speaks of."""
@@ -363,14 +370,13 @@ def _cdna3() -> dict[tuple[str, str], int]:
     return found
 
 
-GFX90A_STATES = StateTable(_cdna2(), _cdna2_name, "s_nop")
-GFX942_STATES = StateTable(_cdna3(), _cdna3_name, "s_nop")
+GFX90A_STATES = StateTable(_cdna2(), _cdna2_name)
+GFX942_STATES = StateTable(_cdna3(), _cdna3_name)
 GFX11_STATES = StateTable(
     {
         **_after("trans writes VGPR", _READ, 6),
         ("WMMA writes VGPR", "WMMA reads SrcAB"): 1,
     },
     _cdna3_name,
-    "s_waitcnt_depctr 0xfff, or v_nop between products",
     counts_vectors=True,
 )

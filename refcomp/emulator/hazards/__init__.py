@@ -1,7 +1,9 @@
 """What is wrong with a kernel although its results may be right: hazards, each to be switched on.
 
 Needs: a launch that is observed. Ensures: nothing is told of a kernel that keeps to the rules of
-its GPU and its language. Refuses, by UserError, hazards of other names.
+its GPU and its language (but see races.py). Refuses, by UserError, hazards of other names.
+What one run does is what is seen: no other order of groups, no branch that is not taken. Not looked
+for: which lanes of a register a load still fills, and registers that are found by an index.
 """
 
 from __future__ import annotations

@@ -120,8 +120,9 @@ class WaitStates(Observer):
         count, places = needed
         between = int((self._clocks - left.at)[0, waves.rows][wrong][0])
         what = (
-            f"uses {_name(places)} {between} {self._table.unit} after {left.instruction}; there "
-            f"must be {count}, since {left.name}, then {does}: {self._table.remedy} is missing"
+            f"uses {_name(places)} {between} of {count} {self._table.unit} after "
+            f"{left.instruction}: {left.name}, then {does}; "
+            f"{self._table.remedy(left.name)} is missing"
         )
         waves.report(WAIT, instruction, what, wrong)
 
