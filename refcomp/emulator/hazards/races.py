@@ -66,7 +66,7 @@ _TELLS_GROUP = (*_TELLS, "near update")
 _MEETS_GROUP = (*_TELLS_GROUP, "watch", "near watch")
 _MOST_CARRIED = 32
 # Kinds of flights that go through the cache that a group's waves may share.
-_IN_ORDER = ("load", "store")
+_IN_ORDER = ("load", "store", "flat load", "flat store")
 
 
 def _pairs(kind: str) -> list[tuple[str, bool]]:
@@ -223,11 +223,12 @@ class Races(Observer):
         keeps_order = _IN_ORDER if is_in_group and self._keeps_order else ()
         kept = []
         for one in self._carried:
-            goes_on = one.flight.goes_on(self._waits.done)
+            goes_on = self._goes_on(one)
             if not goes_on.any():
                 continue
             kept.append(one)
-            if one.flight is besides or one.flight.kind in keeps_order:
+            is_in_order = one.memory is self._global and one.flight.kind in keeps_order
+            if one.flight is besides or is_in_order:
                 continue
             one.refine()
             chosen = np.zeros_like(goes_on)
@@ -236,6 +237,12 @@ class Races(Observer):
             if late.any():
                 self._restamp(one, late)
         self._carried = kept
+
+    def _goes_on(self, one: _Carried) -> Array:
+        """In which waves an access may not be done, but for its result."""
+        if one.memory is self._shared:
+            return one.flight.goes_on_in_shared(self._waits.done)
+        return one.flight.goes_on(self._waits.done)
 
     def _restamp(self, one: _Carried, late: Array) -> None:
         old, clock = one.own[late], self._clock[self._first + one.rows[late]]

@@ -40,6 +40,13 @@ class Flight:
         under_way = [place > done[queue] for queue, place in self.places.items()]
         return under_way[0] if len(under_way) == 1 else under_way[0] | under_way[1]
 
+    def goes_on_in_shared(self, done: dict[Queue, Array]) -> Array:
+        """Those in which it may not be done with shared memory, which has a counter of its own."""
+        under_way = [
+            place > done[queue] for queue, place in self.places.items() if queue[0] == "lgkmcnt"
+        ]
+        return under_way[0] if under_way else self.goes_on(done)
+
 
 class Waits(Observer):
     """What is under way in each wave of a batch. `is_told`: whether findings are made of it."""

@@ -9,6 +9,7 @@ from refcomp.emulator.findings import RACE, WAIT
 from refcomp.emulator.generation import GFX942
 from refcomp.emulator.hazards import stamps
 from refcomp.emulator.memory_order import GFX11_ORDER
+from refcomp.emulator.sources import APERTURES
 from refcomp.errors import Unsupported
 from tests.emulator.hazardous import watch
 from tests.emulator.snippets import put
@@ -58,6 +59,28 @@ def test_only_a_barrier_orders_the_waves_of_a_group(first, second):
     assert _told(first, "s_barrier", second, generation=_LATER) == [(WAIT, second)]
     one_cache = {"generation": _LATER, "is_on_pairs": False}
     assert _told(first, "s_barrier", second, **one_cache) == wanted
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_accesses_of_any_memory_are_done_when_that_is(is_shared):
+    """In shared memory when one counter says so; in global memory all go through one cache."""
+
+    def prepare(waves):
+        at = APERTURES["src_shared_base"] + waves.values.v[0].astype("u8")
+        if not is_shared:
+            base = waves.values.s[0].astype("u8") | waves.values.s[1].astype("u8") << 32
+            at = base[:, None] + waves.values.v[0]
+        put(waves, 4, at)
+        put(waves, 6, at ^ np.uint64(256))
+
+    store, load = "flat_store_dword v[4:5], v1", "flat_load_dword v2, v[6:7]"
+    for waits, told in (
+        *((["s_waitcnt lgkmcnt(0)"], []), (["s_waitcnt vmcnt(0) lgkmcnt(0)"], [])),
+        (["s_waitcnt vmcnt(0)"], [WAIT] if is_shared else []),
+    ):
+        found = watch(store, *waits, "s_barrier", load, prepare=prepare, hazards=["races"])
+        assert [one.kind for one in found] == told, waits
+    assert [one.kind for one in watch(store, load, prepare=prepare, hazards=["races"])] == [RACE]
 
 
 @pytest.mark.parametrize("first", [_STORE, "global_atomic_add v0, v1, s[0:1]"])
