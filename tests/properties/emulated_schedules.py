@@ -27,7 +27,7 @@ from refcomp.runtime.program import DeviceCode, ProgramFunction
 from tests.codegen.amdgpu_kernels import compile_kernels, signatures
 from tests.properties.differential import agree, expected
 from tests.properties.histogram import Histogram
-from tests.strategies.computes import COMPUTES
+from tests.strategies.computes import COMPUTES, MORE
 from tests.strategies.gpu_attempts import attempted_cases
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 from tests.strategies.shuffles import with_shuffles
@@ -43,10 +43,21 @@ class Drawn:
 
 def draw_cases(count: int, number: int) -> list[Drawn]:
     """The `count` cases of the seed `number`; of an odd one, scans and blocks are among them."""
-    found: list[Drawn] = []
     cases = gpu_cases(COMPUTES)
     if number % 2:
         cases = st.one_of(cases, cases, attempted_cases())
+    return _draw(cases, count, number)
+
+
+def draw_more_cases(count: int, number: int) -> list[Drawn]:
+    """The same of computations that are drawn where they are named; most groups have several
+    waves."""
+    wide = [gpu_cases(kinds, is_wide=True) for kinds in (MORE, COMPUTES)]
+    return _draw(st.one_of(gpu_cases(MORE), *wide), count, number)
+
+
+def _draw(cases: st.SearchStrategy[GpuCase], count: int, number: int) -> list[Drawn]:
+    found: list[Drawn] = []
 
     @seed(number)
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
@@ -59,10 +70,11 @@ def draw_cases(count: int, number: int) -> list[Drawn]:
     return found
 
 
-def check_emulated(drawn: Sequence[Drawn], gpu: str) -> Histogram:
-    """All agree with numpy on the emulated GPU, which finds nothing wrong and no hazards. What was
-    drawn."""
-    target, histogram = f"rocm -mcpu={gpu}", Histogram()
+def check_emulated(drawn: Sequence[Drawn], gpu: str, wavefront: int = 0) -> Histogram:
+    """All agree with numpy on the emulated GPU, which finds nothing wrong and no hazards, with
+    waves of so many lanes where that is said. What was drawn."""
+    asked = f" -wavefront={wavefront}" if wavefront else ""
+    target, histogram = f"rocm -mcpu={gpu}{asked}", Histogram()
     compiled = compile_programs([one.func for one in drawn], target)
     assert isinstance(compiled.code.code, Binary)
     _check(drawn, compiled.programs, compiled.code.code, gpu)
@@ -70,7 +82,8 @@ def check_emulated(drawn: Sequence[Drawn], gpu: str) -> Histogram:
     pairs = [(one, program) for one, program in zip(drawn, changed, strict=True) if program]
     programs = [program for _, program in pairs]
     kernels = [kernel for program in programs for kernel in program.kernels]
-    _check([one for one, _ in pairs], programs, compile_kernels(kernels, gpu), gpu)
+    binary = compile_kernels(kernels, gpu, {"wavefront": wavefront})
+    _check([one for one, _ in pairs], programs, binary, gpu)
     for one, program, shuffled in zip(drawn, compiled.programs, changed, strict=True):
         found = {*_features(one, program), *(["exchanges among threads"] if shuffled else [])}
         histogram.add(one.case.computation.kind, one.case.schedule, found)

@@ -4,16 +4,22 @@ All that a user meets is under test but the silicon: printer, LLVM, the runtime,
 that nothing wrote, accesses out of bounds and hazards are failures, too.
 """
 
+from math import prod
+
 import pytest
 
 from refcomp.emulator.launch import ARCHITECTURES
+from refcomp.ir.expr import IntImm
+from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.schedule.schedule import PRIMITIVES
-from tests.properties.emulated_schedules import check_emulated, draw_cases
+from tests.properties.emulated_schedules import check_emulated, draw_cases, draw_more_cases
 from tests.properties.histogram import whole_of
+from tests.strategies.computes import MORE
 
 _FIRST = "gfx942"
 _SHARDS, _EACH = 8, 52
 SHARDS = [(gpu, k) for gpu in ARCHITECTURES for k in range(_SHARDS if gpu == _FIRST else 2)]
+WAVES = [("gfx942", 64), ("gfx90a", 64), ("gfx1100", 32), ("gfx1100", 64)]
 _NOT_HERE = {"parallel"}  # for hosts
 # The part of all schedules that has it, at least.
 _LEAST = {
@@ -39,6 +45,29 @@ def test_random_schedules_compute_on_emulated_gpus(
         record_property("summary", f"on the emulated {gpu}: {whole}")
         # Of a few schedules more may happen to lack something.
         _hold(whole, *((400, 1.0) if gpu == _FIRST else (100, 0.5)))
+
+
+@pytest.mark.rocm
+@pytest.mark.filterwarnings("ignore::refcomp.kernel_resources.SlowKernelWarning")
+@pytest.mark.parametrize(("gpu", "wavefront"), WAVES)
+def test_more_computations_and_groups_of_several_waves(gpu, wavefront, request, record_property):
+    count = 400 if request.config.getoption("--nightly") else 24
+    # By night some may be told of though right: LLVM loads for lanes that need nothing.
+    drawn = draw_more_cases(count, 5000 + WAVES.index((gpu, wavefront)))
+    histogram = check_emulated(drawn, gpu, wavefront)
+    record_property("summary", f"more on the emulated {gpu}, waves of {wavefront}: {histogram}")
+    wide = sum(_is_of_several_waves(kernel, wavefront) for one in drawn for kernel in _kernels(one))
+    assert wide >= len(drawn) / 5, f"{wide} kernels have groups of several waves"
+    assert len(set(histogram.kinds) & set(MORE)) >= 2, str(histogram)
+
+
+def _kernels(one):
+    return map(kernel_nest, kernels_in(one.func.body))
+
+
+def _is_of_several_waves(nest, wavefront):
+    extents = [extent.value for extent in nest.block if isinstance(extent, IntImm)]
+    return prod(extents) > wavefront
 
 
 def _hold(whole, least, part):

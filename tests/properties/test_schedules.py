@@ -11,7 +11,7 @@ from refcomp.schedule.schedule import PRIMITIVES, replay
 from tests.properties.differential import check_compiled, check_interpreted, lowered
 from tests.properties.histogram import Histogram, whole_of
 from tests.strategies.computation import DTYPES
-from tests.strategies.computes import COMPUTES, EXTERNS, SCANS, computations
+from tests.strategies.computes import COMPUTES, EXTERNS, MORE, SCANS, computations
 from tests.strategies.schedules import schedules
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -24,12 +24,12 @@ def cases(draw, kinds=(), dtypes=DTYPES):
     return computation, draw(schedules(computation, by_blocks=not kinds))
 
 
-def _run(check, examples, shard):
+def _run(check, examples, shard, strategy=None):
     histogram = Histogram()
 
     @seed(shard)
     @settings(max_examples=examples, deadline=None, suppress_health_check=_RELAXED)
-    @given(cases())
+    @given(cases() if strategy is None else strategy)
     def run(case):
         computation, schedule = case
         histogram.add(computation.kind, schedule)
@@ -82,6 +82,15 @@ def test_machine_code_agrees_with_numpy(shard, record_property, request, run_fol
     record_property("summary", f"compiled, shard {shard}: {histogram}")
     _hold(histogram)
     _hold_together(histogram, shard, run_folder / "compiled")
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(("check", "examples"), [(check_interpreted, 100), (check_compiled, 60)])
+def test_what_is_drawn_where_it_is_named_agrees_too(check, examples, record_property, request):
+    count = 2000 if request.config.getoption("--nightly") else examples
+    histogram = _run(check, count, 200, cases(MORE))
+    record_property("summary", f"more computations by {check.__name__}: {histogram}")
+    assert len(histogram.kinds) >= len(MORE) / 2, str(histogram)
 
 
 @settings(max_examples=40, suppress_health_check=_RELAXED, phases=[Phase.generate])

@@ -5,7 +5,8 @@ larger input), gathers by an index that is read or computed, sums, minima and ma
 axes with and without a condition, matrix products, convolutions (padded, strided, dilated), tuple
 reductions (argmax, products of complex numbers), chains of reductions, two stages one of which can
 be inlined; the scans and extern operations of `tests.strategies.row_computes`; integer and float
-dtypes; constant and symbolic extents, 0 and 1 among them.
+dtypes; constant and symbolic extents, 0 and 1 among them. Only where they are named, which keeps
+the other draws: `MORE`, of `tests.strategies.rearrangements` and `tests.strategies.typed_computes`.
 
 Never drawn: values that are not small integers (so that every dtype computes them exactly), more
 than four computed stages, inexact intrinsics.
@@ -22,7 +23,9 @@ import refcomp
 from refcomp.ir.expr import Expr
 from refcomp.te.tensor import Tensor
 from tests.strategies.computation import DTYPES, Computation, Drawing, finish
+from tests.strategies.rearrangements import REARRANGEMENTS
 from tests.strategies.row_computes import EXTERN_MAKERS, SCAN_MAKERS
+from tests.strategies.typed_computes import TYPED
 
 
 def _elementwise(d: Drawing) -> Computation:
@@ -276,6 +279,8 @@ COMPUTES = (*FEW_STAGES, *map(kind_of, _MORE_STAGES))
 SCANS = tuple(map(kind_of, SCAN_MAKERS))
 EXTERNS = tuple(map(kind_of, EXTERN_MAKERS))
 _MAKERS = (*_FEW_STAGES, *_MORE_STAGES, *SCAN_MAKERS, *EXTERN_MAKERS)
+_WHERE_NAMED = (*REARRANGEMENTS, *TYPED)
+MORE = tuple(map(kind_of, _WHERE_NAMED))
 
 
 @st.composite
@@ -283,5 +288,5 @@ def computations(
     draw: Callable[[Any], Any], kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES
 ) -> Computation:
     """A computation of one of the forms of the module docstring, or of those of `kinds` only."""
-    makers = [maker for maker in _MAKERS if not kinds or kind_of(maker) in kinds]
-    return draw(st.sampled_from(makers))(Drawing(draw, dtypes))
+    named = [maker for maker in (*_MAKERS, *_WHERE_NAMED) if kind_of(maker) in kinds]
+    return draw(st.sampled_from(named or _MAKERS))(Drawing(draw, dtypes))

@@ -8,7 +8,7 @@ stages that are inlined, and stages with kernels of their own; reductions that t
 factored (rfactor) or not.
 
 Never drawn: illegal schedules (`Maker.settle` takes back what `lower` refuses), groups of more than
-64 threads, threads of symbolic number, stages left to the host.
+64 threads, or 256 where they are wide, threads of symbolic number, stages left to the host.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from tests.strategies.wishes import with_wishes
 
 _SEED = 20240
 _MOST_THREADS = 64
+_MOST_OF_WIDE = 256
+_WIDE_TILES = {1: (80, 128, 160), 2: (8, 16, 16), 3: (4, 8, 8)}  # by axes
 _MOST_COPIES = 8
 
 _Draw = Callable[[Any], Any]
@@ -69,10 +71,16 @@ class GpuCase(NamedTuple):
 
 
 @st.composite
-def gpu_cases(draw: _Draw, kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES) -> GpuCase:
-    """A case of `kinds` of computations (all if none are named) and of `dtypes`."""
+def gpu_cases(
+    draw: _Draw,
+    kinds: Sequence[str] = (),
+    dtypes: Sequence[str] = DTYPES,
+    is_wide: bool = False,
+) -> GpuCase:
+    """A case of `kinds` of computations (all if none are named) and of `dtypes`; `is_wide`: with
+    groups of several waves."""
     computation = draw(computations(kinds or FEW_STAGES, dtypes))
-    return case_of(computation, Maker(draw, computation).schedule())
+    return case_of(computation, Maker(draw, computation, is_wide).schedule())
 
 
 def case_of(computation: Computation, schedule: Schedule) -> GpuCase:
@@ -110,8 +118,9 @@ def _rough_size(dim: Expr, sizes: dict[Var, int]) -> int:
 class Maker:
     """Draws the schedule of one computation."""
 
-    def __init__(self, draw: _Draw, computation: Computation) -> None:
-        self.draw, self.computation = draw, computation
+    def __init__(self, draw: _Draw, computation: Computation, is_wide: bool = False) -> None:
+        self.draw, self.computation, self.is_wide = draw, computation, is_wide
+        self.most_threads = _MOST_OF_WIDE if is_wide else _MOST_THREADS
         self.s = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
 
     def schedule(self) -> Schedule:
@@ -203,13 +212,15 @@ class Maker:
         """The outer and the inner loops of a tile over `axes`."""
         own, leaves = self.s[stage.op], stage.leaves
         if len(axes) == 2 and leaves.index(axes[1]) == leaves.index(axes[0]) + 1:
-            x, y, x_inner, y_inner = own.tile(*axes, *map(self._tile_size, axes))
+            x, y, x_inner, y_inner = own.tile(*axes, *(self._tile_size(a, 2) for a in axes))
             return [x, y], [x_inner, y_inner]
-        pairs = [own.split(axis, self._tile_size(axis)) for axis in axes]
+        pairs = [own.split(axis, self._tile_size(axis, len(axes))) for axis in axes]
         inners = [own.split(i, self._one([1, 2]))[0] if self._chance(1, 3) else i for _, i in pairs]
         return [outer for outer, _ in pairs], inners
 
-    def _tile_size(self, axis: IterVar) -> int:
+    def _tile_size(self, axis: IterVar, count: int) -> int:
+        if self.is_wide and self._chance(9, 10):
+            return self._one(_WIDE_TILES[count])
         size = self._size(axis)
         fitting = [f for f in (1, 2, 3, 4, 5, 8) if 2 * f <= size]
         usual = fitting[1:] or fitting or [2]
@@ -225,7 +236,7 @@ class Maker:
         count = 1
         tags = self.draw(st.permutations(THREADS_IN_BLOCK_TAGS))
         for loop, tag in zip(loops, tags, strict=False):
-            if not isinstance(loop.extent, IntImm) or count * loop.extent.value > _MOST_THREADS:
+            if not isinstance(loop.extent, IntImm) or count * loop.extent.value > self.most_threads:
                 continue
             if self._chance(7, 8):
                 self.s[stage.op].bind(loop, refcomp.thread_axis((0, loop.extent.value), tag))
@@ -264,8 +275,9 @@ class Maker:
         if not tags or not axes:
             return stage
         tag = self._one(tags)
-        extent = threads.get(tag) or self._one([2, 3, 4, 5, 8])
-        if tag not in threads and prod(threads.values()) * extent > _MOST_THREADS:
+        extents = [8, 16, 32, 64, 128] if self.is_wide else [2, 3, 4, 5, 8]
+        extent = threads.get(tag) or self._one(extents)
+        if tag not in threads and prod(threads.values()) * extent > self.most_threads:
             return stage
         loop, reader = self.s[stage.op].split(self._one(axes), extent)[1], stage
         threads[tag] = extent

@@ -7,8 +7,9 @@ other, and launches follow one another. A wave's own accesses are in order, but 
 lanes by one instruction, even if all write the same.
 Errs on two sides. Told of, though right: waves that tell each other by atomic loads and stores of
 shared memory, which look like others in machine code, or by what many lanes at once store (not on
-gfx942) or update in a group. Not told of: groups whose order one run shows to be safe, though
-another run may have them in another order.
+gfx942) or update in a group; and loads that a compiler does early, for lanes that turn out not to
+need them, while a lane of another wave writes there. Not told of: groups whose order one run shows
+to be safe, though another run may have them in another order.
 """
 
 from __future__ import annotations
