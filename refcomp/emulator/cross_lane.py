@@ -108,22 +108,17 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
     """ds_bpermute_b32 v0, v1, v2: of the lane that v1 says (times 4), its v2; 0 if it is off.
     Lanes are counted among `reach` of them."""
     start = np.arange(instruction.lanes) // reach * reach
-    result, address, data = instruction.operands
-    index = vector_index(result)
-    chooser, source = vector_source(address, "u32", {}, 0), vector_source(data, "u32", {}, 1)
+    operands, index = _Exchanged(instruction, reach), vector_index(instruction.operands[0])
     write = whole_writer(index, "u32")
-    offset = np.uint32(int(instruction.modifiers.get("offset", "0"), 0))
 
     def run(waves: Any) -> None:
-        shape = waves.count(), waves.lanes
-        wanted = np.broadcast_to(chooser.value(waves) + offset, shape)
-        lane = start + ((wanted >> np.uint32(2)) & np.uint32(reach - 1)).astype(np.intp)
+        lane = start + operands.chosen(waves)
         is_on = np.take_along_axis(waves.mask, lane, 1)
-        found = np.take_along_axis(np.broadcast_to(source.value(waves), shape), lane, 1)
+        found = np.take_along_axis(operands.values(waves), lane, 1)
         shadow = None
-        if waves.dirty and not waves.dirty.isdisjoint(source.numbers | chooser.numbers):
-            moved = np.take_along_axis(np.broadcast_to(source.shadow(waves), shape), lane, 1)
-            shadow = np.where(is_on, moved, np.uint32(0)) | _any(chooser.shadow(waves))
+        if operands.may_be_undefined(waves):
+            moved = np.take_along_axis(operands.shadow(waves), lane, 1)
+            shadow = np.where(is_on, moved, np.uint32(0)) | operands.chooser_shadow(waves)
         write(waves, np.where(is_on, found, np.uint32(0)), shadow)
         if shadow is None:
             waves.define((FIRST_VECTOR + index,))
@@ -134,22 +129,16 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
 def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
     """ds_permute_b32 v0, v1, v2: to the lane that v1 says (times 4) goes v2; of several the one of
     the highest lane, and 0 where none goes. Lanes are counted among `reach` of them."""
-    result, address, data = instruction.operands
-    index = vector_index(result)
-    chooser, source = vector_source(address, "u32", {}, 0), vector_source(data, "u32", {}, 1)
+    operands, index = _Exchanged(instruction, reach), vector_index(instruction.operands[0])
     write = whole_writer(index, "u32")
-    offset = np.uint32(int(instruction.modifiers.get("offset", "0"), 0))
 
     def run(waves: Any) -> None:
-        shape = waves.count(), waves.lanes
-        wanted = np.broadcast_to(chooser.value(waves) + offset, shape)
         wave, lane = np.nonzero(waves.mask)  # the highest lanes last
-        within = (wanted[wave, lane] >> np.uint32(2) & np.uint32(reach - 1)).astype(np.intp)
-        goal = wave, lane // reach * reach + within
-        sent = [np.broadcast_to(source.value(waves), shape)]
-        if waves.dirty and not waves.dirty.isdisjoint(source.numbers | chooser.numbers):
-            sent.append(np.broadcast_to(source.shadow(waves), shape) | _any(chooser.shadow(waves)))
-        found = [np.zeros(shape, np.uint32) for _ in sent]
+        goal = wave, lane // reach * reach + operands.chosen(waves)[wave, lane]
+        sent = [operands.values(waves)]
+        if operands.may_be_undefined(waves):
+            sent.append(operands.shadow(waves) | operands.chooser_shadow(waves))
+        found = [np.zeros(waves.mask.shape, np.uint32) for _ in sent]
         for there, here in zip(found, sent, strict=True):
             there[goal] = here[wave, lane]
         write(waves, found[0], found[1] if len(found) > 1 else None)
@@ -157,6 +146,38 @@ def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
             waves.define((FIRST_VECTOR + index,))
 
     return run
+
+
+class _Exchanged:
+    """What each lane gives away, and which lane of `reach` it names: all are [wave, lane]."""
+
+    def __init__(self, instruction: Instruction, reach: int) -> None:
+        _, address, data = instruction.operands
+        self._chooser = vector_source(address, "u32", {}, 0)
+        self._source = vector_source(data, "u32", {}, 1)
+        self._offset = np.uint32(int(instruction.modifiers.get("offset", "0"), 0))
+        self._last = np.uint32(reach - 1)
+        self._numbers = self._source.numbers | self._chooser.numbers
+
+    def chosen(self, waves: Any) -> Array:
+        wanted = _by_lane(waves, self._chooser.value(waves) + self._offset)
+        return ((wanted >> np.uint32(2)) & self._last).astype(np.intp)
+
+    def values(self, waves: Any) -> Array:
+        return _by_lane(waves, self._source.value(waves))
+
+    def may_be_undefined(self, waves: Any) -> bool:
+        return bool(waves.dirty) and not waves.dirty.isdisjoint(self._numbers)
+
+    def shadow(self, waves: Any) -> Array:
+        return _by_lane(waves, self._source.shadow(waves))
+
+    def chooser_shadow(self, waves: Any) -> Array:
+        return _any(self._chooser.shadow(waves))
+
+
+def _by_lane(waves: Any, values: Array) -> Array:
+    return np.broadcast_to(values, (waves.count(), waves.lanes))
 
 
 def bind_swizzle(instruction: Instruction) -> Run:
