@@ -7,12 +7,10 @@ What a profile asks of such a kernel (profile_gemm.py), and what it does (matrix
 - does it wait for memory? While tiles are multiplied out of shared memory, the next ones come, and
   there are two of each, so that one barrier a tile is enough;
 - do lanes wait for banks of shared memory? Rows of tiles are longer than their contents;
-- does it do other things than multiply? 128 products a loop share the additions of one. The last
-  two tiles stand behind the loop: a condition within it has LLVM move all products to its end;
-- does it spill? LLVM loads ahead of all tiles behind the loop, so these are few; what is over
-  before them goes by twos. Of WMMA a wave has fewer blocks: factors take four times the registers.
-Runs it on an emulated GPU and prints its vector instructions. Needs LLVM and lld, but no GPU. Exit
-code: 1 when the result is wrong.
+- does it do other things than multiply? 80 products a loop or more share the additions of one. The
+  last tiles stand behind it: a condition within it has LLVM move all products to its end;
+- does it spill? What LLVM writes out behind the loop takes registers in it, so it is little.
+Runs it emulated, prints its vector instructions. Needs LLVM and lld. Exit code: 1 when it is wrong.
 """
 
 import re
@@ -48,18 +46,20 @@ def write_block(ib, cores, dtype, depth, a, b, c):
         block.sums[place] = 0.0
     block.fetch(0)
     block.keep(block.tiles[0])
-    with ib.for_range(0, tiles // cores.unroll - 1, "step") as step:
-        multiply_tiles(step * cores.unroll, cores.unroll)
-    with ib.for_range(0, cores.unroll // 2 - 1, "rest") as rest:
-        multiply_tiles(tiles - cores.unroll + rest * 2, 2)
-    multiply_tiles(tiles - 2, 1)
-    block.multiply(block.tiles[1])
+    steps, rest = divmod(tiles - 2, many := cores.tiles_a_loop(tiles))
+    with ib.for_range(0, steps, "step") as step:
+        multiply_tiles(step * many, many)
+    with ib.for_range(0, (rest + 1) // 2, "rest") as pair:
+        multiply_tiles(steps * many + pair * 2, 2)
+    if rest % 2 == 0:
+        multiply_tiles(tiles - 2, 1)
+    block.multiply(block.tiles[(tiles - 1) % 2])
     block.store(c)
     return ib.get()
 
 
 def schedule_product(gpu, dtype, n=1024, depth=2048):
-    """A group for each block of C. With WMMA LLVM 19 spills at depths 1536 and 2560, not 2048."""
+    """A group for each block of C. The depth is that of at least two tiles."""
     cores = CORES[gpu]
     *inputs, block = product(cores.rows, cores.rows, depth, dtype)
     views = {}

@@ -78,32 +78,33 @@ def _conflicts_counted(kernel):
 
 @pytest.mark.rocm
 @pytest.mark.parametrize(
-    ("gpu", "dtype", "name"),
+    ("gpu", "dtype", "name", "depth"),
     [
-        ("gfx942", "float16", "v_mfma_f32_16x16x16_f16"),
-        ("gfx942", "bfloat16", "v_mfma_f32_16x16x16_bf16"),
-        ("gfx90a", "bfloat16", "v_mfma_f32_16x16x16bf16_1k"),
-        ("gfx1100", "float16", "v_wmma_f32_16x16x16_f16"),
-        ("gfx1100", "bfloat16", "v_wmma_f32_16x16x16_bf16"),
+        ("gfx942", "float16", "v_mfma_f32_16x16x16_f16", 2048),
+        ("gfx942", "bfloat16", "v_mfma_f32_16x16x16_bf16", 1056),
+        ("gfx90a", "bfloat16", "v_mfma_f32_16x16x16bf16_1k", 2048),
+        ("gfx1100", "float16", "v_wmma_f32_16x16x16_f16", 1536),
+        ("gfx1100", "bfloat16", "v_wmma_f32_16x16x16_bf16", 2592),
     ],
 )
-def test_the_loop_of_the_matrix_cores(gpu, dtype, name, monkeypatch):
+def test_the_loop_of_the_matrix_cores(gpu, dtype, name, depth, monkeypatch):
     """Structure, and the result on an emulated GPU: small whole numbers, exact in any order."""
     use_llvm("19", monkeypatch)
-    cores, depth, profile = CORES["CORES"][gpu], 2048, refcomp.Profile()
+    cores, profile = CORES["CORES"][gpu], refcomp.Profile()
+    many = cores.tiles_a_loop(depth // 32)
     n, products = cores.rows, 2 * cores.blocks**2  # of a tile
     device = rocm_emulator(gpu, profile=profile)
     module = refcomp.build(*CORES["schedule_product"](gpu, dtype, n, depth), f"rocm -mcpu={gpu}")
     padded, both, places = n * (32 + cores.padding) * 2, 2, 2
     kernel = module.imported_modules[0]
     fused = _check_kernel(kernel, padded * both * places, least=0.95, threads=4 * cores.wave)
-    assert set(fused) == {name} and len(fused) == cores.unroll * products == 128
+    assert set(fused) == {name} and len(fused) == many * products
     _check_accesses(kernel.get_source("asm"), "global_", ("dwordx4", "b128"))
     # Between two barriers the next tile comes while one is multiplied. LLVM moves the products of
     # WMMA past barriers, most often into the next part or the one after that.
     parts = " ".join(_mnemonics(_inner_loop(kernel.get_source("asm")))).split("s_barrier")
     parts = [*parts[1:-1], parts[-1] + parts[0]]
-    assert [part.count("global_load") for part in parts] == [4] * cores.unroll
+    assert [part.count("global_load") for part in parts] == [4] * many
     idle = [part for part in parts if part.count(name) < (2 if cores.is_whole else products / 2)]
     assert len(idle) <= (2 if cores.is_whole else 0), idle
     random, element = np.random.default_rng(6), CORES["DTYPES"][dtype]
