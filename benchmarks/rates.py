@@ -5,6 +5,7 @@ A rate is that of a way's best round, as others on the machine can only make a r
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 from benchmarks.fma_peak import PEAK_GFLOP, bind_peak
@@ -21,6 +22,17 @@ def measure_rates(calls: Mapping[str, Call], gflop: float, rounds: int) -> dict[
     times = interleave({PEAK: bind_peak(), **calls}, rounds=rounds)
     work = dict.fromkeys(calls, gflop) | {PEAK: PEAK_GFLOP}
     return {name: work[name] / min(seconds) for name, seconds in times.items()}
+
+
+def shape_asked_for(argument: str) -> tuple[int, int, int]:
+    """n, m and k of an argument of a command line, 512 or 1000x1001x999; others end the program."""
+    numbers = argument.split("x")
+    if len(numbers) not in (1, 3) or not all(n.isascii() and n.isdecimal() for n in numbers):
+        sys.exit(f"{argument!r} is no size: give one number, or three as in 1000x1001x999")
+    n, m, k = (int(number) for number in (numbers * 3)[:3])
+    if not n * m * k:
+        sys.exit(f"there is nothing to multiply in {argument}: each number must be 1 at least")
+    return n, m, k
 
 
 def print_rates(rates: Mapping[str, float], notes: Mapping[str, str]) -> None:

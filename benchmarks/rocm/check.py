@@ -47,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _outcome(report: dict[str, Any], looked: dict[str, Any]) -> str:
     if report["failures"]:
-        return f"{len(report['failures'])} parts failed: please send it"
+        count = len(report["failures"])
+        return f"{count} part{'s' * (count > 1)} failed: please send it"
     if not looked["exists"]:
         return f"all was built, but there is no AMD GPU: {looked['why']}"
     name = looked["device"]["name"]

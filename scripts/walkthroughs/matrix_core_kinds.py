@@ -7,6 +7,7 @@ write to every other row. Of WMMA a wave has fewer blocks: factors take four tim
 that they take of MFMA. What banks made lanes wait, `refcomp emulate --profile` tells.
 """
 
+import argparse
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -85,6 +86,14 @@ _WMMA = {"float16": "wmma.f32.16x16x16.f16", "bfloat16": "wmma.f32.16x16x16.bf16
 _CDNA = Cores(_MFMA, 4, 4, wave=64, blocks=4, padding=2 * LANES, unroll=4, least=4)
 _RDNA = Cores(_WMMA, 16, 8, wave=32, blocks=2, padding=LANES, unroll=20, least=10)
 CORES = {"gfx942": _CDNA, "gfx90a": _CDNA, "gfx1100": _RDNA}
+
+
+def asked(argv):
+    """The GPU and the dtype that a command line names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("gpu", nargs="?", choices=CORES, default="gfx942")
+    parser.add_argument("dtype", nargs="?", choices=DTYPES, default="float16")
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ sys.path.append(os.path.abspath(f"{__file__}/../../.."))
 import numpy as np
 
 import refcomp as rc
-from benchmarks.rates import measure_rates, print_rates, save_chart
+from benchmarks.rates import measure_rates, print_rates, save_chart, shape_asked_for
 from refcomp.ir.expr import Expr
 from refcomp.te.tensor import Tensor
 
@@ -80,7 +80,7 @@ def schedule(size: tuple[int, ...], done: list[str]) -> tuple[rc.Schedule, list[
 
 def main(size: str = "512", chart: str = "") -> None:
     """Builds, checks and times all steps."""
-    n, m, k = shape = tuple(map(int, (size.split("x") * 3)[:3]))
+    n, m, k = shape = shape_asked_for(size)
     random = np.random.default_rng(0)  # small integers: every order of summing gives the same
     a, b = (random.integers(-4, 5, s).astype(np.float32) for s in ((n, k), (k, m)))
     calls = {"numpy": lambda: a @ b}
@@ -97,4 +97,4 @@ def main(size: str = "512", chart: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:3])

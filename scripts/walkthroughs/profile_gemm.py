@@ -58,7 +58,8 @@ def tell(name, report):
     print(f"multiply-adds                    {counts.fmas} (N * N * N is {N**3})")
     print(f"of vector instructions           {by_class['VALU FMA'] / vectors:.0%} multiply and add")
     print(f"transactions of global memory    {moved} of {counts.segment} bytes")
-    print(f"of the bytes moved, asked for    {report.efficiency:.0%}")
+    asked = f"{report.efficiency:.0%} (each lane that asks for a byte counts)"
+    print(f"of the bytes moved, asked for    {asked}")
     print(f"clocks of shared memory          {clocks}, {waiting} of them for bank conflicts")
     print(f"waves a SIMD at a time           {report.resources.waves} (estimate)")
     times = ", ".join(f"{n} {unit_time(bound, n):.0f}" for n in bound.seconds)

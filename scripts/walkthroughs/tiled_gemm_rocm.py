@@ -81,14 +81,11 @@ def compile_kernel(target, n=N):
     return module.imported_modules[0]
 
 
-def main() -> int:
+def main(target="rocm -mcpu=gfx942") -> int:
     """Compiles, and tells what came out; the exit code."""
-    target = sys.argv[1] if len(sys.argv) > 1 else "rocm -mcpu=gfx942"
     kernel = compile_kernel(target)
     (taken,) = resources_of(kernel.code)
-    print(
-        f"{target}: {taken.vgprs} vector registers of a lane, {taken.waves} waves a SIMD at a time"
-    )
+    print(f"{target}: {taken.vgprs} vector registers of a lane, {taken.waves} waves of a SIMD")
     found = re.findall(r"^\s+([sv]_\w+|ds_\w+|global_\w+)", kernel.get_source("asm"), re.MULTILINE)
     for mnemonic, count in Counter(found).most_common(12):
         print(f"{count:6} {mnemonic}")
@@ -96,4 +93,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main(*sys.argv[1:2]))
+    except rc.RefcompError as error:
+        sys.exit(f"tiled_gemm_rocm.py: {error}")

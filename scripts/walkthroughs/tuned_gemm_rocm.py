@@ -84,4 +84,7 @@ def main(gpu="gfx942") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    try:
+        sys.exit(main(*sys.argv[1:2]))
+    except rc.RefcompError as error:
+        sys.exit(f"tuned_gemm_rocm.py: {error}")

@@ -19,7 +19,7 @@ from collections import Counter
 
 import numpy as np
 from matrix_core_block import Block
-from matrix_core_kinds import CORES, DEPTH, DTYPES
+from matrix_core_kinds import CORES, DEPTH, DTYPES, asked
 
 import refcomp as rc
 
@@ -81,7 +81,7 @@ def schedule_product(gpu, dtype, n=1024, depth=2048):
     return s, [a, b, c]
 
 
-def main(gpu="gfx942", dtype="float16") -> int:
+def main(gpu, dtype) -> int:
     """Runs it; the exit code."""
     n, depth = CORES[gpu].rows, 4 * CORES[gpu].unroll * DEPTH
     module = rc.build(*schedule_product(gpu, dtype, n, depth), f"rocm -mcpu={gpu}", name="product")
@@ -97,4 +97,4 @@ def main(gpu="gfx942", dtype="float16") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(**vars(asked(sys.argv[1:]))))

@@ -68,4 +68,7 @@ def main(targets: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except tvm.RefcompError as error:
+        sys.exit(f"vector_add.py: {error}")

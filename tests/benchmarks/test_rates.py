@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benchmarks.rates import measure_rates, print_rates, save_chart
+from benchmarks.rates import measure_rates, print_rates, save_chart, shape_asked_for
 from refcomp.errors import UserError
 
 RATES = {"peak": 100.0, "numpy": 50.0, "tiled": 94.6}
@@ -55,3 +55,21 @@ def test_without_pillow_it_is_told_what_to_do(
     with pytest.raises(UserError, match=r"no chart without pillow(.|\n)*refcomp\[chart\]"):
         save_chart(str(tmp_path / "chart.png"), "GFLOP/s", RATES)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "shape"), [("512", (512, 512, 512)), ("7x8x9", (7, 8, 9)), ("1", (1, 1, 1))]
+)
+def test_a_size_is_one_number_or_three(argument: str, shape: tuple[int, ...]) -> None:
+    assert shape_asked_for(argument) == shape
+
+
+@pytest.mark.parametrize("argument", ["", "x", "5x6", "1x2x3x4", "-5", "4.0", "big", "²"])
+def test_other_sizes_end_the_program_with_the_reason(argument: str) -> None:
+    with pytest.raises(SystemExit, match=r"is no size: give one number, or three as in"):
+        shape_asked_for(argument)
+
+
+def test_nothing_to_multiply_is_no_size() -> None:
+    with pytest.raises(SystemExit, match="nothing to multiply in 5x0x5: each number must be 1"):
+        shape_asked_for("5x0x5")

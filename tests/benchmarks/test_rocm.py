@@ -60,7 +60,7 @@ def test_what_fails_is_written_and_told(tmp_path):
     code, told, report = run_check(tmp_path, "--gpus", "gfx1")
     assert code == check.FAILED
     assert "FAILED build: ToolchainError: " in told or "FAILED build: UserError: " in told
-    assert "1 parts failed: please send it" in told
+    assert "1 part failed: please send it" in told
     assert "gfx1" in report["failures"]["build"]
 
 

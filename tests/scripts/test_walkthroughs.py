@@ -123,3 +123,23 @@ def test_the_profile_of_the_product_tells_what_tiles_are_good_for(tmp_path: Path
     assert "139264, 0 of them for bank conflicts" in tiled
     part = re.search(r"takes (\d+)% of the naive one's time", tiled)
     assert part and int(part[1]) < 20
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("optimize_gemm.py 12by12", "'12by12' is no size: give one number, or three"),
+        ("vector_add.py nowhere", "vector_add.py: unknown target 'nowhere'"),
+        ("tiled_gemm_rocm.py nowhere", "tiled_gemm_rocm.py: unknown target 'nowhere'"),
+        ("tuned_gemm_rocm.py gfx1", "tuned_gemm_rocm.py: mcpu 'gfx1' is unknown"),
+        ("tuned_matrix_cores.py gfx1", "argument gpu: invalid choice: 'gfx1'"),
+        ("tuned_matrix_cores.py gfx942 int3", "argument dtype: invalid choice: 'int3'"),
+    ],
+)
+def test_wrong_arguments_are_told_of(call: str, told: str, tmp_path: Path) -> None:
+    name, *arguments = call.split()
+    command = [sys.executable, str(ROOT / "scripts" / "walkthroughs" / name), *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (1, 2) and told in done.stderr
+    assert "Traceback" not in done.stderr
