@@ -8,7 +8,8 @@ numpy.uint64 in an array's place is an address, such as 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -80,20 +81,36 @@ class EmulatedGpu:
                 f"{kernel} takes {len(explicit)} arguments ({told}), not {count}",
                 remedy="give one for each, in this order; the GPU fills in hidden ones",
             )
-        placed = [self._put(a, g) for a, g in zip(explicit, arguments, strict=True)]
-        buffer = _pack(explicit, placed)
-        seeing = (*self.observers, *observers)
-        kept = tuple(
-            address
-            for given, (address, _) in zip(arguments, placed, strict=True)
-            if address is not None and not given.flags.writeable
-        )
-        request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps, seeing, kept)
-        report = launch(loaded, request)
-        for given, (address, _) in zip(arguments, placed, strict=True):
-            if address is not None:
-                self._take_back(given, address)
+        with self._placed(explicit, arguments) as placed:
+            buffer = _pack(explicit, placed)
+            seeing = (*self.observers, *observers)
+            kept = tuple(
+                address
+                for given, (address, _) in zip(arguments, placed, strict=True)
+                if address is not None and not given.flags.writeable
+            )
+            request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps, seeing, kept)
+            report = launch(loaded, request)
+            for given, (address, _) in zip(arguments, placed, strict=True):
+                if address is not None and given.flags.writeable:
+                    found = self.arena.read(address, given.nbytes)
+                    given.reshape(-1).view(np.uint8)[:] = found
         return report
+
+    @contextmanager
+    def _placed(
+        self, explicit: Sequence[Argument], arguments: Sequence[Any]
+    ) -> Iterator[list[tuple[int | None, bytes]]]:
+        """What the arguments are on the GPU, for the time of a launch."""
+        placed: list[tuple[int | None, bytes]] = []
+        try:
+            for argument, given in zip(explicit, arguments, strict=True):
+                placed.append(self._put(argument, given))
+            yield placed
+        finally:
+            for address, _ in placed:
+                if address is not None:
+                    self.arena.free(address)
 
     def _put(self, argument: Argument, given: Any) -> tuple[int | None, bytes]:
         if not isinstance(given, np.ndarray):
@@ -120,11 +137,6 @@ class EmulatedGpu:
             raise MemoryError(f"no room for the argument {argument.name}")
         self.arena.write(place.address, given.reshape(-1).view(np.uint8))
         return place.address, place.address.to_bytes(8, "little")
-
-    def _take_back(self, given: Any, address: int) -> None:
-        if given.flags.writeable:
-            given.reshape(-1).view(np.uint8)[:] = self.arena.read(address, given.nbytes)
-        self.arena.free(address)
 
 
 def explicit_arguments(kernel: Kernel) -> list[Argument]:

@@ -20,7 +20,7 @@ def test_arguments_that_do_not_fit_are_refused():
     loaded = gpu.load(compiled_code("vector_add"))
     floats = np.zeros(64, np.float32)
     shape = (1, 1, 1), (64, 1, 1)
-    one, cases = np.int64(1), []
+    one, cases, room = np.int64(1), [], gpu.arena.free_bytes()
     kinds = "A: array, B: array, C: array, n: 8 bytes, groups: 8 bytes"
     cases.append(([floats], rf"takes 5 arguments \({kinds}\), not 1", "hidden ones"))
     cases.append(([floats] * 3 + [np.int32(64), one], "n has 8 bytes, not 4", "int64"))
@@ -31,6 +31,16 @@ def test_arguments_that_do_not_fit_are_refused():
         with pytest.raises(UserError, match=message) as told:
             gpu.run(loaded, "vector_add", *shape, arguments)
         assert remedy in told.value.remedy
+    assert gpu.arena.free_bytes() == room  # what was laid out is given back
+
+
+def test_a_launch_that_is_refused_keeps_no_arrays():
+    gpu, floats, one = make_gpu(), np.zeros(64, np.float32), np.int64(1)
+    loaded = gpu.load(compiled_code("vector_add"))
+    room = gpu.arena.free_bytes()
+    with pytest.raises(UserError, match="nothing to do"):
+        gpu.run(loaded, "vector_add", (0, 1, 1), (64, 1, 1), [floats] * 3 + [one] * 2)
+    assert gpu.arena.free_bytes() == room
 
 
 def test_an_address_may_stand_for_an_array():
