@@ -65,7 +65,7 @@ _DID |= {"near update": "wrote"}
 _TELLS = ("update", "exchange")
 _TELLS_GROUP = (*_TELLS, "near update")
 _MEETS_GROUP = (*_TELLS_GROUP, "watch", "near watch")
-_MOST_CARRIED = 32
+_MORE_CARRIED = 32
 # Kinds of flights that go through the cache that a group's waves may share.
 _IN_ORDER = ("load", "store", "flat load", "flat store")
 
@@ -154,6 +154,7 @@ class Races(Observer):
     def began(self, waves: Any) -> None:
         self._shared = Stamps(len(waves.shared.data), self._shape, is_shared=True)
         self._carried: list[_Carried] = []
+        self._room = _MORE_CARRIED
         self._turns.clear()
 
     def ended(self, waves: Any) -> None:
@@ -310,8 +311,9 @@ class Races(Observer):
             if is_far.any():
                 self._tell(one, last[cells], is_far, is_together=True)
         assert self._waits.latest is not None
-        if len(self._carried) > _MOST_CARRIED:
+        if len(self._carried) > self._room:
             self._carry(rows[:0])
+            self._room = len(self._carried) + _MORE_CARRIED
         flight, unit = self._waits.latest, memory.unit
         self._carried.append(_Carried(flight, memory, one.kind, cells, rows, one.own, unit))
 

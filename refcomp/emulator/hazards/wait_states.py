@@ -25,13 +25,15 @@ _LONG, _NEVER = 32, -(1 << 30)
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What an instruction left, and where the clocks stood behind it: [clock, wave]."""
+    """What an instruction left, and where the clocks stood when each wave was last behind it:
+    [clock, wave]. `is_whole`: all waves were there together then."""
 
     name: str
     places: Places
     instruction: Instruction
     order: int
     at: Array
+    is_whole: bool
 
 
 class WaitStates(Observer):
@@ -48,8 +50,10 @@ class WaitStates(Observer):
         self._footprints = self._by_program.setdefault(program, {})
 
     def began(self, waves: Any) -> None:
-        self._clocks = np.zeros((2, waves.waves), np.int32)
-        self._left: dict[str, list[_Left]] = {}
+        self._clocks = np.zeros((2, waves.waves), np.int64)
+        # By the name of what was left, and the number of the instruction; the latest is last.
+        self._left: dict[str, dict[int, _Left]] = {}
+        self._room: dict[str, int] = {}
         self._order = 0
 
     def instruction(self, waves: Any, instruction: Instruction) -> None:
@@ -64,26 +68,30 @@ class WaitStates(Observer):
             if passed:
                 clock[waves.rows] += passed
         for name, places in footprint.leaves:
-            self._leave(waves, _Left(name, places, instruction, self._order, self._now(waves)))
+            self._leave(waves, instruction, name, places)
 
-    def _now(self, waves: Any) -> Array:
-        at = np.full_like(self._clocks, _NEVER)
-        at[:, waves.rows] = self._clocks[:, waves.rows]
-        return at
-
-    def _leave(self, waves: Any, left: _Left) -> None:
+    def _leave(self, waves: Any, instruction: Instruction, name: str, places: Places) -> None:
         self._order += 1
-        kept = self._left.setdefault(left.name, [])
-        if len(kept) > _LONG:
-            kept[:] = [one for one in kept if (self._clocks[0] - one.at[0]).min() < _LONG]
-        kept.append(left)
+        kept = self._left.setdefault(name, {})
+        before = kept.pop(instruction.number, None)
+        at = np.full_like(self._clocks, _NEVER) if before is None else before.at
+        at[:, waves.rows] = self._clocks[:, waves.rows]
+        is_whole = waves.count() == waves.waves
+        kept[instruction.number] = _Left(name, places, instruction, self._order, at, is_whole)
+        if len(kept) > self._room.get(name, _LONG):
+            self._left[name] = {n: one for n, one in kept.items() if self._is_recent(one)}
+            self._room[name] = len(self._left[name]) + _LONG // 2
+
+    def _is_recent(self, left: _Left) -> bool:
+        return bool((self._clocks[0] - left.at[0]).min() < _LONG)
 
     def _before(self, does: str) -> list[_Left]:
         """What counts for those who do this, the latest first."""
         lists = [kept for name in self._table.before[does] if (kept := self._left.get(name))]
         if len(lists) == 1:
-            return lists[0][::-1]
-        return sorted((one for kept in lists for one in kept), key=lambda one: -one.order)
+            return [*reversed(lists[0].values())]
+        some = (one for kept in lists for one in kept.values())
+        return sorted(some, key=lambda one: -one.order)
 
     def _check(
         self, waves: Any, instruction: Instruction, does: str, places: Places, before: list[_Left]
@@ -134,8 +142,4 @@ def _name(places: Places) -> str:
 
 def _hides_others(left: _Left) -> bool:
     """Whether it is a product of matrices, which came after all others in all waves."""
-    return (
-        left.name[0].isdigit()
-        and left.name.endswith("writes VGPR")
-        and bool((left.at[0] != _NEVER).all())
-    )
+    return left.name[0].isdigit() and left.name.endswith("writes VGPR") and left.is_whole

@@ -24,6 +24,9 @@ from refcomp.emulator.wait_counters import (
     register_name,
 )
 
+# No counter goes further: a wave with so many under way waits before it begins another one.
+MOST_UNDER_WAY = 64
+
 
 class Flight:
     """What an instruction began in some waves: its number in each of its `queues`, for all waves
@@ -49,7 +52,8 @@ class Flight:
 
 
 class Waits(Observer):
-    """What is under way in each wave of a batch. `is_told`: whether findings are made of it."""
+    """What is under way in each wave of a batch; `flights` are those that fill registers.
+    `is_told`: whether findings are made of it."""
 
     def __init__(self, *, is_told: bool = True) -> None:
         self.is_told = is_told
@@ -85,14 +89,18 @@ class Waits(Observer):
     def _begin(self, waves: Any, instruction: Instruction, effect: Effect) -> None:
         places = {}
         for queue in self._counters.queues(effect.kind):
-            self.begun[queue][waves.rows] += 1
+            begun, done = self.begun[queue], self.done[queue]
+            begun[waves.rows] += 1
             places[queue] = np.zeros(waves.waves, np.int32)
-            places[queue][waves.rows] = self.begun[queue][waves.rows]
+            places[queue][waves.rows] = begun[waves.rows]
+            if queue[1]:
+                np.maximum(done, begun - MOST_UNDER_WAY, out=done)
         runs = np.zeros(waves.waves, np.bool_)
         runs[waves.rows] = True
         self.latest = Flight(instruction, effect, places, runs)
-        self.flights.append(self.latest)
-        self._filled |= effect.fills
+        if effect.fills:
+            self.flights.append(self.latest)
+            self._filled |= effect.fills
 
     def _wait(self, waves: Any, effect: Effect) -> None:
         for (counter, is_ordered), done in self.done.items():

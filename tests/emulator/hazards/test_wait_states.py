@@ -8,6 +8,7 @@ import pytest
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.findings import WAIT
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
+from refcomp.emulator.hazards.wait_states import WaitStates
 from tests.emulator.hazardous import watch
 from tests.emulator.kernels import SMALL, disassembled
 from tests.emulator.snippets import put, set_scalar
@@ -121,6 +122,27 @@ def test_loops_and_branches_count_as_they_run():
     loop.insert(4, "s_nop 3")
     loop[-1] = "s_cbranch_scc1 65528"
     assert not _told("gfx942", *loop, **count)
+
+
+def test_waves_that_left_a_loop_early_are_not_forgotten_and_cost_nothing(monkeypatch):
+    """Each wave runs once more often than the one before; none is long enough behind `_LANE`."""
+    seen = []
+
+    def before(self, does, how=WaitStates._before):
+        seen.append(len(found := how(self, does)))
+        return found
+
+    monkeypatch.setattr(WaitStates, "_before", before)
+
+    def prepare(waves):
+        waves.initialise_scalar(20, np.arange(1, 49, dtype=np.uint32))
+
+    loop = [_LANE, "s_add_u32 s21, s21, 1", "s_cmp_lt_u32 s21, s20", "s_cbranch_scc1 65532"]
+    lines = ["s_mov_b32 s21, 0", *loop, "v_readlane_b32 s6, v0, s4"]
+    more = {"waves": 2, "groups": 24, "prepare": prepare, "hazards": ["wait-states"]}
+    (found,) = watch(*lines, **more)
+    assert "uses s4 3 of 4 wait states" in found.what and found.times == 48 * 64
+    assert max(seen) == 1
 
 
 def test_each_wave_counts_by_itself():

@@ -6,6 +6,7 @@ import pytest
 
 from refcomp.emulator.findings import WAIT
 from refcomp.emulator.generation import GFX942
+from refcomp.emulator.hazards.waits import Flight
 from refcomp.emulator.wait_counters import GFX11_COUNTERS
 from tests.emulator.hazardous import watch
 from tests.emulator.snippets import put, set_scalar
@@ -120,3 +121,32 @@ def test_each_wave_has_its_own_counters():
 
 def test_nothing_is_told_where_that_is_not_wanted():
     assert not watch(_LOAD, _USE, hazards=["races"], prepare=lambda w: set_scalar(w, 9, 0))
+
+
+def test_a_wave_with_a_full_counter_waits_before_it_begins_more():
+    more = _OTHER.replace("v3", "v4")
+    assert _told(_LOAD, *[more] * 62, _USE)
+    assert not _told(_LOAD, *[more] * 64, _USE)
+    # Scalar loads are done in any order: which of them is not known.
+    assert _told(_SCALAR, *[_SCALAR.replace("s4", "s5")] * 64, "s_mov_b32 s6, s4")
+
+
+@pytest.mark.parametrize("hazard", ["waits", "races"])
+@pytest.mark.parametrize("counters", [GFX942.counters, GFX11_COUNTERS])
+def test_each_access_looks_at_few_that_came_before(hazard, counters, monkeypatch):
+    """However many stores and updates there are that nothing waits for."""
+    looks = 0
+
+    def goes_on(flight, done, how=Flight.goes_on):
+        nonlocal looks
+        looks += 1
+        return how(flight, done)
+
+    monkeypatch.setattr(Flight, "goes_on", goes_on)
+    copy = _OTHER, "s_waitcnt vmcnt(0)", "global_store_dword v0, v1, s[0:1]"
+    update = "s_mov_b64 exec, 1", "global_atomic_add v0, v1, s[0:1]"
+    generation = replace(GFX942, counters=counters)
+    for body, most in ((copy, 10), (update, 200)):
+        looks = 0
+        watch(*body * 400, hazards=[hazard], generation=generation, waves=1)
+        assert looks <= most * 400
