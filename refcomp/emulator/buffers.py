@@ -265,8 +265,10 @@ def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> Plac
     together = np.uint64(8) << (high >> np.uint64(53) & np.uint64(3))
     piece = np.uint64(_PIECE)
     linear = within + stride * number
-    swizzled = (number // together * stride + within // piece * piece) * together
-    swizzled = swizzled + number % together * piece + within % piece
+    # The address comes out right, as LLVM counts on, where the sum of offsets does not fit.
+    offset = within & np.uint64(0xFFFFFFFF)
+    swizzled = (number // together * stride + offset // piece * piece) * together
+    swizzled = swizzled + number % together * piece + offset % piece
     reach = np.where(is_swizzled, swizzled, linear) + scalar
     return Place(base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled)
 

@@ -147,6 +147,16 @@ def test_private_memory_lies_behind_a_descriptor():
     assert get(waves, 3)[[0, 2]].tolist() == [0, 2 << 16 | 2]
 
 
+def test_offsets_of_private_memory_may_wrap():
+    """LLVM folds a constant into the access although the rest may be negative."""
+    waves = _with_private()
+    put(waves, 1, np.full(64, -180 & 0xFFFFFFFF, np.uint32))
+    put(waves, 2, LANE.astype(np.uint32))
+    run(waves, "buffer_store_dword v2, v1, s[0:3], 0 offen offset:184")
+    assert (waves.private.data.view(np.uint32).reshape(2, 64, 4)[:, :, 1] == LANE).all()
+    assert not found(waves)
+
+
 def test_private_memory_has_an_end():
     waves = _with_private()
     run(waves, "buffer_load_dword v3, off, s[0:3], 0 offset:16")
