@@ -132,6 +132,12 @@ class EmulatedGpu:
                 why="it is copied to the GPU and back as it lies",
                 remedy="give numpy.ascontiguousarray(...) of it",
             )
+        if given.dtype.hasobject:
+            raise UserError(
+                f"the array for {argument.name} holds objects of Python",
+                why="a GPU knows nothing of them",
+                remedy="give numbers: numpy.asarray(..., dtype)",
+            )
         place = self.arena.allocate(given.nbytes, f"the argument {argument.name}")
         if place is None:
             raise MemoryError(f"no room for the argument {argument.name}")
