@@ -194,7 +194,7 @@ def command(
         ctx.exit(FINE)
     if grid is None or block is None:
         raise click.UsageError("--grid and --block say how a kernel is launched", ctx)
-    given, profile = [_read(text) for text in arguments], Profile()
+    given, profile = _read_all(arguments), Profile()
     with progress(f"emulating {file}"):
         data = read_bytes(file)
         gpu = EmulatedGpu(_disassemble, is_watched=checks, hazards=hazards or chosen)
@@ -312,6 +312,16 @@ def _only(names: list[str]) -> str:
     return names[0]
 
 
+def _read_all(arguments: tuple[str, ...]) -> list[_Given]:
+    """What `--arg` says, each time: no file can keep what two arguments become."""
+    given = [_read(text) for text in arguments]
+    outputs = [one.path for one in given if one.path]
+    if twice := sorted({path for path in outputs if outputs.count(path) > 1}):
+        remedy = "name a file for each: copies will do"
+        raise UserError(f"out:{twice[0]} is given for several arguments", remedy=remedy)
+    return given
+
+
 def _read(text: str) -> _Given:
     """What `--arg` says."""
     if match := _NUMBER.fullmatch(text):
@@ -323,8 +333,10 @@ def _read(text: str) -> _Given:
         why = error.strerror or str(error)
         raise UserError(f"{path} cannot be read", why=why, remedy=_ARGUMENTS) from error
     except (ValueError, EOFError) as error:
+        # Not numpy's own words: they tell how to load what is hostile.
+        why = "it is damaged, of another kind, or holds Python objects"
         what = f"{path} is no .npy file of a plain array"
-        raise UserError(what, why=str(error), remedy=_ARGUMENTS) from error
+        raise UserError(what, why=why, remedy=_ARGUMENTS) from error
     if not isinstance(array, np.ndarray):
         raise UserError(f"{path} holds several arrays", remedy=_ARGUMENTS)
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))

@@ -200,6 +200,13 @@ def _placed(arena: Arena, contents: Sequence[tuple[bytes, str]]) -> Iterator[lis
 
 
 def _check(generation: Generation, kernel: Kernel, request: LaunchRequest) -> None:
+    for name, extents in (("grid", request.grid), ("block", request.block)):
+        if len(extents) != 3 or not all(isinstance(one, (int, np.integer)) for one in extents):
+            raise UserError(
+                f"{kernel.name} cannot be launched with the {name} {extents!r}",
+                why="a grid has groups, and a block threads, along x, y and z",
+                remedy="give three whole numbers, 1 where there is nothing along an axis",
+            )
     if min(*request.grid, *request.block) < 1:
         raise UserError(
             f"{kernel.name} is launched with nothing to do",

@@ -120,6 +120,9 @@ def test_hazards_are_looked_for_when_asked(cli, files):
 def test_wrong_requests_are_refused(cli, files):
     kernel, given = files / "k.hsaco", _arguments(files)
     np.savez(files / "several.npz", a=np.zeros(4))
+    (files / "x.npy").write_bytes(b"x")
+    np.save(files / "c.npy", np.zeros(4))
+    twice = ["--arg", f"out:{files / 'c.npy'}"] * 2
     cases = [
         ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is no number of that type"),
         ((kernel, *_SHAPE, "--arg", "n:int=1"), 4, "unknown dtype 'int'"),
@@ -128,6 +131,8 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),
         ((kernel, *_SHAPE, "--arg", files), 4, "cannot be read"),
         ((kernel, *_SHAPE, "--arg", kernel), 4, "is no .npy file"),
+        ((kernel, *_SHAPE, "--arg", files / "x.npy"), 4, "damaged, of another kind, or holds"),
+        ((kernel, *_SHAPE, *twice), 4, "c.npy is given for several arguments"),
         ((kernel, *_SHAPE, "--arg", files / "several.npz"), 4, "holds several arrays"),
         ((files / "none.hsaco", *_SHAPE), 4, "none.hsaco cannot be read"),
         ((kernel, *_SHAPE, "--kernel", "other"), 4, "no kernel 'other'"),

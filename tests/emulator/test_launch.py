@@ -47,6 +47,9 @@ def test_a_kernel_runs():
     [
         ({"kernel": "other"}, "no kernel 'other'"),
         ({"grid": (0, 1, 1)}, "nothing to do"),
+        ({"grid": (1, 1)}, r"cannot be launched with the grid \(1, 1\)"),
+        ({"grid": (1.5, 1, 1)}, r"cannot be launched with the grid \(1.5, 1, 1\)"),
+        ({"block": ("64", 1, 1)}, r"cannot be launched with the block \('64', 1, 1\)"),
         ({"block": (32, 1, 1)}, r"takes groups of \(64, 1, 1\), not \(32, 1, 1\)"),
         ({"block": (2048, 1, 1)}, "takes 64 threads in a group, not 2048"),
         ({"shared_bytes": 1 << 17}, "asks for 131072 bytes of shared memory"),
