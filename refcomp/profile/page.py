@@ -7,7 +7,8 @@ Texts come from users, models and code objects: Jinja escapes each of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,44 +58,104 @@ def _kernel(report: Report) -> Mapping[str, Any]:
     return {
         "report": report,
         "counts": report.counts,
+        "facts": list(_facts(report)),
         "classes": _table(classes_table(report)),
         "accesses": [table for table in accesses if table["rows"]],
         "estimate": _table(estimate) if estimate else None,
-        "resources": report.resources,
         "advice": report.advice,
-        "panes": [(name, _rows(name, lines)) for name, lines in report.listing.texts.items()],
+        "panes": [_pane(name, lines) for name, lines in report.listing.texts.items()],
     }
 
 
+def _facts(report: Report) -> Iterator[tuple[str, str, bool]]:
+    """Yield one row for each figure of a kernel: its label, its value, and if it is an estimate."""
+    counts = report.counts
+    yield "launches", f"{counts.launches:,}", False
+    yield "groups", f"{counts.groups:,}", False
+    yield f"waves of {counts.wave_lanes} lanes", f"{counts.waves:,}", False
+    yield "grid, in groups", " x ".join(map(str, counts.grid)), False
+    yield "threads of a group", " x ".join(map(str, counts.block)), False
+    yield "active lanes", f"{counts.active_lanes:.1%}", False
+    yield "multiply-adds", f"{counts.fmas:,}", False
+    yield "multiply-adds among vector instructions, inner loop", f"{report.useful_part:.0%}", False
+    yield "bytes of memory read", f"{counts.read:,}", False
+    yield "bytes of memory written", f"{counts.written:,}", False
+    yield "bytes that lanes use for each byte moved", f"{report.efficiency:.0%}", False
+    resources = report.resources
+    if resources is None:
+        return
+    yield "vector registers of a lane", str(resources.vgprs), False
+    if resources.agprs:
+        yield "accumulators among them", str(resources.agprs), False
+    yield "scalar registers of a wave", str(resources.sgprs), False
+    yield "bytes of LDS", f"{resources.shared_bytes:,}", False
+    yield "registers spilled", str(resources.spilled), False
+    yield f"waves of a SIMD at a time, limited by {resources.limit}", str(resources.waves), True
+
+
 def _table(table: Table) -> Mapping[str, Any]:
-    """Numbers as readers like them."""
+    """Return what the template shows of a table, with numbers as readers like them."""
     are_words = [name in WORDS for name in table.columns]
     rows = [
         {
             "cells": list(zip(map(_cell, row.cells), are_words, strict=True)),
             "line": row.line or "",
             "kernel": row.kernel,
+            "bar": f"{row.bar:.3f}",
         }
         for row in table.rows
     ]
     columns = list(zip(table.columns, are_words, strict=True))
-    return {"title": table.title, "columns": columns, "rows": rows}
+    has_bars = any(row.bar for row in table.rows)
+    return {"title": table.title, "columns": columns, "rows": rows, "has_bars": has_bars}
 
 
 def _cell(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
-def _rows(name: str, lines: Sequence[Line]) -> list[Mapping[str, Any]]:
-    most = max((line.waves or 0 for line in lines), default=0) or 1
-    return [
-        {
-            "number": line.links[0] if name == LOOP_IR and line.links else "",
-            "text": line.text,
-            "links": " ".join(map(str, line.links)),
-            "waves": "" if line.waves is None else f"{line.waves:,}",
-            "part": f"{(line.waves or 0) / most:.3f}",
-            "note": line.note,
-        }
-        for line in lines
-    ]
+def _pane(name: str, lines: Sequence[Line]) -> tuple[str, int, list[Mapping[str, Any]]]:
+    """Return the name of a text, the width of its counts in characters, and its lines."""
+    most = max((line.waves or 0 for line in lines), default=0)
+    depths = _depths([line.text for line in lines])
+    rows = [_row(name, line, depth, most or 1) for line, depth in zip(lines, depths, strict=True)]
+    return name, len(f"{most:,}"), rows
+
+
+def _depths(lines: Sequence[str]) -> list[int]:
+    """Return how far to indent each line, so that deep nests fit into a narrow pane.
+
+    A line is indented within the line that opens its block only if the block holds several
+    statements: the loops of a perfect nest stand below each other.
+    """
+    openers: list[int] = []  # the lines that the current one lies in, outermost first
+    opener_of: list[int] = []  # by line; -1 at the top
+    for number, line in enumerate(lines):
+        indentation = _indentation(line)
+        while openers and _indentation(lines[openers[-1]]) >= indentation:
+            openers.pop()
+        opener_of.append(openers[-1] if openers else -1)
+        openers.append(number)
+    is_closing = [line.lstrip().startswith("}") for line in lines]
+    children = Counter(o for o, closing in zip(opener_of, is_closing, strict=True) if not closing)
+    depths: list[int] = []
+    for opener in opener_of:
+        depths.append(0 if opener < 0 else depths[opener] + (children[opener] > 1))
+    return depths
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _row(name: str, line: Line, depth: int, most: int) -> Mapping[str, Any]:
+    """Return what the template shows of a line, if the line that ran most ran `most` times."""
+    return {
+        "number": line.links[0] if name == LOOP_IR and line.links else "",
+        "text": line.text.lstrip(" "),
+        "depth": depth,
+        "links": " ".join(map(str, line.links)),
+        "waves": "" if line.waves is None else f"{line.waves:,}",
+        "part": f"{(line.waves or 0) / most:.3f}",
+        "note": line.note,
+    }

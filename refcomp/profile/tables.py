@@ -20,11 +20,12 @@ WORDS = frozenset({"class", "text", "global access", "shared access", "by", KERN
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`line` is that of the loop IR, `kernel` counts kernels from 1: 0 where there is none."""
+    """A row of a table."""
 
     cells: tuple[object, ...]
-    line: int = 0
-    kernel: int = 0
+    line: int = 0  # of the loop IR; 0 where none is known
+    kernel: int = 0  # counted from 1; 0 where the row is not about one kernel
+    bar: float = 0.0  # in a bar chart, its length relative to the longest bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,11 @@ class Table:
 def classes_table(report: Report) -> Table:
     """Instructions of waves by class."""
     whole = sum(count for _, count in report.classes())
-    rows = [Row((kind, count, _part(count, whole))) for kind, count in report.classes()]
+    most = max((count for _, count in report.classes()), default=0) or 1
+    rows = [
+        Row((kind, count, _part(count, whole)), bar=count / most)
+        for kind, count in report.classes()
+    ]
     return Table("instructions of waves, by class", ("class", "count", "part"), tuple(rows))
 
 
@@ -89,8 +94,12 @@ def estimate_table(report: Report) -> Table | None:
     bound = report.bound
     if bound is None:
         return None
+    most = bound.seconds[bound.limit] or 1.0
     rows = [
-        Row((name, f"{1e6 * seconds:.2f}", "the limit" if name == bound.limit else ""))
+        Row(
+            (name, f"{1e6 * seconds:.2f}", "the limit" if name == bound.limit else ""),
+            bar=seconds / most,
+        )
         for name, seconds in bound.seconds.items()
     ]
     title = f"estimate for one launch on {bound.card.name}, not a time that was measured"

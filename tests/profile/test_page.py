@@ -43,7 +43,48 @@ def test_the_page_holds_all_that_it_needs():
 def test_each_kernel_has_a_section():
     page = page_of([_hostile_report(), _hostile_report()])
     assert page.count('<section class="kernel" id="kernel-') == 2
-    assert page.count('<div class="pane" data-pane="LLVM IR">') == 2
+    assert page.count('data-pane="LLVM IR">') == 2
+
+
+def test_a_kernel_without_code_has_a_label_for_each_figure():
+    facts = dict(re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", page_of([_hostile_report()])))
+    assert facts["launches"] == "0"
+    assert facts["groups"] == "0"
+    assert facts["waves of 64 lanes"] == "0"
+    assert "registers spilled" not in facts
+
+
+def test_only_blocks_of_several_statements_are_indented():
+    loops = """
+for i in range(4) {
+  for j in range(4) {
+    let t: i64 = i * 4 {
+      A[t] = 0.0f32
+      for k in range(4) {
+        A[t] = A[t] + B[k]
+      }
+    }
+  }
+}
+C[0] = 1.0f32
+""".strip().splitlines()
+    found = report_of(KernelCounts("nest", "gfx942", 64, 128))
+    texts = {"loop IR": tuple(map(Line, loops))}
+    page = page_of([replace(found, listing=Listing(texts, {}))])
+    rows = re.findall(r'<span class="text"(?: style="--depth: (\d+)")?>(.*?)</span>', page)
+    assert [(int(depth or 0), text) for depth, text in rows] == [
+        (0, "for i in range(4) {"),
+        (0, "for j in range(4) {"),
+        (0, "let t: i64 = i * 4 {"),
+        (1, "A[t] = 0.0f32"),
+        (1, "for k in range(4) {"),
+        (1, "A[t] = A[t] + B[k]"),
+        (1, "}"),
+        (0, "}"),
+        (0, "}"),
+        (0, "}"),
+        (0, "C[0] = 1.0f32"),
+    ]
 
 
 def test_a_page_that_cannot_be_written(tmp_path):
@@ -130,12 +171,14 @@ def test_clicking_an_instruction_marks_what_belongs_to_it_in_all_panes(page):
     chosen = {name: _texts(page, f"{_pane(name)}.chosen") for name in ("loop IR", "LLVM IR", "ISA")}
     (statement,) = chosen["loop IR"]
     assert "fma(" in statement and links
+    _fold(page, "LLVM IR")
     assert any("llvm.fma" in line for line in chosen["LLVM IR"])
     assert 0 < len(chosen["LLVM IR"]) < len(_texts(page, _pane("LLVM IR")))
     assert any("v_fmac_f32" in line for line in chosen["ISA"])
     (primitive,) = _texts(page, f"{_pane('schedule')}.chosen")
     assert "s[C].bind(j.inner, threadIdx.x)" in primitive
     assert _is_in_view(page, f"{_pane('LLVM IR')}.chosen")
+    _fold(page, "LLVM IR")
     # Another click chooses anew, in this kernel alone.
     _click(page, _pane("ISA"), "s_endpgm")
     assert not any("v_fmac_f32" in line for line in _texts(page, f"{_pane('ISA')}.chosen"))
@@ -146,8 +189,106 @@ def test_clicking_an_instruction_marks_what_belongs_to_it_in_all_panes(page):
 @pytest.mark.rocm
 def test_what_belongs_together_comes_into_view_in_long_texts_too(page):
     assert _click(page, _pane("ISA", 4), "s_nop") == "7"
+    _fold(page, "LLVM IR", 4)
     assert _texts(page, f"{_pane('LLVM IR', 4)}.chosen") == ["line 2600"]
     assert _is_in_view(page, f"{_pane('LLVM IR', 4)}.chosen")
+
+
+def _fold(page, name, kernel=1):
+    """Fold a pane, or unfold it."""
+    script = "document.querySelector(arguments[0]).click()"
+    page.execute_script(script, f"#kernel-{kernel} .pane[data-pane='{name}'] .fold")
+
+
+def _width(page, name, kernel=1):
+    script = "return document.querySelector(arguments[0]).getBoundingClientRect().width"
+    return page.execute_script(script, f"#kernel-{kernel} .pane[data-pane='{name}']")
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_panes_fold_and_llvm_ir_is_folded_at_first(page):
+    page.set_window_size(1400, 900)
+    assert _width(page, "LLVM IR", 2) < 50
+    others = _width(page, "ISA", 2)
+    _fold(page, "LLVM IR", 2)
+    assert _width(page, "LLVM IR", 2) > 200
+    assert _width(page, "ISA", 2) < others
+    _fold(page, "LLVM IR", 2)
+    assert _width(page, "ISA", 2) == others
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_a_divider_is_dragged_and_moved_by_keys(page):
+    from selenium.webdriver import ActionChains  # noqa: PLC0415  (as above)
+    from selenium.webdriver.common.by import By  # noqa: PLC0415
+
+    page.set_window_size(1400, 900)
+    divider = page.find_element(By.CSS_SELECTOR, "#kernel-2 .divider")
+    before = _width(page, "schedule", 2), _width(page, "loop IR", 2), _width(page, "ISA", 2)
+    page.execute_script("arguments[0].scrollIntoView()", divider)
+    ActionChains(page).drag_and_drop_by_offset(divider, -50, 0).perform()
+    after = _width(page, "schedule", 2), _width(page, "loop IR", 2), _width(page, "ISA", 2)
+    assert before[0] - after[0] == pytest.approx(50, abs=4)
+    assert after[1] - before[1] == pytest.approx(50, abs=4)
+    assert after[2] == pytest.approx(before[2], abs=1)
+    page.execute_script("arguments[0].focus()", divider)
+    _press(page, "ARROW_RIGHT", "ARROW_RIGHT")
+    assert _width(page, "schedule", 2) - after[0] == pytest.approx(40, abs=4)
+
+
+def _first_in_view(page, selector):
+    """The counts of the lines of a pane that are in view."""
+    script = (
+        "const lines = document.querySelector(arguments[0]), box = lines.getBoundingClientRect();"
+        "return [...lines.querySelectorAll('.line')].filter((e) => {"
+        "const r = e.getBoundingClientRect(); return r.top >= box.top && r.bottom <= box.bottom})"
+        ".map((e) => e.querySelector('.count')?.textContent || '')"
+    )
+    return [int(text.replace(",", "") or 0) for text in page.execute_script(script, selector)]
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_a_pane_begins_at_its_hottest_line(page):
+    page.refresh()
+    page.set_window_size(1400, 900)
+    page.execute_script("document.querySelector('#kernel-1').scrollIntoView()")
+    counts = [int(t.replace(",", "") or 0) for t in _texts(page, f"{_pane('loop IR')} .count")]
+    pane = "#kernel-1 .pane[data-pane='loop IR'] .lines"
+    assert max(_first_in_view(page, pane)) == max(counts) > 0
+    assert _texts(page, ".chosen") == []
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_a_button_goes_from_the_hottest_line_to_the_next(page):
+    script = "document.querySelector('#kernel-1 .hottest').click()"
+    counts = [int(t.replace(",", "") or 0) for t in _texts(page, f"{_pane('loop IR')} .count")]
+    met = []
+    for _ in range(2):
+        page.execute_script(script)
+        (count,) = _texts(page, f"{_pane('loop IR')}.current .count")
+        met.append(int(count.replace(",", "")))
+    assert met == sorted(counts, reverse=True)[:2]
+    assert _texts(page, "#kernel-1 .place")[0].startswith("2 of ")
+    _press(page, "ESCAPE")
+
+
+@pytest.mark.browser
+@pytest.mark.rocm
+def test_heat_has_a_column_of_its_own_and_bars_show_each_class(page):
+    script = (
+        "return [...document.querySelectorAll('#kernel-1 .line')].filter((e) => {"
+        "const heat = e.querySelector('.heat'), text = e.querySelector('.text');"
+        "return heat && heat.getBoundingClientRect().right > text.getBoundingClientRect().left})"
+        ".length"
+    )
+    assert page.execute_script(script) == 0
+    bars = "return [...document.querySelectorAll('#kernel-1 .bar')].map((e) => e.offsetWidth)"
+    widths = page.execute_script(bars)
+    assert len(widths) > 8 and max(widths) > 80
 
 
 @pytest.mark.browser

@@ -37,6 +37,15 @@ def _accesses():
     return _report(rows=rows)
 
 
+def test_the_longest_bar_is_of_the_largest_count_and_of_the_limit():
+    report = _accesses()
+    classes = classes_table(report).rows
+    assert max(row.bar for row in classes) == 1.0
+    assert [row.bar for row in classes if row.cells[1] == 10] == [10 / 30]
+    limits = {row.cells[2]: row.bar for row in estimate_table(report).rows}
+    assert limits["the limit"] == 1.0
+
+
 def test_each_table_tells_the_greatest_first_but_for_classes():
     report = _accesses()
     assert [row.cells for row in classes_table(report).rows] == [
