@@ -25,7 +25,8 @@ class BuildOptions:
     where they are proved to fit; no result changes, and LLVM finds most of it by itself.
     `certify`: each build is certified first, on small sizes (`refcomp.certify`), and fails with a
     CompilerBug that names the guilty step where a result changes. REFCOMP_CERTIFY=1 in the
-    environment asks for it everywhere; a scope may say otherwise."""
+    environment asks for it everywhere, and for a line on stderr of each certificate; a scope may
+    say otherwise."""
 
     contract: bool = False
     narrow_indices: bool = False
@@ -38,8 +39,12 @@ _CURRENT: ContextVar[BuildOptions | None] = ContextVar("build_options", default=
 
 def current_options() -> BuildOptions:
     """The options that hold here."""
-    asked = os.environ.get(_CERTIFY, "") not in ("", "0")
-    return _CURRENT.get() or BuildOptions(certify=asked)
+    return _CURRENT.get() or BuildOptions(certify=is_certify_in_environment())
+
+
+def is_certify_in_environment() -> bool:
+    """Return True if REFCOMP_CERTIFY asks for a certificate of each build."""
+    return os.environ.get(_CERTIFY, "") not in ("", "0")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import pytest
 
 import refcomp
 from refcomp.errors import UserError
-from refcomp.options import BuildOptions, current_options
+from refcomp.options import BuildOptions, current_options, is_certify_in_environment
 
 
 def test_nothing_is_licensed_by_default(monkeypatch):
@@ -17,6 +17,7 @@ def test_nothing_is_licensed_by_default(monkeypatch):
 def test_the_environment_may_ask_for_certificates(text, asked, monkeypatch):
     monkeypatch.setenv("REFCOMP_CERTIFY", text)
     assert current_options() == BuildOptions(certify=asked)
+    assert is_certify_in_environment() is asked
     with refcomp.build_options(certify=False):
         assert not current_options().certify
 

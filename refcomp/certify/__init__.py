@@ -15,9 +15,9 @@ whatever they do, and none of them is run. Nothing on the way may break a rule o
 range, race, initialisation. The first and the last program are compared; only where they differ, or
 with `every_step`, each prefix of the recorded primitives and each pass. The first guilty one is
 named, with the first element that differs, the iterations that wrote it, and the writes that are
-missing or extra.
+missing or extra. A certificate says which inputs, algebras and programs it rests on.
 
-Reading order: certificate, arguments, versions, judge, search, stand_in, schedules.
+Reading order: certificate, trial, arguments, versions, judge, search, stand_in, schedules.
 """
 
 from refcomp.certify.certificate import Certificate, Difference

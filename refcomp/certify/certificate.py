@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refcomp.certify.trial import Trial, sizes_to_text
 from refcomp.errors import CompilerBug
 from refcomp.oracle.field import P
 from refcomp.oracle.watch import Write
@@ -47,29 +48,62 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was compared. `guilty` names the first step that changed the result ('' when none did),
-    and `difference` says how; `sizes` are those of the symbols where it showed, and of the axes of
-    a stand-in, if one was compared."""
+    """The outcome of certifying one schedule or function.
+
+    Attributes:
+        compared: the programs that were compared, once for each trial
+        guilty: the first step that changed the result; '' if none did
+        difference: how the guilty step changed it
+        sizes: of the symbols in the failed trial, and of the axes of a stand-in
+        trials: the inputs that the programs were run on
+        steps: the number of recorded primitives of the schedule
+        passes: the passes that changed the program, in order
+    """
 
     name: str
     compared: tuple[str, ...]
     guilty: str = ""
     difference: Difference | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
+    trials: tuple[Trial, ...] = ()
+    steps: int = 0
+    passes: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether no step changed the result."""
+        """Return True if no step changed the result."""
         return not self.guilty
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        sizes = sizes_to_text(self.sizes)
         if self.holds:
             on = f" on a stand-in ({sizes})" if sizes else ""
             return f"{self.name}: certified, {len(self.compared)} programs agree{on}"
         return f"{self.name}: {self.guilty} is guilty{f' ({sizes})' if sizes else ''}\n  " + (
             str(self.difference)
         )
+
+    def report(self) -> str:
+        """Return the verdict, then the programs and the inputs that it rests on, a line each."""
+        made_by = f"{counted(self.steps, 'schedule step')} and {counted(len(self.passes), 'pass')}"
+        lines = [
+            str(self),
+            f"  programs: {len(self.compared)} compared, made by {made_by}",
+            *(f"  trial: {trial}" for trial in self.trials),
+            *(f"  compared: {phrase}" for phrase in self._phrases()),
+        ]
+        return "\n".join(lines)
+
+    def brief(self) -> str:
+        """Return the verdict and what it rests on in one line."""
+        made_by = f"{counted(self.steps, 'step')}, {counted(len(self.passes), 'pass')}"
+        sizes = "; ".join(filter(None, (sizes_to_text(trial.sizes) for trial in self.trials)))
+        compared = ", ".join(self._phrases())
+        return f"{self} ({made_by}; {sizes or 'constant sizes'}; {compared})"
+
+    def _phrases(self) -> list[str]:
+        found = (algebra.phrase for trial in self.trials for algebra in trial.algebras)
+        return list(dict.fromkeys(found))
 
     def require(self) -> None:
         """CompilerBug unless it holds."""
@@ -79,6 +113,12 @@ class Certificate:
                 why=str(self.difference),
                 remedy="please report it with the schedule's steps",
             )
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `count` with `noun` in the plural unless it is 1."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
 
 
 def shown(writes: Sequence[Write]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from refcomp.certify.arguments import Arguments, Arrays
 from refcomp.certify.certificate import Difference, changed_writes, shown
+from refcomp.certify.trial import Algebra, Trial
 from refcomp.errors import RefcompError, Unsupported
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc, Program
@@ -42,6 +43,15 @@ class Judge:
     arguments: Arguments
     exact: Mapping[int, Any]
     bounded: Mapping[int, Bounded] | None = None
+
+    def trial(self, programs: int) -> Trial:
+        """Return the inputs that `programs` programs were held against this judge on."""
+        given = self.arguments
+        floats = any(arg.dtype.is_float for arg in given.args)
+        last = Algebra.BITS if self.bounded is None else Algebra.BOUNDS
+        algebras = (Algebra.FIELD, last) if floats else (Algebra.FIELD,)
+        sizes = {var.name: size for var, size in given.sizes.items()}
+        return Trial(sizes, given.seed, given.greatest, algebras, programs)
 
     def on_field(self, program: PrimFunc, before: PrimFunc | None = None) -> Difference | None:
         """How `program` differs from what is exact; `before` does not."""

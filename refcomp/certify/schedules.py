@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from refcomp.certify.arguments import GREATEST, Argument, Arguments, size_sets
@@ -9,6 +10,7 @@ from refcomp.certify.certificate import Certificate
 from refcomp.certify.judge import Judge, judge_of_program, judge_of_tensors
 from refcomp.certify.search import Search
 from refcomp.certify.stand_in import StandIn, factors_of, find_stand_in, points_of, trips_of
+from refcomp.certify.trial import Trial
 from refcomp.certify.versions import in_order
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.expr import Var
@@ -17,6 +19,7 @@ from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CALLS
 from refcomp.lower.lower import lower
+from refcomp.options import is_certify_in_environment
 from refcomp.oracle.evaluate import EvaluateError
 from refcomp.oracle.failure import InterpretError
 from refcomp.oracle.stand_ins import with_stand_ins
@@ -49,6 +52,7 @@ def certify(
     subject = _subject(schedule, tuple(args), most)
     own_kind = kind or _kind_of(lower(schedule, args))
     compared: list[str] = []
+    trials: list[Trial] = []
 
     def lower_again(prefix: Schedule) -> PrimFunc:
         return lower(prefix, subject.args, name)
@@ -59,11 +63,23 @@ def certify(
         judge = _judge(judge_of_tensors, subject.args, sizes, seed)
         func = lower_again(subject.schedule)
         search = Search(func, own_kind, judge, compared, subject.schedule, lower_again)
+        before = len(compared)
         found = search.find(every_step)
+        trials.append(judge.trial(len(compared) - before))
         if found is not None:
-            told = _told(sizes) | dict(subject.extents)
-            return Certificate(name, tuple(compared), *found, told)
-    return Certificate(name, tuple(compared), sizes=subject.extents)
+            break
+    guilty, difference = found or ("", None)
+    failed_at = _told(sizes) if found else {}
+    return Certificate(
+        name,
+        tuple(compared),
+        guilty,
+        difference,
+        failed_at | dict(subject.extents),
+        trials=tuple(trials),
+        steps=len(schedule.steps),
+        passes=tuple(search.passes),
+    )
 
 
 def certify_function(
@@ -86,17 +102,26 @@ def certify_function(
             why=str(error),
             remedy="`refcomp execute` runs it by the interpreter",
         ) from error
-    found = Search(func, kind or _kind_of(func), judge, compared).find(every_step)
-    if found is not None:
-        return Certificate(func.name, tuple(compared), *found, _told(sizes))
-    return Certificate(func.name, tuple(compared))
+    search = Search(func, kind or _kind_of(func), judge, compared)
+    found = search.find(every_step)
+    guilty, difference = found or ("", None)
+    return Certificate(
+        func.name,
+        tuple(compared),
+        guilty,
+        difference,
+        _told(sizes) if found else {},
+        trials=(judge.trial(len(compared)),),
+        passes=tuple(search.passes),
+    )
 
 
 def certify_build(
     inputs: Schedule | PrimFunc, args: Sequence[Tensor | Var], name: str, kind: str
 ) -> None:
     """What the build option `certify` asks of each build: CompilerBug that names the guilty step
-    unless a certificate holds, on small sizes; Unsupported where there can be none."""
+    unless a certificate holds, on small sizes; Unsupported where there can be none. Writes one line
+    to stderr where the environment asks for certificates."""
     try:
         if isinstance(inputs, Schedule):
             found = certify(inputs, args, name=name, kind=kind, most=_MOST_TINY)
@@ -106,6 +131,8 @@ def certify_build(
         error.remedy = f"{error.remedy}; or build it without the build option certify"
         raise
     found.require()
+    if is_certify_in_environment():
+        print(f"refcomp: {found.brief()}", file=sys.stderr)
 
 
 def _kind_of(func: PrimFunc) -> str:

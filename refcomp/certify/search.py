@@ -8,7 +8,7 @@ lowered and compared, and what each pass changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from refcomp.certify.certificate import Difference
 from refcomp.certify.judge import Judge, Runnable
@@ -24,9 +24,14 @@ _DEFAULT = "the program as lowered by default"
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The lowered `func` on its way to targets of `kind`, under one judge; `compared` collects what
-    was looked at. `lower_again` lowers another schedule of the same computation, and `schedule` is
-    the one that `func` comes from: None, where it comes from none."""
+    """The lowered `func` on its way to targets of `kind`, under one judge.
+
+    Attributes:
+        compared: collects the programs that are compared
+        schedule: the schedule that `func` comes from; None if there is none
+        lower_again: lowers another schedule of the same computation
+        passes: collects the passes that changed the program
+    """
 
     func: PrimFunc
     kind: str
@@ -34,10 +39,12 @@ class Search:
     compared: list[str]
     schedule: Schedule | None = None
     lower_again: Callable[[Schedule], PrimFunc] | None = None
+    passes: list[str] = field(default_factory=list)
 
     def find(self, every_step: bool) -> Guilty | None:
         """The first guilty step and the difference, None when all programs agree."""
         made = list(versions(self.func, self.kind))
+        self.passes[:] = [version.name for version in made[1:]]
         difference = self._first_and_last(made)
         if difference is None and not every_step:
             return None

@@ -3,6 +3,7 @@
 import pytest
 
 from refcomp.certify.certificate import Certificate, Difference, changed_writes
+from refcomp.certify.trial import Algebra, Trial
 from refcomp.errors import CompilerBug
 from refcomp.oracle.watch import Write
 
@@ -31,6 +32,33 @@ def test_a_certificate_names_the_guilty_step_and_the_sizes():
     right.require()
     standing_in = Certificate("f", ("a", "b"), sizes={"B.i": 7})
     assert str(standing_in) == "f: certified, 2 programs agree on a stand-in (B.i = 7)"
+
+
+def test_a_certificate_reports_what_it_rests_on():
+    trials = tuple(
+        Trial({"n": size}, 0, None, (Algebra.FIELD, Algebra.BOUNDS), 2) for size in (5, 13)
+    )
+    certificate = Certificate("f", ("a", "b") * 2, trials=trials, steps=1, passes=("p", "q"))
+    data = "random arrays of seed 0 (normal floats, integers of any value)"
+    exactly = "exactly (field of 2147483647 elements, integers modulo 2^w)"
+    assert certificate.report().splitlines() == [
+        "f: certified, 4 programs agree",
+        "  programs: 4 compared, made by 1 schedule step and 2 passes",
+        f"  trial: n = 5; {data}",
+        f"  trial: n = 13; {data}",
+        f"  compared: {exactly}",
+        "  compared: floats within their error bounds",
+    ]
+    assert certificate.brief() == (
+        f"f: certified, 4 programs agree (1 step, 2 passes; n = 5; n = 13; {exactly}, "
+        "floats within their error bounds)"
+    )
+
+
+def test_a_brief_certificate_without_symbols_names_constant_sizes():
+    trial = Trial({}, 0, None, (Algebra.FIELD,), 2)
+    certificate = Certificate("f", ("a", "b"), trials=(trial,), passes=("p",))
+    assert "(0 steps, 1 pass; constant sizes; exactly (" in certificate.brief()
 
 
 def _writes(*values, name="k"):

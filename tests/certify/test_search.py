@@ -29,6 +29,7 @@ def test_the_first_and_the_last_are_enough_when_they_agree():
     search = _search()
     assert search.find(every_step=False) is None
     assert search.compared == ["the first program", "the last program, of outline_parallel"]
+    assert search.passes[-1] == "outline_parallel" and "lowering" not in search.passes
 
 
 def test_every_step_names_each_primitive_and_each_pass():

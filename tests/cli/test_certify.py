@@ -15,7 +15,29 @@ def test_right_schedules_are_certified(cli: Cli, script: Path) -> None:
     result = cli("certify", script)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("add: certified, ")
-    assert len(cli("certify", f"{script}:both").stdout.splitlines()) == 2
+    both = cli("certify", f"{script}:both").stdout.splitlines()
+    assert [line.split(":")[0] for line in both if not line.startswith(" ")] == ["first", "both_1"]
+
+
+def test_the_report_names_sizes_data_algebras_and_programs(cli: Cli, script: Path) -> None:
+    lines = cli("certify", script, "--seed", "3").stdout.splitlines()
+    assert lines[1] == "  programs: 4 compared, made by 2 schedule steps and 5 passes"
+    data = "random arrays of seed 3 (normal floats, integers of any value)"
+    assert lines[2:4] == [f"  trial: n = 5; {data}", f"  trial: n = 13; {data}"]
+    assert lines[4:] == [
+        "  compared: exactly (field of 2147483647 elements, integers modulo 2^w)",
+        "  compared: floats within their error bounds",
+    ]
+
+
+def test_json_has_the_trials(cli: Cli, script: Path) -> None:
+    (entry,) = json.loads(cli("certify", script, "--json").stdout)
+    assert entry["steps"] == 2
+    assert entry["passes"][-1] == "introduce_lets"
+    assert [trial["sizes"] for trial in entry["trials"]] == [{"n": 5}, {"n": 13}]
+    for trial in entry["trials"]:
+        assert (trial["seed"], trial["greatest_integer"], trial["programs"]) == (0, None, 2)
+        assert trial["algebras"] == ["finite field", "floats within bounds"]
 
 
 def test_every_step_is_told_in_json(cli: Cli, script: Path) -> None:
@@ -60,4 +82,5 @@ def test_a_stand_in_is_told(cli: Cli, tmp_path: Path) -> None:
     path.write_text(_LARGE)
     result = cli("certify", path)
     assert result.exit_code == 0
-    assert result.stdout.endswith(" programs agree on a stand-in (B.i = 8, B.j = 8)\n")
+    assert " programs agree on a stand-in (B.i = 8, B.j = 8)\n" in result.stdout
+    assert "  trial: constant sizes; random arrays of seed 0" in result.stdout
