@@ -1,4 +1,4 @@
-"""`python -m refcomp.cli`: the command line where the command `refcomp` is not on PATH."""
+"""`python -m refcomp.cli`: the same as `python -m refcomp`."""
 
 from refcomp.cli.group import main
 

@@ -1,1 +1,59 @@
-"""Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor."""
+"""Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor.
+
+    from refcomp import graph
+
+    builder = graph.GraphBuilder("net")
+    x = builder.input("x", "float32", ("N", 4))
+    net = builder.finish([builder.node("relu", [x])])
+    executor = graph.GraphExecutor(graph.compile_graph(net))
+
+Reading order: graph.py (values, nodes, text), operators.py, builder.py, infer.py (types),
+verify.py, optimize.py and passes/, evaluate.py (the meaning, by numpy), compile.py, plan.py,
+executor.py.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from refcomp.graph.builder import GraphBuilder, GraphRewriter
+from refcomp.graph.evaluate import evaluate_graph
+from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.operators import (
+    AttributeSpec,
+    Operator,
+    find_operator,
+    operator_names,
+    register_operator,
+)
+from refcomp.graph.optimize import optimize
+from refcomp.graph.verify import verify_graph
+
+if TYPE_CHECKING:
+    from refcomp.graph.compile import GraphModule, compile_graph
+    from refcomp.graph.executor import GraphExecutor
+
+# These import the whole compiler, which looking at a graph does not need.
+_ON_FIRST_USE = {
+    "GraphModule": "refcomp.graph.compile",
+    "compile_graph": "refcomp.graph.compile",
+    "GraphExecutor": "refcomp.graph.executor",
+}
+
+# fmt: off
+__all__ = [
+    "Graph", "Node", "Value", "GraphBuilder", "GraphRewriter",
+    "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
+    "verify_graph", "evaluate_graph", "optimize",
+    "compile_graph", "GraphModule", "GraphExecutor",
+]
+# fmt: on
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ON_FIRST_USE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

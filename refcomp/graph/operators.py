@@ -14,7 +14,10 @@ from typing import Any, Literal
 from refcomp.errors import UserError
 from refcomp.graph.graph import Array, Attribute
 from refcomp.te.tensor import Tensor
-from refcomp.topi import batch_norm, broadcast, conv2d, dense, elementwise, pool, softmax, transform
+from refcomp.topi import broadcast, dense, elementwise, pool, transform
+from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy
+from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
+from refcomp.topi.softmax import softmax, softmax_numpy
 
 # How a node may join others in one kernel: an `anchor` has loops of its own; an `elementwise` or
 # `movement` (which only moves elements) one can be computed where its result is read.
@@ -133,8 +136,8 @@ register_operator(
     Operator(
         "conv2d",
         _CONV_INPUTS,
-        conv2d.conv2d,
-        conv2d.conv2d_numpy,
+        conv2d,
+        conv2d_numpy,
         (_STRIDES, _PADDING, _DILATION, AttributeSpec("groups", int, 1)),
         required=2,
     )
@@ -143,8 +146,8 @@ register_operator(
     Operator(
         "conv2d_nhwc",
         _CONV_INPUTS,
-        conv2d.conv2d_nhwc,
-        conv2d.conv2d_nhwc_numpy,
+        conv2d_nhwc,
+        conv2d_nhwc_numpy,
         (_STRIDES, _PADDING, _DILATION),
         required=2,
     )
@@ -153,8 +156,8 @@ register_operator(
     Operator(
         "batch_norm",
         ("data", "gamma", "beta", "mean", "variance"),
-        batch_norm.batch_norm,
-        batch_norm.batch_norm_numpy,
+        batch_norm,
+        batch_norm_numpy,
         (AttributeSpec("epsilon", float, 1e-5), AttributeSpec("axis", int, 1)),
         "elementwise",
     )
@@ -189,8 +192,8 @@ register_operator(
     Operator(
         "softmax",
         ("data",),
-        softmax.softmax,
-        softmax.softmax_numpy,
+        softmax,
+        softmax_numpy,
         (AttributeSpec("axis", int, -1),),
     )
 )

@@ -1,5 +1,39 @@
 """Operators: each as a te compute, with its meaning in numpy beside it in the same file.
 
-A float operator's numpy meaning is evaluated in f64 and rounded once: the value that compiled code,
-which rounds at every step, is held against. Integers wrap in both.
+    from refcomp import topi
+
+    C = topi.relu(topi.matmul(A, B))
+    s = topi.schedule_llvm([C])
+
+A float operator's numpy meaning (`NAME_numpy` below the operator) is evaluated in f64 and rounded
+once: the value that compiled code, which rounds at every step, is held against. Integers wrap in
+both.
 """
+
+from refcomp.topi.batch_norm import batch_norm
+from refcomp.topi.broadcast import add, divide, multiply, scale, subtract
+from refcomp.topi.conv2d import conv2d, conv2d_nhwc
+from refcomp.topi.conv2d_nchwc import block_channels, conv2d_nchwc, unblock_channels
+from refcomp.topi.dense import gemm, matmul
+from refcomp.topi.elementwise import clip, identity, map_elements, relu, sigmoid, tanh
+from refcomp.topi.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from refcomp.topi.schedules.gpu import schedule_gpu
+from refcomp.topi.schedules.llvm import schedule_llvm
+from refcomp.topi.softmax import softmax
+from refcomp.topi.transform import concatenate, flatten, reshape, split, transpose
+
+# fmt: off
+__all__ = [
+    "add", "subtract", "multiply", "divide", "scale",
+    "map_elements", "relu", "sigmoid", "tanh", "clip", "identity",
+    "matmul", "gemm", "softmax", "batch_norm",
+    "conv2d", "conv2d_nhwc", "conv2d_nchwc", "block_channels", "unblock_channels",
+    "max_pool2d", "avg_pool2d", "global_avg_pool2d",
+    "reshape", "flatten", "transpose", "concatenate", "split",
+    "schedule_llvm", "schedule_gpu",
+]
+# fmt: on
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
