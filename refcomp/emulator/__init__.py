@@ -6,9 +6,10 @@ whoever makes an `EmulatedGpu` hands it a disassembler.
 
 Reading order: code_object.py and assembly.py (what is run), arrays.py, operation.py and the tables
 (vector_floats.py, vector_integers.py, vector_conversions.py, packed.py, scalar.py: what each
-instruction means, with exact.py and spreads.py), registers.py, memory.py and waves.py (on what),
-observation.py and counting/ (who looks on, and who counts), wait_counters.py, wait_states.py,
-memory_order.py and hazards/ (what is wrong though the result may be right),
+instruction means, with exact.py and spreads.py), modes.py, signalling.py and output_modifiers.py
+(rounding, denormals, NaNs and clamps as the MODE register has them), registers.py, memory.py and
+waves.py (on what), observation.py and counting/ (who looks on, and who counts), wait_counters.py,
+wait_states.py, memory_order.py and hazards/ (what is wrong though the result may be right),
 sources.py, vector.py, scalar_binding.py, memory_access.py, atomics.py, cross_lane.py, dpp.py and
 matrix.py (instructions bound to operands), generation.py (what differs between GPUs), program.py
 and execute.py (in which order), launch.py, run.py and hip.py (the doors), findings.py and ledger.py

@@ -35,7 +35,10 @@ NAMED = {
 }
 TTMP, VCC, EXEC = 108, 106, 126
 USUAL_LANES = 64
-IEEE_MODE = 0xF0  # to nearest even, and all denormals are kept
+# Of MODE: a clamp makes NaN 0; signalling NaNs become quiet.
+DX10_CLAMP, IEEE_NANS = 0x100, 0x200
+# To nearest even, all denormals kept: what compilers ask for unless they are asked otherwise.
+IEEE_MODE = 0xF0 | DX10_CLAMP | IEEE_NANS
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,18 +86,14 @@ class Descriptor:
 
     @property
     def float_mode(self) -> int:
-        """Rounding and denormals, as the MODE register has them; 0xF0 is IEEE."""
-        return self.rsrc1 >> 12 & 0xFF
+        """Rounding, denormals, DX10_CLAMP and IEEE_MODE, as the MODE register has them."""
+        clamp, ieee = self.rsrc1 >> 21 & 1, self.rsrc1 >> 23 & 1
+        return self.rsrc1 >> 12 & 0xFF | clamp << 8 | ieee << 9
 
     @property
     def is_on_pairs(self) -> bool:
         """Whether a group's waves are spread over two compute units with a cache each: RDNA."""
         return bool(self.rsrc1 >> 29 & 1)
-
-    @property
-    def has_usual_nans(self) -> bool:
-        """Whether a clamp makes NaN 0 (DX10_CLAMP), and signalling NaNs become quiet (IEEE)."""
-        return self.rsrc1 >> 21 & 5 == 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,16 @@ def add_to_odd(a: Any, b: Any) -> Array:
     return np.where(moved, bits + step, bits).view(np.float64)
 
 
+def quiet(value: Any) -> Array:
+    """Return the value with its signalling NaNs made quiet.
+
+    A product with 1 changes nothing else: denormals and the sign of a zero stay, payloads too.
+    """
+    value = np.asarray(value)
+    found: Array = np.multiply(value, value.dtype.type(1))
+    return found
+
+
 def fma_f32(a: Any, b: Any, c: Any) -> Array:
     """a * b + c, rounded once.
 
@@ -75,7 +85,7 @@ def fma_f64(a: Any, b: Any, c: Any) -> Array:
     upper, lower = _two_sum(high, first)
     result = np.where(simple, a * b + c, upper + add_to_odd(rest, lower))
     # c alone is infinite or NaN: then so is the result, whatever a * b overflows to.
-    result = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, result)
+    result = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), quiet(c), result)
     for place in map(tuple, np.argwhere(~safe & ~simple & np.isfinite(c))):
         result[place] = scaled_fma(float(a[place]), float(b[place]), float(c[place]), 0)
     return result

@@ -3,7 +3,7 @@
 Follows the kernel descriptor, as LLVM's "User Guide for AMDGPU Backend" has it, and what
 generation.py says of the GPU; registers are begun by initial_state.py. Refuses, by UserError, what
 a driver would: another machine's code, a group too large, too few bytes of arguments, more memory
-than there can be. By Unsupported a kernel that wants other NaNs than compilers' usual ones.
+than there can be.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
 from refcomp.emulator.waves import Surroundings
-from refcomp.errors import ToolchainError, Unsupported, UserError
+from refcomp.errors import ToolchainError, UserError
 
 SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
 USUAL_STEPS = 2_000_000_000
@@ -218,9 +218,6 @@ def _check(generation: Generation, kernel: Kernel, request: LaunchRequest) -> No
     _check_private(generation, kernel)
     _check_extents(kernel, request)
     _check_arguments(kernel, request)
-    if not kernel.descriptor.has_usual_nans:
-        why = "DX10_CLAMP and IEEE_MODE of its descriptor are not both 1"
-        raise Unsupported(f"{kernel.name} wants other NaNs than the usual", why=why)
 
 
 def _check_block(kernel: Kernel, request: LaunchRequest) -> None:

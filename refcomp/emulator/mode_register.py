@@ -4,7 +4,8 @@
     s_getreg_b32 s0, hwreg(HW_REG_MODE, 0, 4)
     s_denorm_mode 15                                    keep denormals of all types
 
-Refuses, by Unsupported, other registers, and to change what is neither rounding nor denormals.
+Refuses, by Unsupported, other registers, and to change what is neither rounding,
+denormals nor the treatment of NaNs.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Run = Callable[[Any], None]
 _REGISTER = re.compile(r"hwreg\((\w+)(?:, ?(\d+), ?(\d+))?\)$")
 # Instructions that write a part of it: where its four bits begin.
 _PARTS = {"s_round_mode": 0, "s_denorm_mode": 4}
-# A clamp makes NaN 0, and signalling NaNs become quiet: what compilers have unless asked otherwise.
-_OTHERS = np.uint32(0x300)
+# Rounding, denormals, DX10_CLAMP and IEEE_MODE: what can be changed.
+_KNOWN = np.uint32(0x3FF)
 
 
 def writes_mode(instruction: Instruction) -> bool:
@@ -54,7 +55,7 @@ def _bind_read(instruction: Instruction) -> Run:
     start, ones = _field(instruction, register.text)
 
     def run(waves: Any) -> None:
-        waves.write_scalar(result.index, "u32", (_modes(waves) | _OTHERS) >> start & ones)
+        waves.write_scalar(result.index, "u32", _modes(waves) >> start & ones)
         waves.define((result.index,))
 
     return run
@@ -74,14 +75,14 @@ def _bind_write(instruction: Instruction) -> Run:
     source = scalar_source(instruction.operands[-1], "u32")
 
     def run(waves: Any) -> None:
-        old = _modes(waves) | _OTHERS
+        old = _modes(waves)
         new = old & ~(ones << start) | (source.value(waves) & ones) << start
-        if ((new ^ old) & ~np.uint32(0xFF)).any():
+        if ((new ^ old) & ~_KNOWN).any():
             raise Unsupported("this part of MODE cannot be changed", where=str(instruction))
         if not waves.dirty.isdisjoint(source.numbers) and source.shadow(waves).any():
             waves.report_undefined(
                 instruction, "how numbers are rounded", source.shadow(waves) != 0
             )
-        waves.set_modes(new & np.uint32(0xFF))
+        waves.set_modes(new & _KNOWN)
 
     return run

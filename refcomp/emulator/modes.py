@@ -1,4 +1,4 @@
-"""Rounding and denormals other than IEEE's, as the MODE register asks for them.
+"""Rounding, denormals and NaNs other than IEEE's, as the MODE register asks for them.
 
 MODE holds two bits each: the rounding of f32, that of f64 and f16 (0 to nearest even, 1 up, 2 down,
 3 towards zero), and which denormals of f32, and of f64 and f16, are kept (1: of operands, 2: of
@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.arrays import NUMPY, Array
-from refcomp.emulator.assembly import IEEE_MODE, Instruction
+from refcomp.emulator.assembly import IEEE_MODE, IEEE_NANS, Instruction
 from refcomp.emulator.exact import add_to_odd
 from refcomp.emulator.operation import Operation
+from refcomp.emulator.signalling import keep_signalling
 from refcomp.emulator.vector_unfused import flushed
 from refcomp.errors import Unsupported
 
@@ -54,6 +55,8 @@ def in_mode(instruction: Instruction, row: Operation) -> Operation:
     ):
         return row
     rounded = _rounded(instruction, row)
+    if not mode & IEEE_NANS:
+        rounded = keep_signalling(row_name(instruction), row, rounded)
     flushes = [_is_flushed(mode, kind, of_results=False) for kind in kinds]
     flushes_result = _is_flushed(mode, result, of_results=True)
 

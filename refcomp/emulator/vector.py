@@ -15,7 +15,6 @@ import numpy as np
 
 from refcomp.emulator.arrays import (
     MASKS,
-    NUMPY,
     Array,
     as_bits,
     bits_of,
@@ -28,6 +27,7 @@ from refcomp.emulator.dpp import is_dpp, moved_source, with_dpp, zero_source
 from refcomp.emulator.modes import in_mode
 from refcomp.emulator.modifiers import flags_of
 from refcomp.emulator.operation import Operation
+from refcomp.emulator.output_modifiers import with_modifiers
 from refcomp.emulator.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.sources import Source, half_source, numbers_of, vector_index, vector_source
 from refcomp.errors import Unsupported
@@ -54,7 +54,7 @@ def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run
     results = instruction.operands[: len(row.results)]
     sources = _sources(instruction, row)
     sources[:1] = [first_of(sources[0], instruction)] if first_of else sources[:1]
-    function = _with_modifiers(instruction, row)
+    function = with_modifiers(instruction, row)
     writes = [_writer(instruction, row, o, k) for o, k in zip(results, row.results, strict=True)]
     is_single = len(writes) == 1
     watched = frozenset().union(*(source.numbers for source in sources))
@@ -148,28 +148,6 @@ def _filled(kind: str, undefined: Array) -> Array:
 
 
 # What becomes of a result.
-
-
-def _with_modifiers(instruction: Instruction, row: Operation) -> Callable[..., Any]:
-    function, modifiers, kind = row.function, instruction.modifiers, row.results[0]
-    # `mul` and `div` are ignored where signalling NaNs become quiet, as in all that is launched.
-    if "clamp" not in modifiers:
-        return function
-    if kind.startswith("f"):
-        return lambda *values: np.clip(np.nan_to_num(function(*values), nan=0.0), 0, 1)
-    if row.wide is None:
-        raise Unsupported(f"clamp of {instruction.mnemonic} is not known", where=str(instruction))
-    return _saturated(row.wide, kind)
-
-
-def _saturated(function: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    limits = np.iinfo(NUMPY[kind])
-
-    def computed(*values: Any) -> Any:
-        total = function(*(np.asarray(value).astype(np.int64) for value in values))
-        return np.clip(total, limits.min, limits.max).astype(NUMPY[kind])
-
-    return computed
 
 
 _Write = Callable[[Registers, Any, Any], None]
@@ -267,7 +245,7 @@ def bind_packed(instruction: Instruction, kind: str, row: Operation) -> Run:
     operand = instruction.operands[0]
     index, is_wide = vector_index(operand), bits_of(kind) == 32
     row = in_mode(instruction, row)
-    function = _with_modifiers(instruction, row)
+    function = with_modifiers(instruction, row)
     row = replace(row, implicit=())
     watched = frozenset().union(*(s.numbers for s in (*low, *high)))
     defined = frozenset(FIRST_VECTOR + index + n for n in range(2 if is_wide else 1))

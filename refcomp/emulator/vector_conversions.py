@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.arrays import NUMPY, Array, join
+from refcomp.emulator.exact import quiet
 from refcomp.emulator.operation import Operation, operation
 from refcomp.emulator.small_floats import from_bytes, to_bytes
 
@@ -24,8 +25,11 @@ def to_integer(value: Any, kind: str) -> Array:
 
 
 def _to(kind: str) -> Callable[[Any], Array]:
+    if kind == "f16":
+        return to_half
     if kind[0] == "f":
-        return lambda a: np.asarray(a).astype(NUMPY[kind])
+        # numpy converts the bits of halves itself, and keeps signalling NaNs.
+        return lambda a: quiet(np.asarray(a).astype(NUMPY[kind]))
     return lambda a: to_integer(a, kind)
 
 
@@ -46,10 +50,22 @@ def pack(low: Any, high: Any) -> Array:
     return parts[0] | parts[1] << np.uint32(16)
 
 
+def to_half(value: Any) -> Array:
+    """Return a number as f16, to nearest even; signalling NaNs become quiet ones."""
+    value = np.asarray(value)
+    # The quiet bit must be set before most of the payload is cut off.
+    return (quiet(value) if value.dtype.kind == "f" else value).astype(np.float16)
+
+
+def pack_halves(low: Any, high: Any) -> Array:
+    """Return two f16 in one register, quiet: LLVM does not use v_pack_b32_f16 to move bits."""
+    return pack(quiet(low), quiet(high))
+
+
 def to_half_towards_zero(value: Any) -> Array:
     """f32 -> f16 without rounding up; what is too large becomes the largest."""
     value = np.asarray(value)
-    near = value.astype(np.float16)
+    near = to_half(value)
     beyond = np.abs(near.astype(np.float32)) > np.abs(value)
     return np.where(beyond, np.nextafter(near, np.float16(0)), near)
 
@@ -93,7 +109,9 @@ def _conversions() -> dict[str, Operation]:
         "v_cvt_pkrtz_f16_f32": operation(
             "u32 = f32 f32", lambda a, b: pack(to_half_towards_zero(a), to_half_towards_zero(b))
         ),
-        "v_pack_b32_f16": operation("u32 = u16 u16", pack, spread=lambda s, t, a, b: pack(s, t)),
+        "v_pack_b32_f16": operation(
+            "u32 = f16 f16", pack_halves, spread=lambda s, t, a, b: pack(s, t)
+        ),
         "v_cvt_pk_u16_u32": operation("u32 = u32 u32", _packed_by("u16")),
         "v_cvt_pk_i16_i32": operation("u32 = i32 i32", _packed_by("i16")),
         "v_cvt_pknorm_i16_f32": operation("u32 = f32 f32", _normalised("i16", -1.0)),

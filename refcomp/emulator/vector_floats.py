@@ -22,15 +22,16 @@ _FMA: dict[str, Callable[..., Array]] = {
 _UNSIGNED = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 
 
-def _minimum(a: Any, b: Any) -> Array:
-    """The number where the other is a quiet NaN; -0 is less than +0."""
+def minimum(a: Any, b: Any) -> Array:
+    """Return the smaller one: the number where the other is a quiet NaN; -0 is less than +0."""
     bits = _UNSIGNED[_name(a)]
     low = np.fmin(a, b)
     low = np.where(a == b, (_bits(a, bits) | _bits(b, bits)).view(low.dtype), low)
     return _or_signalling(low, a, b)
 
 
-def _maximum(a: Any, b: Any) -> Array:
+def maximum(a: Any, b: Any) -> Array:
+    """Return the greater one: the number where the other is a quiet NaN; +0 is greater than -0."""
     bits = _UNSIGNED[_name(a)]
     high = np.fmax(a, b)
     high = np.where(a == b, (_bits(a, bits) & _bits(b, bits)).view(high.dtype), high)
@@ -43,18 +44,20 @@ def _or_signalling(found: Array, first: Any, second: Any) -> Array:
     for value in (second, first):
         if np.isnan(value).any():
             bits = _bits(value, _UNSIGNED[_name(value)])
-            quiet = (bits | bits.dtype.type(1 << _quiet_bit(value))).view(found.dtype)
-            found = np.where(_is_signalling(value), quiet, found)
+            quiet = (bits | bits.dtype.type(1 << quiet_bit(value))).view(found.dtype)
+            found = np.where(is_signalling(value), quiet, found)
     return found
 
 
-def _quiet_bit(a: Any) -> int:
+def quiet_bit(a: Any) -> int:
+    """Return the number of the bit that a NaN of that type has unless it is signalling."""
     return {2: 9, 4: 22, 8: 51}[np.asarray(a).dtype.itemsize]
 
 
-def _is_signalling(a: Any) -> Array:
+def is_signalling(a: Any) -> Array:
+    """Return a bool for each element: True of a signalling NaN."""
     bits = _bits(a, _UNSIGNED[_name(a)])
-    is_quiet: Array = bits >> bits.dtype.type(_quiet_bit(a)) & bits.dtype.type(1) == 1
+    is_quiet: Array = bits >> bits.dtype.type(quiet_bit(a)) & bits.dtype.type(1) == 1
     return np.isnan(a) & ~is_quiet
 
 
@@ -66,13 +69,18 @@ def _bits(a: Any, unsigned: Any) -> Array:
     return np.asarray(a).view(unsigned)
 
 
-def _median(a: Any, b: Any, c: Any) -> Array:
-    """The middle one; the least of the others where one is NaN."""
-    highest = _maximum(_maximum(a, b), c)
-    is_a, is_b = highest == a, highest == b
-    middle = np.where(is_a, _maximum(b, c), np.where(is_b, _maximum(a, c), _maximum(a, b)))
-    any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
-    return np.where(any_nan, _minimum(_minimum(a, b), c), middle)
+def median_by(low: Callable[..., Array], high: Callable[..., Array]) -> Callable[..., Array]:
+    """Return the middle one of three, by the smaller and the greater of two; the least of all where
+    one is NaN."""
+
+    def median(a: Any, b: Any, c: Any) -> Array:
+        highest = high(high(a, b), c)
+        is_a, is_b = highest == a, highest == b
+        middle = np.where(is_a, high(b, c), np.where(is_b, high(a, c), high(a, b)))
+        any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
+        return np.where(any_nan, low(low(a, b), c), middle)
+
+    return median
 
 
 def _fraction(a: Any) -> Array:
@@ -84,7 +92,7 @@ def _fraction(a: Any) -> Array:
 
 
 def _mantissa(a: Any) -> Array:
-    return np.where(np.isfinite(a), np.frexp(a)[0], a)
+    return np.where(np.isfinite(a), np.frexp(a)[0], exact.quiet(a))
 
 
 def _exponent(a: Any) -> Array:
@@ -165,7 +173,7 @@ def _two_over_pi_at(a: Any, segment: Any) -> Array:
 def _class_of(a: Any, wanted: Any) -> Array:
     """Whether `a` is of one of the ten classes whose bits are set."""
     a = np.asarray(a)
-    kind, signals = NUMPY[_name(a)], _is_signalling(a)
+    kind, signals = NUMPY[_name(a)], is_signalling(a)
     is_nan, negative, size = np.isnan(a), np.signbit(a), np.abs(a)
     subnormal = (size > 0) & (size < np.finfo(kind).tiny)
     normal = (size >= np.finfo(kind).tiny) & np.isfinite(a)
@@ -184,8 +192,8 @@ def _rows_of(kind: str) -> dict[str, Operation]:
         "mul": operation(two, np.multiply),
         "sub": operation(two, np.subtract),
         "subrev": operation(two, lambda a, b: b - a),
-        "min": operation(two, _minimum),
-        "max": operation(two, _maximum),
+        "min": operation(two, minimum),
+        "max": operation(two, maximum),
         "fma": operation(three, fma, **keeps),
         "fmac": operation(f"{two}; result", fma, **keeps),
         "floor": operation(one, np.floor),
@@ -212,9 +220,9 @@ def _rows_of_single_and_half(kind: str) -> dict[str, Operation]:
         "log": operation(one, _by_f64(np.log2), is_approximate=True),
         "sin": operation(one, _turns(np.sin), is_approximate=True),
         "cos": operation(one, _turns(np.cos), is_approximate=True),
-        "min3": operation(three, lambda a, b, c: _minimum(_minimum(a, b), c), **keeps),
-        "max3": operation(three, lambda a, b, c: _maximum(_maximum(a, b), c), **keeps),
-        "med3": operation(three, _median, **keeps),
+        "min3": operation(three, lambda a, b, c: minimum(minimum(a, b), c), **keeps),
+        "max3": operation(three, lambda a, b, c: maximum(maximum(a, b), c), **keeps),
+        "med3": operation(three, median_by(minimum, maximum), **keeps),
     }
     return {f"v_{name}_{kind}": row for name, row in rows.items()}
 

@@ -27,7 +27,7 @@ def test_kernels_and_what_they_want():
     assert code.mcpu == "gfx942" and set(code.kernels) == {"vector_add", "matmul"}
     kernel = code.kernels["matmul"]
     assert kernel.block == (16, 16, 1) and kernel.descriptor.shared_bytes == 2048
-    assert kernel.descriptor.float_mode == 0xF0 and kernel.descriptor.vgpr_granules > 0
+    assert kernel.descriptor.float_mode == 0x3F0 and kernel.descriptor.vgpr_granules > 0
     assert [a.offset for a in kernel.arguments] == [0, 8, 16, 24]
     assert [a.kind for a in kernel.arguments] == ["global_buffer"] * 3 + ["by_value"]
     assert any(start <= kernel.entry < start + len(data) for start, data in code.segments)

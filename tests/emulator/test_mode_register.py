@@ -81,6 +81,22 @@ def test_the_register_can_be_read():
     assert (scalar(waves, 0), scalar(waves, 1)) == (0x3F0, 3)
 
 
+def test_the_treatment_of_nans_can_be_changed():
+    """Bit 8 is DX10_CLAMP, bit 9 IEEE_MODE."""
+    waves = make_waves()
+    put(waves, 6, np.full(64, 0x7F800001, np.uint32))
+    _run(
+        waves,
+        "v_mul_f32_e32 v3, 1.0, v6",
+        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 2), 0",
+        "v_mul_f32_e32 v4, 1.0, v6",
+        "v_max_f32_e64 v5, v6, v6 clamp",
+        "s_getreg_b32 s5, hwreg(HW_REG_MODE)",
+    )
+    assert [get(waves, n)[0] for n in (3, 4, 5)] == [0x7FC00001, 0x7F800001, 0x7F800001]
+    assert scalar(waves, 5) == 0xF0
+
+
 def test_setting_what_already_is_costs_nothing():
     waves = make_waves()
     run(waves, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15")
