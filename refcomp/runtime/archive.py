@@ -8,6 +8,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -114,15 +115,22 @@ def _refuse_foreign(path: str, start: bytes) -> None:
         )
 
 
+def _foreign(entries: list[zipfile.ZipInfo]) -> str:
+    """Return why no module file has these entries, "" if one may."""
+    if len(entries) > COUNT_LIMIT:
+        return f"it has {len(entries)} members, and module files have at most {COUNT_LIMIT}"
+    counts = Counter(entry.filename for entry in entries)
+    for name, count in counts.items():
+        if count > 1 or not _MEMBER.fullmatch(name):
+            return f"of a foreign or repeated member {name!r}"
+    return "" if counts["manifest.json"] else "it has no member manifest.json"
+
+
 def _check_entries(path: str, entries: list[zipfile.ZipInfo]) -> None:
-    names = [entry.filename for entry in entries]
-    foreign = [name for name in names if not _MEMBER.fullmatch(name) or names.count(name) > 1]
-    if foreign or "manifest.json" not in names or len(entries) > COUNT_LIMIT:
+    if why := _foreign(entries):
         raise UserError(
             f"{path} is a zip archive, but not a module file",
-            why=f"of a foreign or repeated member {foreign[0]!r}"
-            if foreign
-            else f"it has {len(entries)} members and {names.count('manifest.json')} manifests",
+            why=why,
             remedy="load what module.save(path) wrote",
         )
     largest, total = max(e.file_size for e in entries), sum(e.file_size for e in entries)
