@@ -6,12 +6,14 @@ Ensures: what `get` returns is exactly what was put under that key; a damaged or
 counts as missing and is made again. Entries appear by atomic rename.
 A directory that cannot be written means working without a cache, never a failure. Locks only
 save work: correctness never depends on them.
+Refuses, by UserError, a directory that another user could write to (`refcomp.cache_folder`).
 """
 
 import fcntl
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from refcomp.cache_folder import find_safe_folder, make_private
 from refcomp.errors import UserError
 
 DEFAULT_LIMIT = 2 << 30
@@ -34,6 +37,8 @@ _SHARE_KEPT = 0.75
 _STALE_S = 3600.0
 # Longer than any step of a compilation is allowed to take.
 _LOCK_WAIT_S = 600.0
+# Entries and locks are regular files: no link is followed, and no pipe's other end waited for.
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class _Entry(NamedTuple):
@@ -65,8 +70,8 @@ class Cache:
     def __init__(self, root: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
         self.root = Path(root)
         self.limit = limit
-        self._entries = os.path.join(root, "entries")
-        self._locks = os.path.join(root, "locks")
+        # The real path of `root`, once it is there and known to be safe.
+        self._safe_root: str | None = None
 
     @staticmethod
     def key(*parts: bytes | str) -> str:
@@ -82,23 +87,19 @@ class Cache:
         """The bytes put under `key`; None when there are none, or only damaged ones."""
         path = self._path(key)
         try:
-            with open(path, "rb") as file:
-                data = _decode(key, file.read())
+            return None if path is None else _read_entry(key, path)
         except OSError:
             return None
-        if data is not None:
-            with suppress(OSError):
-                os.utime(path)
-        return data
 
     def put(self, key: str, data: bytes) -> None:
         """Keep `data` under `key`; without effect where the directory cannot be written."""
-        path = self._path(key)
         if len(data) + _HEADER_SIZE > self.limit:
             return
         with suppress(OSError):
-            self._make_private_folders("entries", key[:2])
-            _write_atomically(path, _encode(key, data))
+            self._make_root()
+            if path := self._path(key):
+                make_private(os.path.dirname(path))
+                _write_atomically(path, _encode(key, data))
         if self._is_check_due(key, len(data)):
             self.evict()
 
@@ -120,7 +121,8 @@ class Cache:
 
     def evict(self) -> None:
         """Delete the least recently used entries if the store is larger than its limit."""
-        entries = sorted(_scan(self._entries))
+        root = self._find_root()
+        entries = [] if root is None else sorted(_scan(os.path.join(root, "entries")))
         excess = sum(entry.size for entry in entries) - self.limit
         if excess <= 0:
             return
@@ -132,18 +134,23 @@ class Cache:
                 os.unlink(entry.path)
             to_free -= entry.size
 
-    def _path(self, key: str) -> str:
+    def _find_root(self) -> str | None:
+        """Return the real path of `root`, None where it is missing. UserError if it is unsafe."""
+        if self._safe_root is None:
+            self._safe_root = find_safe_folder(str(self.root))
+        return self._safe_root
+
+    def _make_root(self) -> str | None:
+        """Make `root` where it is missing, and return its real path. UserError, OSError."""
+        if self._find_root() is None:
+            make_private(str(self.root.absolute()))
+        return self._find_root()
+
+    def _path(self, key: str) -> str | None:
         if not _KEY.match(key):
             raise ValueError(f"not a cache key: {key!r}")
-        return os.path.join(self._entries, key[:2], key)
-
-    def _make_private_folders(self, *names: str) -> None:
-        # makedirs gives its mode to the last folder only, so each is made by itself.
-        folder = str(self.root)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        for name in names:
-            folder = os.path.join(folder, name)
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+        root = self._find_root()
+        return None if root is None else os.path.join(root, "entries", key[:2], key)
 
     def _is_check_due(self, key: str, size: int) -> bool:
         # Keys are evenly spread, so that the rule needs no counter shared between processes.
@@ -151,12 +158,12 @@ class Cache:
 
     @contextmanager
     def _lock(self, key: str) -> Iterator[None]:
-        path = os.path.join(self._locks, key)
-        try:
-            self._make_private_folders("locks")
-            descriptor = _acquire(path, time.monotonic() + _LOCK_WAIT_S)
-        except OSError:
-            descriptor = None
+        path, descriptor = "", None
+        with suppress(OSError):
+            if root := self._make_root():
+                make_private(os.path.join(root, "locks"))
+                path = os.path.join(root, "locks", key)
+                descriptor = _acquire(path, time.monotonic() + _LOCK_WAIT_S)
         try:
             yield
         finally:
@@ -164,6 +171,17 @@ class Cache:
                 with suppress(OSError):
                     os.unlink(path)
                 os.close(descriptor)
+
+
+def _read_entry(key: str, path: str) -> bytes | None:
+    with open(os.open(path, os.O_RDONLY | _OPEN), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        data = _decode(key, file.read())
+        if data is not None:
+            with suppress(OSError):
+                os.utime(file.fileno())
+        return data
 
 
 def _write_atomically(path: str, raw: bytes) -> None:
@@ -185,7 +203,7 @@ def _acquire(path: str, deadline: float) -> int | None:
     """
     pause = 0.001
     while time.monotonic() < deadline:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
         if _try_lock(descriptor) and _is_same_file(descriptor, path):
             return descriptor
         os.close(descriptor)
@@ -208,7 +226,7 @@ def _try_lock(descriptor: int) -> bool:
 def _is_same_file(descriptor: int, path: str) -> bool:
     """Whether the holder before us did not delete the file between our open and our lock."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
         return False
 
@@ -217,14 +235,17 @@ def _scan(entries: str) -> Iterator[_Entry]:
     """All entries; files that dead processes left behind are deleted on the way."""
     with suppress(OSError), os.scandir(entries) as folders:
         for folder in folders:
-            with suppress(OSError), os.scandir(folder.path) as files:
-                yield from _scan_folder(files)
+            if folder.is_dir(follow_symlinks=False):
+                with suppress(OSError), os.scandir(folder.path) as files:
+                    yield from _scan_folder(files)
 
 
 def _scan_folder(files: Iterator[os.DirEntry[str]]) -> Iterator[_Entry]:
     for file in files:
         with suppress(OSError):
-            status = file.stat()
+            status = file.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                continue
             if _KEY.match(file.name):
                 yield _Entry(status.st_mtime, status.st_size, file.path)
             elif time.time() - status.st_mtime > _STALE_S:

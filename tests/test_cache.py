@@ -68,6 +68,7 @@ def test_folders_and_entries_are_private(tmp_path: Path) -> None:
     cache.get_or_make(KEY, lambda: DATA)
     paths = [cache.root, *cache.root.rglob("*")]
     assert len(paths) == 5  # root, entries, its sub-folder, the entry, locks
+    paths.append(cache.root.parent)
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in paths)
 
 

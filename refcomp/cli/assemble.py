@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import click
 
 from refcomp import toolchain
@@ -22,6 +19,7 @@ from refcomp.cli.streams import (
     write_text,
 )
 from refcomp.errors import UserError
+from refcomp.private_folder import private_folder
 from refcomp.runtime.module import Module
 
 
@@ -75,7 +73,7 @@ def _make(text: str, header: Header, form: str) -> bytes:
     module = Module.from_binary(
         binary, header.signatures, target=str(header.target), sources={"llvm": text}
     )
-    with tempfile.TemporaryDirectory(prefix="refcomp-") as folder:
-        path = Path(folder, "module")
+    with private_folder() as folder:
+        path = folder / "module"
         module.save(path)
         return path.read_bytes()

@@ -7,10 +7,8 @@ Module files hold machine code: execute only what you trust.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -50,6 +48,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.private_folder import private_folder
 from refcomp.runtime.device import cpu
 from refcomp.runtime.function import ArrayCallable, Function
 from refcomp.runtime.module import Module
@@ -194,8 +193,8 @@ def _load_archive(file: str, data: bytes, target: Target | None) -> Module:
         )
     if file != STANDARD:
         return load_module(file)
-    with tempfile.TemporaryDirectory(prefix="refcomp-") as folder:
-        path = Path(folder, "stdin")
+    with private_folder() as folder:
+        path = folder / "stdin"
         path.write_bytes(data)
         try:
             return load_module(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from refcomp.oracle.compare import (
     judge_bounded,
 )
 from refcomp.oracle.error_bounds import Bounded, Licence
+from refcomp.private_folder import private_folder
 from refcomp.toolchain.run import finish_tool, start_tool, tool_timeout_s
 
 _ORDER = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)
@@ -181,8 +181,8 @@ def _run(call: Sequence[str], feeds: Mapping[str, Any]) -> Arrays:
             f"{tool} is not told where to write its results",
             remedy="name {results} among its arguments: an .npz file, of arrays by name",
         )
-    with tempfile.TemporaryDirectory(prefix="refcomp-judge-") as folder:
-        paths = {hole: str(Path(folder, f"{hole}.npz")) for hole in ("inputs", "results")}
+    with private_folder() as folder:
+        paths = {hole: str(folder / f"{hole}.npz") for hole in ("inputs", "results")}
         write_npz(paths["inputs"], feeds)
         process = start_tool([os.path.abspath(found), *(_filled(arg, paths) for arg in args)])
         done = finish_tool(process, tool_timeout_s())

@@ -18,8 +18,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from refcomp.errors import CompilerBug, Unsupported
@@ -31,6 +29,7 @@ from refcomp.mutate.operations import Operations, operations
 from refcomp.mutate.outputs import OUTPUTS, Output
 from refcomp.mutate.right_results import RightResults
 from refcomp.mutate.spellings import SpellingEdit, spelling_edits
+from refcomp.private_folder import private_folder
 
 _MOST_RUNS = 3  # of programs that ours has told apart, for tolerances to notice them, too
 
@@ -41,8 +40,8 @@ def score_spelling(
     """At most `count` mutants of the spelling of `target`, one of OUTPUTS, the kinds in turn, tried
     on all `operations` of it, or on those `chosen`. ToolchainError where its tools or its device
     are missing; CompilerBug where a right program is told from itself."""
-    with TemporaryDirectory(prefix="refcomp-") as folder:
-        output = OUTPUTS[target](Path(folder))
+    with private_folder() as folder:
+        output = OUTPUTS[target](folder)
         edits = draw(list(spelling_edits(*output.folders)), count, random.Random(seed))
         right = [RightResults(one) for one in chosen or operations(target)]
         texts = output.right_texts([one.func for one in right])

@@ -10,14 +10,13 @@ in the process: see Note [Never unloaded].
 import ctypes
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from refcomp.artifacts import Binary, ScalarParam, Signature, TensorParam
 from refcomp.dtype import DType
 from refcomp.errors import CompilerBug, ToolchainError, UserError
+from refcomp.private_folder import private_folder
 from refcomp.runtime import callback
 from refcomp.runtime.function import Function
 from refcomp.runtime.threads import shared_thread_count
@@ -36,24 +35,13 @@ def load_shared_object(binary: Binary) -> ctypes.CDLL:
             f"a binary of format {binary.format!r} cannot be loaded",
             remedy="link it to a shared object (format 'so')",
         )
-    folder = tempfile.mkdtemp(prefix="refcomp-")
-    path = os.path.join(folder, "module.so")
-    try:
-        _write_private(path, binary.data)
-        return ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
-    except OSError as error:
-        raise _load_error(str(error)) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(path)
-        with suppress(OSError):
-            os.rmdir(folder)
-
-
-def _write_private(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
+    with private_folder() as folder:
+        path = folder / "module.so"
+        try:
+            path.write_bytes(binary.data)
+            return ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        except OSError as error:
+            raise _load_error(str(error)) from error
 
 
 def _load_error(message: str) -> ToolchainError:

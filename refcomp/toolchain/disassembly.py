@@ -13,11 +13,12 @@ import zlib
 from refcomp.artifacts import Binary
 from refcomp.cache import Cache, default_cache
 from refcomp.errors import UserError
+from refcomp.private_folder import private_folder
 from refcomp.toolchain.description import Description, load_description
 from refcomp.toolchain.find import find_tool
 from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.remember import recall
-from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked, write_input
+from refcomp.toolchain.steps import fill_arguments, run_checked, write_input
 
 _DISASSEMBLED_BY = {"so": "llvm", "o": "llvm", "hsaco": "rocm"}
 

@@ -15,10 +15,11 @@ from functools import cache
 
 from refcomp.cache import Cache, default_cache
 from refcomp.errors import ToolchainError, UserError
+from refcomp.private_folder import private_folder
 from refcomp.toolchain.description import Description, Option, load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall
-from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked, write_input
+from refcomp.toolchain.steps import fill_arguments, run_checked, write_input
 from refcomp.toolchain.versions import version_text
 
 _PROBE = """\

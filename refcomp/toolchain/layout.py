@@ -8,10 +8,11 @@ import re
 
 from refcomp.cache import default_cache
 from refcomp.errors import ToolchainError
+from refcomp.private_folder import private_folder
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall
-from refcomp.toolchain.steps import fill_arguments, private_folder, run_checked, write_input
+from refcomp.toolchain.steps import fill_arguments, run_checked, write_input
 
 _LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
 

@@ -6,40 +6,17 @@ Refuses with ToolchainError: a step that fails, hangs, warns of what it ignores,
 nothing; the message holds the command, its stderr and the guilty line of the input.
 """
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from refcomp.artifacts import Source
 from refcomp.errors import ToolchainError
+from refcomp.private_folder import private_folder
 from refcomp.toolchain.description import HOLE, Description, Output, Step
 from refcomp.toolchain.keep import keep_run
 from refcomp.toolchain.run import Completed, run_tool, tool_timeout_s
 
 _LIBRARIES = "{libraries}"
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder that only this user can read; it stays when an error names it as kept."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="refcomp-"))
-    except OSError as error:
-        raise ToolchainError(
-            "no temporary folder can be made", why=str(error), remedy="set TMPDIR to a folder"
-        ) from error
-    try:
-        yield folder
-    except ToolchainError as error:
-        if error.kept != folder:
-            _remove(folder)
-        raise
-    except BaseException:
-        _remove(folder)
-        raise
-    _remove(folder)
 
 
 def write_input(path: Path, data: bytes) -> Path:
@@ -141,7 +118,3 @@ def _read_result(path: Path, step: Step, command: tuple[str, ...], folder: Path)
         raise ToolchainError(
             f"step {step.key} wrote nothing", why=str(error), command=command, kept=folder
         ) from error
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,5 @@
 """Steps run in order in a private folder; a failure tells command, stderr, line and folder."""
 
-import stat
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from refcomp.artifacts import Source
 from refcomp.errors import ToolchainError
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import find_tools
-from refcomp.toolchain.steps import fill_arguments, private_folder, run_steps, write_input
+from refcomp.toolchain.steps import fill_arguments, run_steps, write_input
 
 LLVM = load_description("llvm")
 SOURCE = Source("one\ntwo\nthree\n", "llvm", ("", "C[i] = A[i]", ""))
@@ -36,35 +35,6 @@ def test_steps_run_in_order_and_the_last_file_comes_back(fake_tools, tmp_path: P
     assert runs[1][-1] in runs[2]
     assert [word for word in runs[2] if word.startswith("/lib/")] == ["/lib/a", "/lib/b"]
     assert list((tmp_path / "temporary").iterdir()) == []
-
-
-def test_the_folder_is_private_and_goes_away() -> None:
-    with private_folder() as folder:
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        (folder / "file").touch()
-    assert not folder.exists()
-    with pytest.raises(KeyError), private_folder() as folder:
-        raise KeyError
-    assert not folder.exists()
-
-
-def test_the_folder_stays_only_when_an_error_names_it() -> None:
-    with pytest.raises(ToolchainError), private_folder() as folder:
-        raise ToolchainError("failed")
-    assert not folder.exists()
-    with pytest.raises(ToolchainError), private_folder() as folder:
-        raise ToolchainError("failed", kept=folder)
-    assert folder.exists()
-
-
-def test_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with (
-        pytest.raises(ToolchainError, match="no temporary folder can be made") as caught,
-        private_folder(),
-    ):
-        pass
-    assert "set TMPDIR" in str(caught.value)
 
 
 def test_an_input_that_cannot_be_written(tmp_path: Path) -> None:
