@@ -36,9 +36,9 @@ def shape_asked_for(argument: str) -> tuple[int, int, int]:
 
 
 def print_rates(rates: Mapping[str, float], notes: Mapping[str, str]) -> None:
-    """A line for each way: its rate, its share of the peak, and the note on it."""
+    """Print a line for each way: its rate, its share of one core's peak, and the note on it."""
     for name, rate in rates.items():
-        share = f"{rate:7.1f} GFLOP/s {rate / rates[PEAK]:5.0%} of the peak"
+        share = f"{rate:7.1f} GFLOP/s {rate / rates[PEAK]:5.0%} of one core's peak"
         print(f"{name:12}{share}  {notes.get(name, '')}".rstrip())
 
 
@@ -54,9 +54,11 @@ def save_chart(path: str, title: str, rates: Mapping[str, float]) -> None:
     image = Image.new("RGB", (_WIDTH, _ROW * (len(rates) + 1) + 2 * _MARGIN), _GROUND)
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(18)
     draw.text((_MARGIN, _MARGIN), title, _INK, font)
-    scale = (_WIDTH - 2 * _MARGIN - _NAMES - _NUMBERS) / max(rates.values())
+    longest = max(draw.textlength(name, font) for name in rates)
+    names = max(_NAMES, longest + 12)
+    scale = (_WIDTH - 2 * _MARGIN - names - _NUMBERS) / max(rates.values())
     for row, (name, rate) in enumerate(rates.items(), 1):
-        top, left = _MARGIN + row * _ROW, _MARGIN + _NAMES
+        top, left = _MARGIN + row * _ROW, _MARGIN + names
         end = left + max(1.0, rate * scale)
         draw.text((_MARGIN, top), name, _INK, font)
         draw.rectangle((left, top + 2, end, top + _ROW - 10), _BAR)

@@ -3,12 +3,17 @@
 
 The threads of a wave hold a block's elements together. Each asks for the elements of the result
 that are its own, and LLVM makes one instruction of these questions. Needs LLVM and its lld, but no
-GPU. Prints what each kernel has most of. Exit code: 1 when one has no matrix instruction.
+GPU. Prints the matrix instruction of each kernel and how many vector instructions stand beside it;
+with FILE.png, draws that. Exit code: 1 when a kernel has no matrix instruction.
+
+    matrix_cores.py [FILE.png]
 """
 
-import re
 import sys
-from collections import Counter, namedtuple
+from collections import namedtuple
+
+# house: allow-long (seven instructions of four GPUs side by side)
+from instruction_mix import draw_shares, print_products
 
 import refcomp as rc
 
@@ -90,10 +95,16 @@ def schedule_product(one, n=64, depth=64):
 
 
 if __name__ == "__main__":
+    shares = {}
     for gpu, one in INSTRUCTIONS:
         module = rc.build(*schedule_product(one), f"rocm -mcpu={gpu}", name="product")
         assembly = module.imported_modules[0].get_source("asm")
-        names = re.findall(r"^\s+(v_\w+)", assembly, re.MULTILINE)
-        print(gpu, one.dtype, Counter(names).most_common(4))
-        if not any("mfma" in name or "wmma" in name for name in names):
+        name = f"{gpu} {one.dtype}"
+        shares[name] = print_products(name, assembly, "multiply matrices")
+        if not shares[name]:
             sys.exit(1)
+    print("See that each kernel has few of them: one does what hundreds of multiply-adds do. The")
+    print(
+        "others compute addresses and bring factors; tuned_matrix_cores.py has few of these, too."
+    )
+    draw_shares("".join(sys.argv[1:2]), shares)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The tiled product of tiled_gemm_rocm.py, tuned until its loop hardly does anything but multiply.
 
-    tuned_gemm_rocm.py [gfx942|gfx90a|gfx1100]
+    tuned_gemm_rocm.py [gfx942|gfx90a|gfx1100] [FILE.png]
 
-One vector instruction in twelve of the tiled one moves registers or computes addresses:
+On gfx942, one vector instruction in fifteen of the tiled one moves registers or computes addresses:
 - for the fourth of four elements of A that come together, LLVM copies a register before it
   multiplies two elements of B by it: a thread gets 8 x 16 elements of C instead of 8 x 8, so that
   each copy is for eight multiplications instead of four;
@@ -11,14 +11,14 @@ One vector instruction in twelve of the tiled one moves registers or computes ad
   are near enough to stand in the instruction. For that a tile has as many rows as threads go down;
 - there are two of each tile (`double_buffer`): the next ones come while these are multiplied, and
   one barrier a tile is enough; with twice as many rows, two tiles are worth their addresses.
-Prints what the kernel takes, and which vector instructions it has. Needs LLVM and its lld, but no
-GPU. Exit code: 1 when it does not stay in registers.
+Prints the registers it takes, and the instructions of its loop beside those of the tiled one; draws
+both shares of multiply-adds. Needs LLVM and its lld, but no GPU. Exit code: 1 when it spills.
 """
 
-import re
 import sys
-from collections import Counter
 
+import tiled_gemm_rocm
+from instruction_mix import draw_shares, print_mix
 from tiled_gemm_rocm import describe, finish
 
 import refcomp as rc
@@ -72,19 +72,26 @@ def compile_kernel(target, n=1024):
     return module
 
 
-def main(gpu="gfx942") -> int:
-    """Compiles, and tells what came out; the exit code."""
-    kernel = compile_kernel(f"rocm -mcpu={gpu}").imported_modules[0]
+def main(gpu="gfx942", chart="") -> int:
+    """Compile both kernels, print and draw what their loops do, and return the exit code."""
+    target = f"rocm -mcpu={gpu}"
+    kernel = compile_kernel(target).imported_modules[0]
     (taken,) = resources_of(kernel.code)
-    print(f"{gpu}: {taken.vgprs} vector registers, {taken.shared_bytes} bytes of shared memory")
-    found = re.findall(r"^\s+(v_\w+)", kernel.get_source("asm"), re.MULTILINE)
-    for mnemonic, count in Counter(found).most_common(4):
-        print(f"{count:6} {mnemonic}")
+    codes = {"tiled": tiled_gemm_rocm.compile_kernel(target).get_source("asm")}
+    codes["tuned"] = kernel.get_source("asm")
+    shares = {name: print_mix(f"{gpu}, {name}", code) for name, code in codes.items()}
+    print("See how few vector instructions do anything but multiply and add: the GPU's peak counts")
+    print(
+        f"these alone. Their share was {shares['tiled']:.1f} %, it is {shares['tuned']:.1f} % now."
+    )
+    print(f"The tuned kernel takes {taken.vgprs} vector registers of a lane, ", end="")
+    print(f"{taken.shared_bytes} bytes of shared memory, {taken.private_bytes} bytes of spills.")
+    draw_shares(chart, shares)
     return int(taken.spilled > 0 or taken.private_bytes > 0)
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(*sys.argv[1:2]))
+        sys.exit(main(*sys.argv[1:3]))
     except rc.RefcompError as error:
         sys.exit(f"tuned_gemm_rocm.py: {error}")

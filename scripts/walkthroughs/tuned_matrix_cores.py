@@ -10,14 +10,13 @@ What a profile asks of such a kernel (profile_gemm.py), and what it does (matrix
 - does it do other things than multiply? 80 products a loop or more share the additions of one. The
   last tiles stand behind it: a condition within it has LLVM move all products to its end;
 - does it spill? What LLVM writes out behind the loop takes registers in it, so it is little.
-Runs it emulated, prints its vector instructions. Needs LLVM and lld. Exit code: 1 when it is wrong.
+Runs it emulated, prints what its loop does. Needs LLVM and lld. Exit code: 1 when it is wrong.
 """
 
-import re
 import sys
-from collections import Counter
 
 import numpy as np
+from instruction_mix import print_mix
 from matrix_core_block import Block
 from matrix_core_kinds import CORES, DEPTH, DTYPES, asked
 
@@ -85,8 +84,9 @@ def main(gpu, dtype) -> int:
     """Runs it; the exit code."""
     n, depth = CORES[gpu].rows, 4 * CORES[gpu].unroll * DEPTH
     module = rc.build(*schedule_product(gpu, dtype, n, depth), f"rocm -mcpu={gpu}", name="product")
-    names = re.findall(r"^\s+(v_\w+)", module.imported_modules[0].get_source("asm"), re.MULTILINE)
-    print(gpu, dtype, Counter(names).most_common(4))
+    code = module.imported_modules[0].get_source("asm")
+    share = print_mix(f"{gpu}, {dtype}", code)
+    print(f"See that {share:.1f} % multiply: in matrix_cores.py most do something else.")
     device, random = rc.rocm_emulator(gpu), np.random.default_rng(0)
     a, b = (random.integers(-8, 9, (n, depth)).astype(DTYPES[dtype]) for _ in "AB")
     c = rc.array(np.zeros((n, n), np.float32), device)

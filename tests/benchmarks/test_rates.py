@@ -23,10 +23,23 @@ def test_rates_are_those_of_the_work_given_and_the_core_s_peak_is_among_them() -
 def test_each_rate_is_printed_with_its_share_of_the_peak(capsys: pytest.CaptureFixture) -> None:
     print_rates(RATES, {"tiled": "in registers"})
     assert capsys.readouterr().out.splitlines() == [
-        "peak          100.0 GFLOP/s  100% of the peak",
-        "numpy          50.0 GFLOP/s   50% of the peak",
-        "tiled          94.6 GFLOP/s   95% of the peak  in registers",
+        "peak          100.0 GFLOP/s  100% of one core's peak",
+        "numpy          50.0 GFLOP/s   50% of one core's peak",
+        "tiled          94.6 GFLOP/s   95% of one core's peak  in registers",
     ]
+
+
+def test_long_names_end_before_their_bars(tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    save_chart(str(path), "shares", {"w" * 30: 10.0, "v": 5.0})
+    with Image.open(path) as image:
+        row = range(20 + 34, 20 + 34 * 2)
+        bar = [
+            x for y in row for x in range(image.width) if image.getpixel((x, y)) == (59, 110, 165)
+        ]
+        ink = [x for y in row for x in range(min(bar)) if image.getpixel((x, y)) == (34, 34, 34)]
+    assert max(ink) < min(bar) - 5
+    assert min(bar) > 200
 
 
 def test_the_chart_has_a_bar_as_long_as_the_rate(tmp_path: Path) -> None:

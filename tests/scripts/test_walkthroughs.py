@@ -107,6 +107,31 @@ def test_the_product_for_amd_gpus_tells_what_it_takes(tmp_path: Path) -> None:
 
 
 @pytest.mark.rocm
+def test_the_tuned_product_says_what_its_loop_does_and_draws_it(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "walkthroughs" / "tuned_gemm_rocm.py"
+    command = [sys.executable, str(script), "gfx942", "chart.png"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"\n  1024  9[5-9]\.\d%  multiply and add   v_pk_fma_f32\n", done.stdout)
+    shares = re.search(r"Their share was ([\d.]+) %, it is ([\d.]+) % now\.", done.stdout)
+    assert shares and 90 < float(shares[1]) < 95 < float(shares[2])
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.rocm
+def test_matrix_cores_name_the_instruction_of_each_kernel(tmp_path: Path) -> None:
+    text = printed(ROOT / "scripts" / "walkthroughs" / "matrix_cores.py", tmp_path)
+    rows = re.findall(r"(?m)^gfx\w+ \w+ +(\d+) of +(\d+) vector instructions: v_(\w+)$", text)
+    assert len(rows) == 7
+    assert all(0 < int(count) < int(whole) for count, whole, _ in rows)
+    assert all(name.startswith(("mfma", "wmma")) for _, _, name in rows)
+    tuned = printed(ROOT / "scripts" / "walkthroughs" / "tuned_matrix_cores.py", tmp_path)
+    share = re.search(r"See that ([\d.]+) % multiply", tuned)
+    assert share and float(share[1]) > 95
+    assert "equals numpy: True" in tuned
+
+
+@pytest.mark.rocm
 def test_the_digits_are_classified_on_an_emulated_gpu(tmp_path: Path) -> None:
     text = printed(ROOT / "scripts" / "walkthroughs" / "digits_on_amd_gpu.py", tmp_path)
     assert re.match(r"7 launches on rocm\S*:0: [\d.]+ s for 64 images\n", text)
