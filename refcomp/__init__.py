@@ -65,6 +65,7 @@ _SOURCES = {
     "refcomp.compile_kernels": "load_code_object",
     "refcomp.runtime.device": "cpu device",
     "refcomp.devices": "context opencl rocm rocm_emulator",
+    "refcomp.local_memory": "LocalMemory",
     "refcomp.emulator.counting": "Profile",
     "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",

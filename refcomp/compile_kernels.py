@@ -102,7 +102,9 @@ def _packed_signature(kernel: toolchain.KernelMetadata) -> PackedSignature:
     given = (arg for arg in kernel.arguments if not arg.kind.startswith("hidden_"))
     return PackedSignature(
         name=kernel.name,
-        arguments=tuple(PackedArgument(arg.offset, arg.size, arg.kind) for arg in given),
+        arguments=tuple(
+            PackedArgument(arg.offset, arg.size, arg.kind, arg.alignment) for arg in given
+        ),
         block=kernel.block,
         most_threads=kernel.most_threads,
         shared_bytes=kernel.shared_bytes,

@@ -46,13 +46,15 @@ from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.launch import USUAL_STEPS, Extents, LoadedCode
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
 from refcomp.errors import RefcompError, UserError
+from refcomp.local_memory import LocalMemory
 from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import Report, report_of
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
+_LOCAL = re.compile(r"local:(-?\w+)")
 _ARGUMENTS = (
     "an array is FILE.npy as numpy.save writes it, out:FILE.npy where the kernel writes it, "
-    "and a number NAME:DTYPE=VALUE, such as n:i32=1000"
+    "a number NAME:DTYPE=VALUE, such as n:i32=1000, and local memory local:BYTES"
 )
 # Parameters that only a code object's kernel takes, and those that only a program takes.
 _OF_KERNELS = (
@@ -103,7 +105,8 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     "arguments",
     multiple=True,
     metavar="ARG",
-    help="The kernel's arguments, in order: a.npy, out:c.npy (written back), n:i32=1000.",
+    help="The kernel's arguments, in order: a.npy, out:c.npy (written back), n:i32=1000, "
+    "local:256 (bytes of a group's local memory).",
 )
 @click.option(
     "--shared",
@@ -326,6 +329,8 @@ def _read(text: str) -> _Given:
     """What `--arg` says."""
     if match := _NUMBER.fullmatch(text):
         return _Given(match[1], _number(match[2], match[3], text), None)
+    if match := _LOCAL.fullmatch(text):
+        return _Given(text, _local(match[1], text), None)
     path = text.removeprefix("out:")
     try:
         array = np.load(path, allow_pickle=False)
@@ -343,6 +348,14 @@ def _read(text: str) -> _Given:
     is_output = text != path
     array.flags.writeable = is_output
     return _Given(path, array, path if is_output else None)
+
+
+def _local(size: str, text: str) -> LocalMemory:
+    try:
+        return LocalMemory(int(size, 0))
+    except (ValueError, UserError) as error:
+        why = "its size is a number of bytes, at least 1"
+        raise UserError(f"--arg {text} is not local memory", why=why, remedy=_ARGUMENTS) from error
 
 
 def _number(dtype: str, value: str, text: str) -> Any:

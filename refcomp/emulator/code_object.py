@@ -15,6 +15,7 @@ from io import BytesIO
 from typing import Any
 
 from refcomp.errors import ToolchainError, UserError
+from refcomp.local_memory import LOCAL_POINTER, POINTER_BYTES
 from refcomp.msgpack import read_msgpack
 
 _METADATA = 32  # type of notes
@@ -24,8 +25,9 @@ _RELATIVE = 13
 _OTHER_ENTRY = 256
 LARGEST_BYTES = 1 << 30  # of memory; more is damage, not code
 _MOST_COUNTED = 1 << 20  # of an argument's bytes, or a group's threads; more is damage
-# What launch.py fills in, in bytes.
-_HIDDEN_SIZES = {
+# What is filled in, in bytes.
+_FILLED_SIZES = {
+    LOCAL_POINTER: POINTER_BYTES,
     "hidden_grid_dims": 2,
     "hidden_dynamic_lds_size": 4,
     **{f"hidden_block_count_{axis}": 4 for axis in "xyz"},
@@ -42,13 +44,16 @@ class DamagedCode(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """`kind` is `global_buffer`, `by_value`, or `hidden_...`: what the loader fills in."""
+    """`kind` is `global_buffer`, `by_value`, `dynamic_shared_pointer` (shared memory that whoever
+    launches gives the size of), or `hidden_...`: what the loader fills in. `alignment` is that of
+    what a shared pointer points to, in bytes."""
 
     name: str
     offset: int
     size: int
     kind: str
     is_read_only: bool = False
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +254,12 @@ def _argument(item: dict[str, Any]) -> Argument:
     is_read_only = access == "read_only" or bool(item.get(".is_const", False))
     name, kind = _text({".name": "", **item}, ".name"), _text(item, ".value_kind")
     offset, size = _count(item, ".offset"), _count(item, ".size")
-    if size != _HIDDEN_SIZES.get(kind, size):
-        raise ValueError(f"the argument {kind} has {_HIDDEN_SIZES[kind]} bytes, not {size}")
-    return Argument(name, offset, size, kind, is_read_only)
+    if size != _FILLED_SIZES.get(kind, size):
+        raise ValueError(f"the argument {kind} has {_FILLED_SIZES[kind]} bytes, not {size}")
+    alignment = _count({".pointee_align": 1, **item}, ".pointee_align")
+    if alignment & (alignment - 1) or alignment == 0:
+        raise ValueError(f"an alignment of {alignment} is not a power of two")
+    return Argument(name, offset, size, kind, is_read_only, alignment)
 
 
 def _text(item: dict[str, Any], key: str) -> str:

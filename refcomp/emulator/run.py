@@ -3,7 +3,8 @@
     report = run_kernel(code, "vector_add", (4, 1, 1), (64, 1, 1), [a, b, c, np.int64(200)], tool)
 
 Arrays are written in place; numbers are numpy scalars of the width that the kernel takes. A
-numpy.uint64 in an array's place is an address, such as 0.
+numpy.uint64 in an array's place is an address, such as 0. A `LocalMemory` is shared memory for an
+argument that is `local T *` in OpenCL.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from refcomp.emulator.launch import (
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
+from refcomp.local_memory import LOCAL_POINTER, LocalMemory, place_local
 
 _ARENA_BYTES = 1 << 30
 _SCALARS = {
@@ -81,6 +83,8 @@ class EmulatedGpu:
                 f"{kernel} takes {len(explicit)} arguments ({told}), not {count}",
                 remedy="give one for each, in this order; the GPU fills in hidden ones",
             )
+        own = loaded.kernel(kernel).descriptor.shared_bytes
+        arguments, shared_bytes = _with_local(explicit, arguments, own, shared_bytes)
         with self._placed(explicit, arguments) as placed:
             buffer = _pack(explicit, placed)
             seeing = (*self.observers, *observers)
@@ -152,7 +156,42 @@ def explicit_arguments(kernel: Kernel) -> list[Argument]:
     return [replace(one, name=one.name or f"#{number}") for number, one in enumerate(given)]
 
 
+def _with_local(
+    explicit: Sequence[Argument], arguments: Sequence[Any], own: int, more: int
+) -> tuple[list[Any], int]:
+    """Return the arguments with offsets in place of local memory, and the shared bytes beyond the
+    kernel's `own`. UserError where local memory is given for something else, or not given."""
+    for argument, given in zip(explicit, arguments, strict=True):
+        if (argument.kind == LOCAL_POINTER) != isinstance(given, LocalMemory):
+            raise _misplaced_local(argument)
+    pieces = [
+        (given, argument.alignment)
+        for argument, given in zip(explicit, arguments, strict=True)
+        if isinstance(given, LocalMemory)
+    ]
+    offsets, end = place_local(own + more, pieces)
+    places = iter(offsets)
+    placed = [np.uint32(next(places)) if isinstance(g, LocalMemory) else g for g in arguments]
+    return placed, end - own
+
+
+def _misplaced_local(argument: Argument) -> UserError:
+    if argument.kind != LOCAL_POINTER:
+        return UserError(
+            f"the argument {argument.name} is not local memory",
+            why=f"the kernel takes {_kind_of(argument)} in its place",
+            remedy="give local memory for arguments that are `local T *` in OpenCL only",
+        )
+    return UserError(
+        f"the argument {argument.name} is local memory of a group",
+        why="in OpenCL it is `local T *`: the launch says how many bytes there are",
+        remedy="give its size: --arg local:256, in Python refcomp.LocalMemory(256)",
+    )
+
+
 def _kind_of(argument: Argument) -> str:
+    if argument.kind == LOCAL_POINTER:
+        return "local memory"
     return "array" if argument.kind == "global_buffer" else f"{argument.size} bytes"
 
 

@@ -4,14 +4,15 @@
     kernels["saxpy"](x, y, numpy.float32(2), numpy.int32(n), grid=n // 64, block=64)
 
 The metadata tells where each argument lies and how many bytes it has, not its dtype: arrays on the
-device stand for addresses, and everything else is given as the bytes it is, a numpy scalar or a
-structure of ctypes. The driver fills in what compilers add behind them. A launch is queued; whether
-arrays are as large as the kernel thinks, nobody can check. Refuses arguments of another size or
-place, groups that the kernel was not compiled for, and kernels that take more than memory.
+device stand for addresses, `LocalMemory` for a `local T *` of OpenCL, and everything else is given
+as the bytes it is, a numpy scalar or a structure of ctypes. The driver fills in what compilers add
+behind them. A launch is queued; whether arrays are as large as the kernel thinks, nobody can check.
+Refuses arguments of another size or place, groups that the kernel was not compiled for, and kernels
+that take more than memory.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from refcomp.errors import Unsupported, UserError
+from refcomp.local_memory import LOCAL_POINTER, POINTER_BYTES, LocalMemory, place_local
 from refcomp.runtime.device import Device
 from refcomp.runtime.launch import Extents, KernelSignature, check_launch
 from refcomp.runtime.ndarray import NDArray
@@ -32,11 +34,12 @@ _AXES = 3
 @dataclass(frozen=True, slots=True)
 class PackedArgument:
     """An argument of a kernel: where it lies among them, its bytes, and what it is, as the metadata
-    calls it."""
+    calls it; `alignment` in bytes is that of what a pointer to local memory points to."""
 
     offset: int
     size: int
     kind: str
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,9 @@ class BareKernel:
         threads = self._extents("block", signature.block if block is None else block)
         self._check_block(threads)
         launcher, limits = code.load()
-        arguments = self._pack(args, code.device)
-        shared = (signature.shared_bytes, max(0, shared_bytes))
+        offsets, shared_bytes = self._place_local(args, max(0, shared_bytes))
+        arguments = self._pack(args, code.device, offsets)
+        shared = (signature.shared_bytes, shared_bytes)
         told = KernelSignature(signature.name, signature.name, ())
         check_launch(told, groups, threads, shared, limits, code.device)
         if 0 not in groups:
@@ -126,16 +130,29 @@ class BareKernel:
 
     # Arguments.
 
-    def _pack(self, args: Sequence[Any], device: Device) -> bytes:
+    def _place_local(self, args: Sequence[Any], more: int) -> tuple[dict[int, int], int]:
+        """Return the offset of each piece of local memory, by the place of its argument, and the
+        shared bytes beyond the kernel's own: `more` and these pieces."""
         wanted = self.signature.arguments
         if len(args) != len(wanted):
             raise UserError(
                 f"the kernel {self.signature.name} takes {len(wanted)} arguments, not {len(args)}",
                 where=repr(self),
             )
+        local = [place for place, arg in enumerate(args) if isinstance(arg, LocalMemory)]
+        own = self.signature.shared_bytes
+        pieces = [(args[place], wanted[place].alignment) for place in local]
+        offsets, end = place_local(own + more, pieces)
+        return dict(zip(local, offsets, strict=True)), end - own
+
+    def _pack(self, args: Sequence[Any], device: Device, offsets: Mapping[int, int]) -> bytes:
+        wanted = self.signature.arguments
         buffer = bytearray(max((a.offset + a.size for a in wanted), default=0))
         for place, (argument, value) in enumerate(zip(wanted, args, strict=True)):
-            piece = self._piece(place, argument, value, device)
+            if argument.kind == LOCAL_POINTER:
+                piece = self._local(place, value, offsets)
+            else:
+                piece = self._piece(place, argument, value, device)
             buffer[argument.offset : argument.offset + argument.size] = piece
         return bytes(buffer)
 
@@ -145,7 +162,7 @@ class BareKernel:
         if argument.kind != _VALUE:
             raise Unsupported(
                 f"the kernel {self.signature.name} takes a {argument.kind} as argument {place}",
-                why="only addresses of global memory and values are passed",
+                why="only addresses of global memory, local memory and values are passed",
                 remedy="compile it with an address or a value in its place",
             )
         piece = _bytes_of(value)
@@ -158,6 +175,12 @@ class BareKernel:
                 "ctypes: the metadata of code objects tells no dtypes",
             )
         return piece
+
+    def _local(self, place: int, value: Any, offsets: Mapping[int, int]) -> bytes:
+        if place not in offsets:
+            what = f"is local memory of a group, not {type(value).__name__}"
+            raise self._misfit(place, what, "give its size in bytes: refcomp.LocalMemory(256)")
+        return offsets[place].to_bytes(POINTER_BYTES, "little")
 
     def _address(self, place: int, value: Any, device: Device) -> bytes:
         if not isinstance(value, NDArray):
@@ -202,6 +225,8 @@ def _bytes_of(value: Any) -> bytes | None:
 
 
 def _told(argument: PackedArgument) -> str:
+    if argument.kind == LOCAL_POINTER:
+        return "local memory"
     if argument.kind == _BUFFER:
         return "array"
     return f"{argument.size} bytes" if argument.kind == _VALUE else argument.kind

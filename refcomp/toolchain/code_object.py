@@ -34,12 +34,13 @@ _MAJOR = re.compile(r"\.so\.(\d+)")
 @dataclass(frozen=True, slots=True)
 class KernelArgument:
     """One argument as the loader lays it out; `kind` is `global_buffer`, `by_value` or a hidden
-    one, `space` the address space of a buffer."""
+    one, `space` the address space of a buffer, `alignment` in bytes that of what it points to."""
 
     offset: int
     size: int
     kind: str
     space: str
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +245,7 @@ def _argument(item: dict[str, Any]) -> KernelArgument:
         size=_of(int, item[".size"]),
         kind=_of(str, item[".value_kind"]),
         space=_of(str, item.get(".address_space", "")),
+        alignment=max(1, _of(int, item.get(".pointee_align", 1))),
     )
 
 

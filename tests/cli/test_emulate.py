@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.kernels import compiled_code
+from tests.emulator.opencl import compiled_opencl
 
 pytestmark = pytest.mark.rocm
 _SHAPE = ("--grid", "2", "--block", "64,1")
@@ -128,6 +129,8 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE, "--arg", "n:int=1"), 4, "unknown dtype 'int'"),
         ((kernel, *_SHAPE, "--arg", "n:i32x4=1"), 4, "is no number of that type"),
         ((kernel, *_SHAPE, "--arg", "n=100"), 4, "a number NAME:DTYPE=VALUE, such as n:i32=1000"),
+        ((kernel, *_SHAPE, "--arg", "local:0"), 4, "--arg local:0 is not local memory"),
+        ((kernel, *_SHAPE, "--arg", "local:x"), 4, "its size is a number of bytes, at least 1"),
         ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),
         ((kernel, *_SHAPE, "--arg", files), 4, "cannot be read"),
         ((kernel, *_SHAPE, "--arg", kernel), 4, "is no .npy file"),
@@ -146,6 +149,31 @@ def test_wrong_requests_are_refused(cli, files):
     for arguments, code, message in cases:
         result = cli("emulate", *arguments)
         assert result.exit_code == code and message in result.stderr, result.stderr
+
+
+_REVERSE = """
+kernel void reverse(global float *x, local float *t) {
+  int i = __builtin_amdgcn_workitem_id_x();
+  t[i] = x[i];
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  x[i] = t[63 - i];
+}
+"""
+
+
+@pytest.mark.clang
+def test_local_memory_of_an_opencl_kernel_is_given_by_its_size(cli, tmp_path):
+    code, path = compiled_opencl(tmp_path, _REVERSE, "gfx942"), tmp_path / "x.npy"
+    np.save(path, np.arange(64, dtype=np.float32))
+    arguments = (code, "--grid", "1", "--block", "64", "--arg", f"out:{path}", "--arg")
+    result = cli("emulate", *arguments, "local:256")
+    assert result.exit_code == 0, result.stderr
+    np.testing.assert_array_equal(np.load(path), np.arange(64)[::-1])
+    wrong = cli("emulate", *arguments, "local:0xfc")
+    assert wrong.exit_code == 1
+    assert "out of bounds: 4 bytes at 252 of 252 bytes of shared memory" in wrong.stdout
 
 
 def test_the_ledger_is_printed(cli):

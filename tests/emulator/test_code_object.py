@@ -103,6 +103,9 @@ def test_damaged_metadata_are_refused_or_launched(monkeypatch):
         (".size", 1 << 40, ".size is 1099511627776, not from 0 to"),
         (".name", 5, ".name is 5, not a text"),
         (".value_kind", None, ".value_kind is None, not a text"),
+        (".pointee_align", 12, "an alignment of 12 is not a power of two"),
+        (".pointee_align", 0, "an alignment of 0 is not a power of two"),
+        (".value_kind", "dynamic_shared_pointer", "shared_pointer has 4 bytes, not 8"),
         (".value_kind", "hidden_grid_dims", "the argument hidden_grid_dims has 2 bytes, not 8"),
     ],
 )

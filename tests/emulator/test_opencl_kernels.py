@@ -1,13 +1,13 @@
 """Kernels that another compiler made: clang's OpenCL C, with calls, private arrays and atomics."""
 
 import math
-import subprocess
 
 import numpy as np
 import pytest
 
 from refcomp.errors import UserError
 from tests.emulator.kernels import GPUS, make_gpu
+from tests.emulator.opencl import compiled_opencl
 
 pytestmark = [pytest.mark.rocm, pytest.mark.clang]
 
@@ -120,26 +120,9 @@ kernel void shuffle(ints x, ints y, int n) {
 _COUNT = 128
 
 
-def _compiled(folder, text, gpu, *options):
-    source, result = folder / "kernels.cl", folder / "kernels.hsaco"
-    source.write_text(text)
-    command = ["/usr/lib/llvm-19/bin/clang", "-x", "cl", "-cl-std=CL2.0", "-O2", "-nogpulib"]
-    mcpu, _, lanes = gpu.partition(":")
-    command += [
-        "-target",
-        "amdgcn-amd-amdhsa",
-        f"-mcpu={mcpu}",
-        "-mcode-object-version=5",
-        *options,
-    ]
-    command += [f"-mwavefrontsize{lanes}"] if lanes else []
-    subprocess.run([*command, str(source), "-o", str(result)], check=True, timeout=120)
-    return result.read_bytes()
-
-
 @pytest.fixture(scope="module", params=GPUS)
 def code(request, tmp_path_factory):
-    return _compiled(tmp_path_factory.mktemp("opencl"), _SOURCE, request.param)
+    return compiled_opencl(tmp_path_factory.mktemp("opencl"), _SOURCE, request.param).read_bytes()
 
 
 def _run(code, name, x, y, *numbers):
@@ -273,7 +256,7 @@ def test_kernels_may_do_without_denormals(gpu, tmp_path):
     wanted = {"-cl-denorms-are-zero": np.zeros(64), "-O2": x / 2}
     for option, result in wanted.items():
         loaded = make_gpu()
-        code = loaded.load(_compiled(tmp_path, text, gpu, option))
+        code = loaded.load(compiled_opencl(tmp_path, text, gpu, option).read_bytes())
         y = np.ones_like(x)
         loaded.run(code, "halve", (1, 1, 1), (64, 1, 1), [x, y])
         np.testing.assert_array_equal(y, result)
@@ -296,7 +279,7 @@ def test_kernels_may_round_otherwise(gpu, tmp_path):
     x[:2] = [1.5, 2.0]  # of which the product is exact
     low, high = np.zeros_like(x), np.zeros_like(x)
     device = make_gpu()
-    code = device.load(_compiled(tmp_path, text, gpu))
+    code = device.load(compiled_opencl(tmp_path, text, gpu).read_bytes())
     device.run(code, "bounds", (1, 1, 1), (64, 1, 1), [x, low, high])
     exact = x.astype(np.float64) * x[np.arange(64) ^ 1]
     assert (low <= exact).all() and (exact <= high).all()
@@ -312,7 +295,7 @@ def test_a_trap_is_told_of(gpu, tmp_path):
       x[i] = 7;
     }"""
     device = make_gpu()
-    code = device.load(_compiled(tmp_path, text, gpu))
+    code = device.load(compiled_opencl(tmp_path, text, gpu).read_bytes())
     x = np.arange(64, dtype=np.int32) % 10
     assert not device.run(code, "checked", (1, 1, 1), (64, 1, 1), [x]).findings
     assert (x == 7).all()
@@ -338,7 +321,7 @@ def test_loads_to_shared_memory_must_be_waited_for(tmp_path):
     for wait, kinds in (("s_waitcnt vmcnt(0)", []), ("s_nop 0", ["wait"])):
         device = make_gpu(hazards=True)
         text = _STAGED.replace("WAIT", wait)
-        code = device.load(_compiled(tmp_path, text, "gfx942"))
+        code = device.load(compiled_opencl(tmp_path, text, "gfx942").read_bytes())
         x, y = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
         report = device.run(code, "staged", (1, 1, 1), (128, 1, 1), [x, y])
         np.testing.assert_array_equal(y, x[::-1])
@@ -372,7 +355,7 @@ kernel void chain(__global int *flags, __global int *sums) {
 def test_groups_wait_for_the_group_before_them(gpu, tmp_path):
     """As scans do that look back: in a loop, while the group before waits at a barrier."""
     device = make_gpu(hazards=True)
-    code = device.load(_compiled(tmp_path, _CHAIN, gpu))
+    code = device.load(compiled_opencl(tmp_path, _CHAIN, gpu).read_bytes())
     flags, sums = np.zeros(10, np.int32), np.zeros(10, np.int32)
     report = device.run(code, "chain", (10, 1, 1), (128, 1, 1), [flags, sums])
     np.testing.assert_array_equal(sums, np.cumsum(np.arange(10)))

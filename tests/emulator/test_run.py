@@ -10,7 +10,9 @@ import pytest
 
 from refcomp.errors import UserError
 from refcomp.ir.parser import parse_func
-from tests.emulator.kernels import Kernels, compiled_code, make_gpu
+from refcomp.local_memory import LocalMemory
+from tests.emulator.kernels import GPUS, Kernels, compiled_code, make_gpu
+from tests.emulator.opencl import compiled_opencl
 
 pytestmark = pytest.mark.rocm
 
@@ -72,6 +74,51 @@ def test_wrong_kernels_are_found():
     told = {finding.what for finding in report.findings}
     assert "4 bytes that end 4 bytes behind the argument C (400 bytes)" in told
     assert "what is stored depends on bits that nothing wrote" in told
+
+
+def test_local_memory_is_for_local_pointers_only():
+    gpu, floats, one = make_gpu(), np.zeros(64, np.float32), np.int64(1)
+    loaded = gpu.load(compiled_code("vector_add"))
+    with pytest.raises(UserError, match="the argument n is not local memory") as told:
+        arguments = [floats] * 3 + [LocalMemory(8), one]
+        gpu.run(loaded, "vector_add", (1, 1, 1), (64, 1, 1), arguments)
+    assert told.value.why == "the kernel takes 8 bytes in its place"
+
+
+_SUM = """
+kernel void sum(global int *x, local int *t, local long *total) {
+  int i = __builtin_amdgcn_workitem_id_x();
+  t[i] = x[i];
+  if (i == 0) *total = 7;
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  x[i] = t[i ^ 1] + *total;
+}
+"""
+
+
+@pytest.mark.clang
+@pytest.mark.parametrize("gpu", GPUS)
+def test_local_memory_of_two_arguments_lies_apart(tmp_path, gpu):
+    device = make_gpu(hazards=True)
+    loaded = device.load(compiled_opencl(tmp_path, _SUM, gpu).read_bytes())
+    x = np.arange(64, dtype=np.int32)
+
+    def run(*local, **options):
+        shape = (1, 1, 1), (64, 1, 1)
+        return device.run(loaded, "sum", *shape, [x, *local], **options).findings
+
+    assert not run(LocalMemory(256), LocalMemory(8))
+    np.testing.assert_array_equal(x, (np.arange(64) ^ 1) + 7)
+    assert not run(LocalMemory(256), LocalMemory(8), shared_bytes=20)
+    told = {finding.what for finding in run(LocalMemory(256), LocalMemory(4))}
+    assert "8 bytes at 256 of 260 bytes of shared memory" in told
+    with pytest.raises(UserError, match="sum asks for 70260 bytes of shared memory"):
+        run(LocalMemory(70000), LocalMemory(260))
+    with pytest.raises(UserError, match="is local memory of a group") as told:
+        run(np.int32(0), LocalMemory(8))
+    assert "--arg local:256" in told.value.remedy
 
 
 def test_arguments_without_names_have_numbers():

@@ -1,7 +1,6 @@
 """Kernels that somebody else compiled, called by what their metadata tells."""
 
 import ctypes
-import subprocess
 
 import numpy as np
 import pytest
@@ -10,10 +9,12 @@ import refcomp
 from refcomp.artifacts import Binary
 from refcomp.devices import rocm_emulator
 from refcomp.errors import Unsupported, UserError
+from refcomp.local_memory import LocalMemory
 from refcomp.runtime.bare_kernel import BareKernel, PackedArgument, PackedSignature
 from refcomp.runtime.device import Device
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.program import DeviceCode
+from tests.emulator.opencl import compiled_opencl
 from tests.runtime.recording_hip import RecordingHip, driver_of
 
 BUFFER, VALUE = "global_buffer", "by_value"
@@ -94,7 +95,7 @@ def test_kinds_of_arguments_that_are_not_passed(hip):
     image = [PackedArgument(0, 8, "image")]
     told = _refused(hip, np.int64(0), arguments=image, kind=Unsupported)
     assert "the kernel scale takes a image as argument 0" in told
-    assert "only addresses of global memory and values are passed" in told
+    assert "only addresses of global memory, local memory and values are passed" in told
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,34 @@ def test_a_block_must_be_told_and_fit(hip):
     kernel, device = _kernel(hip, ARGUMENTS[:1], shared_bytes=60000)
     with pytest.raises(UserError, match="asks for 66000 bytes of shared memory"):
         kernel(_array(device), grid=1, block=64, shared_bytes=6000)
+
+
+_LOCAL = [
+    PackedArgument(0, 4, "dynamic_shared_pointer", 4),
+    PackedArgument(8, 8, BUFFER),
+    PackedArgument(16, 4, "dynamic_shared_pointer", 16),
+]
+
+
+def test_local_memory_lies_behind_the_kernels_own(hip):
+    kernel, device = _kernel(hip, _LOCAL, shared_bytes=10)
+    x = _array(device)
+    kernel(LocalMemory(6), x, LocalMemory(40), grid=1, block=64, shared_bytes=3)
+    (launch,) = hip.launches
+    assert launch[7] == 32 + 40 - 10  # 10 own and 3 more end at 13: the pieces lie at 16 and 32
+    places = launch[8][:4], launch[8][16:]
+    assert [int.from_bytes(place, "little") for place in places] == [16, 32]
+    assert repr(kernel) == "<refcomp kernel scale(local memory, array, local memory)>"
+
+
+def test_local_memory_is_given_by_its_size_and_fits(hip):
+    told = _refused(hip, np.int32(8), None, LocalMemory(8), arguments=_LOCAL)
+    assert "argument 0 of the kernel scale is local memory of a group, not int32" in told
+    assert "give its size in bytes: refcomp.LocalMemory(256)" in told
+    told = _refused(hip, LocalMemory(8), LocalMemory(8), LocalMemory(8), arguments=_LOCAL)
+    assert "argument 1 of the kernel scale is the address of an array, not LocalMemory" in told
+    told = _refused(hip, LocalMemory(1 << 15), None, LocalMemory(40000), arguments=_LOCAL)
+    assert "asks for 72768 bytes of shared memory" in told
 
 
 _SOURCE = """
@@ -133,18 +162,7 @@ class How(ctypes.Structure):
 @pytest.mark.rocm
 @pytest.mark.clang
 def test_a_kernel_of_another_compiler_runs(tmp_path):
-    source, path = tmp_path / "saxpy.cl", tmp_path / "saxpy.hsaco"
-    source.write_text(_SOURCE)
-    command = ["/usr/lib/llvm-19/bin/clang", "-x", "cl", "-O2", "-nogpulib", "-mcpu=gfx942"]
-    command += [
-        "-target",
-        "amdgcn-amd-amdhsa",
-        "-mcode-object-version=5",
-        str(source),
-        "-o",
-        str(path),
-    ]
-    subprocess.run(command, check=True, timeout=60)
+    path = compiled_opencl(tmp_path, _SOURCE, "gfx942")
     saxpy, device = refcomp.load_code_object(path)["saxpy"], rocm_emulator("gfx942")
     x, ones = np.arange(128, dtype=np.float32), np.ones(128, np.float32)
     arrays = [refcomp.array(values, device) for values in (x, ones)]
@@ -153,3 +171,29 @@ def test_a_kernel_of_another_compiler_runs(tmp_path):
     np.testing.assert_array_equal(arrays[1].asnumpy(), np.where(inside, 2 * x + 1, 1))
     with pytest.raises(UserError, match="is 8 bytes, and"):
         saxpy(*arrays, np.float32(2), np.int16(100), grid=2, block=64)
+
+
+_REVERSE = """
+kernel void reverse(local float *t, global float *x, local int *places) {
+  int i = __builtin_amdgcn_workitem_id_x();
+  t[i] = x[i];
+  places[63 - i] = i;
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  x[i] = t[places[i]];
+}
+"""
+
+
+@pytest.mark.rocm
+@pytest.mark.clang
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx90a", "gfx1100"])
+def test_a_kernel_with_local_memory_runs(tmp_path, gpu):
+    path = compiled_opencl(tmp_path, _REVERSE, gpu)
+    reverse = refcomp.load_code_object(path)["reverse"]
+    x = refcomp.array(np.arange(64, dtype=np.float32), rocm_emulator(gpu, hazards=True))
+    reverse(LocalMemory(256), x, LocalMemory(256), grid=1, block=64)
+    np.testing.assert_array_equal(x.asnumpy(), np.arange(64)[::-1])
+    with pytest.raises(UserError, match="4 bytes at 508 of 508 bytes of shared memory"):
+        reverse(LocalMemory(256), x, LocalMemory(252), grid=1, block=64)
