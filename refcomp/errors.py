@@ -6,13 +6,25 @@
 `CompilerBug`     refcomp broke one of its own rules; raised only by checks, with the IR.
 
 All derive from `RefcompError`, so that a caller can catch every deliberate failure at once.
+
+Uncaught, they are printed with the user's own frames only; `refcomp.tracebacks` says how.
 """
 
-from pathlib import Path
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from refcomp.tracebacks import hide_from_pytest, install_hooks, render
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class RefcompError(Exception):
     """A deliberate failure: `what` in one sentence, then optional where, why and remedy."""
+
+    # True for what is for refcomp's authors to read: the traceback shows where it arose.
+    keeps_frames: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -24,11 +36,16 @@ class RefcompError(Exception):
     ) -> None:
         self.what, self.where, self.why, self.remedy = what, where, why, remedy
         super().__init__(what)
+        hide_from_pytest()
 
     def __str__(self) -> str:
         labelled = (("where", self.where), ("why", self.why), ("what to do", self.remedy))
         details = [f"  {label}: {text}" for label, text in labelled if text]
         return "\n".join([self.what, *details])
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints of the error; it asks for this method."""
+        return render(self)
 
 
 class UserError(RefcompError):
@@ -41,6 +58,8 @@ class Unsupported(RefcompError):
 
 class CompilerBug(RefcompError):
     """A rule of refcomp itself is broken; carries the IR so that it can be reported."""
+
+    keeps_frames = True
 
 
 class ToolchainError(RefcompError):
@@ -73,3 +92,6 @@ class ToolchainError(RefcompError):
         if self.kept is not None:
             lines.append(f"  kept: {self.kept}")
         return "\n".join(lines)
+
+
+install_hooks()

@@ -5,6 +5,7 @@
   any other skip is a failure.
 - `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards;
   so is `POCL_CACHE_DIR`, where PoCL keeps what it compiles.
+- `REFCOMP_TRACEBACK` is `full`: failures show refcomp's own frames, which users do not see.
 - Hypothesis draws the same examples in each run; `--nightly` draws many more, and new ones.
 - A test that never ends is stopped after `timeout` of setup.cfg and fails; `--nightly` waits.
 - `record_property("summary", TEXT)` in a test prints TEXT at the end, from a worker too.
@@ -48,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         settings.load_profile("ci")
         _draw_by_the_seed_alone()
+    os.environ.setdefault("REFCOMP_TRACEBACK", "full")
     if _is_worker(config):
         return
     cache = tempfile.mkdtemp(prefix="refcomp-tests-")
