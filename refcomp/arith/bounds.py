@@ -264,6 +264,8 @@ def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
 
 def _interval_of_truncated(bounds: Bounds, expr: Any) -> Interval:
     a, b = bounds.interval(expr.a), bounds.interval(expr.b)
+    if a.is_at_least(0) and isinstance(expr, Mod) and not b.is_at_least(0):
+        return Interval(0, a.high)  # the remainder has the sign of `a`, and is no greater
     if not (a.is_at_least(0) and b.is_at_least(0)):
         return range_of_dtype(expr.dtype)
     return a.floordiv(b) if isinstance(expr, Div) else a.floormod(b)

@@ -36,6 +36,9 @@ from refcomp.ir.expr import (
 from refcomp.ir.rewrite import memoised, variables_in, walk
 from refcomp.te.tensor import TensorRead
 
+# No machine holds as many elements. A greater bound comes from the limits of i64, not from a loop.
+_MAX_COUNT = 1 << 40
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -45,6 +48,12 @@ class Range:
     low: Expr
     high: Expr
     span: int | None
+
+
+def upper_bound(expr: Expr, facts: Facts) -> int | None:
+    """Return a constant that `expr` never exceeds, None if its dtype alone bounds it."""
+    high = interval(expr, facts).high
+    return None if high is None or high >= _MAX_COUNT else high
 
 
 def least(a: Expr, b: Expr, facts: Facts) -> Expr:
@@ -80,7 +89,7 @@ def intersect(a: Range, b: Range, facts: Facts) -> Range:
 
 def span_between(low: Expr, high: Expr, facts: Facts) -> int | None:
     """A constant that high - low never exceeds, None when none is known."""
-    plain = interval(simplify(high - low, facts), facts).high
+    plain = upper_bound(simplify(high - low, facts), facts)
     if isinstance(plain, int) and plain <= 0:
         return plain
     bounds = [plain, *_spans_of_choices(low, high, facts)]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from refcomp.arith import Facts, interval, prove, simplify
+from refcomp.arith import Facts, prove, simplify
 from refcomp.dtype import I64
 from refcomp.errors import UserError
 from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
@@ -25,7 +25,7 @@ from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
 from refcomp.schedule.infer_bounds import Indices, Region
 from refcomp.schedule.kernels import LOCAL, SHARED, Kernel
 from refcomp.schedule.placement import loops_around, loops_between, place_text
-from refcomp.schedule.ranges import Range, RangeFinder, intersect, union
+from refcomp.schedule.ranges import Range, RangeFinder, intersect, union, upper_bound
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
 
@@ -215,7 +215,7 @@ def _region_axes(reader: StageBounds) -> Iterable[tuple[IterVar, Expr, Expr]]:
 
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:
     high = simplify(low + extent - 1, facts)
-    most = interval(extent, facts).high
+    most = upper_bound(extent, facts)
     return Range(low, high, None if most is None else max(0, most - 1))
 
 
@@ -251,7 +251,9 @@ def _dimension(
 def _extent(found: Range, facts: Facts) -> Expr:
     """How many elements a range holds, or a constant that is no less."""
     exact = simplify(Max(found.high - found.low + 1, _ZERO), facts)
-    most = interval(exact, facts).high
+    if isinstance(exact, IntImm):
+        return exact
+    most = upper_bound(exact, facts)
     span = None if found.span is None else found.span + 1
     bounds = [bound for bound in (most, span) if bound is not None]
     return IntImm(max(0, min(bounds)), I64) if bounds else exact

@@ -1,11 +1,14 @@
 """Regions are tight: exactly a tile and its halo."""
 
+import re
+
 import numpy as np
 import pytest
 
 import refcomp
 from refcomp.errors import UserError
 from refcomp.ir.expr import IntImm
+from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, IfThenElse
 from refcomp.oracle.interpret import interpret
@@ -74,6 +77,57 @@ def test_edges_that_are_clamped():
     c = refcomp.compute((20,), lambda i: b[edge(i - 1)] + b[edge(i + 1)], name="C")
     s, *_ = _attached(b, c, 4)
     assert _allocated(refcomp.lower(s, [a, c])) == {"B": (6,)}
+
+
+N, M = refcomp.var("n"), refcomp.var("m")
+_BEHIND_UNKNOWN_SIGNS = {
+    "remainder": lambda i: i % (N - 2),
+    "remainder of a difference": lambda i: (i - M) % N,
+    "quotient": lambda i: i // (N - M),
+    "half of a remainder": lambda i: refcomp.floordiv((i - M) % N, 4096),
+    "clamped remainder": lambda i: refcomp.minimum(refcomp.maximum((i - M) % N, 0), N - 1),
+}
+
+
+@pytest.mark.parametrize("index", _BEHIND_UNKNOWN_SIGNS.values(), ids=_BEHIND_UNKNOWN_SIGNS)
+@pytest.mark.parametrize("extent", [N, N - 2, N // 2, N + M], ids=str)
+def test_limits_of_i64_are_not_taken_for_the_extent_of_a_region(index, extent):
+    a, b = _pointwise(extent)
+    c = refcomp.compute((N,), lambda i: b[index(i)] + b[0], name="C")
+    s = refcomp.create_schedule(c)
+    s[b].compute_at(s[c], c.op.axis[0])
+    s[b].split(b.op.axis[0], factor=8)
+    func = refcomp.lower(s, [a, N, M, c])
+    assert _allocated(func) == {"B": (str(extent),)}
+    text = print_func(func)
+    assert not re.search(r"\d{8}", text), text
+
+
+def test_limits_of_i64_are_not_taken_for_what_a_factored_reduction_reads():
+    a, b = _pointwise((N - M) % N)
+    k = refcomp.reduce_axis((0, N), "k")
+    c = refcomp.compute((4,), lambda i: refcomp.sum(b[i + k] + b[0], axis=k), name="C")
+    s = refcomp.create_schedule(c)
+    _, inner = s[c].split(k, factor=4)
+    factored = s.rfactor(c, inner)
+    s[factored].compute_at(s[c], c.op.axis[0])
+    s[b].compute_at(s[factored], s[factored].leaf_iter_vars[-1])
+    copy = s.cache_read(a, "global", [b])
+    s[copy].compute_at(s[factored], s[factored].leaf_iter_vars[0])
+    s[b].split(b.op.axis[0], factor=8)
+    text = print_func(refcomp.lower(s, [a, N, M, c]))
+    assert "alloc A.global: f32[max((truncmod(n - m, n) + 7) // 8 * 8, 0)]" in text
+    assert not re.search(r"\d{8}", text), text
+
+
+def test_local_memory_that_only_i64_bounds_is_refused():
+    a, b = _pointwise(N)
+    c = refcomp.compute((N,), lambda i: b[(i - M) % N] + b[0], name="C")
+    s = refcomp.create_schedule(c)
+    s[b].compute_at(s[c], c.op.axis[0])
+    s[b].set_scope("local")
+    with pytest.raises(UserError, match="local memory of unknown size: dimension 0 of B is n "):
+        refcomp.lower(s, [a, N, M, c])
 
 
 def test_padding_inside_of_a_choice():
