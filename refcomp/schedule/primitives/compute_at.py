@@ -42,6 +42,7 @@ def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
             f'take apart what it computes with s.cache_write({stage.name}, "local")',
         )
     _check_readers(stage, consumer)
+    _check_inits(stage, consumer)
     loop = consumer.leaf(axis, "compute_at")
     if consumer.attach == "inline":
         _refuse(stage, f"stage {consumer.name} is inlined and has no loops", "name its consumer")
@@ -63,6 +64,21 @@ def _check_readers(stage: Stage, consumer: Stage) -> None:
                 f"stage {reader.name} reads it too, and is not needed by {consumer.name}, so that "
                 "it can never be computed inside its loops",
                 f"leave it at the root, or give {reader.name} a copy by cache_read",
+            )
+
+
+def _check_inits(stage: Stage, consumer: Stage) -> None:
+    scan = consumer.op
+    if not isinstance(scan, ScanOp):
+        return
+    for init in consumer.siblings:
+        is_init = not set(scan.init).isdisjoint(init.op.outputs)
+        if is_init and (init is stage or depends_on(init, stage)):
+            of = "it" if init is stage else f"init {init.name}, which reads it,"
+            _refuse(
+                stage,
+                f"{of} fills the first rows of scan {consumer.name} before its loop begins",
+                f"compute it before the scan: s[{stage.name}].compute_root()",
             )
 
 

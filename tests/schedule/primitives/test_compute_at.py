@@ -102,3 +102,32 @@ def test_extents_of_an_attached_stage_are_judged_when_it_is_lowered():
     with pytest.raises(UserError, match="cannot vectorize axis i of stage B"):
         refcomp.lower(s, [a, c])
     assert inner.extent.value == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("init", "it fills the first rows of scan S before its loop begins"),
+        ("B", "init init, which reads it, fills the first rows of scan S before its loop begins"),
+    ],
+)
+def test_what_an_init_needs_is_not_attached_to_the_loop_of_its_scan(name, why):
+    n = refcomp.var("n")
+    x = refcomp.placeholder((n, 4), name="X")
+    b = refcomp.compute((1, 4), lambda t, i: x[t, i] + 1.0, name="B")
+    init = refcomp.compute((1, 4), lambda t, i: b[t, i] * 2.0, name="init")
+    state = refcomp.placeholder((n, 4), name="state")
+    row = refcomp.compute((n, 4), lambda t, i: state[t - 1, i] + x[t, i], name="T")
+    update = refcomp.compute((n, 4), lambda t, i: row[t, i] * 2.0, name="U")
+    scan = refcomp.scan(init, update, state, inputs=[x], name="S")
+    s = refcomp.create_schedule(scan.op)
+    stage = s[{"init": init, "B": b}[name]]
+    with pytest.raises(UserError) as caught:
+        stage.compute_at(s[scan], scan.op.scan_axis)
+    assert str(caught.value).startswith(f"cannot compute stage {name} at a loop of another")
+    assert caught.value.why == why
+    assert caught.value.remedy == f"compute it before the scan: s[{name}].compute_root()"
+    refcomp.lower(s, [x, scan])
+    if name == "B":  # at a loop of the init it may be
+        stage.compute_at(s[init], init.op.axis[0])
+        refcomp.lower(s, [x, scan])
