@@ -1,7 +1,7 @@
 """The distribution's packages that refcomp uses: names the missing ones, and installs them.
 
-With `--no-install` it only names. What cannot be had is left out: refcomp runs with what there is.
-Needs nothing but Python; uses sudo only when not root, and never asks for a password.
+With `--no-install` it only names them, with `--demo` it asks for what the demo needs. It leaves out
+what cannot be had. It needs nothing but Python, and sudo, without a password, where not root.
 """
 
 import importlib.util
@@ -12,7 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+# house: allow-long (it runs before anything is installed, so it imports nothing of ours)
 LLVM, HIP = ("llvm", "lld", "clang"), ("libamdhip64",)
+IS_DEMO = "--demo" in sys.argv
 OTHERS = ["rocm-device-libs", "pocl-opencl-icd", "ocl-icd-libopencl1", "oclgrind", "libgomp1"]
 OTHERS += ["libamdhip64-dev", "llvm-15", "lld-15", "llvm-16", "lld-16", "chromium-driver"]  # tests
 VENV = "python{}.{}-venv".format(*sys.version_info)
@@ -55,15 +57,17 @@ def choose_llvm(here: set[int], there: set[int]) -> int:
 
 
 def missing(here: set[str], there: set[str]) -> list[str]:
-    llvm = choose_llvm(numbers(LLVM, here), numbers(LLVM, there))
+    parts = LLVM[:2] if IS_DEMO else LLVM  # clang reads OpenCL C
+    llvm = choose_llvm(numbers(parts, here), numbers(parts, there))
     hip = max(numbers(HIP, here) or numbers(HIP, there) or {5})
-    names = [f"{name}-{llvm}" for name in LLVM] + [f"{name}-{hip}" for name in HIP] + OTHERS
-    names += [] if importlib.util.find_spec("ensurepip") else [VENV]
+    rest = ["libgomp1"] if IS_DEMO else [f"{name}-{hip}" for name in HIP] + OTHERS
+    rest += [] if importlib.util.find_spec("ensurepip") else [VENV]
+    names = [f"{name}-{llvm}" for name in parts] + rest
     return [name for name in dict.fromkeys(names) if name not in here]
 
 
 def install() -> None:
-    """All at once, or one by one where one of them spoils it."""
+    """Install all at once, or one by one where one of them fails."""
     say("asking the distribution what it offers: apt-get update")
     if not succeeds(*APT, "update"):
         return

@@ -52,7 +52,7 @@ def demo(checkout: Path, setup_status: int, *args: str) -> subprocess.CompletedP
 def test_after_set_up_the_environment_of_the_checkout_runs_it(checkout: Path) -> None:
     done = demo(checkout, 0, "--no-install")
     assert done.stdout.splitlines() == [
-        "setup: --no-install",
+        "setup: --demo --no-install",
         "python scripts/classify_digits.py PYTHONPATH=",
     ]
     assert done.returncode == 7
@@ -60,7 +60,7 @@ def test_after_set_up_the_environment_of_the_checkout_runs_it(checkout: Path) ->
 
 def test_wrong_arguments_end_it(checkout: Path) -> None:
     done = demo(checkout, 2, "--instal")
-    assert (done.returncode, done.stdout) == (2, "setup: --instal\n")
+    assert (done.returncode, done.stdout) == (2, "setup: --demo --instal\n")
 
 
 def test_without_installation_any_python_with_the_packages_runs_it(checkout: Path) -> None:

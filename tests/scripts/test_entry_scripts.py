@@ -105,7 +105,7 @@ def test_ci_runs_the_same_as_ci(checkout: Path) -> None:
 def test_setup_refuses_unknown_arguments() -> None:
     done = run(ROOT / "scripts" / "setup", "--instal")
     assert done.returncode == 2
-    assert "unknown arguments: --instal (only --no-install is known)" in done.stderr
+    assert "unknown argument: --instal (only --demo and --no-install are known)" in done.stderr
 
 
 @pytest.fixture
@@ -130,8 +130,8 @@ def bare(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def setup(bare: Path) -> subprocess.CompletedProcess[str]:
-    return run(bare / "scripts" / "setup", PATH=str(bare / "bin"))
+def setup(bare: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return run(bare / "scripts" / "setup", *args, PATH=str(bare / "bin"))
 
 
 def test_setup_installs_once(bare: Path) -> None:
@@ -141,6 +141,15 @@ def test_setup_installs_once(bare: Path) -> None:
     assert second.stdout.splitlines()[-1] == "setup: Python packages: all there"
     (bare / "setup.cfg").write_text("[metadata]\n")
     assert "installing Python packages" in setup(bare).stdout
+
+
+def test_setup_for_the_demo_installs_less_and_what_is_there_will_do(bare: Path) -> None:
+    asked = bare / "pip-asked"
+    setup(bare, "--demo")
+    assert asked.read_text().splitlines()[-1].endswith("[onnx]")
+    setup(bare)
+    assert "test]" in asked.read_text().splitlines()[-1]
+    assert setup(bare, "--demo").stdout.splitlines()[-1] == "setup: Python packages: all there"
 
 
 def test_setup_without_python_says_so(bare: Path) -> None:

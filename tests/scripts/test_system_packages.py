@@ -71,6 +71,14 @@ def test_installs_what_is_missing_and_says_so_before(tmp_path: Path) -> None:
     assert distribution.run() == "setup: system packages: all there\n"
 
 
+def test_the_demo_asks_for_the_tools_of_hosts_alone(tmp_path: Path) -> None:
+    distribution = Distribution(tmp_path, "", ALL)
+    told = distribution.run("--demo")
+    assert "install -y --no-install-recommends llvm-19 lld-19 libgomp1\n" in told
+    assert distribution.run("--demo") == "setup: system packages: all there\n"
+    assert "missing: clang-19 libamdhip64-5 " in distribution.run("--no-install")
+
+
 def test_asked_to_install_none_it_only_names(tmp_path: Path) -> None:
     told = Distribution(tmp_path, OTHERS, ALL).run("--no-install")
     assert "setup: asked to install none of them\n" in told
