@@ -19,6 +19,7 @@ DOCUMENTS = (
     "refcomp/GLOSSARY.md",
     "benchmarks/README.md",
     "scripts/data/digits/README.md",
+    "scripts/walkthroughs/README.md",
 )
 
 
@@ -119,6 +120,36 @@ def test_the_readme_says_of_every_target_that_it_works() -> None:
     rows = re.findall(r"(?m)^\| (.+?) +\|.*\| ([\w ]+?) +\|$", text_of("README.md"))
     working = [name.strip("`") for name, state in rows if state == "works"]
     assert working == [kind.name for kind in target_kinds()]
+
+
+def test_the_readme_names_every_environment_variable_and_no_other() -> None:
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in [*(ROOT / "refcomp").rglob("*.py"), *(ROOT / "toolchains").glob("*.toml")]
+    )
+    read = set(re.findall(r"\"(REFCOMP_[A-Z_]+)\"", code))
+    read |= set(re.findall(r"environ\.get\(\s*\"([A-Z_]+)\"", code))
+    read |= set(re.findall(r"(?m)^variables?\.?([A-Z_]+) = ", code))
+    table = text_of("README.md").partition("## Environment variables")[2].partition("\n## ")[0]
+    rows = re.findall(r"(?m)^\| (`.*?) \|", table)
+    listed = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)}
+    outside = {"TMPDIR", "REFCOMP_NO_INSTALL"}  # read by Python's tempfile, and by scripts/setup
+    defaults = {"XDG_CACHE_HOME", "OMP_NUM_THREADS"}
+    assert listed == (read | outside) - defaults - {"PATH"}
+    assert all(name in table for name in defaults)
+
+
+def test_the_readme_names_every_extra() -> None:
+    extras = text_of("setup.cfg").partition("[options.extras_require]\n")[2].partition("\n[")[0]
+    table = text_of("README.md").partition("## As a library")[2].partition("\n## ")[0]
+    listed = re.findall(r"(?m)^\| `(\w+)`", table)
+    assert sorted(listed) == sorted(re.findall(r"(?m)^(\w+) ?=", extras))
+
+
+def test_every_walkthrough_has_its_line() -> None:
+    folder = ROOT / "scripts" / "walkthroughs"
+    lines = re.findall(r"(?m)^\d+\. \[(\w+\.py)\]", text_of("scripts/walkthroughs/README.md"))
+    assert sorted(lines) == sorted(path.name for path in folder.glob("*.py"))
 
 
 def test_every_term_of_the_glossary_is_used() -> None:
