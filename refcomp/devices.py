@@ -5,7 +5,7 @@ OpenCL device. A device need not exist: `.exist` tells. Refuses names that are n
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 
@@ -13,6 +13,7 @@ from refcomp.artifacts import Binary
 from refcomp.emulator.counting import Profile
 from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.hip import EmulatedHip
+from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 from refcomp.runtime.device import Device, cpu, device, device_kinds
@@ -25,6 +26,7 @@ from refcomp.toolchain import disassemble
 _DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
 # Options of an emulator, beside the names of hazards.
 _ALL_HAZARDS, _UNCHECKED = "hazards", "unchecked"
+_MAX_STEPS, _MAX_SECONDS = "max-steps", "max-seconds"
 # Devices that are observed are told apart by numbers.
 _observed = count(1)
 
@@ -65,7 +67,8 @@ def opencl(index: int = 0) -> Device:
 
 def rocm(index: int = 0) -> Device:
     """An AMD GPU; an emulated one only where $REFCOMP_ROCM asks for it: `emulator:gfx942`, with
-    options `emulator:gfx942:hazards`, `emulator:gfx942:waits:races`, `emulator:gfx942:unchecked`.
+    options `emulator:gfx942:hazards`, `emulator:gfx942:waits:races`, `emulator:gfx942:unchecked`,
+    `emulator:gfx942:max-steps=100000:max-seconds=10`.
     """
     return device("rocm", index)
 
@@ -75,6 +78,8 @@ def rocm_emulator(
     *,
     hazards: bool | str | Sequence[str] = False,
     is_watched: bool = True,
+    max_steps: int | None = None,
+    max_seconds: float | None = None,
     profile: Profile | None = None,
     observers: Sequence[Observer] = (),
 ) -> Device:
@@ -82,15 +87,20 @@ def rocm_emulator(
 
     `hazards` has it look for hazards, all or some of `refcomp.emulator.hazards.HAZARDS`; without
     `is_watched` it does not look for bits that nothing wrote, which takes up to a third of the
-    time. With a `profile`, which counts what runs on it, or other `observers`, which see all its
-    launches, it is one that nobody else uses. UserError for one that is not emulated, and for other
-    options.
+    time. A launch is given up when no wave of it has ended for `max_steps` instructions (2 * 10**9
+    unless said otherwise; each wave counts) or `max_seconds` seconds (600), and raises a UserError
+    that says where the waves are. With a `profile`, which counts what runs on it, or other
+    `observers`, which see all its launches, it is one that nobody else uses. UserError for one that
+    is not emulated, and for other options.
     """
     if not isinstance(profile, Profile | None):
         what = f"profile={profile!r} counts nothing"
         raise UserError(what, remedy="give a refcomp.Profile(), and read its kernels afterwards")
     observers = observers if profile is None else (*observers, profile)
-    choice = ":".join([str(arch), *_words(hazards), *([] if is_watched else [_UNCHECKED])])
+    given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
+    limits = [f"{name}={value}" for name, value in given.items() if value is not None]
+    words = [*_words(hazards), *([] if is_watched else [_UNCHECKED]), *limits]
+    choice = ":".join([str(arch), *words])
     driver = _observed_driver(choice, observers) if observers else _emulator_driver(choice)
     driver.count()  # which tells whether there is such an emulator
     kind = re.sub(r"\W", "_", choice)
@@ -123,7 +133,9 @@ def _disassemble(code: bytes) -> str:
 def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
     """The emulator of `ARCH`, with options `ARCH:OPTION:OPTION`. UserError for what is unknown."""
     arch, *words = choice.split(":")
-    known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED)
+    limits = dict(word.split("=", 1) for word in words if "=" in word)
+    known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
+    words = [word for word in words if word.partition("=")[0] not in (_MAX_STEPS, _MAX_SECONDS)]
     if unknown := [word for word in words if word not in known]:
         what = f"an emulated GPU has no option {', '.join(unknown)}"
         raise UserError(what, where=choice, remedy=f"use some of: {', '.join(known)}")
@@ -134,7 +146,21 @@ def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
         is_watched=_UNCHECKED not in words,
         observers=observers,
         hazards=True if _ALL_HAZARDS in hazards else hazards,
+        limits=_limits(limits, choice),
     )
+
+
+def _limits(texts: Mapping[str, str], choice: str) -> Limits:
+    """The limits that options ask for. UserError for what is not a limit."""
+    usual = USUAL_LIMITS
+    try:
+        steps = int(texts.get(_MAX_STEPS, usual.steps))
+        seconds = float(texts.get(_MAX_SECONDS, usual.seconds))
+    except ValueError as error:
+        given = ", ".join(f"{name}={text}" for name, text in texts.items())
+        remedy = f"such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10"
+        raise UserError(f"{given} is not a limit", where=choice, remedy=remedy) from error
+    return Limits(steps, seconds)
 
 
 register_emulator(_emulated)

@@ -9,6 +9,7 @@ import refcomp
 from refcomp import devices
 from refcomp.devices import context, cpu, device_for, opencl, rocm
 from refcomp.emulator import EmulatedGpu
+from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS
 from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
 from refcomp.runtime import hip_library
@@ -122,6 +123,54 @@ def test_options_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         *(("gfx942", ["races"], True), ("gfx942", ["races"], False)),
     ]
     devices._emulator_driver.cache_clear()
+
+
+def test_limits_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def make(arch: str, disassemble: Any, **options: Any) -> RecordingHip:
+        made.append((options["limits"].steps, options["limits"].seconds, options["hazards"]))
+        return RecordingHip()
+
+    devices._emulator_driver.cache_clear()
+    monkeypatch.setattr(devices, "EmulatedHip", make)
+    gpu = refcomp.rocm_emulator("gfx942", max_steps=1000, max_seconds=2.5)
+    assert gpu.kind == "rocm_emulator_gfx942_max_steps_1000_max_seconds_2_5"
+    refcomp.rocm_emulator("gfx942", max_steps=7, observers=[_Counter()])
+    refcomp.rocm_emulator("gfx942")
+    monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx942:races:max-seconds=1e4:max-steps=50")
+    hip_library.load_hip()
+    usual = (USUAL_STEPS, USUAL_SECONDS)
+    assert made == [(1000, 2.5, []), (7, usual[1], []), (*usual, []), (50, 1e4, ["races"])]
+    devices._emulator_driver.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_steps": 0}, "a launch cannot be given up after 0 steps"),
+        ({"max_steps": "many"}, "max-steps=many is not a limit"),
+        ({"max_seconds": -1}, "a launch cannot be given up after -1.0 seconds"),
+        ({"max_seconds": "soon"}, "max-seconds=soon is not a limit"),
+    ],
+)
+def test_what_is_not_a_limit_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        refcomp.rocm_emulator("gfx942", **options)
+
+
+@pytest.mark.rocm
+def test_a_kernel_that_does_not_end_in_time_is_given_up() -> None:
+    """The loop runs far more instructions than the limit."""
+    text = """
+    func f(A: i32[64] out) {
+      for t in range(64) threadIdx.x { for i in range(100000) { A[t] = A[t] * 3i32 + i32(i) } }
+    }
+    """
+    gpu = refcomp.rocm_emulator("gfx942", max_steps=2000)
+    module = refcomp.build_functions([refcomp.parse_func(text)], "rocm -mcpu=gfx942")
+    with pytest.raises(UserError, match="no wave has ended for 2000 instructions; 1 of 1"):
+        module(refcomp.array(np.zeros(64, np.int32), gpu))
 
 
 def test_options_that_no_emulator_has(monkeypatch: pytest.MonkeyPatch) -> None:

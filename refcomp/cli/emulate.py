@@ -43,8 +43,9 @@ from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.counting import Profile
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.hazards import HAZARDS
-from refcomp.emulator.launch import USUAL_STEPS, Extents, LoadedCode
+from refcomp.emulator.launch import Extents, LoadedCode
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
+from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
 from refcomp.errors import RefcompError, UserError
 from refcomp.local_memory import LocalMemory
 from refcomp.profile.cards import CARDS, card_for
@@ -58,7 +59,7 @@ _ARGUMENTS = (
 )
 # Parameters that only a code object's kernel takes, and those that only a program takes.
 _OF_KERNELS = (
-    *("kernel", "grid", "block", "arguments", "shared", "steps"),
+    *("kernel", "grid", "block", "arguments", "shared", "max_steps", "max_seconds"),
     *("checks", "hazards", "chosen"),
 )
 _OF_PROGRAMS = "mcpu", "contract", "symbols", "seed"
@@ -116,11 +117,18 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     help="Bytes of shared memory beyond the kernel's own.",
 )
 @click.option(
-    "--steps",
+    "--max-steps",
     type=click.IntRange(min=1),
     default=USUAL_STEPS,
     show_default=True,
-    help="After how many instructions to give up.",
+    help="Give up when no wave has ended for so many instructions; each wave counts.",
+)
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=USUAL_SECONDS,
+    show_default=True,
+    help="Give up when no wave has ended for so long.",
 )
 @click.option(
     "--checks/--no-checks",
@@ -170,7 +178,8 @@ def command(
     block: Extents | None,
     arguments: tuple[str, ...],
     shared: int,
-    steps: int,
+    max_steps: int,
+    max_seconds: float,
     checks: bool,
     hazards: bool,
     chosen: tuple[str, ...],
@@ -205,7 +214,8 @@ def command(
         loaded = _load(gpu, data, file, card)
         name = kernel or _only(list(loaded.code.kernels))
         values = [one.value for one in given]
-        report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, steps=steps)
+        limits = Limits(max_steps, max_seconds)
+        report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, limits=limits)
     reports = [report_of(one, Binary(data, "hsaco"), card=card) for one in profile.kernels]
     unsure = not_compared(loaded.executed, loaded.generation)
     _tell(name, report, [one for one in given if one.path], reports, unsure, as_json)

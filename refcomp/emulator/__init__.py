@@ -12,8 +12,8 @@ waves.py (on what), observation.py and counting/ (who looks on, and who counts),
 wait_states.py, memory_order.py and hazards/ (what is wrong though the result may be right),
 sources.py, vector.py, scalar_binding.py, memory_access.py, atomics.py, cross_lane.py, dpp.py and
 matrix.py (instructions bound to operands), generation.py (what differs between GPUs), program.py
-and execute.py (in which order), launch.py, run.py and hip.py (the doors), findings.py and ledger.py
-(what comes out, how far to be believed).
+and execute.py (in which order), limits.py (for how long), launch.py, run.py and hip.py (the doors),
+findings.py and ledger.py (what comes out, how far to be believed).
 """
 
 from refcomp.emulator.findings import Finding

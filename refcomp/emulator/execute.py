@@ -2,7 +2,7 @@
 
 A wave runs, waits at a barrier, or has ended. Waves at the same instruction run together. When none
 runs, all that wait at barriers go on; when others run for long, groups do that wait as a whole.
-Refuses, by UserError, more than a limit of instructions.
+Where no wave ends for longer than limits allow, that is a finding, which says where all waves are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from refcomp.emulator.arrays import Array
 from refcomp.emulator.assembly import EXEC, IEEE_MODE, VCC, Instruction
-from refcomp.emulator.findings import BARRIER
+from refcomp.emulator.findings import BARRIER, ENDLESS
+from refcomp.emulator.limits import Watchdog
 from refcomp.emulator.program import Block, Program
 from refcomp.emulator.registers import SCC
 from refcomp.emulator.slices import Slices
@@ -23,13 +24,21 @@ from refcomp.errors import UserError
 
 _RUNS, _WAITS, _ENDED = 0, 1, 2
 _ALL = slice(None)
+_MAX_PLACES = 8  # of waves that are listed
+
+
+class _Overrun(Exception):
+    """A limit was passed."""
 
 
 class Execution:
-    """One batch of waves on its way through a program; `steps` counts instructions of waves."""
+    """One batch of waves on its way through a program; `steps` counts instructions of waves.
+    `is_given_up` once a limit was passed."""
 
-    def __init__(self, waves: Waves, program: Program, entry: int, limit: int) -> None:
-        self.waves, self.program, self.limit, self.steps = waves, program, limit, 0
+    def __init__(self, waves: Waves, program: Program, entry: int, watchdog: Watchdog) -> None:
+        self.waves, self.program, self.steps = waves, program, 0
+        self.is_given_up = False
+        self._watchdog = watchdog
         self.pc = np.full(waves.waves, entry)
         self.state = np.full(waves.waves, _RUNS, np.int8)
         self.is_observed = bool(waves.around.observers)
@@ -37,10 +46,14 @@ class Execution:
         self._slices = Slices(waves.waves)
 
     def run(self) -> None:
-        """Until all waves have ended."""
-        with np.errstate(all="ignore"):
-            while self._select():
-                self._run_selected()
+        """Run until all waves have ended, or a limit is passed."""
+        try:
+            with np.errstate(all="ignore"):
+                while self._select():
+                    self._run_selected()
+        except _Overrun:
+            self.is_given_up = True
+            self._report_endless()
 
     def _select(self) -> bool:
         """Picks the waves that run next; False when all have ended."""
@@ -51,6 +64,8 @@ class Execution:
             if not running.any():
                 return False
             if self._slices.left <= 0:
+                if self._watchdog.is_late():
+                    raise _Overrun
                 self._slices.begin(running)
         picked = self._slices.among(running)
         chosen = picked & (self.pc == self.pc[picked].min())
@@ -98,7 +113,7 @@ class Execution:
                 self._refuse_registers(block, number)
             for run in block.runs:
                 run(waves)
-            self._count(block)
+            self._count(block, number)
             following = self._next(block)
             self._slices.left -= 1
             if isinstance(following, int) and self._stay_together() and following >= 0:
@@ -132,15 +147,45 @@ class Execution:
             and (modes is None or bool((modes[self.waves.rows] == self._mode()).all()))
         )
 
-    def _count(self, block: Block) -> None:
-        self.steps += block.count * self.waves.count()
-        if self.steps > self.limit:
-            raise UserError(
-                f"the kernel {self.waves.around.kernel} ran more than {self.limit} instructions",
-                where=str(block.end),
-                why="a loop may never end, or waits for groups that begin when this one has ended",
-                remedy="allow more steps, if it is only slow",
-            )
+    def _count(self, block: Block, number: int) -> None:
+        steps = block.count * self.waves.count()
+        self.steps += steps
+        if self._watchdog.count(steps):
+            self.pc[self.waves.rows] = number
+            raise _Overrun
+
+    def _report_endless(self) -> None:
+        """Report how many waves have not ended, and at which instructions they are."""
+        alive = np.flatnonzero(self.state != _ENDED)
+        # A wave that waits has its barrier behind it.
+        places = self.pc - (self.state == _WAITS)
+        numbers, counts = np.unique(places[alive], return_counts=True)
+        by_count = np.argsort(-counts, kind="stable")
+        lines = [
+            self._waves_at(int(numbers[n]), alive[places[alive] == numbers[n]]) for n in by_count
+        ]
+        if len(lines) > _MAX_PLACES:
+            lines[_MAX_PLACES:] = [f"... and at {len(lines) - _MAX_PLACES} other instructions"]
+        remedy = "a loop may never end, or wait for waves that cannot run; if the kernel is only"
+        limits = "raise the limit (max_steps, max_seconds)"
+        what = f"{self._watchdog.overrun()}; {len(alive)} of {self.waves.waves} still run"
+        first = int(alive[places[alive] == numbers[by_count[0]]][0])
+        self.waves.select(np.array([first]))
+        lane = np.zeros((1, self.waves.lanes), np.bool_)
+        lane[0, 0] = True
+        instruction = self.program.assembly.instruction(int(places[first]))
+        told = "\n    ".join([what, *lines, f"{remedy} slow, {limits}"])
+        self.waves.report(ENDLESS, instruction, told, lane)
+
+    def _waves_at(self, number: int, rows: Array) -> str:
+        """Describe waves at one instruction: how many, where it is, and who is the first."""
+        instruction = self.program.assembly.instruction(number)
+        group, wave = divmod(int(rows[0]), self.waves.per_group)
+        x, y, z = map(int, self.waves.groups[group])
+        count = "1 wave" if len(rows) == 1 else f"{len(rows)} waves"
+        place = self.program.assembly.symbol_of(instruction)
+        first = "it is" if len(rows) == 1 else "the first is"
+        return f"{count} at {place}: {instruction}; {first} wave {wave} of group ({x}, {y}, {z})"
 
     def _next(self, block: Block) -> Any:
         """The number of the next instruction: one for all waves, or an array; -1: they stop."""
@@ -149,6 +194,7 @@ class Execution:
             return block.next
         if end.mnemonic == "s_endpgm":
             self.state[self.waves.rows] = _ENDED
+            self._watchdog.restart()
             return -1
         if end.mnemonic == "s_barrier":
             self.state[self.waves.rows] = _WAITS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from refcomp.emulator.assembly import Instruction
 
 OUT_OF_BOUNDS, UNDEFINED, BARRIER = "out of bounds", "undefined", "barrier"
+ENDLESS = "endless"
 WAIT, RACE, MISALIGNED, READ_ONLY = "wait", "race", "misaligned", "read-only"
 _MOST = 20
 

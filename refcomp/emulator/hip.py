@@ -35,6 +35,7 @@ from refcomp.emulator.launch import (
     launch,
     load_code,
 )
+from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.memory import Allocation, Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.run import explicit_arguments
@@ -71,7 +72,8 @@ _NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "h
 class EmulatedHip:
     """One emulated GPU. `disassemble` gives the assembly text of a code object; `is_watched` has it
     look for bits that nothing wrote; `observers` see all launches; `hazards` has it look for
-    hazards, all or those named. UserError for a GPU that is not emulated."""
+    hazards, all or those named; `limits` say when a launch is given up. UserError for a GPU that is
+    not emulated."""
 
     def __init__(
         self,
@@ -82,11 +84,12 @@ class EmulatedHip:
         is_watched: bool = True,
         observers: Sequence[Observer] = (),
         hazards: bool | Iterable[str] = False,
+        limits: Limits = USUAL_LIMITS,
     ) -> None:
         if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
             raise UserError(f"there is no emulator of {arch}", remedy=f"use {known}")
-        self._arch, self._disassemble = arch, disassemble
+        self._arch, self._disassemble, self._limits = arch, disassemble, limits
         attributes = _ATTRIBUTES | {"WarpSize": GENERATIONS[arch].usual_lanes}
         self._values = {_attribute(name): value for name, value in attributes.items()}
         self.observers = (*hazard_observers(hazards), *observers)
@@ -296,7 +299,7 @@ class EmulatedHip:
         if bx * by * bz > THREADS_LIMIT:
             return _number("InvalidConfiguration")
         shape = (x, y, z), (bx, by, bz)
-        request = LaunchRequest(name, *shape, arguments, shared_bytes, observers=self.observers)
+        request = LaunchRequest(name, *shape, arguments, shared_bytes, self._limits, self.observers)
         loaded = self._modules[module]
         with self._lock, _named_arguments(loaded, request):
             report = launch(loaded, request)

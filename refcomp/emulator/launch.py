@@ -23,6 +23,7 @@ from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding, Findings
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS, Generation
 from refcomp.emulator.initial_state import Start, begin_waves
+from refcomp.emulator.limits import USUAL_LIMITS, Limits, Watchdog
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program
@@ -30,7 +31,6 @@ from refcomp.emulator.waves import Surroundings
 from refcomp.errors import ToolchainError, UserError
 
 SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
-USUAL_STEPS = 2_000_000_000
 # Lanes of a batch, and bytes of their private memory.
 _LANES_TOGETHER, _PRIVATE_TOGETHER = 256 * 64, 1 << 30
 _DYNAMIC_STACK = 16384
@@ -77,15 +77,16 @@ class LoadedCode:
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """`grid` counts groups, `block` the threads of one, `arguments` is the packed buffer without
-    hidden ones, `shared_bytes` what is asked for beyond the kernel's own; `observers` see it. At
-    the addresses `read_only` begins memory that the kernel is not to write."""
+    hidden ones, `shared_bytes` what is asked for beyond the kernel's own; `limits` say when
+    it is given up, `observers` see it. At the addresses `read_only` begins memory that the kernel
+    is not to write."""
 
     kernel: str
     grid: Extents
     block: Extents
     arguments: bytes
     shared_bytes: int = 0
-    steps: int = USUAL_STEPS
+    limits: Limits = USUAL_LIMITS
     observers: tuple[Observer, ...] = ()
     read_only: tuple[int, ...] = ()
 
@@ -161,15 +162,18 @@ def _run_batches(
 ) -> int:
     """How many instructions of waves ran."""
     kernel, steps = loaded.kernel(request.kernel), 0
+    watchdog = Watchdog(request.limits)
     program = loaded.program(kernel)
     entry = program.assembly.number_at(kernel.entry)
     if entry is None:
         raise ToolchainError(f"no instruction begins where {kernel.name} does")
     for groups in _batches(around, request.grid, program.assembly.lanes):
         waves = begin_waves(around, loaded.generation, kernel, groups, start)
-        execution = Execution(waves, program, entry, request.steps - steps)
+        execution = Execution(waves, program, entry, watchdog)
         _run(execution)
         steps += execution.steps
+        if execution.is_given_up:
+            break
     return steps
 
 
@@ -178,6 +182,8 @@ def _run(execution: Execution) -> None:
     for observer in waves.around.observers:
         observer.began(waves)
     execution.run()
+    if execution.is_given_up:
+        return
     for observer in waves.around.observers:
         observer.ended(waves)
 

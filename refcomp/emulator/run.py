@@ -19,7 +19,6 @@ import numpy as np
 from refcomp.emulator.code_object import Argument, Kernel
 from refcomp.emulator.hazards import hazard_observers
 from refcomp.emulator.launch import (
-    USUAL_STEPS,
     Extents,
     LaunchReport,
     LaunchRequest,
@@ -27,6 +26,7 @@ from refcomp.emulator.launch import (
     launch,
     load_code,
 )
+from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.errors import UserError
@@ -70,11 +70,11 @@ class EmulatedGpu:
         arguments: Sequence[Any],
         *,
         shared_bytes: int = 0,
-        steps: int = USUAL_STEPS,
+        limits: Limits = USUAL_LIMITS,
         observers: Sequence[Observer] = (),
     ) -> LaunchReport:
-        """Runs the kernel; numpy arrays are copied to the GPU and back. `observers` see this
-        launch. UserError."""
+        """Runs the kernel; numpy arrays are copied to the GPU and back. `limits` say
+        when the launch is given up; `observers` see it. UserError."""
         explicit = explicit_arguments(loaded.kernel(kernel))
         if len(explicit) != len(arguments):
             told = ", ".join(f"{one.name}: {_kind_of(one)}" for one in explicit)
@@ -93,7 +93,7 @@ class EmulatedGpu:
                 for given, (address, _) in zip(arguments, placed, strict=True)
                 if address is not None and not given.flags.writeable
             )
-            request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, steps, seeing, kept)
+            request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, limits, seeing, kept)
             report = launch(loaded, request)
             for given, (address, _) in zip(arguments, placed, strict=True):
                 if address is not None and given.flags.writeable:

@@ -55,7 +55,7 @@ _GIVEN = "ROCM_PATH"
 _USUAL = "/opt/rocm"
 # Whose value is emulator:ARCH or emulator:ARCH:OPTION, or empty for a real GPU.
 CHOICE = "REFCOMP_ROCM"
-_EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+)*)")
+_EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+(?:=[\w.+-]*)?)*)")
 
 Work = Callable[[], None]
 

@@ -102,6 +102,15 @@ def test_names_of_a_code_object_do_not_command_the_terminal(cli, files):
     assert "owned" in wrong.stderr and "\x1b" not in wrong.stderr
 
 
+def test_a_kernel_that_is_given_up_ends_with_1_and_says_where_its_waves_are(cli, files):
+    arguments = (files / "k.hsaco", *_SHAPE, *_arguments(files))
+    result = cli("emulate", *arguments, "--max-steps", "20")
+    assert result.exit_code == 1
+    assert "endless: no wave has ended for 20 instructions; 2 of 2 still run\n" in result.stdout
+    assert "    2 waves at vector_add+0x" in result.stdout
+    assert cli("emulate", *arguments, "--max-seconds", "3600").exit_code == 0
+
+
 def test_hazards_are_looked_for_when_asked(cli, files):
     """The result is no `out:`: it is only to be read."""
     words = [str(word).replace("out:", "") for word in _arguments(files)]
@@ -144,7 +153,8 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, "--grid", "0", "--block", "64"), 2, "not one to three positive numbers"),
         ((kernel, "--grid", "100000000", "--block", "64", *given), 4, "threads along x"),
         ((kernel, *_SHAPE, "--shared", "-100"), 2, "-100 is not in the range x>=0"),
-        ((kernel, *_SHAPE, "--steps", "0"), 2, "0 is not in the range x>=1"),
+        ((kernel, *_SHAPE, "--max-steps", "0"), 2, "0 is not in the range x>=1"),
+        ((kernel, *_SHAPE, "--max-seconds", "0"), 2, "0.0 is not in the range x>0"),
     ]
     for arguments, code, message in cases:
         result = cli("emulate", *arguments)

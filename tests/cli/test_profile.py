@@ -98,7 +98,11 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
         ((program, "--gpu", "gfx803"), 4, "gfx803"),
         ((program, "--hazards", "--symbol", "n=5"), 2, "--hazards: for a code object only"),
         ((program, "--hazard", "races", "--arg", "a.npy"), 2, "--arg, --hazard: for a code"),
-        ((program, "--grid", "1", "--block", "2", "--steps", "9"), 2, "--grid, --block, --steps"),
+        (
+            (program, "--grid", "1", "--block", "2", "--max-steps", "9"),
+            2,
+            "--grid, --block, --max-steps",
+        ),
         ((program, "--no-checks"), 2, "--checks: for a code object only, this is a program"),
         ((program, "--kernel", "k", "--shared", "0"), 2, "--kernel, --shared: for a code object"),
         ((*vector_add, "--contract", "--seed", "0"), 2, "--contract, --seed: for a program only"),

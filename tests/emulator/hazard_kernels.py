@@ -16,6 +16,7 @@ from refcomp.codegen.amdgpu import print_amdgpu
 from refcomp.codegen.debug_locations import add_debug_locations
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.findings import Finding
+from refcomp.emulator.limits import Limits
 from refcomp.ir.func import PrimFunc
 from refcomp.toolchain import compile_source, device_layout
 from tests.emulator.kernels import SMALL, disassembled
@@ -194,5 +195,7 @@ def run_hazardous(
     kernel = loaded.kernel(name)
     block = kernel.block or (THREADS, 1, 1)
     x, y, z = block
-    report = gpu.run(loaded, name, (GROUPS, 1, 1), (x, y, z), list(arrays.values()), steps=100_000)
+    report = gpu.run(
+        loaded, name, (GROUPS, 1, 1), (x, y, z), list(arrays.values()), limits=Limits(100_000)
+    )
     return report.findings, arrays

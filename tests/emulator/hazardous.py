@@ -12,6 +12,7 @@ from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding
 from refcomp.emulator.generation import GFX942, Generation
 from refcomp.emulator.hazards import hazard_observers
+from refcomp.emulator.limits import Limits, Watchdog
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.program import Program
 from refcomp.emulator.waves import Waves
@@ -85,6 +86,6 @@ def _batch(waves: int, groups: int, number: int, **more: Any) -> Waves:
 def _run(waves: Waves, program: Program, observers: Any) -> None:
     for observer in observers:
         observer.began(waves)
-    Execution(waves, program, 0, 10_000).run()
+    Execution(waves, program, 0, Watchdog(Limits(10_000))).run()
     for observer in observers:
         observer.ended(waves)

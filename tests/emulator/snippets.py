@@ -12,6 +12,7 @@ from refcomp.emulator.assembly import Assembly, Instruction, read_assembly
 from refcomp.emulator.execute import Execution
 from refcomp.emulator.findings import Finding
 from refcomp.emulator.generation import GFX942, Generation
+from refcomp.emulator.limits import Limits, Watchdog
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.program import Program, bind
@@ -107,9 +108,11 @@ def run(waves: Waves, *lines: str, of: Generation = GFX942) -> Waves:
     return waves
 
 
-def execute(waves: Waves, code: Assembly, limit: int = 10_000) -> Execution:
+def execute(
+    waves: Waves, code: Assembly, limit: int = 10_000, limits: Limits | None = None
+) -> Execution:
     """Runs a whole program, from its first instruction on."""
-    execution = Execution(waves, Program(code), 0, limit)
+    execution = Execution(waves, Program(code), 0, Watchdog(limits or Limits(limit)))
     execution.run()
     return execution
 

@@ -1,9 +1,12 @@
 """Waves on their way: loops, branches that part them, barriers, calls, an end to endless loops."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
-from refcomp.emulator.findings import BARRIER
+from refcomp.emulator.findings import BARRIER, ENDLESS
+from refcomp.emulator.limits import Limits
 from refcomp.emulator.memory import Arena
 from refcomp.errors import UserError
 from tests.emulator.snippets import assembly, execute, found, get, make_waves, put, set_scalar
@@ -109,8 +112,7 @@ def test_calls_return():
     )
     # The call leads to g, returns behind itself, and SCC, set there, ends it.
     waves = make_waves()
-    with pytest.raises(UserError, match="more than 50 instructions"):
-        execute(waves, code, limit=50)
+    assert execute(waves, code, limit=50).is_given_up
     set_scalar(waves, 4, 99)
     assert waves.values.s[30, 0] == 16
 
@@ -170,11 +172,66 @@ def test_groups_wait_at_barriers_for_themselves_alone():
 
 
 def test_endless_loops_end():
-    with pytest.raises(UserError, match="ran more than 100 instructions") as caught:
-        execute(make_waves(), assembly("s_branch 65535", "s_endpgm"), limit=100)
-    assert "a loop may never end" in str(caught.value)
+    waves = make_waves()
+    execution = execute(waves, assembly("kernel:", "s_branch 65535", "s_endpgm"), limit=100)
+    assert execution.is_given_up and execution.steps == 101
+    (finding,) = found(waves)
+    assert finding.kind == ENDLESS and finding.instruction.mnemonic == "s_branch"
+    assert finding.what.startswith("no wave has ended for 100 instructions; 1 of 1 still run\n")
+    assert "raise the limit (max_steps, max_seconds)" in finding.what
     with pytest.raises(UserError, match="the kernel snippet stopped by a trap"):
         execute(make_waves(), assembly("s_trap 2", "s_endpgm"))
+
+
+# The first wave loops, the others wait for it at a barrier; waves whose s0 is 2 end at once.
+_STUCK = (
+    *("kernel:", "s_cmp_eq_u32 s0, 2", "s_cbranch_scc1 4"),
+    *("s_cmp_eq_u32 s0, 1", "s_cbranch_scc1 65535", "s_nop 0", "s_barrier", "s_endpgm"),
+)
+
+
+def _stuck(limits):
+    """What is found in two groups of two waves, of which one ends."""
+    waves = make_waves(4, groups=2)
+    waves.initialise_scalar(0, np.array([1, 0, 0, 2], np.uint32))
+    execute(waves, assembly(*_STUCK), limits=limits)
+    return [finding for finding in found(waves) if finding.kind == ENDLESS]
+
+
+def test_waves_that_never_end_are_listed_with_their_places():
+    (finding,) = _stuck(Limits(20_000))
+    first, *places, _ = finding.what.splitlines()
+    assert first == "no wave has ended for 20000 instructions; 2 of 4 still run"
+    assert [line.strip() for line in places] == [
+        "1 wave at kernel+0xc: s_cbranch_scc1 65535  (00000000 at 0xc); "
+        "it is wave 0 of group (0, 0, 0)",
+        "1 wave at kernel+0x14: s_barrier  (00000000 at 0x14); it is wave 1 of group (0, 0, 0)",
+    ]
+    assert (finding.kernel, finding.group, finding.wave, finding.times) == (
+        *("snippet", (0, 0, 0)),
+        *(0, 1),
+    )
+
+
+def test_a_limit_of_time_goes_by_the_clock_that_is_given():
+    """Each look at this clock takes a second."""
+    ticks = count()
+    (finding,) = _stuck(Limits(10**9, 7.5, lambda: float(next(ticks))))
+    assert finding.what.startswith("no wave has ended for 7.5 seconds; 2 of 4 still run\n")
+    assert 8 <= next(ticks) < 20
+
+
+def test_a_long_kernel_whose_waves_end_is_not_stopped():
+    """The waves loop 500 to 5000 times: only one after the other they run so many instructions."""
+    code = assembly("s_sub_u32 s0, s0, 1", "s_cmp_lg_u32 s0, 0", "s_cbranch_scc1 65533", "s_endpgm")
+    loops = np.arange(500, 5001, 500, dtype=np.uint32)
+    waves = make_waves(10)
+    waves.initialise_scalar(0, loops)
+    execution = execute(waves, code, limit=40_000)
+    assert not execution.is_given_up and execution.steps == 3 * int(loops.sum()) + 10 == 82_510
+    waves = make_waves(10)
+    waves.initialise_scalar(0, loops)
+    assert execute(waves, code, limit=10_000).is_given_up
 
 
 def test_branches_must_not_depend_on_undefined_bits():

@@ -14,6 +14,7 @@ from elftools.elf.elffile import ELFFile
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.assembly import read_assembly
 from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
+from refcomp.emulator.limits import Limits
 from refcomp.emulator.memory import Arena
 from refcomp.emulator.program import ENDS, bind
 from refcomp.errors import RefcompError
@@ -54,7 +55,7 @@ def _run(data, text, is_watched):
     loaded = gpu.load(data)
     name = next(iter(loaded.code.kernels), "none")
     values = [*(np.ones(64, np.float32) for _ in range(3)), np.int64(64), np.int64(1)]
-    gpu.run(loaded, name, (1, 1, 1), (64, 1, 1), values, steps=3000)
+    gpu.run(loaded, name, (1, 1, 1), (64, 1, 1), values, limits=Limits(3000))
 
 
 @pytest.mark.parametrize("gpu", ARCHITECTURES)

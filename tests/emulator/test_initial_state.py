@@ -8,6 +8,7 @@ import pytest
 
 from refcomp.emulator.initial_state import unused_vectors
 from refcomp.emulator.launch import LaunchRequest, launch
+from refcomp.emulator.limits import Limits
 from refcomp.emulator.observation import Observer
 from refcomp.errors import Unsupported
 from tests.emulator.kernels import compiled_code, make_gpu
@@ -32,13 +33,10 @@ def _begun(gpu="gfx942", **fields):
     seen = _FirstWaves()
     arguments = np.arange(1, 11, dtype=np.uint32).tobytes()
     request = LaunchRequest(
-        "vector_add", (1, 2, 1), (20, 2, 1), arguments, steps=1, observers=(seen,)
+        "vector_add", (1, 2, 1), (20, 2, 1), arguments, limits=Limits(1), observers=(seen,)
     )
-    try:
-        launch(loaded, request)
-    except Exception as error:
-        if "ran more than 1 instr" not in str(error):
-            raise
+    report = launch(loaded, request)
+    assert "endless" in {finding.kind for finding in report.findings}
     return seen
 
 

@@ -1,0 +1,76 @@
+"""When a launch is given up: no wave has ended for too many instructions, or for too long.
+
+Both limits count from the launch, or from when a wave last ended. So a long kernel is not stopped
+as long as its waves come to their ends, one after the other; a wave that waits for ever, or loops
+for ever, is. Refuses limits that are not positive numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from refcomp.errors import UserError
+
+USUAL_STEPS = 2_000_000_000
+USUAL_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of what may pass without a wave that ends.
+
+    Attributes:
+        steps: Instructions, counted once for each wave that runs them.
+        seconds: Time of `clock`.
+        clock: Returns seconds; tests hand in their own.
+    """
+
+    steps: int = USUAL_STEPS
+    seconds: float = USUAL_SECONDS
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        for name, value, kinds in (
+            ("steps", self.steps, int),
+            ("seconds", self.seconds, int | float),
+        ):
+            if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
+                what = "a whole number from 1 on" if kinds is int else "a number above 0"
+                raise UserError(
+                    f"a launch cannot be given up after {value!r} {name}",
+                    remedy=f"give {what}, or leave the limit out",
+                )
+
+
+USUAL_LIMITS = Limits()
+
+
+class Watchdog:
+    """Counts what has passed since a wave ended, during one launch."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._steps = 0
+        self._start = limits.clock()
+
+    def count(self, steps: int) -> bool:
+        """Count instructions that ran; return True if these were too many."""
+        self._steps += steps
+        return self._steps > self._limits.steps
+
+    def is_late(self) -> bool:
+        """Return True if too much time has passed."""
+        return self._limits.clock() - self._start > self._limits.seconds
+
+    def restart(self) -> None:
+        """Begin again, since a wave ended."""
+        self._steps = 0
+        self._start = self._limits.clock()
+
+    def overrun(self) -> str:
+        """Say which limit was passed."""
+        if self._steps > self._limits.steps:
+            return f"no wave has ended for {self._limits.steps} instructions"
+        return f"no wave has ended for {self._limits.seconds:g} seconds"
