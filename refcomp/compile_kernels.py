@@ -30,6 +30,7 @@ from refcomp.runtime.device_module import DeviceModule
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.program import DeviceCode
 from refcomp.target import DeviceLimits, Target, as_target, limits_of, number_option
+from refcomp.unlinked import refuse_unlinked
 
 _ELF = b"\x7fELF"
 _DEFAULT_GPU = "gfx90a"
@@ -86,6 +87,7 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
             why=f"it begins with {data[:4]!r}, not as an ELF file" if data else "it is empty",
             remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
         )
+    refuse_unlinked(data, os.fspath(path))
     told, binary = toolchain.read_code_object(data), Binary(data, "hsaco")
     target = as_target(f"rocm -mcpu={told.mcpu}")
     kernels = [KernelSignature(kernel.name, kernel.name, ()) for kernel in told.kernels]

@@ -1,9 +1,9 @@
 """`refcomp emulate`: a kernel of a code object, run without a GPU, on arrays from files; or all
-kernels of a program or a model, on arrays that are filled in, to profile them."""
+kernels of a program or a model, on arrays that are filled in, to profile them or to look for
+hazards."""
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -18,16 +18,19 @@ from refcomp.artifacts import Binary
 from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.group import JSON_ASKED
+from refcomp.cli.kernel_arguments import GivenArgument, read_arguments
+from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
 from refcomp.cli.options import examples, json_option, seed_option, symbol_option
 from refcomp.cli.outcomes import FAILED, FINE, printable
 from refcomp.cli.profile import (
     IN_THE_TERMINAL,
+    EmulatedDevice,
+    emulate_program,
     is_program,
     page_path,
-    profile_program,
     profile_to_text,
     reports_to_json,
-    tell_profile,
+    tell_program,
     write_profile,
 )
 from refcomp.cli.streams import (
@@ -38,41 +41,25 @@ from refcomp.cli.streams import (
     write_bytes,
     write_json,
 )
-from refcomp.dtype import as_dtype, to_numpy
+from refcomp.dtype import as_dtype
 from refcomp.emulator import EmulatedGpu, LaunchReport
+from refcomp.emulator.code_object import CodeObject, Kernel, read_code_object
 from refcomp.emulator.counting import Profile
 from refcomp.emulator.generation import GENERATIONS
 from refcomp.emulator.hazards import HAZARDS
 from refcomp.emulator.launch import Extents, LoadedCode
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
+from refcomp.emulator.run import explicit_arguments
 from refcomp.errors import RefcompError, UserError
-from refcomp.local_memory import LocalMemory
 from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import Report, report_of
+from refcomp.unlinked import refuse_unlinked
 
-_NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
-_LOCAL = re.compile(r"local:(-?\w+)")
-_ARGUMENTS = (
-    "an array is FILE.npy as numpy.save writes it, out:FILE.npy where the kernel writes it, "
-    "a number NAME:DTYPE=VALUE, such as n:i32=1000, and local memory local:BYTES"
-)
 # Parameters that only a code object's kernel takes, and those that only a program takes.
-_OF_KERNELS = (
-    *("kernel", "grid", "block", "arguments", "shared", "max_steps", "max_seconds"),
-    *("checks", "hazards", "chosen"),
-)
+_OF_KERNELS = "kernel", "grid", "block", "arguments", "shared"
 _OF_PROGRAMS = "mcpu", "contract", "symbols", "seed"
 _ASKED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """An argument; `path` is where an array that the kernel writes goes."""
-
-    name: str
-    value: Any
-    path: str | None
 
 
 def _extents(ctx: click.Context, param: click.Parameter, value: str | None) -> Extents | None:
@@ -86,6 +73,30 @@ def _extents(ctx: click.Context, param: click.Parameter, value: str | None) -> E
     return x, y, z
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of the command, by the names of its parameters."""
+
+    file: str
+    kernel: str | None
+    grid: Extents | None
+    block: Extents | None
+    arguments: tuple[str, ...]
+    shared: int
+    max_steps: int
+    max_seconds: float
+    checks: bool
+    hazards: bool
+    chosen: tuple[str, ...]
+    page: str | None
+    card: str | None
+    mcpu: str
+    contract: bool
+    symbols: tuple[tuple[str, int], ...]
+    seed: int
+    as_json: bool
+
+
 _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 
 
@@ -95,6 +106,8 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
         "refcomp emulate add.hsaco --grid 2 --block 64 --hazards \\",
         "  --arg a.npy --arg b.npy --arg out:c.npy --arg n:i64=100",
         "refcomp emulate gemm.py:gemm --profile page.html --card MI300X",
+        "refcomp emulate scale.py:scale --symbol n=1000 --hazards",
+        "refcomp emulate add.hsaco",
     ),
 )
 @click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
@@ -170,58 +183,97 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 )
 @json_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    file: str,
-    kernel: str | None,
-    grid: Extents | None,
-    block: Extents | None,
-    arguments: tuple[str, ...],
-    shared: int,
-    max_steps: int,
-    max_seconds: float,
-    checks: bool,
-    hazards: bool,
-    chosen: tuple[str, ...],
-    page: str | None,
-    card: str | None,
-    mcpu: str,
-    contract: bool,
-    symbols: tuple[tuple[str, int], ...],
-    seed: int,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Run a kernel of an AMD code object without a GPU.
 
     Prints what was written, and what is wrong with the kernel: accesses out of bounds, and what
     depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
     were compared with a reference. Exits with 1 if something is. GPUs: gfx942, gfx90a, gfx1100.
+    Without --arg, lists the kernels, their arguments and a command that runs one.
 
-    A program or a model is compiled and called on arrays that are filled in, only to be profiled.
+    A program or a model is compiled and called on arrays that are filled in: to be profiled, or,
+    with --hazards, to be looked for hazards.
     """
-    if _runs_program(ctx, file):
-        filling = Filling("random", seed, dict(symbols))
-        reports = profile_program(file, mcpu, filling, contract=contract, card=card)
-        tell_profile(reports, page or IN_THE_TERMINAL, as_json=as_json)
+    asked = _Asked(**options)
+    if _runs_program(ctx, asked.file):
+        ctx.exit(_emulate_program(asked))
+    data = read_bytes(asked.file)
+    code = _code_object(data, asked.file)
+    if listed := _kernels_to_list(code, asked):
+        _list(code, listed, asked)
         ctx.exit(FINE)
-    if grid is None or block is None:
+    if asked.grid is None or asked.block is None:
         raise click.UsageError("--grid and --block say how a kernel is launched", ctx)
-    given, profile = _read_all(arguments), Profile()
-    with progress(f"emulating {file}"):
-        data = read_bytes(file)
-        gpu = EmulatedGpu(_disassemble, is_watched=checks, hazards=hazards or chosen)
-        gpu.observers += () if page is None else (profile,)
-        loaded = _load(gpu, data, file, card)
-        name = kernel or _only(list(loaded.code.kernels))
-        values = [one.value for one in given]
-        limits = Limits(max_steps, max_seconds)
-        report = gpu.run(loaded, name, grid, block, values, shared_bytes=shared, limits=limits)
-    reports = [report_of(one, Binary(data, "hsaco"), card=card) for one in profile.kernels]
+    ctx.exit(_emulate_kernel(asked, data, asked.grid, asked.block))
+
+
+def _emulate_program(asked: _Asked) -> int:
+    """Run all kernels of a program or a model; return the exit code."""
+    device = EmulatedDevice(
+        gpu=asked.mcpu,
+        hazards=asked.hazards or asked.chosen,
+        is_watched=asked.checks,
+        max_steps=asked.max_steps,
+        max_seconds=asked.max_seconds,
+    )
+    filling = Filling("random", asked.seed, dict(asked.symbols))
+    run = emulate_program(asked.file, device, filling, contract=asked.contract, card=asked.card)
+    is_profiled = asked.page is not None or not device.hazards
+    tell_program(run, asked.page or IN_THE_TERMINAL, is_profiled=is_profiled, as_json=asked.as_json)
+    return FAILED if run.failures else FINE
+
+
+def _emulate_kernel(asked: _Asked, data: bytes, grid: Extents, block: Extents) -> int:
+    """Run one kernel of a code object; return the exit code."""
+    given, profile = read_arguments(asked.arguments), Profile()
+    with progress(f"emulating {asked.file}"):
+        hazards = asked.hazards or asked.chosen
+        gpu = EmulatedGpu(_disassemble, is_watched=asked.checks, hazards=hazards)
+        gpu.observers += () if asked.page is None else (profile,)
+        loaded = _load(gpu, data, asked)
+        name = asked.kernel or _only(list(loaded.code.kernels))
+        report = gpu.run(
+            loaded,
+            name,
+            grid,
+            block,
+            [one.value for one in given],
+            shared_bytes=asked.shared,
+            limits=Limits(asked.max_steps, asked.max_seconds),
+        )
+    reports = [report_of(one, Binary(data, "hsaco"), card=asked.card) for one in profile.kernels]
     unsure = not_compared(loaded.executed, loaded.generation)
-    _tell(name, report, [one for one in given if one.path], reports, unsure, as_json)
-    if page is not None:
-        write_profile(reports, page)
-    ctx.exit(FAILED if report.findings else FINE)
+    _tell(name, report, [one for one in given if one.path], reports, unsure, asked.as_json)
+    if asked.page is not None:
+        write_profile(reports, asked.page)
+    return FAILED if report.findings else FINE
+
+
+def _code_object(data: bytes, file: str) -> CodeObject:
+    """Read a code object. UserError, with the name of the file."""
+    refuse_unlinked(data, name_of(file))
+    try:
+        return read_code_object(data)
+    except RefcompError as error:
+        error.where = error.where or name_of(file)
+        raise
+
+
+def _kernels_to_list(code: CodeObject, asked: _Asked) -> list[Kernel]:
+    """Return the kernels that a request is not complete for; none where one can be launched."""
+    chosen = [*code.kernels.values()] if asked.kernel is None else [code.kernel(asked.kernel)]
+    if asked.arguments or not chosen:
+        return []
+    takes_arguments = any(explicit_arguments(kernel) for kernel in chosen)
+    is_shaped = asked.grid is not None or asked.block is not None
+    return [] if is_shaped and not takes_arguments else chosen
+
+
+def _list(code: CodeObject, kernels: list[Kernel], asked: _Asked) -> None:
+    if asked.as_json:
+        write_json(listing_to_json(code, kernels))
+    else:
+        click.echo(listing_to_text(code, kernels, asked.file), nl=False)
 
 
 def _runs_program(ctx: click.Context, file: str) -> bool:
@@ -233,7 +285,9 @@ def _runs_program(ctx: click.Context, file: str) -> bool:
         kinds = ("code object", "program") if is_program(file) else ("program", "code object")
         told = "for a {} only, this is a {}".format(*kinds)
         raise click.UsageError(f"{', '.join(idle)}: {told}", ctx)
-    if ctx.params["card"] and not ctx.params["page"] and not is_program(file):
+    looks_for_hazards = ctx.params["hazards"] or ctx.params["chosen"]
+    is_profiled = ctx.params["page"] or (is_program(file) and not looks_for_hazards)
+    if ctx.params["card"] and not is_profiled:
         raise click.UsageError("--card: an estimate is part of a profile; add --profile", ctx)
     return is_program(file)
 
@@ -241,7 +295,7 @@ def _runs_program(ctx: click.Context, file: str) -> bool:
 def _tell(
     kernel: str,
     report: LaunchReport,
-    outputs: list[_Given],
+    outputs: list[GivenArgument],
     reports: list[Report],
     unsure: tuple[str, ...],
     as_json: bool,
@@ -301,13 +355,13 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _load(gpu: EmulatedGpu, data: bytes, file: str, card: str | None) -> LoadedCode:
+def _load(gpu: EmulatedGpu, data: bytes, asked: _Asked) -> LoadedCode:
     try:
         loaded = gpu.load(data)
     except RefcompError as error:
-        error.where = error.where or name_of(file)
+        error.where = error.where or name_of(asked.file)
         raise
-    card_for(loaded.generation.name, card)  # refuses a wrong one before anything runs
+    card_for(loaded.generation.name, asked.card)  # refuses a wrong one before anything runs
     return loaded
 
 
@@ -323,60 +377,3 @@ def _only(names: list[str]) -> str:
         remedy = f"name one by --kernel: {known}"
         raise UserError("which kernel is to run?", why=f"there are {len(names)}", remedy=remedy)
     return names[0]
-
-
-def _read_all(arguments: tuple[str, ...]) -> list[_Given]:
-    """What `--arg` says, each time: no file can keep what two arguments become."""
-    given = [_read(text) for text in arguments]
-    outputs = [one.path for one in given if one.path]
-    if twice := sorted({path for path in outputs if outputs.count(path) > 1}):
-        remedy = "name a file for each: copies will do"
-        raise UserError(f"out:{twice[0]} is given for several arguments", remedy=remedy)
-    return given
-
-
-def _read(text: str) -> _Given:
-    """What `--arg` says."""
-    if match := _NUMBER.fullmatch(text):
-        return _Given(match[1], _number(match[2], match[3], text), None)
-    if match := _LOCAL.fullmatch(text):
-        return _Given(text, _local(match[1], text), None)
-    path = text.removeprefix("out:")
-    try:
-        array = np.load(path, allow_pickle=False)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UserError(f"{path} cannot be read", why=why, remedy=_ARGUMENTS) from error
-    except (ValueError, EOFError) as error:
-        # Not numpy's own words: they tell how to load what is hostile.
-        why = "it is damaged, of another kind, or holds Python objects"
-        what = f"{path} is no .npy file of a plain array"
-        raise UserError(what, why=why, remedy=_ARGUMENTS) from error
-    if not isinstance(array, np.ndarray):
-        raise UserError(f"{path} holds several arrays", remedy=_ARGUMENTS)
-    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    is_output = text != path
-    array.flags.writeable = is_output
-    return _Given(path, array, path if is_output else None)
-
-
-def _local(size: str, text: str) -> LocalMemory:
-    try:
-        return LocalMemory(int(size, 0))
-    except (ValueError, UserError) as error:
-        why = "its size is a number of bytes, at least 1"
-        raise UserError(f"--arg {text} is not local memory", why=why, remedy=_ARGUMENTS) from error
-
-
-def _number(dtype: str, value: str, text: str) -> Any:
-    kind = as_dtype(dtype)
-    if kind.lanes > 1:
-        raise _no_number(text, f"{kind} has {kind.lanes} of them")
-    try:
-        return to_numpy(kind).type(float(value) if kind.is_float else int(value, 0))
-    except (ValueError, OverflowError) as error:
-        raise _no_number(text, str(error)) from error
-
-
-def _no_number(text: str, why: str) -> UserError:
-    return UserError(f"--arg {text} is no number of that type", why=why, remedy=_ARGUMENTS)

@@ -17,6 +17,7 @@ from typing import Any
 from refcomp.errors import ToolchainError, UserError
 from refcomp.local_memory import LOCAL_POINTER, POINTER_BYTES
 from refcomp.msgpack import read_msgpack
+from refcomp.unlinked import refuse_unlinked
 
 _METADATA = 32  # type of notes
 _DESCRIPTOR_BYTES = 64
@@ -46,7 +47,7 @@ class DamagedCode(UserError):
 class Argument:
     """`kind` is `global_buffer`, `by_value`, `dynamic_shared_pointer` (shared memory that whoever
     launches gives the size of), or `hidden_...`: what the loader fills in. `alignment` is that of
-    what a shared pointer points to, in bytes."""
+    what a shared pointer points to, in bytes; `type_name` is that of the source, or empty."""
 
     name: str
     offset: int
@@ -54,6 +55,7 @@ class Argument:
     kind: str
     is_read_only: bool = False
     alignment: int = 1
+    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,20 @@ class CodeObject:
     pointers: tuple[tuple[int, int], ...]
     kernels: dict[str, Kernel]
 
+    def kernel(self, name: str) -> Kernel:
+        """Return the kernel of that name. UserError."""
+        found = self.kernels.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.kernels)) or "none"
+            remedy = f"name one of: {known}"
+            raise UserError(f"the code object has no kernel {name!r}", remedy=remedy)
+        return found
+
 
 def read_code_object(data: bytes) -> CodeObject:
-    """What the code object `data` holds. DamagedCode; ToolchainError where nothing reads it."""
+    """What the code object `data` holds. DamagedCode; UserError where it is not linked;
+    ToolchainError where nothing reads it."""
+    refuse_unlinked(data)
     try:
         from elftools.common.exceptions import ELFError  # noqa: PLC0415 (an optional package)
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415
@@ -259,7 +272,8 @@ def _argument(item: dict[str, Any]) -> Argument:
     alignment = _count({".pointee_align": 1, **item}, ".pointee_align")
     if alignment & (alignment - 1) or alignment == 0:
         raise ValueError(f"an alignment of {alignment} is not a power of two")
-    return Argument(name, offset, size, kind, is_read_only, alignment)
+    type_name = _text({".type_name": "", **item}, ".type_name")
+    return Argument(name, offset, size, kind, is_read_only, alignment, type_name)
 
 
 def _text(item: dict[str, Any], key: str) -> str:

@@ -39,7 +39,7 @@ from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.memory import Allocation, Arena
 from refcomp.emulator.observation import Observer
 from refcomp.emulator.run import explicit_arguments
-from refcomp.errors import RefcompError, UserError
+from refcomp.errors import UserError
 from refcomp.hip_numbers import NUMBERS
 
 _ARENA_BYTES = 4 << 30
@@ -67,6 +67,20 @@ def _attribute(name: str) -> int:
 
 _INVALID_VALUE, _INVALID_HANDLE = _number("InvalidValue"), _number("InvalidHandle")
 _NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"}
+
+
+class KernelFailure(UserError):
+    """What a launch raises when the emulator found something wrong with the kernel; `findings` is
+    all of it."""
+
+    def __init__(self, kernel: str, findings: tuple[Finding, ...]) -> None:
+        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+        super().__init__(
+            f"the kernel {kernel} does what no kernel may ({count})",
+            why="\n    ".join(str(finding) for finding in findings),
+            remedy="mend the kernel; a real GPU need not notice",
+        )
+        self.findings = findings
 
 
 class EmulatedHip:
@@ -304,7 +318,7 @@ class EmulatedHip:
         with self._lock, _named_arguments(loaded, request):
             report = launch(loaded, request)
         if report.findings:
-            raise failure_of(name, report.findings)
+            raise KernelFailure(name, report.findings)
         return 0
 
     # Handles.
@@ -337,16 +351,6 @@ def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[Non
     finally:
         for found, label in reversed(renamed):
             found.label = label
-
-
-def failure_of(kernel: str, findings: tuple[Finding, ...]) -> RefcompError:
-    """What is raised when something was found."""
-    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-    return UserError(
-        f"the kernel {kernel} does what no kernel may ({count})",
-        why="\n    ".join(str(finding) for finding in findings),
-        remedy="mend the kernel; a real GPU need not notice",
-    )
 
 
 def _host_bytes(address: int, size: int) -> Any:

@@ -66,12 +66,7 @@ class LoadedCode:
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name. UserError."""
-        found = self.code.kernels.get(name)
-        if found is None:
-            known = ", ".join(sorted(self.code.kernels)) or "none"
-            remedy = f"name one of: {known}"
-            raise UserError(f"the code object has no kernel {name!r}", remedy=remedy)
-        return found
+        return self.code.kernel(name)
 
 
 @dataclass(frozen=True, slots=True)

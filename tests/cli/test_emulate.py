@@ -8,6 +8,7 @@ import pytest
 
 from tests.emulator.kernels import compiled_code
 from tests.emulator.opencl import compiled_opencl
+from tests.test_unlinked import compile_unlinked
 
 pytestmark = pytest.mark.rocm
 _SHAPE = ("--grid", "2", "--block", "64,1")
@@ -148,7 +149,7 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE, "--arg", files / "several.npz"), 4, "holds several arrays"),
         ((files / "none.hsaco", *_SHAPE), 4, "none.hsaco cannot be read"),
         ((kernel, *_SHAPE, "--kernel", "other"), 4, "no kernel 'other'"),
-        ((kernel, *_SHAPE), 4, "takes 5 arguments"),
+        ((kernel, *_SHAPE, *given[:2]), 4, "takes 5 arguments"),
         ((files / "a.npy", *_SHAPE), 4, f"where: {files / 'a.npy'}\n"),
         ((kernel, "--grid", "0", "--block", "64"), 2, "not one to three positive numbers"),
         ((kernel, "--grid", "100000000", "--block", "64", *given), 4, "threads along x"),
@@ -186,6 +187,13 @@ def test_local_memory_of_an_opencl_kernel_is_given_by_its_size(cli, tmp_path):
     assert "out of bounds: 4 bytes at 252 of 252 bytes of shared memory" in wrong.stdout
 
 
+def test_a_code_object_that_is_not_linked_is_refused_by_name(cli, tmp_path):
+    path = compile_unlinked(tmp_path)
+    result = cli("emulate", path)
+    assert result.exit_code == 4
+    assert f"{path} is relocatable" in result.stderr and "ld.lld -shared" in result.stderr
+
+
 def test_the_ledger_is_printed(cli):
     result = cli("emulate", "--ledger")
     assert result.exit_code == 0 and result.stdout.startswith("gfx942:\n")
@@ -207,5 +215,5 @@ def test_what_was_never_compared_is_told(cli, files, monkeypatch):
 
 def test_one_of_several_kernels_must_be_named(cli, files):
     (files / "two.hsaco").write_bytes(compiled_code("vector_add", "matmul"))
-    result = cli("emulate", files / "two.hsaco", *_SHAPE)
+    result = cli("emulate", files / "two.hsaco", *_SHAPE, *_arguments(files))
     assert result.exit_code == 4 and "by --kernel: matmul, vector_add" in result.stderr

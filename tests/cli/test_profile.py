@@ -96,18 +96,17 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
         ((*vector_add, "--profile", "--card", "H100"), 4, "no figures of the card 'H100'"),
         ((program, "--card", "MI210"), 4, "the card MI210 has gfx90a"),
         ((program, "--gpu", "gfx803"), 4, "gfx803"),
-        ((program, "--hazards", "--symbol", "n=5"), 2, "--hazards: for a code object only"),
-        ((program, "--hazard", "races", "--arg", "a.npy"), 2, "--arg, --hazard: for a code"),
+        ((program, "--hazard", "races", "--arg", "a.npy"), 2, "--arg: for a code object only"),
+        ((program, "--hazards", "--card", "MI300X"), 2, "--card: an estimate is part of a"),
         (
             (program, "--grid", "1", "--block", "2", "--max-steps", "9"),
             2,
-            "--grid, --block, --max-steps",
+            "--grid, --block: for a",
         ),
-        ((program, "--no-checks"), 2, "--checks: for a code object only, this is a program"),
         ((program, "--kernel", "k", "--shared", "0"), 2, "--kernel, --shared: for a code object"),
         ((*vector_add, "--contract", "--seed", "0"), 2, "--contract, --seed: for a program only"),
         ((*vector_add, "--gpu", "gfx90a", "--symbol", "n=2"), 2, "--gpu, --symbol: for a program"),
-        ((vector_add[0],), 2, "--grid and --block say how a kernel is launched"),
+        ((vector_add[0], *vector_add[5:]), 2, "--grid and --block say how a kernel is launched"),
     ]
     for arguments, code, message in cases:
         result = cli("emulate", *arguments)
@@ -118,6 +117,61 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
 def test_a_program_that_launches_nothing_is_told_of(cli, program):
     result = cli("emulate", program, "--symbol", "n=0")
     assert result.exit_code == 4 and "no kernel was launched" in result.stderr, result.stderr
+
+
+_RACES = """
+import refcomp as rc
+
+TEXT = '''
+func sums(A: f32[256], B: f32[256] out) {
+  for g in range(4) blockIdx.x { for t in range(64) threadIdx.x { B[PLACE] = A[g * 64 + t] } }
+}
+'''
+
+def right():
+    return rc.parse_func(TEXT.replace("PLACE", "g * 64 + t"))
+
+def wrong():
+    return rc.parse_func(TEXT.replace("PLACE", "t"))
+
+def both():
+    return [wrong(), right()]
+"""
+
+
+@pytest.mark.rocm
+def test_hazards_of_a_program_are_looked_for(cli, tmp_path):
+    path = tmp_path / "races.py"
+    path.write_text(_RACES)
+    wrong = cli("emulate", f"{path}:wrong", "--hazards", "--gpu", "gfx1100")
+    assert wrong.exit_code == 1, wrong.stderr
+    assert wrong.stdout.startswith("race: ") and "kernels.ir:" in wrong.stdout
+    assert "multiply-adds" not in wrong.stdout
+    waits = cli("emulate", f"{path}:wrong", "--hazard", "waits")
+    assert (waits.exit_code, waits.stdout) == (0, "")
+    right = cli("emulate", f"{path}:right", "--hazards")
+    assert (right.exit_code, right.stdout) == (0, "")
+    assert "nothing was found in 1 launch of a kernel" in right.stderr
+    found = json.loads(cli("emulate", f"{path}:both", "--hazards", "--json").stdout)
+    assert found["launches"] == 1 and len(found["findings"]) == 1 and "profile" not in found
+
+
+@pytest.mark.rocm
+def test_a_program_may_be_profiled_and_looked_for_hazards_at_once(cli, tmp_path):
+    path = tmp_path / "races.py"
+    path.write_text(_RACES)
+    result = cli("emulate", f"{path}:both", "--hazards", "--profile", "--card", "MI300X")
+    assert result.exit_code == 1
+    assert "kernel sums_kernel0 on gfx942: 1 launch" in result.stdout
+    assert "race: " in result.stdout
+
+
+@pytest.mark.rocm
+def test_a_program_that_is_given_up_ends_with_1(cli, program):
+    arguments = (program, "--symbol", "n=100", "--max-steps", "5", "--no-checks")
+    result = cli("emulate", *arguments)
+    assert result.exit_code == 1
+    assert "endless: no wave has ended for 5 instructions" in result.stdout
 
 
 @pytest.mark.rocm
