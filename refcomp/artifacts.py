@@ -5,7 +5,7 @@ module file, the cache and every back end speak of the same thing. Nothing here 
 dimension that depends on symbols is a small tree of integers, names and operator names.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,11 +45,22 @@ def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
     return int(_DIM_OPERATORS[operator](evaluate_dim(left, symbols), evaluate_dim(right, symbols)))
 
 
+def names_in_dim(dim: Dim) -> Iterator[str]:
+    """Yield the names of the symbols in `dim`, with repetitions."""
+    if isinstance(dim, str):
+        yield dim
+    elif isinstance(dim, tuple):
+        yield from names_in_dim(dim[1])
+        yield from names_in_dim(dim[2])
+
+
 def dim_to_text(dim: Dim) -> str:
     """`dim` as a reader would write it: `(n + 1) // 4`."""
     if not isinstance(dim, tuple):
         return str(dim)
     operator, left, right = dim
+    if operator == "add" and isinstance(right, int) and right < 0:
+        return f"({dim_to_text(left)} - {-right})"
     if operator in _DIM_SPELLING:
         return f"({dim_to_text(left)} {_DIM_SPELLING[operator]} {dim_to_text(right)})"
     return f"{operator}({dim_to_text(left)}, {dim_to_text(right)})"

@@ -19,6 +19,7 @@ from refcomp.artifacts import (
     TensorParam,
     dim_to_text,
     evaluate_dim,
+    names_in_dim,
     packed_call_from_text,
     signature_from_json,
 )
@@ -42,6 +43,11 @@ SIGNATURES = st.builds(
 )
 
 
+def test_names_in_a_dimension_are_found() -> None:
+    assert list(names_in_dim(("add", "m", ("mul", "n", ("sub", "m", 2))))) == ["m", "n", "m"]
+    assert list(names_in_dim(3)) == []
+
+
 @pytest.mark.parametrize(
     ("dim", "value", "text"),
     [
@@ -49,6 +55,7 @@ SIGNATURES = st.builds(
         ("n", 10, "n"),
         (("add", "n", 3), 13, "(n + 3)"),
         (("sub", 3, "n"), -7, "(3 - n)"),
+        (("add", "n", -2), 8, "(n - 2)"),
         (("mul", "n", "n"), 100, "(n * n)"),
         (("floordiv", ("add", "n", 3), 4), 3, "((n + 3) // 4)"),
         (("floordiv", -7, 2), -4, "(-7 // 2)"),

@@ -7,7 +7,8 @@ added or multiplied to one operand are gathered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from refcomp.artifacts import Dim
 from refcomp.dtype import I64
@@ -115,22 +116,16 @@ def dim_to_expr(dim: Dim, symbols: Symbols) -> Expr:
     return _TO_EXPR[operator](dim_to_expr(a, symbols), dim_to_expr(b, symbols))
 
 
-def expr_to_dim(expr: Expr) -> Dim:
-    """The extent that a te expression over named variables is; Unsupported for other operators."""
+def expr_to_dim(expr: Expr, names: Mapping[Var, str] = MappingProxyType({})) -> Dim:
+    """The extent that a te expression over named variables is; Unsupported for other operators.
+    `names` are those of variables that are not called by their own."""
     match expr:
         case IntImm(value=value):
             return value
         case Var(name=name):
-            return name
+            return names.get(expr, name)
+        case ir.Cast(dtype=dtype, value=inner) if dtype.is_int and inner.dtype.is_int:
+            return expr_to_dim(inner, names)
         case ir.Binary(a=a, b=b) if type(expr) in _FROM_EXPR:
-            return _FROM_EXPR[type(expr)](expr_to_dim(a), expr_to_dim(b))
+            return _FROM_EXPR[type(expr)](expr_to_dim(a, names), expr_to_dim(b, names))
     raise Unsupported(f"an extent is a {type(expr).__name__}", why="only sums, products, quotients")
-
-
-def symbols_in(shape: Shape) -> Iterator[str]:
-    """The names of the symbols in a shape, with repetitions."""
-    for dim in shape:
-        if isinstance(dim, str):
-            yield dim
-        elif isinstance(dim, tuple):
-            yield from symbols_in(dim[1:])

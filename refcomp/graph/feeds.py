@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from refcomp.artifacts import evaluate_dim
+from refcomp.artifacts import evaluate_dim, names_in_dim
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import UserError
-from refcomp.graph.dims import symbols_in
-from refcomp.graph.graph import Graph, Value, spell_dim
+from refcomp.graph.graph import Graph, Value, spell, spell_dim
+from refcomp.symbol_sizes import Extent, Sizes
 
 
 def check_feeds(graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]) -> dict[str, int]:
     """The value of each symbol, given the dtype and shape of every input by name."""
     _check_names(graph, feeds)
-    symbols: dict[str, int] = {}
+    sizes = Sizes()
     for value in graph.inputs:
         check_type(value, *feeds[value.name])
-        for dim, extent in zip(value.shape, feeds[value.name][1], strict=True):
-            if isinstance(dim, str):
-                symbols.setdefault(dim, extent)
+    sizes.solve(
+        Extent(dim, extent, value.name)
+        for value in graph.inputs
+        for dim, extent in zip(value.shape, feeds[value.name][1], strict=True)
+    )
     for value in graph.inputs:
-        _check_shape(value, feeds[value.name][1], symbols)
-    return symbols
+        _check_shape(value, feeds[value.name][1], sizes.values)
+    return sizes.values
 
 
 def check_name(graph: Graph, name: str) -> Value:
@@ -66,11 +68,12 @@ def check_type(value: Value, dtype: Any, shape: tuple[int, ...]) -> None:
 
 def _check_shape(value: Value, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
     for place, (dim, extent) in enumerate(zip(value.shape, shape, strict=True)):
-        unknown = [name for name in symbols_in((dim,)) if name not in symbols]
+        unknown = [name for name in names_in_dim(dim) if name not in symbols]
         if unknown:
             raise UserError(
                 f"the extent {spell_dim(dim)} of input {value} has no value",
-                why=f"no input has {unknown[0]} alone as an extent",
+                why=f"no extent of an input determines {spell(unknown[0])}",
+                remedy=f"give the graph an input with the extent {spell(unknown[0])}",
             )
         expected = evaluate_dim(dim, symbols)
         if extent != expected:

@@ -18,7 +18,7 @@ from refcomp.dtype import to_numpy
 from refcomp.errors import RefcompError, UserError
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.func import symbol_of
+from refcomp.ir.printer import print_expr
 from refcomp.oracle.arrays import Array
 from refcomp.oracle.elementwise import ELEMENTWISE
 from refcomp.oracle.expressions import Frame
@@ -26,6 +26,7 @@ from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
 from refcomp.oracle.scan import run_scan
 from refcomp.oracle.statements import run_to_end
+from refcomp.oracle.symbols import solve_symbols, unknown_symbol
 from refcomp.python_limits import deep_recursion
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
@@ -47,8 +48,9 @@ def evaluate(
     """The values of `outputs` as fresh arrays.
 
     `feeds` gives every placeholder they need, with its dtype and shape; `scalars` gives a number
-    for each scalar variable. Symbols are read off the shapes of the feeds. Raises UserError for
-    feeds that are missing or do not fit, EvaluateError for a read out of range.
+    for each scalar variable. Symbols are solved from the shapes of the feeds, unless `scalars` has
+    them. Raises UserError for feeds that are missing or do not fit and for symbols without a size,
+    EvaluateError for a read out of range.
     """
     operations = reachable_operations(tensor.op for tensor in outputs)
     scans = [op for op in operations if isinstance(op, ScanOp)]
@@ -94,10 +96,10 @@ def bind_feeds(
         if tensor not in feeds:
             raise UserError(f"no value is given for placeholder {tensor.name}")
         known[tensor] = _checked_feed(tensor, feeds[tensor])
-        for dim, extent in zip(tensor.shape, feeds[tensor].shape, strict=True):
-            symbol = symbol_of(dim)
-            if symbol is not None:
-                values.setdefault(symbol, np.asarray(extent, np.int64))
+    given = {var: int(value) for var, value in values.items() if not var.dtype.is_float}
+    shapes = [(tensor, feeds[tensor].shape) for tensor in needed]
+    for symbol, size in solve_symbols(shapes, given).items():
+        values.setdefault(symbol, np.asarray(size, np.int64))
     for tensor in needed:
         shape = shape_of(tensor, values)
         if shape != known[tensor].shape:
@@ -112,13 +114,25 @@ def _checked_feed(tensor: Tensor, feed: Array) -> Array:
     return feed
 
 
-def _integer(expr: Expr, values: Mapping[Var, Array]) -> int:
-    return int(_Points(values, {}, ()).value(expr))
+def _integer(expr: Expr, values: Mapping[Var, Array], place: str) -> int:
+    return int(_Points(values, {}, (), place).value(expr))
 
 
 def shape_of(tensor: Tensor, values: Mapping[Var, Array]) -> tuple[int, ...]:
-    """The shape of `tensor` as numbers."""
-    return tuple(max(0, _integer(dim, values)) for dim in tensor.shape)
+    """Return the shape of `tensor` as numbers; a negative extent is 0. UserError when a symbol in
+    it has no size."""
+    symbol = unknown_symbol(tensor, values)
+    if symbol is not None:
+        dims = ", ".join(print_expr(dim) for dim in tensor.shape)
+        raise UserError(
+            f"the size of {symbol.name} is not known, which the shape of {tensor.name} needs",
+            where=f"{tensor.name}: {tensor.dtype}[{dims}]",
+            why=f"no array that is given determines {symbol.name}",
+            remedy=f"give it among the scalars: {{{symbol.name}: 10}}",
+        )
+    return tuple(
+        max(0, _integer(dim, values, f"the shape of {tensor.name}")) for dim in tensor.shape
+    )
 
 
 def _compute(
@@ -198,7 +212,8 @@ def reduction_steps(
     """The values of the axes at each point of a reduction, in order."""
     ranges = []
     for axis in axes:
-        begin, extent = (_integer(bound, values) for bound in (axis.minimum, axis.extent))
+        place = f"the range of axis {axis.name}"
+        begin, extent = (_integer(bound, values, place) for bound in (axis.minimum, axis.extent))
         ranges.append(range(begin, begin + max(0, extent)))
     for position in itertools.product(*ranges):
         yield {a.var: np.asarray(v, np.int64) for a, v in zip(axes, position, strict=True)}

@@ -18,7 +18,7 @@ import numpy as np
 from refcomp.dtype import DType, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.func import PrimFunc, Program, symbol_of
+from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.stmt import Stmt
 from refcomp.oracle.expressions import Frame, Value
 from refcomp.oracle.failure import InterpretError
@@ -26,6 +26,7 @@ from refcomp.oracle.lockstep.choice import LEAST_THREADS, Choice
 from refcomp.oracle.memory import Memory
 from refcomp.oracle.scalars import make_scalar
 from refcomp.oracle.statements import run_to_end
+from refcomp.oracle.symbols import solve_symbols, unknown_symbol
 from refcomp.python_limits import deep_recursion
 
 
@@ -37,10 +38,12 @@ def interpret(
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
     in_step: int | None = LEAST_THREADS,
+    symbols: Mapping[Var, int] | None = None,
 ) -> None:
     """Runs `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
 
-    Arrays have the dtype and the shape of their buffer; symbols are read off the shapes. A u16
+    Arrays have the dtype and the shape of their buffer; the sizes of symbols are solved from the
+    shapes, unless `symbols` has them. A u16
     buffer takes a bfloat16 array as it lies in memory, as lowering makes one of the other. Each
     ParallelRegion gets `num_tasks` tasks. C functions are sought in the shared objects `libraries`,
     then in libm and libc. From `in_step` on, threads of a kernel or iterations of loops run in step
@@ -49,7 +52,7 @@ def interpret(
     """
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries
-    bind_arguments(frame, func, args)
+    bind_arguments(frame, func, args, symbols=symbols)
     run_bound(frame, func.body, in_step)
 
 
@@ -95,7 +98,11 @@ def _make_value(value: Any, dtype: DType) -> Value:
 
 
 def bind_arguments(
-    frame: Frame, func: PrimFunc, args: Sequence[Any], fresh: Collection[str] = ()
+    frame: Frame,
+    func: PrimFunc,
+    args: Sequence[Any],
+    fresh: Collection[str] = (),
+    symbols: Mapping[Var, int] | None = None,
 ) -> None:
     """Binds the parameters and the symbols of `func` in `frame`; InterpretError as `interpret`.
     The buffers named in `fresh` count as never written."""
@@ -106,8 +113,7 @@ def bind_arguments(
     for param, arg in pairs:
         if isinstance(param, Var):
             frame.values[param] = make_scalar(_as_bits(param, arg), param.dtype)
-    for buffer, array in arrays:
-        _bind_symbols(frame, buffer, array)
+    _bind_symbols(frame, arrays, symbols or {})
     for buffer, array in arrays:
         shape = frame.shape_of(buffer)
         if shape != array.shape:
@@ -133,10 +139,21 @@ def _is_bits_of_bfloat16(dtype: DType, arg: Any) -> bool:
     return name == "bfloat16" and dtype.kind == "uint" and dtype.bits == 16
 
 
-def _bind_symbols(frame: Frame, buffer: Buffer, array: Any) -> None:
-    if len(buffer.shape) != array.ndim:
-        raise InterpretError(f"{buffer.name} has rank {len(buffer.shape)}, {array.ndim} given")
-    for dim, extent in zip(buffer.shape, array.shape, strict=True):
-        symbol = symbol_of(dim)
-        if symbol is not None and symbol not in frame.values:
-            frame.values[symbol] = extent
+def _bind_symbols(
+    frame: Frame, arrays: Sequence[tuple[Buffer, Any]], symbols: Mapping[Var, int]
+) -> None:
+    for buffer, array in arrays:
+        if len(buffer.shape) != array.ndim:
+            raise InterpretError(f"{buffer.name} has rank {len(buffer.shape)}, {array.ndim} given")
+    shapes = [(buffer, array.shape) for buffer, array in arrays]
+    given = {var: int(v) for var, v in frame.values.items() if not var.dtype.is_float}
+    for symbol, size in solve_symbols(shapes, {**given, **symbols}).items():
+        frame.values.setdefault(symbol, size)
+    for buffer, _ in arrays:
+        unknown = unknown_symbol(buffer, frame.values)
+        if unknown is not None:
+            raise InterpretError(
+                f"the size of {unknown.name} is not known, which the shape of {buffer.name} needs",
+                why=f"no array that is given determines {unknown.name}",
+                remedy=f"give it: symbols={{{unknown.name}: 10}}",
+            )

@@ -1,10 +1,11 @@
 """The rules a call's arguments must keep, each with its message.
 
 `check_signature` judges a signature once, when a function is made. `admit` judges the forms (dtype,
-shape, device, layout) of the tensor arguments of one call, and reads the symbols off the shapes.
+shape, device, layout) of the tensor arguments of one call, and solves the symbols from the shapes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,13 @@ from refcomp.artifacts import (
     TensorParam,
     dim_to_text,
     evaluate_dim,
+    names_in_dim,
 )
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import RefcompError, UserError
 from refcomp.runtime.device import device_kinds
 from refcomp.runtime.ndarray import ALIGNED, CONTIGUOUS, WRITABLE, Form
+from refcomp.symbol_sizes import Extent, Sizes, solvable_symbols
 
 
 class Admitted(NamedTuple):
@@ -53,16 +56,17 @@ def _check_names_in_shapes(signature: Signature) -> None:
     tensors = [param for param in signature.params if isinstance(param, TensorParam)]
     known = set(signature.symbols) | set(shape_scalars(signature))
     for param in tensors:
-        for name in _names_in_shape(param):
+        for name in chain.from_iterable(map(names_in_dim, param.shape)):
             if name not in known:
                 raise UserError(
                     f"the shape of {param.name} depends on {name}, which is unknown",
                     where=str(signature),
                     remedy=f"declare {name} a symbol or an integer parameter",
                 )
-    bare = {dim for param in tensors for dim in param.shape}
+    dims = [dim for param in tensors for dim in param.shape]
+    solvable = solvable_symbols(dims, shape_scalars(signature))
     for symbol in signature.symbols:
-        if symbol not in bare:
+        if symbol not in solvable:
             raise _unreadable_symbol(signature, symbol, tensors)
 
 
@@ -73,7 +77,7 @@ def _unreadable_symbol(
         f"{dim_to_text(dim)} in {param.name}"
         for param in tensors
         for dim in param.shape
-        if symbol in _names_in(dim)
+        if symbol in names_in_dim(dim)
     ]
     return UserError(
         f"the symbol {symbol} cannot be read off any argument's shape",
@@ -83,26 +87,14 @@ def _unreadable_symbol(
     )
 
 
-def _names_in(dim: Dim) -> Iterator[str]:
-    if isinstance(dim, str):
-        yield dim
-    elif isinstance(dim, tuple):
-        yield from _names_in(dim[1])
-        yield from _names_in(dim[2])
-
-
-def _names_in_shape(param: TensorParam) -> Iterator[str]:
-    for dim in param.shape:
-        yield from _names_in(dim)
-
-
 def shape_scalars(signature: Signature) -> dict[str, int]:
     """The integer parameters that shapes depend on, by name, with their positions."""
     used = {
         name
         for param in signature.params
         if isinstance(param, TensorParam)
-        for name in _names_in_shape(param)
+        for dim in param.shape
+        for name in names_in_dim(dim)
     }
     return {
         param.name: position
@@ -222,40 +214,46 @@ def _check_dims(
     scalars: Mapping[str, int],
 ) -> dict[str, int]:
     """The values of all names in shapes; UserError for the first dimension that differs."""
-    values, origins = dict(scalars), {name: f"argument {name}" for name in scalars}
+    sizes = Sizes(dict(scalars), {name: f"argument {name}" for name in scalars})
     dims = [
         (position, axis, expected, found)
         for (position, param), form in zip(tensors, forms, strict=True)
         for axis, (expected, found) in enumerate(zip(param.shape, form[1], strict=True))
     ]
+    sizes.solve(
+        Extent(expected, found, f"dimension {axis} of {signature.params[position].name}")
+        for position, axis, expected, found in dims
+    )
+    for symbol in signature.symbols:
+        if symbol not in sizes.values:
+            raise _unsolved(signature, symbol, sizes)
     for position, axis, expected, found in dims:
-        if isinstance(expected, str) and expected not in values:
-            values[expected] = found
-            origins[expected] = f"dimension {axis} of {signature.params[position].name}"
-    for position, axis, expected, found in dims:
-        value = evaluate_dim(expected, values)
+        value = evaluate_dim(expected, sizes.values)
         if value != found:
-            raise _wrong_dim(
-                _Place(signature, position), axis, expected, value, found, (values, origins)
-            )
-    return values
+            raise _wrong_dim(_Place(signature, position), axis, expected, value, found, sizes)
+    return sizes.values
+
+
+def _unsolved(signature: Signature, symbol: str, sizes: Sizes) -> UserError:
+    """The error for a symbol that is multiplied by another one, whose size is 0."""
+    zeros = ", ".join(name for name, size in sizes.values.items() if size == 0)
+    return UserError(
+        f"the size of {symbol} does not follow from the shapes of the arguments",
+        where=str(signature),
+        why=f"{symbol} is multiplied by what is 0 here: {zeros} is 0",
+        remedy=f"make {symbol} alone a dimension of some argument, or pass it as a scalar",
+    )
 
 
 def _wrong_dim(
-    place: _Place,
-    axis: int,
-    expected: Dim,
-    value: int,
-    found: int,
-    known: tuple[Mapping[str, int], Mapping[str, str]],
+    place: _Place, axis: int, expected: Dim, value: int, found: int, sizes: Sizes
 ) -> UserError:
-    values, origins = known
-    names = dict.fromkeys(_names_in(expected))
-    text = f"{dim_to_text(expected)} = {value}" if names else str(value)
+    is_symbolic = any(names_in_dim(expected))
+    text = f"{dim_to_text(expected)} = {value}" if is_symbolic else str(value)
     return UserError(
         f"dimension {axis} of {place} is {found}, expected {text}",
         where=str(place.signature),
-        why="; ".join(f"{name} is {values[name]} by {origins[name]}" for name in names),
+        why=sizes.explain(expected),
         remedy="pass arrays whose shapes agree",
     )
 

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refcomp as rc
 from refcomp.artifacts import evaluate_dim
 from refcomp.errors import Unsupported
 from refcomp.graph import dims
-from refcomp.graph.dims import Symbols, dim_to_expr, expr_to_dim, symbols_in
+from refcomp.graph.dims import Symbols, dim_to_expr, expr_to_dim
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.te.maths import truncdiv
 
@@ -54,10 +55,14 @@ def test_constants_are_gathered() -> None:
     assert dims.subtract("N", "N") == 0
 
 
-def test_symbols_are_found_and_shared() -> None:
-    assert list(symbols_in(("N", 3, ("add", "M", ("mul", "N", 2))))) == ["N", "M", "N"]
+def test_symbols_are_shared() -> None:
     symbols = Symbols()
     assert dim_to_expr("N", symbols) is dim_to_expr("N", symbols)
+
+
+def test_variables_may_have_other_names_and_casts_say_nothing() -> None:
+    n, other = rc.var("n"), rc.var("n", "int32")
+    assert expr_to_dim(n + other.astype("int64"), {other: "n_2"}) == ("add", "n", "n_2")
 
 
 def test_other_operators_are_refused() -> None:

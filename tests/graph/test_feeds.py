@@ -41,7 +41,14 @@ def test_what_does_not_fit_is_refused(given, message) -> None:
         assert "a: f32[N, 3], b: bf16[(N * 2), M]" in info.value.remedy
 
 
+def test_a_symbol_is_solved_from_a_linear_extent() -> None:
+    graph = Graph("g", (Value("a", F32, (("add", "N", -2), ("mul", "N", "M"))),), (), ())
+    assert check_feeds(graph, {"a": (F, (3, 20))}) == {"N": 5, "M": 4}
+    with pytest.raises(UserError, match="extent 1 of input 'a' is 21 instead of 20"):
+        check_feeds(graph, {"a": (F, (3, 21))})
+
+
 def test_a_symbol_that_nothing_tells_is_refused() -> None:
-    graph = Graph("g", (Value("a", F32, (("add", "N", 1),)),), (), ())
-    with pytest.raises(UserError, match=r"the extent \(N \+ 1\) of input a: .* has no value"):
+    graph = Graph("g", (Value("a", F32, (("floordiv", "N", 2),)),), (), ())
+    with pytest.raises(UserError, match=r"the extent \(N // 2\) of input a: .* has no value"):
         check_feeds(graph, {"a": (F, (3,))})

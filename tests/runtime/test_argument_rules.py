@@ -47,17 +47,39 @@ def _refusal(signature: Signature, *forms: Form, **scalars: int) -> str:
 
 
 def test_a_symbol_must_be_readable() -> None:
-    signature = _signature((("add", "n", 1),), (("mul", "n", "m"), "m"), symbols=("n", "m"))
+    signature = _signature((("floordiv", "n", 2),), (("max", "n", "m"), "m"), symbols=("n", "m"))
     with pytest.raises(UserError) as caught:
         check_signature(signature)
     assert str(caught.value) == (
         "the symbol n cannot be read off any argument's shape\n"
-        "  where: f(A: f32[(n + 1)], B: f32[(n * m), m] (output))\n"
-        "  why: it appears only in expressions: (n + 1) in A, (n * m) in B\n"
+        "  where: f(A: f32[(n // 2)], B: f32[max(n, m), m] (output))\n"
+        "  why: it appears only in expressions: (n // 2) in A, max(n, m) in B\n"
         "  what to do: make n alone a dimension of some argument, or pass it as a scalar"
     )
     with pytest.raises(UserError, match="why: no shape holds it"):
         check_signature(_signature((2,), symbols=("n",)))
+
+
+def test_symbols_are_solved_from_linear_dimensions() -> None:
+    signature = _signature((("sub", "n", 2),), (("mul", "n", "m"),), symbols=("n", "m"))
+    check_signature(signature)
+    assert admit(signature, "cpu:0", [_form(3), _form(20)], {}).symbols == (5, 4)
+    assert _refusal(signature, _form(3), _form(21)) == (
+        "dimension 0 of argument B (2 of 2) is 21, expected (n * m) = 20\n"
+        f"  where: {signature}\n"
+        "  why: n is 5 by dimension 0 of A; m is 4 by dimension 0 of B\n"
+        "  what to do: pass arrays whose shapes agree"
+    )
+
+
+def test_a_symbol_that_is_multiplied_by_zero_cannot_be_solved() -> None:
+    signature = _signature(("n",), (("mul", "n", "m"),), symbols=("n", "m"))
+    assert _refusal(signature, _form(0), _form(0)) == (
+        "the size of m does not follow from the shapes of the arguments\n"
+        f"  where: {signature}\n"
+        "  why: m is multiplied by what is 0 here: n is 0\n"
+        "  what to do: make m alone a dimension of some argument, or pass it as a scalar"
+    )
 
 
 def test_names_in_shapes_must_be_known() -> None:
@@ -278,6 +300,6 @@ def test_the_message_of_an_overlap() -> None:
 
 
 def test_a_signature_from_a_file_is_checked_the_same() -> None:
-    signature = signature_from_json(_signature((("add", "n", 1),), symbols=("n",)).to_json())
+    signature = signature_from_json(_signature((("floordiv", "n", 2),), symbols=("n",)).to_json())
     with pytest.raises(UserError, match="the symbol n cannot be read off"):
         check_signature(signature)
