@@ -1,27 +1,48 @@
 """Arrays of a command: from and to .npz files, and filled where no file gives them.
 
-Needs the tensors that are wanted as TensorParam, whose dimensions may be symbols; a symbol has the
-size that a given array tells, else the one of --symbol, else 1. Refuses, by UserError, a file that
-is missing, damaged, no .npz or holds pickled objects, and an array of another name, dtype or shape.
+Needs the tensors that are wanted as TensorParam, whose dimensions may depend on symbols. A symbol
+has the size that --symbol says, else the one that follows from the given arrays, else 1. Refuses,
+by UserError, a file that is missing, damaged, not an .npz file or holds pickled objects, and an
+array of another name, dtype or shape.
 """
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from errno import EINVAL
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from refcomp.artifacts import Dim, TensorParam, dim_to_text, evaluate_dim
+from refcomp.artifacts import Dim, TensorParam, dim_to_text, evaluate_dim, names_in_dim
 from refcomp.dtype import DType, to_numpy
 from refcomp.errors import UserError
+from refcomp.symbol_sizes import Extent, Sizes
 
 Arrays = dict[str, Any]
 
-_DAMAGE = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+DEFAULT = "default"  # the origin of a size that nobody gave
+
+_NPY = b"\x93NUMPY"
+_ZIPS = (b"PK\x03\x04", b"PK\x05\x06")  # an archive, and one without members
+# zipfile raises RuntimeError and NotImplementedError for what is encrypted or packed in other ways.
+_DAMAGE = (
+    ValueError,
+    TypeError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    SyntaxError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +60,52 @@ def read_npz(path: str | None) -> Arrays:
         return {}
     try:
         with open(path, "rb") as file:
+            _check_beginning(path, file)
             loaded = np.load(file, allow_pickle=False)
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise UserError(
-                    f"{path} holds one array without a name",
-                    remedy="write it by numpy.savez(path, name=array)",
-                )
-            return {name: loaded[name] for name in loaded.files}
+            return {name: _member(path, loaded, name) for name in loaded.files}
     except OSError as error:
+        if error.errno == EINVAL:  # a place before the beginning of the file
+            raise _not_plain_arrays(path, "the archive is damaged") from error
         raise UserError(f"{path} cannot be read", why=error.strerror or str(error)) from error
     except _DAMAGE as error:
+        raise _not_plain_arrays(path, "the archive is damaged") from error
+
+
+def _check_beginning(path: str, file: BinaryIO) -> None:
+    """UserError unless the file begins as archives do. numpy would take any other for a pickle."""
+    magic = file.read(len(_NPY))
+    file.seek(0)
+    if magic == _NPY:
         raise UserError(
-            f"{path} is not an .npz file of plain arrays",
-            why=str(error),
+            f"{path} holds one array without a name",
             remedy="write it by numpy.savez(path, name=array)",
-        ) from error
+        )
+    if not magic.startswith(_ZIPS):
+        raise _not_plain_arrays(path, "it does not begin as an .npz file does")
+
+
+def _member(path: str, loaded: Any, name: str) -> Any:
+    try:
+        array = loaded[name]
+    except (MemoryError, OverflowError) as error:
+        raise _not_plain_arrays(path, f"{name!r} is too large for memory") from error
+    except _DAMAGE as error:
+        is_pickled = "pickle" in str(error)
+        why = (
+            "holds Python objects, and reading these could run code" if is_pickled else "is damaged"
+        )
+        raise _not_plain_arrays(path, f"{name!r} {why}") from error
+    if not isinstance(array, np.ndarray):
+        raise _not_plain_arrays(path, f"{name!r} is not an array")
+    return array
+
+
+def _not_plain_arrays(path: str, why: str) -> UserError:
+    return UserError(
+        f"{path} is not an .npz file of plain arrays",
+        why=why,
+        remedy="write it by numpy.savez(path, name=array)",
+    )
 
 
 def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
@@ -65,26 +117,108 @@ def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
         raise UserError(f"{path} cannot be written", why=error.strerror or str(error)) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Arrays by name that a user gives for `params`; `source` is where they come from."""
+
+    params: Sequence[TensorParam]
+    arrays: Mapping[str, Any]
+    source: str = ""
+
+
+def sizes_from(
+    groups: Sequence[Given],
+    symbols: Mapping[str, int],
+    scalars: Mapping[str, int] = MappingProxyType({}),
+) -> Sizes:
+    """Return the size of each symbol in the params of `groups`; 1 if nothing mentions it.
+
+    `symbols` come first (--symbol), then scalar arguments (--scalar), then the arrays of each
+    group. UserError for a symbol that is
+    not there, is negative, or is mentioned by given arrays that do not determine it.
+    """
+    _refuse_symbols([param for group in groups for param in group.params], symbols)
+    sizes = Sizes()
+    for name, size in symbols.items():
+        sizes.add(name, size, "--symbol")
+    for name, size in scalars.items():
+        sizes.add(name, size, "--scalar")
+    for group in groups:
+        sizes.solve(_extents(group))
+    _refuse_undetermined(groups, sizes)
+    for group in groups:
+        for param in group.params:
+            for name in _symbols(param):
+                sizes.add(name, 1, DEFAULT)
+    return sizes
+
+
+def _extents(group: Given) -> Iterator[Extent]:
+    for param in group.params:
+        array = group.arrays.get(param.name)
+        if array is None or array.ndim != len(param.shape):  # ranks are compared later
+            continue
+        for dim, size in zip(param.shape, array.shape, strict=True):
+            yield Extent(dim, size, param.name)
+
+
+def _refuse_undetermined(groups: Sequence[Given], sizes: Sizes) -> None:
+    for group in groups:
+        for extent in _extents(group):
+            for name in names_in_dim(extent.dim):
+                if name not in sizes.values:
+                    raise UserError(
+                        f"the size of {name} is not known",
+                        where=f"{dim_to_text(extent.dim)} is {extent.size} in {extent.origin}",
+                        why="no array that is given has one extent that determines it",
+                        remedy=f"say it: --symbol {name}=10",
+                    )
+
+
 def complete(
-    params: Sequence[TensorParam], given: Mapping[str, Any], filling: Filling
+    params: Sequence[TensorParam],
+    given: Mapping[str, Any],
+    filling: Filling,
+    *,
+    source: str = "",
+    sizes: Sizes | None = None,
 ) -> tuple[Arrays, dict[str, int]]:
     """An array for each of `params`, and the size of each symbol. UserError.
 
-    An array is the given one, checked; else it is filled, with zeros if it is an output.
+    An array is the given one, checked; else it is filled, with zeros if it is an output. `source`
+    is the file that gives the arrays, for messages. `sizes` are solved from the arrays if left out.
     """
-    _refuse_unknown(params, given, filling)
-    views = {p.name: _as_dtype(p, given[p.name]) for p in params if p.name in given}
-    sizes = _sizes(params, views, filling)
+    known = ", ".join(map(str, params)) or "none"
+    for name in given.keys() - {param.name for param in params}:
+        raise UserError(
+            f"there is no input {name!r}", where=source or None, remedy=f"inputs: {known}"
+        )
+    views = {p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given}
+    sizes = sizes or sizes_from([Given(params, views, source)], filling.symbols)
     random = np.random.default_rng(filling.seed)
     made: Arrays = {}
     for param in params:
-        shape = tuple(evaluate_dim(dim, sizes) for dim in param.shape)
+        shape = tuple(_extent_of(param, dim, sizes) for dim in param.shape)
         if param.name in views:
-            made[param.name] = _checked(param, views[param.name], shape, sizes)
+            made[param.name] = _checked(param, views[param.name], shape, sizes, source)
         else:
             mode = "zeros" if param.is_output else filling.mode
             made[param.name] = _filled_or_refused(param, shape, mode, random)
-    return made, sizes
+    return made, sizes.values
+
+
+def _extent_of(param: TensorParam, dim: Dim, sizes: Sizes) -> int:
+    """The value of `dim`, 0 if it is negative. UserError where nobody chose the sizes."""
+    extent = evaluate_dim(dim, sizes.values)
+    chosen = [name for name in names_in_dim(dim) if sizes.origins[name] == DEFAULT]
+    if extent < 0 and chosen:
+        raise UserError(
+            f"an extent of {param.name} is {dim_to_text(dim)} = {extent}",
+            where=str(param),
+            why=sizes.explain(dim),
+            remedy=f"give an array that determines {chosen[0]}, or --symbol {chosen[0]}=10",
+        )
+    return max(0, extent)
 
 
 def _filled_or_refused(
@@ -112,75 +246,57 @@ def filled(dtype: DType, shape: tuple[int, ...], mode: str, random: np.random.Ge
     return random.uniform(-1, 1, shape).astype(to_numpy(dtype))
 
 
-def _refuse_unknown(
-    params: Sequence[TensorParam], given: Mapping[str, Any], filling: Filling
-) -> None:
-    known = ", ".join(map(str, params)) or "none"
-    for name in given.keys() - {param.name for param in params}:
-        raise UserError(f"there is no input {name!r}", remedy=f"inputs: {known}")
-    symbols = sorted(_symbols(params))
-    for name, size in filling.symbols.items():
-        if name not in symbols:
-            remedy = f"symbols: {', '.join(symbols) or 'none'}"
+def _refuse_symbols(params: Sequence[TensorParam], symbols: Mapping[str, int]) -> None:
+    known = sorted({name for param in params for name in _symbols(param)})
+    for name, size in symbols.items():
+        if name not in known:
+            remedy = f"symbols: {', '.join(known) or 'none'}"
             raise UserError(f"there is no symbolic dimension {name!r}", remedy=remedy)
         if size < 0:
             raise UserError(f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0")
 
 
-def _symbols(params: Sequence[TensorParam]) -> set[str]:
-    found: set[str] = set()
-    pending: list[Dim] = [dim for param in params for dim in param.shape]
-    while pending:
-        dim = pending.pop()
-        if isinstance(dim, str):
-            found.add(dim)
-        elif isinstance(dim, tuple):
-            pending.extend(dim[1:])
-    return found
+def _symbols(param: TensorParam) -> Iterator[str]:
+    return chain.from_iterable(map(names_in_dim, param.shape))
 
 
-def _sizes(
-    params: Sequence[TensorParam], given: Mapping[str, Any], filling: Filling
-) -> dict[str, int]:
-    sizes = {**dict.fromkeys(_symbols(params), 1), **filling.symbols}
-    told: dict[str, str] = dict.fromkeys(filling.symbols, "--symbol")
-    for param in params:
-        if param.name not in given:
-            continue
-        for dim, size in zip(param.shape, given[param.name].shape, strict=False):
-            if not isinstance(dim, str):
-                continue
-            if dim in told and sizes[dim] != size:
-                raise UserError(
-                    f"dimension {dim} is {sizes[dim]} by {told[dim]}, but {size} by {param.name}",
-                    remedy="give inputs that agree",
-                )
-            sizes[dim], told[dim] = size, param.name
-    return sizes
-
-
-def _as_dtype(param: TensorParam, array: Any) -> Any:
+def _as_dtype(param: TensorParam, array: Any, source: str) -> Any:
     wanted = to_numpy(param.dtype)
     # numpy writes types that are not its own, such as bfloat16, as raw bytes.
-    if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
+    is_raw = array.dtype.kind == wanted.kind == "V" and array.dtype.names is None
+    if is_raw and array.dtype.itemsize == wanted.itemsize:
         array = array.view(wanted)
     if array.dtype != wanted:
         raise UserError(
             f"array {param.name} has dtype {array.dtype}, expected {wanted}",
-            where=str(param),
+            where=_place(param, source),
             remedy=f"convert it: array.astype({wanted.name!r})",
         )
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _checked(
-    param: TensorParam, array: Any, shape: tuple[int, ...], sizes: Mapping[str, int]
+    param: TensorParam, array: Any, shape: tuple[int, ...], sizes: Sizes, source: str
 ) -> Any:
     if array.shape == shape:
         return array
-    dims = ", ".join(map(dim_to_text, param.shape))
+    is_symbolic, has_rank = any(_symbols(param)), array.ndim == len(shape)
+    numbers = f" = {shape}" if is_symbolic and has_rank else ""
+    ranks = f"its rank is {array.ndim}, not {len(shape)}"
     raise UserError(
-        f"array {param.name} has shape {array.shape}, expected ({dims})",
-        where=str(param),
-        why=", ".join(f"{name} is {size}" for name, size in sizes.items()) or None,
+        f"array {param.name} has shape {array.shape}, expected {_dims_to_text(param)}{numbers}",
+        where=_place(param, source),
+        why=sizes.explain(*param.shape) if has_rank else ranks,
+        remedy="give arrays whose shapes agree",
     )
+
+
+def _dims_to_text(param: TensorParam) -> str:
+    """The shape as numpy writes one: `(n - 2, 4)`, `(n,)`."""
+    dims = [dim_to_text(dim) for dim in param.shape]
+    plain = [text[1:-1] if text.startswith("(") else text for text in dims]
+    return f"({plain[0]},)" if len(plain) == 1 else f"({', '.join(plain)})"
+
+
+def _place(param: TensorParam, source: str) -> str:
+    return f"{param}, in {source}" if source else str(param)

@@ -16,7 +16,7 @@ import numpy as np
 
 from refcomp.artifacts import ScalarParam, Signature, TensorParam
 from refcomp.build import build_functions
-from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
+from refcomp.cli.arrays import Arrays, Filling, Given, complete, read_npz, sizes_from, write_npz
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.levels import check_whole, level_of
 from refcomp.cli.options import (
@@ -220,7 +220,9 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
                 f"{param.name} is no scalar", where=str(param), remedy="give it in an .npz file: -i"
             )
     numbers = {name: _number(scalars[name], given[name]) for name in scalars if name in given}
-    made, sizes = complete(tensors, arrays, filling)
+    whole = {name: int(n) for name, n in numbers.items() if scalars[name].dtype.is_int}
+    known = sizes_from([Given(tensors, arrays)], filling.symbols, whole)
+    made, sizes = complete(tensors, arrays, filling, sizes=known)
     default = 0 if filling.mode == "zeros" else 1
     for name, scalar in scalars.items():
         made[name] = numbers.get(name, _number(scalar, sizes.get(name, default)))

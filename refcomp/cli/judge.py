@@ -11,7 +11,15 @@ from typing import Any
 import click
 import numpy as np
 
-from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
+from refcomp.cli.arrays import (
+    Arrays,
+    Filling,
+    Given,
+    complete,
+    read_npz,
+    sizes_from,
+    write_npz,
+)
 from refcomp.cli.digest import to_json
 from refcomp.cli.options import (
     examples,
@@ -24,6 +32,7 @@ from refcomp.cli.options import (
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.references import Reference, load_reference
 from refcomp.cli.streams import write_json
+from refcomp.cli.verdicts import write_report
 from refcomp.dtype import DType, as_dtype
 from refcomp.errors import ToolchainError, UserError
 from refcomp.oracle.compare import (
@@ -78,21 +87,35 @@ def command(
     fill_mode: str,
     seed: int,
     symbols: tuple[tuple[str, int], ...],
-    as_json: bool,  # errors alone are told in another way
+    as_json: bool,
 ) -> None:
     """Judge arrays that another backend computed.
 
     They come from an .npz file, or from COMMAND, whose arguments {inputs} and {results} become the
     paths of such files. Each element is exact, within the bound of what any legal evaluation may
-    give, wrong, or undecidable. Tensors in between, if they are given, tell who is guilty. The
-    report is JSON, with --json or without; fails when an element is wrong.
+    give, wrong, or undecidable. Tensors in between, if they are given, show who is guilty.
+
+    The sizes of symbolic dimensions follow from all arrays that are given, else from --symbol. The
+    report is a table with a row for each array; with --json it is JSON. Fails when an element is
+    wrong.
     """
     reference = load_reference(what)
-    feeds, _ = complete(reference.params, read_npz(inputs), Filling(fill_mode, seed, dict(symbols)))
-    found = _results(reference, call, results, feeds)
     licence = Licence(not in_order, None if accumulate is None else _float_type(accumulate))
-    report = judge(reference, feeds, found, licence)
-    write_json(report)
+    _check_source(call, results)
+    given = Given(reference.params, read_npz(inputs), inputs or "")
+    found = _named_results(reference, read_npz(results), results) if results else None
+    groups = (given, found or Given(reference.results, {}))
+    sizes = sizes_from(groups, dict(symbols))
+    filling = Filling(fill_mode, seed, dict(symbols))
+    feeds, _ = complete(given.params, given.arrays, filling, source=given.source, sizes=sizes)
+    if found is None:
+        found = _named_results(reference, _run(call, reference, feeds), f"what {call[0]} wrote")
+    arrays, _ = complete(found.params, found.arrays, filling, source=found.source, sizes=sizes)
+    report = judge(reference, feeds, arrays, licence, sizes.values)
+    if as_json:
+        write_json(report)
+    else:
+        write_report(report)
     if report["verdict"] == VERDICTS[WRONG]:
         context.exit(FAILED)
 
@@ -105,37 +128,48 @@ def _float_type(name: str) -> DType:
 
 
 def judge(
-    reference: Reference, inputs: Arrays, results: Arrays, licence: Licence
+    reference: Reference,
+    inputs: Arrays,
+    results: Arrays,
+    licence: Licence,
+    sizes: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The report on `results`, as JSON: a verdict, one for each of them, and the suspects."""
-    bounds = reference.bounds(inputs, list(results), licence)
+    """Return the report on `results`, as JSON: a verdict, one for each array, and the suspects.
+
+    `inputs` and `results` have the shapes that `sizes` of the symbols give.
+    """
+    bounds = reference.bounds(inputs, list(results), licence, sizes)
     reports = {name: judge_bounded(results[name], bounds[name]) for name in bounds}
     verdicts = {report.verdict for report in reports.values()}
     worst = next((VERDICTS[v] for v in _ORDER if VERDICTS[v] in verdicts), VERDICTS[EXACT])
     is_wrong = worst == VERDICTS[WRONG]
     return {
         "verdict": worst,
+        "sizes": dict(sizes),
         "results": [
             _to_json(name, report, bounds[name], results[name]) for name, report in reports.items()
         ],
-        "suspects": reference.suspects(inputs, results, licence) if is_wrong else [],
+        "suspects": reference.suspects(inputs, results, licence, sizes) if is_wrong else [],
     }
 
 
 def _to_json(name: str, report: Report, bounded: Bounded, found: Any) -> dict[str, Any]:
+    first_wrong = next(iter(report.indices(WRONG)), None)
     return {
         "name": name,
         "verdict": report.verdict,
         "elements": int(report.verdicts.size),
         **{VERDICTS[v].replace(" ", "_"): report.count(v) for v in reversed(_ORDER)},
-        "worst": _worst(report, bounded, found),
+        "worst": _element(report, bounded, found, report.worst_index),
+        "first_wrong": _element(report, bounded, found, first_wrong),
         "why": report.why,
         "summary": str(report),
     }
 
 
-def _worst(report: Report, bounded: Bounded, found: Any) -> dict[str, Any] | None:
-    index = report.worst_index
+def _element(
+    report: Report, bounded: Bounded, found: Any, index: tuple[int, ...] | None
+) -> dict[str, Any] | None:
     if index is None:
         return None
     return {
@@ -144,34 +178,45 @@ def _worst(report: Report, bounded: Bounded, found: Any) -> dict[str, Any] | Non
         "found": to_json(found[index].astype(np.float64)),
         "expected": to_json(bounded.nearest[index].astype(np.float64)),
         "bound": to_json(float(bounded.error[index])),
-        "error_over_bound": to_json(report.worst_ratio),
+        "error_over_bound": to_json(float(report.ratios[index])),
         "condition": to_json(float(bounded.condition[index])),
     }
 
 
-def _results(
-    reference: Reference, call: Sequence[str], results: str | None, feeds: Arrays
-) -> Arrays:
+def _check_source(call: Sequence[str], results: str | None) -> None:
     if bool(call) == (results is not None):
         raise UserError(
             "arrays to judge come from --results or from a command, one of both",
             remedy="refcomp judge WHAT -i IN.npz -r OUT.npz, or "
             "refcomp judge WHAT -- COMMAND {inputs} {results}",
         )
-    written = {name for name in reference.outputs if name in feeds}  # of loop IR
-    given_to_it = {name: array for name, array in feeds.items() if name not in written}
-    found = read_npz(results) if results is not None else _run(call, given_to_it)
-    missing = [name for name in reference.outputs if name not in found]
+
+
+def _named_results(reference: Reference, arrays: Arrays, source: str) -> Given:
+    """The arrays to judge. UserError when an output is missing, or an array has another name."""
+    known = {param.name: param for param in reference.results}
+    missing = [name for name in reference.outputs if name not in arrays]
     if missing:
         raise UserError(
-            f"there is no result {missing[0]!r}", remedy=f"give {', '.join(reference.outputs)}"
+            f"there is no result {missing[0]!r}",
+            where=f"{source} has {', '.join(arrays) or 'no arrays'}",
+            remedy=f"give {', '.join(reference.outputs)}",
         )
-    wanted = [param for param in reference.results if param.name in found]
-    return complete(wanted, found, Filling("zeros", 0, {}))[0]
+    for name in arrays:
+        if name not in known:
+            is_input = any(param.name == name for param in reference.params)
+            raise UserError(
+                f"{name!r} is not a result of the computation",
+                where=source,
+                why=f"{name} is an input" if is_input else None,
+                remedy=f"give only results: {', '.join(map(str, known.values()))}",
+            )
+    return Given([known[name] for name in arrays], arrays, source)
 
 
-def _run(call: Sequence[str], feeds: Mapping[str, Any]) -> Arrays:
-    """What the command writes for `feeds`, in a private folder."""
+def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:
+    """What the command writes for the inputs in `feeds`, in a private folder."""
+    inputs = {name: array for name, array in feeds.items() if name not in reference.outputs}
     tool, *args = call
     found = shutil.which(tool)
     if found is None:
@@ -183,7 +228,7 @@ def _run(call: Sequence[str], feeds: Mapping[str, Any]) -> Arrays:
         )
     with private_folder() as folder:
         paths = {hole: str(folder / f"{hole}.npz") for hole in ("inputs", "results")}
-        write_npz(paths["inputs"], feeds)
+        write_npz(paths["inputs"], inputs)
         process = start_tool([os.path.abspath(found), *(_filled(arg, paths) for arg in args)])
         done = finish_tool(process, tool_timeout_s())
         if done.status != 0:

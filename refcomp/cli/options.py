@@ -65,7 +65,7 @@ symbol_option = click.option(
     type=pair_of(int),
     multiple=True,
     metavar="NAME=SIZE",
-    help="The size that a symbolic dimension has where no input tells it (default 1).",
+    help="The size of a symbolic dimension; else it follows from given arrays, else it is 1.",
 )
 fill_mode_option = click.option(
     "--fill-mode",

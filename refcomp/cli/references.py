@@ -7,7 +7,7 @@ right. Refuses (Unsupported) scalar arguments, and loop IR with functions that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,14 +22,14 @@ from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Value
 from refcomp.graph.infer import node_to_te, value_to_placeholder
-from refcomp.ir.expr import Call
+from refcomp.ir.expr import Call, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import INTRINSICS
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import variables_in, walk
 from refcomp.oracle.compare import judge_bounded
 from refcomp.oracle.error_bounds import Bounded, Licence, bound_errors
 from refcomp.oracle.interpret import interpret
-from refcomp.te.operation import ComputeOp, Operation, reachable_operations
+from refcomp.te.operation import Operation, PlaceholderOp, reachable_operations
 from refcomp.te.tensor import Tensor
 
 
@@ -45,35 +45,70 @@ class TensorReference:
     labels: Mapping[Operation, str] = field(default_factory=dict)
 
     @property
+    def symbols(self) -> dict[str, Var]:
+        """The variables in the shapes of all tensors, by names that differ."""
+        named: dict[str, Var] = {}
+        dims = (dim for tensor in self.tensors.values() for dim in tensor.shape)
+        for var in dict.fromkeys(var for dim in dims for var in variables_in(dim)):
+            name, number = var.name, 1
+            while name in named:
+                number += 1
+                name = f"{var.name}_{number}"
+            named[name] = var
+        return named
+
+    @property
     def params(self) -> list[TensorParam]:
         """The inputs as arguments."""
-        return [_to_param(name, self.tensors[name]) for name in self.inputs]
+        return self._params(self.inputs)
 
     @property
     def results(self) -> list[TensorParam]:
         """All that a backend may give, the outputs among it."""
-        return [
-            _to_param(name, tensor)
+        return self._params(
+            name
             for name, tensor in self.tensors.items()
-            if name not in self.inputs
+            if name not in self.inputs and not isinstance(tensor.op, PlaceholderOp)
+        )
+
+    def _params(self, tensors: Iterable[str]) -> list[TensorParam]:
+        names = {var: name for name, var in self.symbols.items()}
+        return [
+            TensorParam(
+                name,
+                self.tensors[name].dtype,
+                tuple(expr_to_dim(dim, names) for dim in self.tensors[name].shape),
+            )
+            for name in tensors
         ]
 
-    def bounds(self, inputs: Arrays, names: Sequence[str], licence: Licence) -> dict[str, Bounded]:
-        """What the named tensors must be, computed from the inputs alone."""
+    def bounds(
+        self, inputs: Arrays, names: Sequence[str], licence: Licence, sizes: Mapping[str, int]
+    ) -> dict[str, Bounded]:
+        """What the named tensors must be, computed from the inputs alone; `sizes` are those of the
+        symbols."""
         found = bound_errors(
-            [self.tensors[name] for name in names], self._feeds(inputs), licence=licence
+            [self.tensors[name] for name in names],
+            self._feeds(inputs),
+            self._scalars(sizes),
+            licence,
         )
         return dict(zip(names, found, strict=True))
 
-    def suspects(self, inputs: Arrays, results: Arrays, licence: Licence) -> list[str]:
+    def _scalars(self, sizes: Mapping[str, int]) -> dict[Var, int]:
+        return {var: sizes[name] for name, var in self.symbols.items() if name in sizes}
+
+    def suspects(
+        self, inputs: Arrays, results: Arrays, licence: Licence, sizes: Mapping[str, int]
+    ) -> list[str]:
         """Labels of the operations one of which made the first result that does not follow from
         the inputs and the other results; empty when each follows."""
-        feeds = self._feeds(inputs)
+        feeds, scalars = self._feeds(inputs), self._scalars(sizes)
         given = {self.tensors[name]: array for name, array in results.items()}
         for name in (name for name in self.tensors if name in results):
             tensor = self.tensors[name]
             others = feeds | {t: array for t, array in given.items() if t is not tensor}
-            (bounded,) = bound_errors([tensor], others, licence=licence)
+            (bounded,) = bound_errors([tensor], others, scalars, licence)
             if not judge_bounded(results[name], bounded).agrees:
                 return self._labels(tensor, others)
         return []
@@ -91,10 +126,6 @@ class TensorReference:
         return list(dict.fromkeys(self.labels[op] for op in order if op in needed))
 
 
-def _to_param(name: str, tensor: Tensor) -> TensorParam:
-    return TensorParam(name, tensor.dtype, tuple(map(expr_to_dim, tensor.shape)))
-
-
 @dataclass(frozen=True, slots=True)
 class LoopReference:
     """A function of the loop IR, whose interpretation is the only right result."""
@@ -109,14 +140,18 @@ class LoopReference:
         return tuple(param.name for param in self.results)
 
     def bounds(
-        self, inputs: Arrays, _names: Sequence[str], _licence: Licence
+        self, inputs: Arrays, _names: Sequence[str], _licence: Licence, sizes: Mapping[str, int]
     ) -> dict[str, Bounded]:
         """What the outputs must be, to the bit."""
         arrays = {name: array.copy() for name, array in inputs.items()}
-        interpret(self.func, [arrays[param.name] for param in self.func.params])
+        pairs = zip(signature_of(self.func).symbols, self.func.symbols, strict=True)
+        symbols = {var: sizes[name] for name, var in pairs if name in sizes}
+        interpret(self.func, [arrays[param.name] for param in self.params], symbols=symbols)
         return {param.name: _exactly(arrays[param.name], param) for param in self.results}
 
-    def suspects(self, _inputs: Arrays, _results: Arrays, _licence: Licence) -> list[str]:
+    def suspects(
+        self, _inputs: Arrays, _results: Arrays, _licence: Licence, _sizes: Mapping[str, int]
+    ) -> list[str]:
         """The function; what of it is wrong, a schedule would tell (`refcomp certify`)."""
         return [f"function {self.func.name}"]
 
@@ -148,22 +183,30 @@ def load_reference(given: str) -> Reference:
 
 
 def _of_tensors(args: Sequence[Any]) -> TensorReference:
-    for arg in args:
-        if not isinstance(arg, Tensor):
-            raise Unsupported(
-                f"argument {arg.name} is no tensor",
-                why="only computations on tensors are judged",
-                remedy="make it a tensor of one element",
-            )
-    operations = reachable_operations(arg.op for arg in args)
+    given = [arg for arg in args if isinstance(arg, Tensor)]
+    operations = reachable_operations(arg.op for arg in given)
     tensors: dict[str, Tensor] = {}
     for tensor in (tensor for op in operations for tensor in op.outputs):
         tensors.setdefault(tensor.name, tensor)
-    tensors |= {arg.name: arg for arg in args}
-    inputs = [arg.name for arg in args if not isinstance(arg.op, ComputeOp)]
-    outputs = [arg.name for arg in args if isinstance(arg.op, ComputeOp)]
+    tensors |= {arg.name: arg for arg in given}
+    inputs = [arg.name for arg in given if isinstance(arg.op, PlaceholderOp)]
+    outputs = [arg.name for arg in given if not isinstance(arg.op, PlaceholderOp)]
     labels = {op: f"stage {op.name}, at {op.line}" for op in operations}
-    return TensorReference(tuple(inputs), tuple(outputs), tensors, labels=labels)
+    reference = TensorReference(tuple(inputs), tuple(outputs), tensors, labels=labels)
+    _refuse_scalars(args, reference)
+    return reference
+
+
+def _refuse_scalars(args: Sequence[Any], reference: TensorReference) -> None:
+    """Unsupported for scalars but those that are sizes: --symbol gives these."""
+    sizes = set(reference.symbols.values())
+    for arg in args:
+        if not isinstance(arg, Tensor) and arg not in sizes:
+            raise Unsupported(
+                f"argument {arg.name} is not a tensor",
+                why="only computations on tensors are judged",
+                remedy="make it a tensor of one element",
+            )
 
 
 def reference_of(graph: Graph) -> TensorReference:

@@ -33,13 +33,15 @@ class Report:
     `verdicts` holds EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE per element (int8, the arrays'
     shape). The worst element is the one with the greatest `worst_ratio` of difference to bound
     (inf where nothing may differ, or where one side is NaN or infinite); None when every element
-    is exact. `why` says why elements are undecidable, or the worst one is wrong; '' for neither.
+    is exact. `ratios` are those of all elements, 0 where they are exact, 1 where they are
+    undecidable. `why` says why elements are undecidable, or the worst one is wrong; '' for neither.
     """
 
     verdicts: Any
     worst_index: tuple[int, ...] | None
     worst_ratio: float
     worst_text: str
+    ratios: Any
     why: str = ""
 
     def count(self, verdict: int) -> int:
@@ -109,6 +111,7 @@ def judge_bounded(actual: Any, bounded: Bounded) -> Report:
         report.worst_index,
         report.worst_ratio,
         report.worst_text,
+        report.ratios,
         _reason(report, bounded),
     )
 
@@ -171,7 +174,7 @@ def _report(
     # A wrong element is the worst one, whatever others there are.
     ranked = np.where(verdicts == WRONG, ratios, np.minimum(ratios, 1.0))
     if not ratios.size or not ratios.any():
-        return Report(verdicts, None, 0.0, "")
+        return Report(verdicts, None, 0.0, "", ratios)
     index = tuple(int(i) for i in np.unravel_index(np.argmax(ranked), ratios.shape))
     text = f"at {index}: {actual[index]!s} for {expected[index]!s}, allowed {allowed[index]:.3g}"
-    return Report(verdicts, index, float(ratios[index]), text)
+    return Report(verdicts, index, float(ratios[index]), text, ratios)

@@ -78,7 +78,8 @@ def write_model(path):
 
 def judge(title, what, *backend):
     """Prints what `refcomp judge` says of this script as a backend."""
-    command = [sys.executable, "-m", "refcomp.cli", "judge", what, "--", sys.executable, __file__]
+    command = [sys.executable, "-m", "refcomp.cli", "judge", what, "--json", "--"]
+    command += [sys.executable, __file__]
     done = subprocess.run([*command, *backend, "{inputs}", "{results}"], capture_output=True)
     report = json.loads(done.stdout)
     told = [f"{result['name']}: {result['summary']}" for result in report["results"]]

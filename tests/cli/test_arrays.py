@@ -1,5 +1,7 @@
 """Arrays come from .npz files, are checked against what is wanted, and are filled otherwise."""
 
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from refcomp.artifacts import TensorParam
-from refcomp.cli.arrays import Filling, complete, filled, read_npz, write_npz
+from refcomp.cli.arrays import Filling, Given, complete, filled, read_npz, sizes_from, write_npz
 from refcomp.dtype import as_dtype
 from refcomp.errors import UserError
 
@@ -47,12 +49,73 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         read_npz(str(tmp_path / "in.npz"))
 
 
-@pytest.mark.parametrize("content", [b"", b"hello, world", b"PK\x03\x04 truncated"])
-def test_what_is_no_npz_file_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it does not begin as an .npz file does"),
+        (b"hello, world", "it does not begin as an .npz file does"),
+        (b"\x80\x04K*.", "it does not begin as an .npz file does"),  # a pickle
+        (b"PK\x03\x04 truncated", "the archive is damaged"),
+    ],
+)
+def test_what_is_no_npz_file_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"not an \.npz file of plain arrays(?s:.*)numpy\.savez"):
+    with pytest.raises(UserError) as caught:
         read_npz(str(path))
+    assert str(caught.value) == (
+        f"{path} is not an .npz file of plain arrays\n"
+        f"  why: {why}\n"
+        "  what to do: write it by numpy.savez(path, name=array)"
+    )
+
+
+def _member(path: Path, name: str, data: bytes) -> str:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, data)
+    return str(path)
+
+
+def _header(shape: str) -> bytes:
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("readme.txt", b"hello", "'readme.txt' is not an array"),
+        ("A.npy", _header("(3,)"), "'A' is damaged"),
+        ("A.npy", _header("(-3,)"), "'A' is damaged"),
+        ("A.npy", _header("(open('x'),)"), "'A' is damaged"),
+        ("A.npy", _header(f"({1 << 60},)"), "'A' is too large"),
+    ],
+)
+def test_hostile_members_are_refused(tmp_path: Path, name: str, data: bytes, why: str) -> None:
+    path = _member(tmp_path / "in.npz", name, data)
+    with pytest.raises(UserError, match=rf"not an \.npz file of plain arrays\n  why: {why}"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
+    path, random = tmp_path / "in.npz", np.random.default_rng(seed)
+    np.savez_compressed(path, A=np.arange(20, dtype=np.float32), B=np.ones((2, 3)))
+    whole = path.read_bytes()
+    for _ in range(40):
+        data = bytearray(whole)
+        data[random.integers(len(data))] = random.integers(256)
+        path.write_bytes(
+            data[: random.integers(1, len(data) + 1) if random.random() < 0.2 else None]
+        )
+        with suppress(UserError):
+            read_npz(str(path))
+
+
+def test_raw_bytes_and_records_are_no_floats() -> None:
+    for dtype in ("V4", [("x", "<f4")]):
+        with pytest.raises(UserError, match=r"array A has dtype (?s:.*), expected float32"):
+            complete([A], {"A": np.zeros((2, 4), dtype)}, filling())
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
@@ -73,7 +136,10 @@ def test_a_single_array_is_refused(tmp_path: Path) -> None:
 def test_pickled_objects_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     np.savez(path, A=np.array([{}], object))
-    with pytest.raises(UserError, match=r"plain arrays\n.*allow_pickle=False"):
+    with pytest.raises(
+        UserError,
+        match=r"plain arrays\n  why: 'A' holds Python objects, and reading these could run",
+    ):
         read_npz(str(path))
 
 
@@ -101,11 +167,15 @@ def test_empty_dimensions_are_fine() -> None:
     [
         ({"D": np.zeros(3)}, r"no input 'D'\n.*inputs: A: f32\[n, 4\], B: i32\[n, \(m \+ 1\)\]"),
         ({"A": np.zeros((2, 4))}, r"A has dtype float64, expected float32(?s:.*)astype\('float32'"),
-        ({"A": np.zeros((2, 5), "f")}, r"A has shape \(2, 5\), expected \(n, 4\)"),
-        ({"A": np.zeros(4, "f")}, r"A has shape \(4,\), expected \(n, 4\)"),
+        ({"A": np.zeros((2, 5), "f")}, r"A has shape \(2, 5\), expected \(n, 4\) = \(2, 4\)"),
+        (
+            {"A": np.zeros(4, "f")},
+            r"A has shape \(4,\), expected \(n, 4\)\n(?s:.*)its rank is 1, not 2",
+        ),
         (
             {"A": np.zeros((2, 4), "f"), "B": np.zeros((3, 2), "i4")},
-            "dimension n is 2 by A, but 3 by B",
+            r"B has shape \(3, 2\), expected \(n, m \+ 1\) = \(2, 2\)\n(?s:.*)"
+            "n is 2 by A; m is 1 by B",
         ),
     ],
 )
@@ -116,7 +186,7 @@ def test_arrays_that_do_not_fit_are_refused(given: dict[str, Any], message: str)
 
 def test_an_option_that_contradicts_an_array_is_refused() -> None:
     given = {"A": np.zeros((2, 4), np.float32)}
-    with pytest.raises(UserError, match="dimension n is 5 by --symbol, but 2 by A"):
+    with pytest.raises(UserError, match=r"\(n, 4\) = \(5, 4\)(?s:.*)n is 5 by --symbol"):
         complete([A], given, filling(n=5))
 
 
@@ -132,6 +202,60 @@ def test_symbols_that_are_not_there_or_negative_are_refused() -> None:
 def test_what_no_memory_can_hold_is_refused(size: int, mode: str) -> None:
     with pytest.raises(UserError, match=rf"no memory for A of shape \({size}, 4\)"):
         complete([A], {}, filling(mode, n=size))
+
+
+D = TensorParam("D", as_dtype("float32"), (("add", "n", -2), ("mul", "n", "m")))
+E = TensorParam("E", as_dtype("float32"), (("floordiv", "n", 2),))
+
+
+def test_sizes_follow_from_compound_extents() -> None:
+    made, sizes = complete([D, E, A], {"D": np.zeros((3, 20), "f")}, filling())
+    assert sizes == {"n": 5, "m": 4}
+    assert (made["E"].shape, made["A"].shape) == ((2,), (5, 4))
+
+
+def test_a_wrong_compound_extent_is_refused_with_numbers_and_its_file() -> None:
+    arrays = {"A": np.zeros((5, 4), "f"), "D": np.zeros((3, 21), "f")}
+    with pytest.raises(UserError) as caught:
+        complete([A, D], arrays, filling(), source="in.npz")
+    assert str(caught.value) == (
+        "array D has shape (3, 21), expected (n - 2, n * m) = (3, 20)\n"
+        "  where: D: f32[(n - 2), (n * m)], in in.npz\n"
+        "  why: n is 5 by A; m is 4 by D\n"
+        "  what to do: give arrays whose shapes agree"
+    )
+
+
+def test_a_size_that_nothing_determines_is_asked_for() -> None:
+    with pytest.raises(UserError) as caught:
+        complete([E], {"E": np.zeros(3, "f")}, filling())
+    assert str(caught.value) == (
+        "the size of n is not known\n"
+        "  where: (n // 2) is 3 in E\n"
+        "  why: no array that is given has one extent that determines it\n"
+        "  what to do: say it: --symbol n=10"
+    )
+    assert complete([E], {"E": np.zeros(3, "f")}, filling(n=7))[1] == {"n": 7}
+
+
+def test_a_negative_extent_is_empty_where_its_size_is_given() -> None:
+    assert complete([D], {}, filling(n=1, m=2))[0]["D"].shape == (0, 2)
+
+
+def test_a_negative_extent_of_a_default_size_is_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        complete([D], {}, filling())
+    assert str(caught.value) == (
+        "an extent of D is (n - 2) = -1\n"
+        "  where: D: f32[(n - 2), (n * m)]\n"
+        "  why: n is 1 by default\n"
+        "  what to do: give an array that determines n, or --symbol n=10"
+    )
+
+
+def test_scalar_arguments_are_sizes() -> None:
+    sizes = sizes_from([Given([A], {})], {}, {"n": 6, "other": 3})
+    assert (sizes.values["n"], sizes.origins["n"]) == (6, "--scalar")
 
 
 def test_outputs_begin_as_zeros() -> None:

@@ -287,3 +287,30 @@ def test_text_that_calls_the_host_is_refused(cli: Cli, call: str) -> None:
 def test_text_may_call_the_host_when_asked(cli: Cli) -> None:
     text = "func f(B: f32[2] out) { B[1] = 1.0f32 extern i32 memset(write(B), 0i32, 8) }"
     assert "min 0  max 0" in cli("execute", "--calls", input=text).stdout
+
+
+_SHORTER = "func f(A: f32[n - 2], B: f32[2 * n] out) { for i in range(n - 2) { B[i] = A[i] } }"
+
+
+@pytest.mark.parametrize("target", ["interp", pytest.param("llvm", marks=pytest.mark.llvm)])
+def test_sizes_follow_from_compound_extents(cli: Cli, tmp_path: Path, target: str) -> None:
+    path = tmp_path / "in.npz"
+    np.savez(path, A=np.float32([1, 2, 3]))
+    result = cli("execute", "--target", target, "-i", path, input=_SHORTER)
+    assert result.stdout == "B: f32[10]  min 0  max 3  first 1 2 3 0 0 0 ...\n", result.stderr
+
+
+def test_a_default_size_that_makes_an_extent_negative_is_refused(cli: Cli) -> None:
+    result = cli("execute", input=_SHORTER)
+    assert result.exit_code == 4
+    assert "an extent of A is (n - 2) = -1" in result.stderr
+    assert "--symbol n=10" in result.stderr
+    assert cli("execute", "--symbol", "n=3", input=_SHORTER).stdout.startswith("B: f32[6]")
+
+
+def test_a_scalar_argument_is_a_size(cli: Cli) -> None:
+    text = (
+        "func f(n: i64, A: f32[n - 2], B: f32[n - 2] out) { for i in range(n - 2) { B[i] = A[i] } }"
+    )
+    result = cli("execute", "--scalar", "n=5", "--fill-mode", "ones", input=text)
+    assert result.stdout == "B: f32[3]  min 1  max 1  first 1 1 1\n", result.stderr

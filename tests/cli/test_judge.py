@@ -43,7 +43,7 @@ def _add(tmp_path: Path, wrong_by: float = 0) -> tuple[Path, Path]:
 
 def test_arrays_from_files(cli: Cli, script: Path, tmp_path: Path) -> None:
     given, results = _add(tmp_path)
-    result = cli("judge", script, "-i", given, "-r", results)
+    result = cli("judge", "--json", script, "-i", given, "-r", results)
     report = json.loads(result.stdout)
     assert (result.exit_code, report["verdict"], report["suspects"]) == (0, "exact", [])
     (entry,) = report["results"]
@@ -53,7 +53,7 @@ def test_arrays_from_files(cli: Cli, script: Path, tmp_path: Path) -> None:
 
 def test_a_wrong_element_fails_and_is_told(cli: Cli, script: Path, tmp_path: Path) -> None:
     given, results = _add(tmp_path, wrong_by=1e-6)
-    result = cli("judge", script, "-i", given, "-r", results)
+    result = cli("judge", "--json", script, "-i", given, "-r", results)
     report = json.loads(result.stdout)
     assert (result.exit_code, report["verdict"]) == (1, "wrong")
     worst = report["results"][0]["worst"]
@@ -65,9 +65,9 @@ def test_a_wrong_element_fails_and_is_told(cli: Cli, script: Path, tmp_path: Pat
 
 def test_a_command_is_run_on_filled_inputs(cli: Cli, script: Path, backend: Path) -> None:
     call = ("--", sys.executable, backend, "{inputs}", "{results}")
-    good = cli("judge", script, "--symbol", "n=4", *call, "0")
+    good = cli("judge", "--json", script, "--symbol", "n=4", *call, "0")
     assert json.loads(good.stdout)["verdict"] == "exact"
-    bad = cli("judge", script, "--symbol", "n=4", *call, "0.5")
+    bad = cli("judge", "--json", script, "--symbol", "n=4", *call, "0.5")
     assert (bad.exit_code, json.loads(bad.stdout)["verdict"]) == (1, "wrong")
 
 
@@ -75,47 +75,278 @@ def test_loop_ir_text(cli: Cli, add_text: str, backend: Path, tmp_path: Path) ->
     path = tmp_path / "add.txt"
     path.write_text(add_text)
     call = ("--", sys.executable, backend, "{inputs}", "{results}")
-    assert json.loads(cli("judge", path, *call, "0").stdout)["verdict"] == "exact"
-    report = json.loads(cli("judge", path, *call, "1e-6").stdout)
+    assert json.loads(cli("judge", "--json", path, *call, "0").stdout)["verdict"] == "exact"
+    report = json.loads(cli("judge", "--json", path, *call, "1e-6").stdout)
     assert (report["verdict"], report["suspects"]) == ("wrong", ["function add"])
 
 
 def test_what_cannot_be_judged(cli: Cli, script: Path, tmp_path: Path) -> None:
     given, results = _add(tmp_path)
-    both = cli("judge", script, "-r", results, "--", sys.executable)
-    neither = cli("judge", script)
+    both = cli("judge", "--json", script, "-r", results, "--", sys.executable)
+    neither = cli("judge", "--json", script)
     for result in (both, neither):
         assert result.exit_code == 4
         assert "from --results or from a command, one of both" in result.stderr
     other = _saved(tmp_path / "other.npz", D=np.float32([1]))
-    assert "there is no result 'C'" in cli("judge", script, "-r", other).stderr
-    absent = cli("judge", script, "--", "no-such-tool-here")
+    assert "there is no result 'C'" in cli("judge", "--json", script, "-r", other).stderr
+    absent = cli("judge", "--json", script, "--", "no-such-tool-here")
     assert "there is no command 'no-such-tool-here'" in absent.stderr
     short = _saved(tmp_path / "short.npz", C=np.float32([1]))
-    result = cli("judge", script, "-i", given, "-r", short)
-    assert "arrays of shapes (1,) and (3,) cannot be compared" in result.stderr
+    result = cli("judge", "--json", script, "-i", given, "-r", short)
+    assert "array C has shape (1,), expected (n,) = (3,)" in result.stderr
 
 
 def test_a_command_that_fails_is_told(cli: Cli, script: Path) -> None:
     code = "import sys; sys.exit('out of luck')"
-    result = cli("judge", script, "--", sys.executable, "-c", code, "{results}")
+    result = cli("judge", "--json", script, "--", sys.executable, "-c", code, "{results}")
     assert result.exit_code == 3
     assert "ended with status 1" in result.stderr and "out of luck" in result.stderr
 
 
 def test_a_command_that_writes_nothing_is_told(cli: Cli, script: Path) -> None:
-    untold = cli("judge", script, "--", sys.executable, "-c", "pass")
+    untold = cli("judge", "--json", script, "--", sys.executable, "-c", "pass")
     assert untold.exit_code == 4
     assert "is not told where to write its results" in untold.stderr
-    idle = cli("judge", script, "--", sys.executable, "-c", "pass", "{results}")
+    idle = cli("judge", "--json", script, "--", sys.executable, "-c", "pass", "{results}")
     assert idle.exit_code == 4
     assert "ended well, but wrote no results" in idle.stderr
+
+
+def test_the_report_is_a_table_for_a_reader(cli: Cli, script: Path, tmp_path: Path) -> None:
+    given, results = _add(tmp_path, wrong_by=0.5)
+    result = cli("judge", script, "-i", given, "-r", results)
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, lines[0]) == (1, "verdict: wrong")
+    assert lines[1].split("  ")[0] == "array"
+    assert lines[2].split()[:3] == ["C", "3", "1"]
+    assert lines[2].split()[5:8] == ["[1]", "2.7", "2.2"]
+    assert "sizes: n = 3" in lines
+    assert lines[-1].startswith("suspect: stage C, at ")
+
+
+def test_the_first_wrong_element_is_in_the_report(cli: Cli, script: Path, tmp_path: Path) -> None:
+    a = np.zeros(5, np.float32)
+    given = _saved(tmp_path / "in.npz", A=a, B=a)
+    results = _saved(tmp_path / "out.npz", C=np.float32([0, 1, 0, 5, 0]))
+    report = json.loads(cli("judge", "--json", script, "-i", given, "-r", results).stdout)
+    (entry,) = report["results"]
+    assert (report["sizes"], entry["wrong"]) == ({"n": 5}, 2)
+    first = entry["first_wrong"]
+    assert (first["index"], first["found"], first["expected"]) == ([1], 1.0, 0.0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_results_that_are_no_numbers_are_wrong(
+    cli: Cli, script: Path, tmp_path: Path, value: float
+) -> None:
+    given, _ = _add(tmp_path)
+    results = _saved(tmp_path / "out.npz", C=np.full(3, value, np.float32))
+    result = cli("judge", "--json", script, "-i", given, "-r", results)
+    (entry,) = json.loads(result.stdout)["results"]
+    assert (result.exit_code, entry["wrong"], entry["elements"]) == (1, 3, 3)
+    assert (entry["first_wrong"]["found"], entry["worst"]["error_over_bound"]) == (
+        str(value),
+        "inf",
+    )
+
+
+def test_results_that_are_no_numbers_where_these_are_right(
+    cli: Cli, script: Path, tmp_path: Path
+) -> None:
+    a = np.float32([np.nan, np.inf, -np.inf])
+    given = _saved(tmp_path / "in.npz", A=a, B=np.float32([1, 1, 1]))
+    results = _saved(tmp_path / "out.npz", C=a)
+    assert cli("judge", script, "-i", given, "-r", results).exit_code == 0
+
+
+def test_missing_and_extra_results_are_refused(cli: Cli, script: Path, tmp_path: Path) -> None:
+    given, results = _add(tmp_path)
+    with np.load(results) as loaded:
+        c = loaded["C"]
+    _saved(results, D=c)
+    missing = cli("judge", script, "-i", given, "-r", results)
+    assert (missing.exit_code, missing.stderr) == (
+        4,
+        f"error: there is no result 'C'\n  where: {results} has D\n  what to do: give C\n",
+    )
+    _saved(results)
+    assert f"where: {results} has no arrays" in cli("judge", script, "-r", results).stderr
+    _saved(results, C=c, D=c)
+    extra = cli("judge", script, "-i", given, "-r", results)
+    assert (extra.exit_code, extra.stderr) == (
+        4,
+        "error: 'D' is not a result of the computation\n"
+        f"  where: {results}\n"
+        "  what to do: give only results: C: f32[n]\n",
+    )
+    _saved(results, C=c, A=c)
+    copied = cli("judge", script, "-i", given, "-r", results)
+    assert "'A' is not a result of the computation" in copied.stderr
+    assert "why: A is an input" in copied.stderr
+
+
+def test_a_result_of_another_shape_is_named_with_its_file(
+    cli: Cli, script: Path, tmp_path: Path
+) -> None:
+    given, _ = _add(tmp_path)
+    short = _saved(tmp_path / "short.npz", C=np.float32([1]))
+    result = cli("judge", script, "-i", given, "-r", short)
+    assert (result.exit_code, result.stderr) == (
+        4,
+        "error: array C has shape (1,), expected (n,) = (3,)\n"
+        f"  where: C: f32[n], in {short}\n"
+        "  why: n is 3 by A\n"
+        "  what to do: give arrays whose shapes agree\n",
+    )
+
+
+def test_hostile_results_are_refused(cli: Cli, script: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.npz"
+    np.savez(path, C=np.array([{}], object))
+    pickled = cli("judge", script, "-r", path)
+    assert pickled.exit_code == 4
+    assert "'C' holds Python objects, and reading these could run code" in pickled.stderr
+    path.write_text("C = 1")
+    text = cli("judge", script, "-r", path)
+    assert (text.exit_code, "does not begin as an .npz file does" in text.stderr) == (4, True)
+
+
+_COMPOUND = """
+import refcomp as rc
+n, m = rc.var("n"), rc.var("m")
+
+def stencil():
+    a = rc.placeholder((n,), name="A")
+    b = rc.compute((n - 2,), lambda i: a[i] + a[i + 1] + a[i + 2], name="B")
+    return rc.create_schedule(b), [a, b]
+
+def pairs():
+    a = rc.placeholder((2 * n,), name="A")
+    b = rc.compute((n,), lambda i: a[2 * i] + a[2 * i + 1], name="B")
+    return rc.create_schedule(b), [a, b]
+
+def flat():
+    a = rc.placeholder((n, m), name="A")
+    b = rc.compute((n * m,), lambda i: a[i // m, i % m], name="B")
+    return rc.create_schedule(b), [a, b]
+
+def halves():
+    a = rc.placeholder((n // 2,), name="A")
+    b = rc.compute((n // 2,), lambda i: a[i] * 2, name="B")
+    return rc.create_schedule(b), [a, b]
+
+def counts():
+    b = rc.compute((n - 1,), lambda i: i * 2, name="B")
+    return rc.create_schedule(b), [b]
+
+def twins():
+    p, q = rc.var("n"), rc.var("n")
+    a = rc.placeholder((p,), name="A")
+    b = rc.compute((p, q), lambda i, j: a[i], name="B")
+    return rc.create_schedule(b), [a, b]
+
+def sized():
+    a = rc.placeholder((n - 2,), name="A")
+    b = rc.compute((n - 2,), lambda i: a[i] + 1, name="B")
+    return rc.create_schedule(b), [n, a, b]
+
+def scanned():
+    a = rc.placeholder((n, 2), name="A")
+    s = rc.placeholder((n, 2), name="S")
+    init = rc.compute((1, 2), lambda _, i: a[0, i], name="init")
+    update = rc.compute((n, 2), lambda t, i: s[t - 1, i] + a[t, i], name="update")
+    return (lambda r: (rc.create_schedule(r), [a, r]))(
+        rc.scan(init, update, s, inputs=[a], name="R")
+    )
+"""
+_A = np.arange(1, 11, dtype=np.float32)
+
+
+@pytest.fixture
+def compound(tmp_path: Path) -> Path:
+    path = tmp_path / "compound.py"
+    path.write_text(_COMPOUND)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "sizes"),
+    [
+        ("stencil", _A, _A[:-2] + _A[1:-1] + _A[2:], {"n": 10}),
+        ("stencil", _A[:1], _A[:0], {"n": 1}),
+        ("pairs", _A, _A[::2] + _A[1::2], {"n": 5}),
+        ("flat", _A.reshape(2, 5), _A, {"n": 2, "m": 5}),
+        ("twins", _A[:2], _A[:2].repeat(3).reshape(2, 3), {"n": 2, "another n": 3}),
+    ],
+)
+@pytest.mark.parametrize("source", ["te", "text"])
+def test_sizes_follow_from_compound_extents(
+    cli: Cli, compound: Path, tmp_path: Path, name: str, a, b, sizes: dict[str, int], source: str
+) -> None:
+    given, results = _saved(tmp_path / "in.npz", A=a), _saved(tmp_path / "out.npz", B=b)
+    what = f"{compound}:{name}"
+    if source == "text":
+        path = tmp_path / "lowered.txt"
+        path.write_text(cli("lower", what).stdout)
+        what = str(path)
+    right = cli("judge", "--json", what, "-i", given, "-r", results)
+    assert right.exit_code == 0, right.stderr
+    report = json.loads(right.stdout)
+    assert report["verdict"] == "exact"
+    assert list(report["sizes"].values()) == list(sizes.values())
+    if b.size:
+        _saved(results, B=b + 1)
+        assert cli("judge", what, "-i", given, "-r", results).exit_code == 1
+
+
+def test_a_size_may_be_an_argument(cli: Cli, compound: Path, tmp_path: Path) -> None:
+    given, results = _saved(tmp_path / "in.npz", A=_A), _saved(tmp_path / "out.npz", B=_A + 1)
+    result = cli("judge", "--json", f"{compound}:sized", "-i", given, "-r", results)
+    report = json.loads(result.stdout)
+    assert (report["verdict"], report["sizes"]) == ("exact", {"n": 12})
+
+
+def test_a_size_that_only_an_option_gives(cli: Cli, compound: Path, tmp_path: Path) -> None:
+    what = f"{compound}:halves"
+    given, results = _saved(tmp_path / "in.npz", A=_A), _saved(tmp_path / "out.npz", B=2 * _A)
+    (tmp_path / "text.txt").write_text(cli("lower", what).stdout)
+    for reference in (what, tmp_path / "text.txt"):
+        asked = cli("judge", reference, "-i", given, "-r", results)
+        assert (asked.exit_code, asked.stderr) == (
+            4,
+            "error: the size of n is not known\n"
+            "  where: (n // 2) is 10 in A\n"
+            "  why: no array that is given has one extent that determines it\n"
+            "  what to do: say it: --symbol n=10\n",
+        )
+        call = ("judge", "--json", reference, "-i", given, "-r", results)
+        assert json.loads(cli(*call, "--symbol", "n=21").stdout)["verdict"] == "exact"
+        wrong = cli(*call, "--symbol", "n=18").stderr
+        assert "array A has shape (10,), expected (n // 2,) = (9,)" in wrong
+
+
+def test_results_alone_determine_sizes(cli: Cli, compound: Path, tmp_path: Path) -> None:
+    results = _saved(tmp_path / "out.npz", B=np.arange(0, 8, 2, dtype=np.int64))
+    report = json.loads(cli("judge", "--json", f"{compound}:counts", "-r", results).stdout)
+    assert (report["verdict"], report["sizes"]) == ("exact", {"n": 5})
+
+
+def test_the_result_of_a_scan_is_judged(cli: Cli, compound: Path, tmp_path: Path) -> None:
+    a = _A.reshape(5, 2)
+    given = _saved(tmp_path / "in.npz", A=a)
+    results = _saved(tmp_path / "out.npz", R=a.cumsum(axis=0))
+    call = ("judge", "--json", f"{compound}:scanned", "-i", given, "-r", results)
+    report = json.loads(cli(*call).stdout)
+    assert [entry["name"] for entry in report["results"]] == ["R"]
+    assert report["verdict"] == "exact"
+    _saved(results, R=a)
+    assert json.loads(cli(*call).stdout)["verdict"] == "wrong"
 
 
 def test_results_of_another_dtype_are_refused(cli: Cli, script: Path, tmp_path: Path) -> None:
     given, _ = _add(tmp_path)
     wide = _saved(tmp_path / "wide.npz", C=np.zeros(3))
-    result = cli("judge", script, "-i", given, "-r", wide)
+    result = cli("judge", "--json", script, "-i", given, "-r", wide)
     assert result.exit_code == 4
     assert "array C has dtype float64, expected float32" in result.stderr
     assert "array.astype('float32')" in result.stderr
@@ -136,7 +367,7 @@ def test_sums_in_another_dtype_are_licensed(cli: Cli, tmp_path: Path) -> None:
     given = _saved(tmp_path / "given.npz", A=a)
     rough = a.astype(np.float16).sum(1, dtype=np.float16).astype(np.float32)
     results = _saved(tmp_path / "results.npz", C=rough)
-    call = ("judge", tmp_path / "sums.py", "-i", given, "-r", results)
+    call = ("judge", "--json", tmp_path / "sums.py", "-i", given, "-r", results)
     assert json.loads(cli(*call).stdout)["verdict"] == "wrong"
     assert json.loads(cli(*call, "--accumulate", "float16").stdout)["verdict"] != "wrong"
     refused = cli(*call, "--accumulate", "int32")
@@ -145,15 +376,15 @@ def test_sums_in_another_dtype_are_licensed(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_order_of_sums_may_be_fixed(cli: Cli, tmp_path: Path) -> None:
     call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
-    free = json.loads(cli("judge", _WALKTHROUGH, "--", *call).stdout)
-    fixed = json.loads(cli("judge", _WALKTHROUGH, "--in-order", "--", *call).stdout)
+    free = json.loads(cli("judge", "--json", _WALKTHROUGH, "--", *call).stdout)
+    fixed = json.loads(cli("judge", "--json", _WALKTHROUGH, "--in-order", "--", *call).stdout)
     bounds = [report["results"][0]["worst"]["bound"] for report in (free, fixed)]
     assert bounds[1] < bounds[0]
 
 
 def test_numpy_is_within_the_bound(cli: Cli) -> None:
     call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
-    report = json.loads(cli("judge", _WALKTHROUGH, "--", *call).stdout)
+    report = json.loads(cli("judge", "--json", _WALKTHROUGH, "--", *call).stdout)
     assert report["verdict"] == "within bound"
     assert {entry["name"] for entry in report["results"]} == {"y", "z"}
 
@@ -165,7 +396,7 @@ def test_a_broken_c_function_is_found_in_its_stage(cli: Cli, tmp_path: Path) -> 
     source.write_text(text.split('r"""')[1].split('"""')[0])
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     call = (sys.executable, _WALKTHROUGH, "c", library, "{inputs}", "{results}")
-    report = json.loads(cli("judge", _WALKTHROUGH, "--", *call).stdout)
+    report = json.loads(cli("judge", "--json", _WALKTHROUGH, "--", *call).stdout)
     assert report["verdict"] == "wrong"
     (suspect,) = report["suspects"]
     assert suspect.startswith("stage z, at ")

@@ -102,7 +102,7 @@ def test_the_digits_come_out_as_they_are_computed(cli: Cli, images: Any, tmp_pat
     assert cli("run", network, "-i", given, "-o", path).exit_code == 0
     with np.load(path) as outputs:
         np.testing.assert_array_equal(outputs["probability"], computed(images, "llvm"))
-    judged = cli("judge", network, "-i", given, "-r", path)
+    judged = cli("judge", "--json", network, "-i", given, "-r", path)
     assert (judged.exit_code, json.loads(judged.stdout)["verdict"]) == (0, "within bound")
 
 
