@@ -41,10 +41,11 @@ import numpy as np
 from refcomp.dtype import BOOL, DType, to_numpy
 from refcomp.errors import UserError
 from refcomp.ir.node import Node, node
+from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.structure import structurally_equal
 
 
-class Operators:
+class Operators(NotANumber):
     """Python's operators, building nodes and promoting as `refcomp.ir.promotion` says."""
 
     __slots__ = ()
@@ -166,6 +167,12 @@ class Operators:
     def __iter__(self) -> NoReturn:
         raise UserError("an expression is a single value and cannot be iterated over")
 
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise UserError(
+            "an expression is a single value and has no elements",
+            remedy="give all indices of a tensor at once: A[i, j], not A[i][j]",
+        )
+
 
 class Expr(Operators, Node):
     """A pure value of some dtype."""
@@ -206,6 +213,15 @@ class IntImm(Expr):
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", _wrap(int(self.value), self.dtype))
 
+    # A constant is a number for Python, too: an extent of a shape can be that of numpy's array.
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return float(self.value)
+
 
 @node
 class FloatImm(Expr):
@@ -216,6 +232,9 @@ class FloatImm(Expr):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", round_to_dtype(float(self.value), self.dtype))
+
+    def __float__(self) -> float:
+        return self.value
 
 
 @node

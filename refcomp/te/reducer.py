@@ -71,14 +71,20 @@ def reduce_axis(dom: Any, name: str = "k") -> IterVar:
     return axis(name, begin, extent, REDUCTION)
 
 
+_OF_TWO = ("max", "min")  # Python's own functions of these names take two values
+
+
 def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
+    if axes is None:
+        axes = ()
     given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
     wrong = [a for a in given if not (isinstance(a, IterVar) and a.kind == REDUCTION)]
     if wrong or not given:
+        of_two = f"; of two values: refcomp.{function}imum(a, b)" if function in _OF_TWO else ""
         raise UserError(
-            f"{function} reduces over {wrong[0] if wrong else 'no axis'!r}",
+            f"{function} reduces over {repr(wrong[0]) if wrong else 'no axis'}",
             why="only reduction axes can be reduced over",
-            remedy="make one with reduce_axis((0, extent), name)",
+            remedy=f"make one with reduce_axis((0, extent), name), and pass it as axis{of_two}",
         )
     for k, item in enumerate(given):
         if any(item is other for other in given[:k]):
@@ -86,10 +92,11 @@ def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
     return given
 
 
-def _reduce(reducer: CommReducer, sources: tuple[Expr, ...], axes: Any, where: Any) -> list[Expr]:
-    checked = _check_axes(axes, reducer.name)
+def _reduce(
+    reducer: CommReducer, sources: tuple[Expr, ...], axes: tuple[IterVar, ...], where: Any
+) -> list[Expr]:
     condition = IntImm(1, BOOL) if where is None else cast(BOOL, where)
-    return [Reduce(reducer, sources, checked, condition, k) for k in range(len(sources))]
+    return [Reduce(reducer, sources, axes, condition, k) for k in range(len(sources))]
 
 
 def _make_reducer(
@@ -127,14 +134,15 @@ def comm_reducer(
     not. The result is called as `reducer(expr_or_tuple, axis=..., where=None)`.
     """
 
-    def reduce(expr: Any, axis: Any, where: Any = None) -> Any:
+    def reduce(expr: Any, axis: Any = None, where: Any = None) -> Any:
+        axes = _check_axes(axis, name)
         values = expr if isinstance(expr, tuple | list) else (expr,)
         if not values:
             raise UserError(f"reducer {name} is given no values", remedy="pass at least one")
         sources = tuple(as_expr(value) for value in values)
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
         check_reducer(reducer)
-        reduced = _reduce(reducer, sources, axis, where)
+        reduced = _reduce(reducer, sources, axes, where)
         return tuple(reduced) if isinstance(expr, tuple | list) else reduced[0]
 
     return reduce
@@ -146,11 +154,12 @@ def _arithmetic(expr: Any) -> Expr:
 
 
 def _standard(name: str, cls: type[Any], identity: Callable[[DType], Expr]) -> Callable[..., Expr]:
-    def reduce(expr: Any, axis: Any, where: Any = None) -> Expr:
+    def reduce(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+        axes = _check_axes(axis, name)
         value = _arithmetic(expr)
         lhs, rhs = Var("lhs0", value.dtype), Var("rhs0", value.dtype)
         reducer = CommReducer(name, (lhs,), (rhs,), (cls(lhs, rhs),), (identity(value.dtype),))
-        return _reduce(reducer, (value,), axis, where)[0]
+        return _reduce(reducer, (value,), axes, where)[0]
 
     reduce.__name__ = name
     reduce.__doc__ = (

@@ -17,6 +17,7 @@ from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import THREAD_TAGS, VTHREAD
+from refcomp.te.tensor_operators import TensorOperators
 
 DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
 ORDERED, OPAQUE = "ordered", "opaque"
@@ -153,7 +154,7 @@ def scalar_dtype(dtype: Any, of_what: str) -> DType:
     return scalar
 
 
-class Tensor:
+class Tensor(TensorOperators):
     """One output of an operation: `shape` (i64 expressions), `dtype`, `op` and `value_index`."""
 
     __slots__ = ("dtype", "op", "shape", "value_index")
@@ -174,10 +175,16 @@ class Tensor:
 
     def __getitem__(self, indices: Any) -> TensorRead:
         given = indices if isinstance(indices, tuple) else (indices,)
+        if any(isinstance(index, slice) or index is Ellipsis for index in given):
+            raise UserError(
+                f"tensor {self.name} is read with a slice",
+                why="a read gives one element, not a tensor of several",
+                remedy=f"compute over the index: lambda j: {self.name}[i, j]",
+            )
         if len(given) != self.ndim:
             raise UserError(
                 f"{self.name} has {self.ndim} dimensions and is read with {len(given)} indices",
-                remedy="give one index per dimension",
+                remedy="give one index per dimension, all at once: A[i, j], not A[i][j]",
             )
         return TensorRead(self, tuple(as_dim(index) for index in given))
 

@@ -1,0 +1,163 @@
+"""Refusals of what Python and numpy do with numbers, for values that are known when a program runs.
+
+`NotANumber` is the base of expressions and tensors. numpy's arithmetic with one of them is that of
+Python's operators; every other function of numpy, of `math` and of Python itself is refused, with
+the name of refcomp's function for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from refcomp.errors import UserError
+
+# Functions of numpy that refcomp has: those by another name, and those by the same one.
+_RENAMED = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "bitwise_count": "popcount",
+    "float_power": "power",
+    "fmax": "maximum",
+    "fmin": "minimum",
+    "logical_and": "all",
+    "logical_or": "any",
+    "rint": "nearbyint",
+    "where": "if_then_else",
+}
+_SAME = (
+    "all any ceil copysign cos cosh exp exp2 expm1 fabs floor fmod hypot isfinite isinf isnan "
+    "ldexp log log10 log1p log2 max maximum min minimum nextafter power prod round sin sinh sqrt "
+    "sum tan tanh trunc"
+)
+REFCOMP_NAMES = _RENAMED | {name: name for name in _SAME.split()}
+_REDUCTIONS = ("all", "any", "max", "min", "prod", "sum")  # numpy's, over the elements of an array
+
+# numpy's name of an operator: the methods of its left and of its right operand.
+_OPERATORS = {
+    "add": ("__add__", "__radd__"),
+    "subtract": ("__sub__", "__rsub__"),
+    "multiply": ("__mul__", "__rmul__"),
+    "divide": ("__truediv__", "__rtruediv__"),
+    "floor_divide": ("__floordiv__", "__rfloordiv__"),
+    "remainder": ("__mod__", "__rmod__"),
+    "matmul": ("__matmul__", "__rmatmul__"),
+    "bitwise_and": ("__and__", "__rand__"),
+    "bitwise_or": ("__or__", "__ror__"),
+    "bitwise_xor": ("__xor__", "__rxor__"),
+    "left_shift": ("__lshift__", "__rlshift__"),
+    "right_shift": ("__rshift__", "__rrshift__"),
+    "less": ("__lt__", "__gt__"),
+    "less_equal": ("__le__", "__ge__"),
+    "greater": ("__gt__", "__lt__"),
+    "greater_equal": ("__ge__", "__le__"),
+    "equal": ("__eq__", "__eq__"),
+    "not_equal": ("__ne__", "__ne__"),
+}
+
+
+class NotANumber:
+    """A value that is known when the program runs: Python and numpy cannot compute with it."""
+
+    __slots__ = ()
+
+    def _in_words(self) -> str:
+        """Return the words for this value in messages."""
+        return "an expression"
+
+    def _advise(self, call: str) -> str:
+        """Return what to write for `call`, a call of a function of refcomp on `x`."""
+        return f"use {call}"
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "__call__" and not options and ufunc.__name__ in _OPERATORS:
+            left, right = inputs
+            of_left, of_right = _OPERATORS[ufunc.__name__]
+            if isinstance(left, NotANumber):
+                result = getattr(left, of_left)(right)
+            else:
+                result = getattr(right, of_right)(left)
+            # Tensors are compared by identity: one of them never equals a number.
+            return ufunc.__name__ == "not_equal" if result is NotImplemented else result
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise self._refusal_of_numpy(name, ", ".join("xyz"[: ufunc.nin]))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> NoReturn:
+        name = function.__name__
+        raise self._refusal_of_numpy(name, "c, x, y" if name == "where" else "x")
+
+    def _refusal_of_numpy(self, name: str, arguments: str) -> UserError:
+        if name in _REDUCTIONS:
+            remedy = f"use refcomp.{name}(x, axis=k) with k = refcomp.reduce_axis((0, n))"
+        elif name in REFCOMP_NAMES:
+            remedy = self._advise(f"refcomp.{REFCOMP_NAMES[name]}({arguments})")
+        else:
+            remedy = "write it with refcomp's functions, which help(refcomp.te) lists"
+        return UserError(
+            f"numpy's {name} cannot be applied to {self._in_words()}",
+            why="numpy computes at once; the value is known when the built program runs",
+            remedy=remedy,
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._refuse("numpy's array()", "pass numbers to the built function; it fills an array")
+
+    def _refuse(self, function: str, remedy: str) -> NoReturn:
+        raise UserError(
+            f"{function} cannot be applied to {self._in_words()}",
+            why="its value is known when the built program runs",
+            remedy=remedy,
+        )
+
+    def __float__(self) -> float:
+        self._refuse(
+            "float(), which functions of Python's math module call,",
+            f"{self._advise('refcomp.exp(x)')} for math.exp(x); .astype(dtype) converts",
+        )
+
+    def __int__(self) -> int:
+        self._refuse("int()", 'use .astype("int32"), which converts in the program')
+
+    def __index__(self) -> int:
+        self._refuse(
+            "range(), or an index of Python's or numpy's,",
+            "let refcomp.compute or refcomp.reduce_axis make the loop",
+        )
+
+    def __abs__(self) -> NoReturn:
+        self._refuse("abs()", self._advise("refcomp.abs(x)"))
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        self._refuse("round()", self._advise("refcomp.round(x)"))
+
+    def __floor__(self) -> NoReturn:
+        self._refuse("math.floor()", self._advise("refcomp.floor(x)"))
+
+    def __ceil__(self) -> NoReturn:
+        self._refuse("math.ceil()", self._advise("refcomp.ceil(x)"))
+
+    def __trunc__(self) -> NoReturn:
+        self._refuse("math.trunc()", self._advise("refcomp.trunc(x)"))
+
+    def __pow__(self, other: Any, modulus: Any = None) -> NoReturn:
+        self._refuse("`**`", self._advise("x * x or refcomp.power(x, y)"))
+
+    def __rpow__(self, other: Any, modulus: Any = None) -> NoReturn:
+        self._refuse("`**`", self._advise("refcomp.power(x, y) or refcomp.exp2(y)"))
+
+    def __divmod__(self, other: Any) -> NoReturn:
+        self._refuse("divmod()", self._advise("refcomp.floordiv(x, y) and refcomp.floormod(x, y)"))
+
+    def __rdivmod__(self, other: Any) -> NoReturn:
+        self.__divmod__(other)
+
+    def __matmul__(self, other: Any) -> NoReturn:
+        self._refuse("`@`", "use refcomp.topi.matmul(A, B), of two tensors")
+
+    def __rmatmul__(self, other: Any) -> NoReturn:
+        self.__matmul__(other)
