@@ -65,6 +65,11 @@ def build(
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
     """One module of several functions, which are compiled together; the first is its entry."""
+    if not isinstance(funcs, list | tuple) or not all(isinstance(f, PrimFunc) for f in funcs):
+        raise UserError(
+            f"{funcs!r} is not a list of functions of the loop IR",
+            remedy="pass a list such as [refcomp.lower(schedule, [A, B, C])]",
+        )
     if not funcs:
         raise UserError("there is no function to build", remedy="pass at least one")
     chosen = as_target(target)

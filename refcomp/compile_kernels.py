@@ -23,6 +23,7 @@ from refcomp.dump import dump_stage
 from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.kernel_resources import expected_kernel, warn_of_slow_kernels
+from refcomp.paths import checked_path
 from refcomp.pipeline import run_device_passes
 from refcomp.python_limits import paused_collector
 from refcomp.runtime.bare_kernel import PackedArgument, PackedSignature
@@ -77,13 +78,16 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
     Its metadata and assembly can be read; `module["kernel"](*args, grid=, block=)` launches one
     (`refcomp.runtime.bare_kernel`). UserError when it cannot be read; ToolchainError when damaged.
     """
+    name = checked_path(path, "a code object")
     try:
-        data = Path(path).read_bytes()
+        data = Path(name).read_bytes()
     except OSError as error:
-        raise UserError(f"{os.fspath(path)} cannot be read", why=error.strerror) from error
+        raise UserError(
+            f"{name} cannot be read", why=error.strerror, remedy="check the path"
+        ) from error
     if not data.startswith(_ELF):
         raise UserError(
-            f"{os.fspath(path)} is no code object",
+            f"{name} is no code object",
             why=f"it begins with {data[:4]!r}, not as an ELF file" if data else "it is empty",
             remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
         )

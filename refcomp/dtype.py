@@ -133,9 +133,17 @@ def as_dtype(value: Any) -> DType:
         return value
     if isinstance(value, str):
         return _parse(value)
+    if value is None:
+        raise UserError("None is given as a dtype", remedy='pass one, such as "float32"')
+    if hasattr(value, "dtype") and not isinstance(value, type):
+        raise UserError(
+            f"a {type(value).__name__} is given as a dtype",
+            why="it has a dtype, and is none",
+            remedy="pass its dtype: x.dtype",
+        )
     try:
         return _from_numpy(np.dtype(value))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise _unknown(str(value)) from error
 
 

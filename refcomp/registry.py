@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from refcomp.errors import UserError
-from refcomp.ir.names import checked_callee
+from refcomp.ir.names import checked_callee, checked_name
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ def register_func(name: Any, f: Any = None, override: bool = False) -> Any:
     `override` is false, when it is no identifier (letters, digits, `_` and dots), and when `f`
     cannot be called.
     """
-    if callable(name) and f is None:
+    if f is None and callable(name) and hasattr(name, "__name__"):
         return _register(name.__name__, name, override)
     checked_callee(name)
     if f is None:
@@ -49,7 +49,7 @@ def _register(name: str, function: Any, override: bool) -> Any:
             f"{function!r} cannot be registered as {name!r}", remedy="register what can be called"
         )
     with _LOCK:
-        if name in _FUNCTIONS and not override:
+        if name in _FUNCTIONS and override is not True:
             raise UserError(
                 f"a function {name!r} is registered already",
                 where=f"it is {_FUNCTIONS[name]!r}",
@@ -61,10 +61,11 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any] | None:
     """The function registered under `name`; where there is none, None or a UserError."""
+    checked_name(name, "a function")
     with _LOCK:
         function = _FUNCTIONS.get(name)
         known = sorted(_FUNCTIONS)
-    if function is None and not allow_missing:
+    if function is None and allow_missing is not True:
         near = difflib.get_close_matches(str(name), known, 3)
         raise UserError(
             f"no function {name!r} is registered",

@@ -144,6 +144,12 @@ def as_target(value: Target | str) -> Target:
         gpu = re.search(r"gfx\w+", value) if isinstance(value, str) else None
         hint = f"write rocm -mcpu={gpu[0]}; " if gpu else ""
         raise UserError(f"unknown target {value!r}", remedy=f"{hint}use one of\n    {known}")
+    if not all(word.isprintable() for word in words):
+        raise UserError(
+            f"the target {value!r} holds a character that no option has",
+            why="options become arguments of tools, as texts of one line",
+            remedy="check where the text comes from",
+        )
     return Target(kind.name, tuple(sorted(_read_option(kind, word) for word in words[1:])))
 
 

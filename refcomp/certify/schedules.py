@@ -18,7 +18,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CALLS
-from refcomp.lower.lower import lower
+from refcomp.lower.lower import checked_args, lower
 from refcomp.options import is_certify_in_environment
 from refcomp.oracle.evaluate import EvaluateError
 from refcomp.oracle.failure import InterpretError
@@ -183,6 +183,7 @@ def _too_large(what: str, points: int, remedy: str) -> Unsupported:
 def _check(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} cannot be certified", remedy="pass a schedule")
+    checked_args(schedule, args)
     calling = [stage for stage in schedule.stages if _calls_functions(stage.tensorized)]
     if calling:
         raise Unsupported(

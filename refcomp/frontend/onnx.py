@@ -24,6 +24,7 @@ from refcomp.frontend.onnx_unsupported import Reasons
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph
 from refcomp.graph.verify import verify_graph
+from refcomp.paths import checked_path
 
 MAX_BYTES = 1 << 30
 # The versions of ONNX's operator set whose operators mean what the converters say.
@@ -61,7 +62,7 @@ def _read(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
     if isinstance(source, bytes):
         _check_size(len(source), "the model", max_bytes)
         return source
-    path = Path(source)
+    path = Path(checked_path(source, "an ONNX model"))
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)

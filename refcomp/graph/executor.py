@@ -16,7 +16,7 @@ from refcomp.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.feeds import check_feeds, check_name, check_type
 from refcomp.graph.plan import Plan, make_plan
-from refcomp.runtime.device import Device
+from refcomp.runtime.device import Device, checked_device
 from refcomp.runtime.ndarray import NDArray, array
 
 # Plans kept at a time: each holds the memory of a whole run.
@@ -29,8 +29,13 @@ class GraphExecutor:
     By default it runs on the device number 0 that the module's target means."""
 
     def __init__(self, module: GraphModule, device: Device | None = None) -> None:
+        if not isinstance(module, GraphModule):
+            raise UserError(
+                f"{module!r} is not a compiled graph",
+                remedy="pass what refcomp.compile_graph returned",
+            )
         self.module = module
-        self.device = device_for(module.target) if device is None else device
+        self.device = device_for(module.target) if device is None else checked_device(device)
         self.launches = 0
         self._lock = threading.Lock()
         self._plans: dict[tuple[int, ...], Plan] = {}

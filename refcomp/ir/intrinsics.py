@@ -14,6 +14,7 @@ from typing import Literal
 from refcomp.dtype import BOOL, I32, DType
 from refcomp.errors import UserError
 from refcomp.ir.expr import Call, IntImm
+from refcomp.ir.names import checked_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ _WIDEST_SUBGROUP = 64
 
 def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
     """The intrinsic `name` for `count` operands of `dtype`; UserError when there is none."""
+    checked_name(name, "an intrinsic")
     intrinsic = INTRINSICS.get(name) or SUBGROUP_INTRINSICS.get(name)
     if intrinsic is None:
         raise UserError(f"unknown intrinsic {name!r}", remedy=f"known: {' '.join(INTRINSICS)}")

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from refcomp.dtype import I64
+from refcomp.errors import UserError
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Comparison, Expr, IntImm, Var
@@ -58,7 +59,12 @@ _MOST_DESCRIBED = 3000
 
 
 def print_func(func: PrimFunc) -> str:
-    """The text of `func`, which ends with a line break."""
+    """The text of `func`, which ends with a line break. UserError for what is not a PrimFunc."""
+    if not isinstance(func, PrimFunc):
+        raise UserError(
+            f"a {type(func).__name__} is not a function of the loop IR",
+            remedy="pass refcomp.lower(schedule, [A, B, C])",
+        )
     return print_func_with_lines(func)[0]
 
 

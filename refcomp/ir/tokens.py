@@ -41,7 +41,12 @@ class TokenStream:
     """The tokens of `text` from first to last; `filename` is for messages only."""
 
     def __init__(self, text: str, filename: str) -> None:
-        self._text, self._filename = text, filename
+        if not isinstance(text, str):
+            raise UserError(
+                f"a {type(text).__name__} is not loop-IR text",
+                remedy="pass a text, as refcomp.print_func writes it",
+            )
+        self._text, self._filename = text, str(filename)
         self._tokens = self._tokenize()
         self._next = 0
 

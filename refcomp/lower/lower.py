@@ -47,7 +47,7 @@ _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 @deep_recursion()
 def lower(
     schedule: Schedule,
-    args: Sequence[Tensor | Var],
+    args: Sequence[Tensor | Var] | None = None,
     name: str = "main",
     simple_mode: bool = False,
 ) -> PrimFunc:
@@ -57,7 +57,7 @@ def lower(
     Symbolic extents are read off the tensors' shapes at the call, unless their variables are
     among `args`. Raises UserError when an argument is missing, foreign or given twice.
     """
-    _check_args(schedule, args)
+    args = checked_args(schedule, args)
     buffers = _argument_buffers(args)
     stages = _computed_stages(schedule)
     body = _lower_stages(schedule, stages, buffers, _shape_facts(args))
@@ -179,9 +179,12 @@ def _candidates(name: str) -> Iterator[str]:
     yield from (f"{name}.{k}" for k in count(1))
 
 
-def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
+def checked_args(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequence[Tensor | Var]:
+    """Return `args`; UserError where they are not the arguments of `schedule`."""
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)")
+    if args is None:
+        raise UserError("a schedule is lowered without arguments", remedy="pass args=[A, B, C]")
     if not isinstance(args, list | tuple):
         raise UserError(
             f"the arguments are {args!r}, not a list", remedy="pass a list such as [A, B, C]"
@@ -200,6 +203,7 @@ def _check_args(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
         if isinstance(arg, Tensor):
             _check_tensor(makers.get(arg) or schedule.stage_of(arg), arg)
     _check_nothing_missing(schedule, args)
+    return args
 
 
 def _check_tensor(stage: Stage, tensor: Tensor) -> None:

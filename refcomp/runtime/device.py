@@ -181,7 +181,7 @@ def device(kind: str, index: int = 0) -> Device:
 
     UserError for an unknown kind or an index that is no natural number.
     """
-    driver = _DRIVERS.get(kind)
+    driver = _DRIVERS.get(kind) if isinstance(kind, str) else None
     if driver is None:
         raise UserError(
             f"unknown kind of device {kind!r}", remedy=f"use one of: {', '.join(device_kinds())}"
@@ -189,6 +189,17 @@ def device(kind: str, index: int = 0) -> Device:
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise UserError(f"{index!r} is no index of a device", remedy="count from 0: cpu(0)")
     return Device(kind, index, driver)
+
+
+def checked_device(value: Any) -> Device:
+    """Return `value`; UserError for anything but a Device, such as its name."""
+    if isinstance(value, Device):
+        return value
+    raise UserError(
+        f"{value!r} is not a device",
+        why="a device is an object of its own, since a name says nothing of which one is meant",
+        remedy='pass refcomp.cpu(), refcomp.device("opencl", 0), or refcomp.context(target)',
+    )
 
 
 def cpu(index: int = 0) -> Device:

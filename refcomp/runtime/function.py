@@ -1,7 +1,7 @@
 """Function: something callable with arguments that were checked against a signature."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,9 @@ class Function(ABC):
         """The function's name in its module."""
         return self.signature.name
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: Any, **named: Any) -> None:
+        if named:
+            raise self.refusal_of_names(named)
         self._run(args, self._checks.check(args))
 
     def bind(self, *args: Any) -> Callable[[], None]:
@@ -45,6 +47,15 @@ class Function(ABC):
         Numbers are taken as they are now, arrays by reference.
         """
         return self._bound(args, self._checks.check(args))
+
+    def refusal_of_names(self, named: Iterable[str]) -> UserError:
+        """Return the error for arguments given by name."""
+        return UserError(
+            f"{self.name} is given {', '.join(f'{name}=...' for name in named)}",
+            where=str(self.signature),
+            why="arguments of a built function are passed by position",
+            remedy=f"pass {', '.join(param.name for param in self.signature.params)} in this order",
+        )
 
     def on(self, device: Device) -> "Function":
         """The same function on another device. UserError where its code does not run there."""

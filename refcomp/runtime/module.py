@@ -12,6 +12,7 @@ from refcomp.artifacts import Binary, Signature, Source
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
+from refcomp.paths import checked_path
 from refcomp.runtime import machine
 from refcomp.runtime.archive import write_archive, write_file
 from refcomp.runtime.callback import refuse_if_called_back
@@ -211,8 +212,8 @@ class Module:
             )
         return function
 
-    def __call__(self, *args: object) -> None:
-        self.entry(*args)
+    def __call__(self, *args: object, **named: object) -> None:
+        self.entry(*args, **named)
 
     def __repr__(self) -> str:
         return f"<refcomp module for {self.target}: {', '.join(self._functions)}>"
@@ -233,22 +234,24 @@ class Module:
         programs: it tells nothing of the host functions. `load_code_object` reads it.
         Unsupported for a module without machine code; UserError when the file cannot be written.
         """
-        if os.fspath(path).endswith(".hsaco"):
-            write_file(os.fspath(path), self._code_object())
+        name = checked_path(path, "a module file")
+        if name.endswith(".hsaco"):
+            write_file(name, self._code_object())
         elif isinstance(self._contents, ProgramContents):
-            write_archive(os.fspath(path), pack_program(self._contents))
+            write_archive(name, pack_program(self._contents))
         else:
-            write_archive(os.fspath(path), pack(self._machine_code()))
+            write_archive(name, pack(self._machine_code()))
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
         """Write the bare shared object when `path` ends in `.so`, else a module file.
 
         The bare one is for other languages: it does not tell its functions' arguments.
         """
-        if os.fspath(path).endswith(".so"):
+        name = checked_path(path, "a shared object")
+        if name.endswith(".so"):
             data = self._machine_code().binary.data
             refuse_if_called_back(data)
-            write_file(os.fspath(path), data)
+            write_file(name, data)
         else:
             self.save(path)
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from refcomp.artifacts import Binary, Source
 from refcomp.ir.func import PrimFunc
+from refcomp.paths import checked_path
 from refcomp.runtime.archive import damaged, read_archive
 from refcomp.runtime.device import device
 from refcomp.runtime.elf import needed_libraries
@@ -29,7 +30,7 @@ def load_module(
 
     Load files from sources you trust only: they hold machine code.
     """
-    name = os.fspath(path)
+    name = checked_path(path, "a module file")
     members = read_archive(name)
     manifest = checked_manifest(name, members)
     if "device" in manifest:

@@ -7,6 +7,7 @@ Refuses to share what would need a copy, and says which call copies.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -14,7 +15,15 @@ import numpy as np
 
 from refcomp.dtype import DType, as_dtype, to_numpy
 from refcomp.errors import Unsupported, UserError
-from refcomp.runtime.device import CopyingDriver, Device, HostArray, Memory, address_of, cpu
+from refcomp.runtime.device import (
+    CopyingDriver,
+    Device,
+    HostArray,
+    Memory,
+    address_of,
+    checked_device,
+    cpu,
+)
 
 # Bits of numpy's `flags.num`: C-contiguous, aligned to the element, writable.
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
@@ -22,6 +31,9 @@ LAYOUT = CONTIGUOUS | ALIGNED | WRITABLE
 
 # What a call must know of an array: dtype, shape, device as text, bits of LAYOUT.
 Form = tuple[np.dtype[Any], tuple[int, ...], str, int]
+
+# The largest array in bytes: beyond, not even its aligned start would have an address.
+_MAX_BYTES = sys.maxsize - 4096
 
 # DLPack's name of the host: kDLCPU, number 0.
 _DLPACK_HOST = (1, 0)
@@ -249,6 +261,8 @@ def _scalar_dtype(dtype: Any) -> DType:
 
 
 def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    if not isinstance(shape, int | np.integer | Sequence | np.ndarray):
+        raise UserError(f"{shape!r} is no shape", remedy="pass a tuple of extents, such as (2, 3)")
     dims = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     for dim in dims:
         if not isinstance(dim, int | np.integer) or isinstance(dim, bool) or dim < 0:
@@ -268,8 +282,15 @@ def empty(
 
 
 def _unset(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> NDArray:
-    device.require()
-    memory = device.driver.allocate(device.index, math.prod(shape) * dtype.itemsize)
+    checked_device(device).require()
+    size = math.prod(shape) * dtype.itemsize
+    if size > _MAX_BYTES:
+        raise UserError(
+            f"an array of shape {shape} has {size} bytes",
+            why="no address of this machine reaches that far",
+            remedy="check how the shape is computed",
+        )
+    memory = device.driver.allocate(device.index, size)
     return NDArray(memory, shape, dtype, device)
 
 

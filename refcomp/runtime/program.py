@@ -96,7 +96,9 @@ class ProgramFunction(Function):
         kernels = {kernel.name: kernel for kernel in code.kernels}
         self._walk = compile_host(host, kernels, self)
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: Any, **named: Any) -> None:
+        if named:
+            raise self.refusal_of_names(named)
         there = self._where(args)
         if there is not self:
             return there(*args)

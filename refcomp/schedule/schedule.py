@@ -184,7 +184,7 @@ class Schedule:
     """The stages of all operations that `outputs` need, producers first, and the steps taken."""
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
-        self.outputs = tuple(outputs)
+        self.outputs = _checked_operations(outputs)
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
         outputs_set = set(self.outputs)
@@ -311,6 +311,10 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> S
 
     UserError for anything else, and for none.
     """
+    return Schedule(_checked_operations(ops))
+
+
+def _checked_operations(ops: Any) -> tuple[Operation, ...]:
     given = tuple(ops) if isinstance(ops, list | tuple) else (ops,)
     wrong = [op for op in given if not isinstance(op, Operation | Tensor)]
     if wrong or not given:
@@ -318,7 +322,7 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> S
             f"a schedule cannot compute {wrong[0] if wrong else 'nothing'}",
             remedy="pass what compute() returned, or a list of such",
         )
-    return Schedule([op.op if isinstance(op, Tensor) else op for op in given])
+    return tuple(op.op if isinstance(op, Tensor) else op for op in given)
 
 
 def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
@@ -327,6 +331,10 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
     Stages that steps made are found by name too: equal steps give them equal names.
     """
     schedule = Schedule(outputs)
+    if not isinstance(steps, list | tuple) or not all(isinstance(s, Step) for s in steps):
+        raise UserError(
+            f"{steps!r} are not the steps of a schedule", remedy="pass schedule.steps of another"
+        )
     for step in steps:
         stage, args = resolve(step, schedule.stages)
         made = Made(step.primitive, step.line)

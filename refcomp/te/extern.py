@@ -81,6 +81,11 @@ def extern(
     uses and does not bind are scalar arguments.
     """
     checked_name(name, "a tensor")
+    if not callable(fcompute):
+        raise UserError(
+            f"extern {name} is given {fcompute!r}, not a function of its buffers",
+            remedy='pass a function such as lambda ins, outs: call_packed("f", ins[0], outs[0])',
+        )
     reads = _checked_inputs(inputs, name)
     shapes, several = _shapes(shape)
     dtypes = _dtypes(dtype, len(shapes), reads, name)

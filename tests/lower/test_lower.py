@@ -100,8 +100,10 @@ def test_what_is_no_schedule_and_no_list_of_arguments_is_refused():
     with pytest.raises(UserError, match="is no schedule"):
         refcomp.lower(c.op, [a, b, c])
     with pytest.raises(UserError, match="not a list") as caught:
-        refcomp.lower(s, None)
+        refcomp.lower(s, a)
     assert "[A, B, C]" in str(caught.value)
+    with pytest.raises(UserError, match="lowered without arguments\n.*pass args=\\[A, B, C\\]"):
+        refcomp.lower(s)
     with pytest.raises(UserError, match="3 is no name for a function"):
         refcomp.lower(s, [a, b, c], name=3)
 
