@@ -40,20 +40,19 @@ class SlowKernelWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class KernelResources:
-    """Of one kernel: registers of a lane (`vgprs`, of which `agprs` for matrices) and of a wave,
-    how many of them lie in memory, bytes for a thread and for a group, threads of a group at most,
-    waves that a SIMD holds (0 where not known) and what allows no more."""
+    """What one kernel takes of an AMD GPU."""
 
     kernel: str
-    vgprs: int
-    agprs: int
-    sgprs: int
-    spilled: int
-    private_bytes: int
-    shared_bytes: int
-    threads: int
-    waves: int
-    limit: str
+    vgprs: int  # vector registers of a lane, those for matrices included
+    agprs: int  # vector registers for matrices
+    sgprs: int  # scalar registers of a wave
+    spilled_vgprs: int  # vector registers that lie in memory
+    spilled_sgprs: int  # scalar registers that lie in lanes of vector registers
+    private_bytes: int  # memory of a thread
+    shared_bytes: int  # memory of a group
+    threads: int  # of a group, at most
+    waves: int  # that a SIMD holds at a time; 0 where that is not known
+    limit: str  # what allows no more waves
 
 
 def resources_of(code: object) -> tuple[KernelResources, ...]:
@@ -74,7 +73,8 @@ def _resources(kernel: KernelMetadata, occupancy: Occupancy | None) -> KernelRes
         kernel.vgprs,
         kernel.agprs,
         kernel.sgprs,
-        kernel.spilled,
+        kernel.spilled_vgprs,
+        kernel.spilled_sgprs,
         kernel.private_bytes,
         kernel.shared_bytes,
         kernel.most_threads,
@@ -129,7 +129,7 @@ def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObject) -> None:
     """Warns of each of `kernels`, compiled to `code`, whose threads keep values in memory."""
     by_name = {machine_symbol(kernel.name): kernel for kernel in kernels}
     for told in code.kernels:
-        if told.spilled or told.private_bytes:
+        if told.spilled_vgprs or told.spilled_sgprs or told.private_bytes:
             _warn(_advice(by_name[told.name], told))
 
 
@@ -140,13 +140,32 @@ def _warn(text: str) -> None:
 
 def _advice(kernel: PrimFunc, told: KernelMetadata) -> str:
     indexing = next(_loops_indexing_local_memory(kernel), None)
-    if indexing is not None:
-        what = f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"
+    if indexing is not None and told.private_bytes:
+        what = [f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"]
         remedy = f"unroll {_loop_name(indexing)}, whose variable chooses among local elements"
     else:
-        what = f"spills {told.spilled} registers to memory ({told.private_bytes} bytes a thread)"
+        what = _vectors_in_memory(told)
         remedy = _smaller(kernel)
-    return f"the kernel {kernel.name} {what}\n  what to do: {remedy}"
+    if told.spilled_sgprs:
+        scalars = _counted(told.spilled_sgprs, "scalar register")
+        what.append(f"keeps {scalars} in lanes of vector registers")
+    return f"the kernel {kernel.name} {' and '.join(what)}\n  what to do: {remedy}"
+
+
+def _vectors_in_memory(told: KernelMetadata) -> list[str]:
+    """Describe vector registers and other values that lie elsewhere; nothing where none do."""
+    size = f"{_counted(told.private_bytes, 'byte')} a thread"
+    if told.spilled_vgprs:
+        # LLVM counts registers that it moved to accumulators, too: these take no memory.
+        place = f"memory ({size})" if told.private_bytes else "accumulators"
+        return [f"spills {_counted(told.spilled_vgprs, 'vector register')} to {place}"]
+    if told.private_bytes:
+        return [f"keeps {size} in memory, but spills no vector register"]
+    return []
+
+
+def _counted(number: int, name: str) -> str:
+    return f"1 {name}" if number == 1 else f"{number} {name}s"
 
 
 # A loop that stays a loop in the machine code.

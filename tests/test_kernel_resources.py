@@ -11,21 +11,24 @@ from refcomp.compile_kernels import compile_programs
 from refcomp.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import Block
-from refcomp.kernel_resources import SlowKernelWarning, expected_kernel, resources_of
+from refcomp.kernel_resources import (
+    SlowKernelWarning,
+    expected_kernel,
+    resources_of,
+    warn_of_slow_kernels,
+)
+from refcomp.toolchain import read_code_object
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
+from tests.toolchain.test_code_object import argument, code_object, kernel
 
 
 @pytest.mark.rocm
 def test_what_a_kernel_takes():
     (found,) = resources_of(compile_kernels([device_kernel("matmul")], "gfx90a"))
     assert found.kernel == "matmul"
-    assert (found.shared_bytes, found.threads, found.spilled, found.private_bytes) == (
-        2 * 16 * 16 * 4,
-        256,
-        0,
-        0,
-    )
+    assert (found.shared_bytes, found.threads) == (2 * 16 * 16 * 4, 256)
+    assert (found.spilled_vgprs, found.spilled_sgprs, found.private_bytes) == (0, 0, 0)
     assert 16 <= found.vgprs <= 128 and found.sgprs > 8 and found.agprs == 0
     assert found.waves == 8 and found.limit == "the GPU"
 
@@ -71,9 +74,57 @@ def test_the_loop_that_indexes_local_memory_is_named():
 @pytest.mark.rocm
 def test_the_stage_that_keeps_too_much_is_named():
     text = _warning(_lowered(96, True), "rocm -mcpu=gfx90a -waves=8")
-    assert text.startswith("the kernel sums_kernel0 spills ")
+    assert re.match(
+        r"the kernel sums_kernel0 spills \d+ vector registers to memory \(\d+ bytes a thread\)",
+        text,
+    )
     assert "what to do: let a thread keep fewer elements of C.local (stage C.local, " in text
     assert "which has 384 bytes: split its loops by smaller factors" in text
+
+
+def _told(func, **counts):
+    """The warning of a kernel whose code object has these counts."""
+    metadata = code_object(kernel(func.name, argument(0, 8, "global_buffer"), **counts))
+    with pytest.warns(SlowKernelWarning) as caught:
+        warn_of_slow_kernels([func], read_code_object(metadata))
+    return str(caught[0].message).split("\n")[0].removeprefix(f"the kernel {func.name} ")
+
+
+_PLAIN = parse_func("func f(A: i8[9] out) { A@[0] = 1i8 }")
+_LANES = "keeps 180 scalar registers in lanes of vector registers"
+
+
+@pytest.mark.parametrize(
+    ("vectors", "scalars", "size", "message"),
+    [
+        (12, 0, 48, "spills 12 vector registers to memory (48 bytes a thread)"),
+        (1, 0, 4, "spills 1 vector register to memory (4 bytes a thread)"),
+        (12, 0, 0, "spills 12 vector registers to accumulators"),
+        (0, 180, 0, _LANES),
+        (0, 0, 8, "keeps 8 bytes a thread in memory, but spills no vector register"),
+        (
+            0,
+            180,
+            8,
+            f"keeps 8 bytes a thread in memory, but spills no vector register and {_LANES}",
+        ),
+        (3, 180, 12, f"spills 3 vector registers to memory (12 bytes a thread) and {_LANES}"),
+    ],
+)
+def test_the_warning_says_what_lies_where(vectors, scalars, size, message):
+    counts = {"vgpr_spill_count": vectors, "sgpr_spill_count": scalars}
+    assert _told(_PLAIN, private_segment_fixed_size=size, **counts) == message
+
+
+def test_registers_alone_do_not_blame_a_loop_that_indexes_local_memory():
+    func = parse_func("""
+    func f(A: i8[9] out) {
+      alloc L: i8[4] local { for i in range(4) { L@[i] = 1i8 } for i in range(4) { A@[i] = L@[i] } }
+    }
+    """)
+    assert _told(func, sgpr_spill_count=180) == _LANES
+    size = {"private_segment_fixed_size": 16}
+    assert _told(func, **size) == "keeps 16 bytes of each thread's local memory out of registers"
 
 
 @pytest.mark.rocm
@@ -85,7 +136,7 @@ def test_what_fits_is_not_warned_of():
 
 def test_a_shared_buffer_may_be_parted_into_its_elements():
     """LLVM makes two variables of this buffer, each at the alignment of the whole: 65 bytes."""
-    kernel = parse_func("""
+    parted = parse_func("""
     func f(A: i8[64], C: i8[64] out, n: i64) {
       for g in range(n) blockIdx.x { for t in range(1) threadIdx.x {
         alloc S: i8[2] shared align 64 {
@@ -96,7 +147,7 @@ def test_a_shared_buffer_may_be_parted_into_its_elements():
       } }
     }
     """)
-    assert expected_kernel(kernel).shared_bytes == 128
+    assert expected_kernel(parted).shared_bytes == 128
 
 
 def _expected_bytes(body):

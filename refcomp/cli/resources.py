@@ -16,7 +16,8 @@ _HEADINGS = {
     "kernel": "kernel",
     "vgprs": "VGPRs",
     "sgprs": "SGPRs",
-    "spilled": "spilled",
+    "spilled_vgprs": "in memory",
+    "spilled_sgprs": "in lanes",
     "private_bytes": "private",
     "shared_bytes": "LDS",
     "threads": "threads",
@@ -24,8 +25,9 @@ _HEADINGS = {
     "limit": "limited by",
 }
 _NOTE = (
-    "VGPRs of a lane (matrix ones included), SGPRs of a wave; bytes of private memory of a thread "
-    "and of LDS of a group; waves that a SIMD holds\n"
+    "VGPRs of a lane (matrix ones included), SGPRs of a wave; VGPRs spilled to memory, SGPRs to "
+    "lanes of VGPRs; bytes of private memory of a thread and of LDS of a group; waves that a SIMD "
+    "holds\n"
 )
 
 

@@ -89,7 +89,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str, bool]]:
         yield "accumulators among them", str(resources.agprs), False
     yield "scalar registers of a wave", str(resources.sgprs), False
     yield "bytes of LDS", f"{resources.shared_bytes:,}", False
-    yield "registers spilled", str(resources.spilled), False
+    yield "vector registers spilled to memory", str(resources.spilled_vgprs), False
+    yield "scalar registers spilled to lanes", str(resources.spilled_sgprs), False
     yield f"waves of a SIMD at a time, limited by {resources.limit}", str(resources.waves), True
 
 

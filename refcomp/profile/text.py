@@ -126,9 +126,10 @@ def _cut(text: str, room: int, column: str) -> str:
 def _resources(report: Report) -> Iterator[str]:
     if taken := report.resources:
         sums = f" ({taken.agprs} of them accumulators)" if taken.agprs else ""
-        spilled = f", {taken.spilled} spilled" if taken.spilled else ""
+        spilled = f", {taken.spilled_vgprs} spilled to memory" if taken.spilled_vgprs else ""
+        moved = f", {taken.spilled_sgprs} spilled to lanes" if taken.spilled_sgprs else ""
         yield (
-            f"registers: {taken.vgprs} of a lane{sums}, {taken.sgprs} of a wave{spilled}; "
+            f"registers: {taken.vgprs} of a lane{sums}{spilled}, {taken.sgprs} of a wave{moved}; "
             f"{taken.shared_bytes} bytes of LDS; estimate: waves of a SIMD at a time: "
             f"{taken.waves}, limited by {taken.limit}\n"
         )

@@ -60,7 +60,8 @@ class KernelMetadata:
     wavefront_size: int
     vgprs: int
     sgprs: int
-    spilled: int
+    spilled_vgprs: int
+    spilled_sgprs: int
     agprs: int = 0
 
 
@@ -220,7 +221,6 @@ def _notes(segment: bytes) -> Iterator[bytes]:
 
 def _kernel(item: dict[str, Any]) -> KernelMetadata:
     block = tuple(_of(int, extent) for extent in item.get(".reqd_workgroup_size", ()))
-    spills = (".vgpr_spill_count", ".sgpr_spill_count")
     return KernelMetadata(
         name=_of(str, item[".name"]),
         symbol=_of(str, item[".symbol"]),
@@ -234,7 +234,8 @@ def _kernel(item: dict[str, Any]) -> KernelMetadata:
         wavefront_size=_of(int, item[".wavefront_size"]),
         vgprs=_of(int, item[".vgpr_count"]),
         sgprs=_of(int, item[".sgpr_count"]),
-        spilled=sum(_of(int, item.get(key, 0)) for key in spills),
+        spilled_vgprs=_of(int, item.get(".vgpr_spill_count", 0)),
+        spilled_sgprs=_of(int, item.get(".sgpr_spill_count", 0)),
         agprs=_of(int, item.get(".agpr_count", 0)),
     )
 

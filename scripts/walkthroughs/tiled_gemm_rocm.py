@@ -89,7 +89,7 @@ def main(target="rocm -mcpu=gfx942") -> int:
     found = re.findall(r"^\s+([sv]_\w+|ds_\w+|global_\w+)", kernel.get_source("asm"), re.MULTILINE)
     for mnemonic, count in Counter(found).most_common(12):
         print(f"{count:6} {mnemonic}")
-    return int(taken.spilled > 0 or taken.private_bytes > 0)
+    return int(taken.spilled_vgprs > 0 or taken.private_bytes > 0)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def main(gpu="gfx942", chart="") -> int:
     print(f"The tuned kernel takes {taken.vgprs} vector registers of a lane, ", end="")
     print(f"{taken.shared_bytes} bytes of shared memory, {taken.private_bytes} bytes of spills.")
     draw_shares(chart, shares)
-    return int(taken.spilled > 0 or taken.private_bytes > 0)
+    return int(taken.spilled_vgprs > 0 or taken.private_bytes > 0)
 
 
 if __name__ == "__main__":

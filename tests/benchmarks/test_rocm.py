@@ -48,7 +48,7 @@ def test_without_a_card_it_builds_and_tells_the_drivers_words(tmp_path):
     assert report["failures"] == {} and {*report["parts"]} == {"build", "look"}
     built = report["parts"]["build"]["gfx942"]
     assert built["kernels"] >= len(CASES)
-    assert [kernel["spilled"] for kernel in built["product"]] == [0]
+    assert [kernel["spilled_vgprs"] for kernel in built["product"]] == [0]
     looked = report["parts"]["look"]
     assert looked["driver"]["runtime"].split(".")[0].isdigit()
     assert not looked["exists"] and "hipErrorNoDevice (100)" in looked["why"]

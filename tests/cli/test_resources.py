@@ -24,9 +24,10 @@ def test_each_kernel_has_a_line(cli: Cli) -> None:
     result = cli("show", "-", "--resources", "--target", "rocm -mcpu=gfx90a", input=_KERNEL)
     assert result.exit_code == 0
     heading, row, note = result.stdout.splitlines()
-    expected = ["kernel", "VGPRs", "SGPRs", "spilled", "private", "LDS", "threads", "waves"]
-    assert heading.split() == [*expected, "limited", "by"]
-    assert row.startswith("rows_kernel0 ") and row.split()[3:8] == ["0", "0", "32", "8", "8"]
+    expected = ["kernel", "VGPRs", "SGPRs", "in", "memory", "in", "lanes", "private", "LDS"]
+    assert heading.split() == [*expected, "threads", "waves", "limited", "by"]
+    assert row.startswith("rows_kernel0 ") and row.split()[3:9] == ["0", "0", "0", "32", "8", "8"]
+    assert "VGPRs spilled to memory, SGPRs to lanes of VGPRs" in note
     assert "VGPRs of a lane" in note
     shown = cli("show", "-", "--resources", "--json", "--target", "rocm", input=_KERNEL).stdout
     (told,) = json.loads(shown)
@@ -42,7 +43,7 @@ def test_other_targets_do_not_tell(cli: Cli, target: str) -> None:
 
 def test_columns_are_aligned() -> None:
     rows = [
-        KernelResources(name, 8, 0, 106, 0, 0, 65536, 1024, 4, "shared memory")
+        KernelResources(name, 8, 0, 106, 0, 0, 0, 65536, 1024, 4, "shared memory")
         for name in ("short", "a_long_name")
     ]
     lines = resources_to_text(rows).splitlines()

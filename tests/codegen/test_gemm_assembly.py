@@ -120,7 +120,7 @@ def _check_kernel(kernel, shared_bytes, least, threads=256):
     """All in registers, all accesses of 16 bytes; what multiplies in the inner loop, which is at
     least that part of its vector instructions."""
     (taken,) = resources_of(kernel.code)
-    assert (taken.spilled, taken.private_bytes) == (0, 0)
+    assert (taken.spilled_vgprs, taken.private_bytes) == (0, 0)
     assert (taken.shared_bytes, taken.threads) == (shared_bytes, threads)
     assembly = kernel.get_source("asm")
     loop = _inner_loop(assembly)

@@ -188,7 +188,7 @@ def test_scratch():
     ],
 )
 def test_few_waves(limit, remedy):
-    taken = KernelResources("k", 256, 0, 32, 0, 0, 0, 256, 2, limit)
+    taken = KernelResources("k", 256, 0, 32, 0, 0, 0, 0, 256, 2, limit)
     (told,) = _advice(FMA, resources=taken)
     assert f"2 waves a SIMD at a time (estimate), for want of {limit}" in told and remedy in told
     assert _advice(FMA, resources=replace(taken, waves=4)) == []

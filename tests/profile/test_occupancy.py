@@ -17,7 +17,8 @@ def _held(gpu, threads, lanes=64, shared=0, more=0, vgprs=32, most=1024, launche
         block=(),
         wavefront_size=lanes,
         vgprs=vgprs,
-        spilled=0,
+        spilled_vgprs=0,
+        spilled_sgprs=0,
     )
     block = (threads, 1, 1)
     counts = KernelCounts("k", gpu, lanes, 128, block=block, launches=launches, shared_bytes=more)

@@ -46,9 +46,10 @@ def test_lines_of_another_compilers_source_are_named():
 
 
 def test_registers_and_waves():
-    taken = KernelResources("k", 256, 128, 32, 3, 0, 4096, 256, 2, "vector registers")
+    taken = KernelResources("k", 256, 128, 32, 3, 7, 0, 4096, 256, 2, "vector registers")
     text = " ".join(report_to_text(replace(_counted("k", 1), resources=taken)).split())
-    assert "registers: 256 of a lane (128 of them accumulators), 32 of a wave, 3 spilled;" in text
+    assert "registers: 256 of a lane (128 of them accumulators), 3 spilled to memory, " in text
+    assert "32 of a wave, 7 spilled to lanes; 4096 bytes of LDS" in text
     assert "estimate: waves of a SIMD at a time: 2, limited by vector registers" in text
 
 

@@ -64,12 +64,21 @@ F = ExpectedKernel("f", (None, as_dtype("f32")))
 
 def test_everything_is_read():
     code = read_code_object(
-        code_object(kernel("f", argument(0, 4), reqd_workgroup_size=[64, 2, 1], vgpr_spill_count=3))
+        code_object(
+            kernel(
+                "f",
+                argument(0, 4),
+                reqd_workgroup_size=[64, 2, 1],
+                vgpr_spill_count=3,
+                sgpr_spill_count=5,
+            )
+        )
     )
     assert (code.version, code.mcpu) == (4, "gfx90a")
     (found,) = code.kernels
     assert (found.name, found.symbol, found.block) == ("f", "f.kd", (64, 2, 1))
-    assert (found.vgprs, found.sgprs, found.spilled, found.wavefront_size) == (8, 10, 3, 64)
+    assert (found.vgprs, found.sgprs, found.wavefront_size) == (8, 10, 64)
+    assert (found.spilled_vgprs, found.spilled_sgprs) == (3, 5)
     assert found.arguments[0].size == 4 and found.arguments[0].space == ""
 
 
@@ -187,7 +196,7 @@ def test_what_llvm_writes_is_read(llvm, gpu, monkeypatch):
     assert {kernel.wavefront_size for kernel in code.kernels} == {
         32 if gpu.startswith("gfx1") else 64
     }
-    assert all(kernel.vgprs > 0 and kernel.spilled == 0 for kernel in code.kernels)
+    assert all(kernel.vgprs > 0 and kernel.spilled_vgprs == 0 for kernel in code.kernels)
     for wrong, message in _wrong(expected):
         with pytest.raises(CompilerBug, match=message):
             check_code_object(binary, wrong, gpu, 4)

@@ -79,7 +79,8 @@ def _metadata(**more):
         kernarg_alignment=8,
         private_bytes=0,
         block=(),
-        spilled=0,
+        spilled_vgprs=0,
+        spilled_sgprs=0,
         wavefront_size=wavefront,
         **given,
     )
