@@ -18,6 +18,7 @@ from refcomp.artifacts import ScalarParam, Signature, TensorParam
 from refcomp.build import build_functions
 from refcomp.cli.arrays import Arrays, Filling, Given, complete, read_npz, sizes_from, write_npz
 from refcomp.cli.digest import digest, digest_to_text
+from refcomp.cli.interpretation import in_order, interpret_program_text, interpret_text
 from refcomp.cli.levels import check_whole, level_of
 from refcomp.cli.options import (
     examples,
@@ -47,7 +48,6 @@ from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
-from refcomp.oracle.interpret import interpret, interpret_program
 from refcomp.private_folder import private_folder
 from refcomp.runtime.device import cpu
 from refcomp.runtime.function import ArrayCallable, Function
@@ -82,6 +82,11 @@ _BINARY = (b"PK", b"\x7fELF")
 )
 @click.option("--function", "name", metavar="NAME", help="Which of several functions to run.")
 @target_option("What loop-IR text is run by (default interp)", default=None)
+@click.option(
+    "--as-is",
+    is_flag=True,
+    help="Interpret text with kernels without the passes that insert barriers.",
+)
 @click.option("--calls", is_flag=True, help="Let loop-IR text call C functions of this host.")
 @json_option
 def command(
@@ -94,16 +99,19 @@ def command(
     scalars: tuple[tuple[str, float], ...],
     name: str | None,
     target: Target | None,
+    as_is: bool,
     calls: bool,
     as_json: bool,
 ) -> None:
     """Run a compiled module, or loop-IR text by the interpreter.
 
-    FILE is - (stdin) by default. Prints of each output its dtype, shape, least and greatest value
-    and first values. A module file holds machine code: execute only what you trust.
+    FILE is - (stdin) by default. Text with kernels, as `refcomp lower` prints it, has no barriers:
+    it takes the passes of the target interp first, and a note on stderr says so. Text that later
+    passes have made is run as it is. Prints of each output its dtype, shape, least and greatest
+    value and first values. A module file holds machine code: execute only what you trust.
     """
     with progress("loading"):
-        module = _load(file, target, calls)
+        module = _load(file, target, calls, as_is)
     function = _choose(module, name)
     given = read_npz(inputs) | dict(scalars)
     filling = Filling(fill_mode, seed, dict(symbols))
@@ -143,7 +151,7 @@ def _report(function: Function, results: Arrays, as_json: bool) -> None:
         click.echo(digest_to_text(entry))
 
 
-def _load(file: str, target: Target | None, calls: bool) -> Module:
+def _load(file: str, target: Target | None, calls: bool, as_is: bool) -> Module:
     data = read_bytes(file)
     if data.startswith(_BINARY):
         return _load_archive(file, data, target)
@@ -158,19 +166,20 @@ def _load(file: str, target: Target | None, calls: bool) -> Module:
     if target is not None and target.kind != "interp":
         check_whole(funcs, name_of(file))
         return build_functions(funcs, target)
-    called = _callables(funcs)
+    called = _callables(funcs, as_is)
     signatures = called_signatures(text, name_of(file), [func for func, _ in called])
     callables = {s.name: run for s, (_, run) in zip(signatures, called, strict=True)}
     return Module.from_callables(callables, signatures, target="interp", sources={})
 
 
-def _callables(funcs: Sequence[PrimFunc]) -> list[tuple[PrimFunc, ArrayCallable]]:
+def _callables(funcs: Sequence[PrimFunc], as_is: bool) -> list[tuple[PrimFunc, ArrayCallable]]:
     """The functions that can be called, by the interpreter: of programs those of the host."""
     hosts = [func for func in funcs if level_of(func) == "launch"]
     if not hosts:
-        return [(func, partial(interpret, func)) for func in funcs]
+        ready = [func if as_is else in_order(func, "; --as-is leaves them out") for func in funcs]
+        return [(func, partial(interpret_text, func)) for func in ready]
     kernels = tuple(func for func in funcs if func not in hosts)
-    return [(host, partial(interpret_program, Program(host, kernels))) for host in hosts]
+    return [(host, partial(interpret_program_text, Program(host, kernels))) for host in hosts]
 
 
 def _refuse_calls(funcs: Sequence[PrimFunc], file: str) -> None:

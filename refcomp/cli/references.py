@@ -15,6 +15,7 @@ import numpy as np
 
 from refcomp.artifacts import TensorParam
 from refcomp.cli.arrays import Arrays
+from refcomp.cli.interpretation import in_order, interpret_text
 from refcomp.cli.programs import load_program
 from refcomp.codegen.signature import signature_of
 from refcomp.errors import Unsupported, UserError
@@ -28,7 +29,6 @@ from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.oracle.compare import judge_bounded
 from refcomp.oracle.error_bounds import Bounded, Licence, bound_errors
-from refcomp.oracle.interpret import interpret
 from refcomp.te.operation import Operation, PlaceholderOp, reachable_operations
 from refcomp.te.tensor import Tensor
 
@@ -146,7 +146,7 @@ class LoopReference:
         arrays = {name: array.copy() for name, array in inputs.items()}
         pairs = zip(signature_of(self.func).symbols, self.func.symbols, strict=True)
         symbols = {var: sizes[name] for name, var in pairs if name in sizes}
-        interpret(self.func, [arrays[param.name] for param in self.params], symbols=symbols)
+        interpret_text(self.func, [arrays[param.name] for param in self.params], symbols)
         return {param.name: _exactly(arrays[param.name], param) for param in self.results}
 
     def suspects(
@@ -242,4 +242,4 @@ def _of_loops(func: PrimFunc) -> LoopReference:
             why="loop IR is judged to the bit, on arrays alone",
             remedy="give the tensor expressions that it was lowered from",
         )
-    return LoopReference(func, params, [param for param in params if param.is_output])
+    return LoopReference(in_order(func), params, [param for param in params if param.is_output])
