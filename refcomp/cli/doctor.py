@@ -24,6 +24,7 @@ from refcomp.devices import device_for
 from refcomp.errors import RefcompError
 from refcomp.runtime.hip import HipDriver
 from refcomp.runtime.machine import cpu_name
+from refcomp.runtime.module import Module
 from refcomp.runtime.ndarray import array
 from refcomp.schedule.schedule import create_schedule
 from refcomp.target import as_target, target_kinds
@@ -33,6 +34,8 @@ from refcomp.te.tensor import thread_axis
 from refcomp.toolchain import ToolReport, diagnose
 
 _HOST = "llvm"
+# States of a target.
+_OK, _MISSING, _NO_DEVICE = "ok", "missing", "no device"
 # By the extra that brings it; without one all have it.
 _PACKAGES = {
     **dict.fromkeys(("numpy", "jinja2", "click", "rich", "ml_dtypes"), ""),
@@ -42,12 +45,21 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """Whether a kind of target works here; `reason` says why not. `library` tells of the one that
-    runs its kernels: where it is and its versions; nothing where there is none."""
+    """How far a kind of target works here.
+
+    Attributes:
+        target: The kind.
+        meaning: What the kind stands for.
+        works: True if a computation was compiled, run, and right.
+        state: `ok`, `missing`, or `no device`: all is installed, only the card is not there.
+        reason: Why it does not work; empty where it does.
+        library: The one that runs its kernels, where it is and its versions; empty if none.
+    """
 
     target: str
     meaning: str
     works: bool
+    state: str
     reason: str
     library: Mapping[str, str] = field(default_factory=dict)
 
@@ -68,7 +80,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """Tell which tools were found and which targets work.
 
     Of every toolchain: its tools, where they are, their versions, what is missing and the command
-    that installs it. The exit code is 0 when this host's own target (llvm) works, else 3.
+    that installs it. A target for which only a card is missing has "no device". The exit code is 0
+    when this host's own target (llvm) works, else 3.
     """
     with progress("looking for tools"):
         tools = diagnose()
@@ -99,11 +112,16 @@ def _look_at_package(name: str) -> PackageReport:
 
 
 def _try_target(kind: str, meaning: str) -> TargetReport:
+    state, reason = _MISSING, ""
     try:
-        reason = _run_trial(kind)
+        module = _build_trial(kind)
+        # From here on only the device can be missing.
+        state = _NO_DEVICE if not device_for(kind).exist and _library_of(kind) else _MISSING
+        reason = _run_trial(module, kind)
     except RefcompError as error:
         reason = str(error)
-    return TargetReport(kind, meaning, not reason, reason, _library_of(kind))
+    state = state if reason else _OK
+    return TargetReport(kind, meaning, not reason, state, reason, _library_of(kind))
 
 
 def _library_of(kind: str) -> Mapping[str, str]:
@@ -116,15 +134,19 @@ def _library_of(kind: str) -> Mapping[str, str]:
     return {}
 
 
-def _run_trial(kind: str) -> str:
-    """Double three numbers; what is wrong with the result, '' when nothing is."""
+def _build_trial(kind: str) -> Module:
+    """Compile a function that doubles numbers."""
     n = var("n")
     a = placeholder((n,), "float32", "A")
     b = compute((n,), lambda i: a[i] + a[i], "B")
     schedule = create_schedule(b)
     if is_device_target(as_target(kind)):
         schedule[b].bind(b.op.axis[0], thread_axis("blockIdx.x"))
-    module = build(schedule, [a, b], target=kind, name="doctor")
+    return build(schedule, [a, b], target=kind, name="doctor")
+
+
+def _run_trial(module: Module, kind: str) -> str:
+    """Double three numbers; return what is wrong with the result, '' when nothing is."""
     given, device = np.array([1, 2, 3], np.float32), device_for(kind)
     arrays = [array(given, device), array(np.zeros_like(given), device)]
     module(*arrays)
@@ -148,7 +170,8 @@ def _print(
         _print_row(package.version != "", package.package, package.version or package.install)
     click.echo("\ntargets")
     for target in targets:
-        _print_row(target.works, target.target, f"{target.meaning}")
+        label = target.state if target.state == _NO_DEVICE else ""
+        _print_row(target.works, target.target, f"{target.meaning}", label)
         if target.library:
             path, *versions = target.library.items()
             told = ", ".join(f"{name} {version}" for name, version in versions)
@@ -165,10 +188,12 @@ def _print_tool(report: ToolReport) -> None:
     _print_remedy(f"{need}: {report.reason}\ninstall: {report.install}")
 
 
-def _print_row(is_ok: bool, name: str, text: str) -> None:
-    click.echo(f"  {'ok     ' if is_ok else 'MISSING'} {name:14} {text}".rstrip())
+def _print_row(is_ok: bool, name: str, text: str, label: str = "") -> None:
+    """Print a row; `label` in place of MISSING."""
+    state = "ok" if is_ok else label or "MISSING"
+    click.echo(f"  {state:9} {name:14} {text}".rstrip())
 
 
 def _print_remedy(text: str) -> None:
     for line in text.splitlines():
-        click.echo(f"{'':25}{line}")
+        click.echo(f"{'':27}{line}")

@@ -4,13 +4,19 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 
-from refcomp import __version__
+from refcomp import __version__, devices, hip_api
+from refcomp.cli import doctor
+from refcomp.emulator.hip import EmulatedHip
 from refcomp.errors import UserError
+from refcomp.hip_interface import offered_by
+from refcomp.runtime.device import Device
 from refcomp.runtime.hip import HipDriver
+from refcomp.runtime.hip_library import HipLibrary
 from refcomp.runtime.opencl import OpenCLDriver, _Found
 from refcomp.target import target_kinds
 from refcomp.toolchain import toolchain_names
@@ -35,12 +41,12 @@ def test_everything_is_reported(cli: Cli) -> None:
     for kind in target_kinds():
         assert f" {kind.name} " in result.stdout
     for kind in ("llvm", "interp"):
-        assert f"  ok      {kind}" in result.stdout
+        assert f"  ok        {kind}" in result.stdout
 
 
 @pytest.mark.pocl
 def test_a_device_that_works(cli: Cli) -> None:
-    assert "  ok      opencl" in cli("doctor").stdout
+    assert "  ok        opencl" in cli("doctor").stdout
 
 
 def test_a_device_that_is_not_there_is_told_with_what_is_missing(
@@ -53,9 +59,53 @@ def test_a_device_that_is_not_there_is_told_with_what_is_missing(
     assert "there is no device opencl:0" in opencl["reason"] and "get one" in opencl["reason"]
 
 
+class NoDevices(EmulatedHip):
+    """AMD's library on a machine without a GPU."""
+
+    def __init__(self) -> None:
+        super().__init__("gfx942", lambda data: "", size=4096)
+
+    def hipGetDeviceCount(self, devices: Any) -> int:
+        return hip_api.number("hipErrorNoDevice")
+
+
+def _with_driver(kind: str, driver: HipDriver) -> Callable[..., Device]:
+    """`device_for` with another driver for one kind."""
+
+    def device_for(target: Any) -> Device:
+        found = devices.device_for(target)
+        return Device(kind, 0, driver) if found.kind == kind else found
+
+    return device_for
+
+
 def _rocm(report: str) -> dict[str, object]:
     rocm = [t for t in json.loads(report)["targets"] if t["target"] == "rocm"]
     return dict(rocm[0])
+
+
+@pytest.mark.rocm
+def test_a_card_that_is_missing_is_not_a_missing_installation(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library is there, and the kernel is compiled: only no GPU is."""
+    library = HipLibrary(offered_by(NoDevices()), "/opt/libamdhip64.so.7", None)
+    driver = HipDriver(lambda: library)
+    monkeypatch.setattr(doctor, "device_for", _with_driver("rocm", driver))
+    result = cli("doctor")
+    assert result.exit_code == 0
+    assert "  no device rocm " in result.stdout and "MISSING   rocm" not in result.stdout
+    told = _rocm(cli("doctor", "--json").stdout)
+    assert (told["state"], told["works"]) == ("no device", False)
+    assert "there is no device rocm:0" in str(told["reason"])
+
+
+def test_a_missing_library_is_a_missing_installation(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "device_for", _with_driver("rocm", HipDriver(lambda: None)))
+    assert "  MISSING   rocm " in cli("doctor").stdout
+    assert _rocm(cli("doctor", "--json").stdout)["state"] == "missing"
 
 
 @pytest.mark.rocm
@@ -98,10 +148,10 @@ def test_json_has_paths_and_versions(cli: Cli) -> None:
 def test_missing_tools_are_told_with_the_command_that_installs_them(cli: Cli) -> None:
     result = cli("doctor")
     assert result.exit_code == 3
-    assert "  MISSING llc" in result.stdout
+    assert "  MISSING   llc" in result.stdout
     assert "install: " in result.stdout
-    assert "  MISSING llvm" in result.stdout
-    assert "  ok      interp" in result.stdout
+    assert "  MISSING   llvm" in result.stdout
+    assert "  ok        interp" in result.stdout
 
 
 @pytest.mark.usefixtures("no_tools")
