@@ -11,6 +11,7 @@ import click
 from refcomp import toolchain
 from refcomp.cli.levels import check_whole, steps_left
 from refcomp.cli.options import examples, json_option, target_option
+from refcomp.cli.padding import without_padding
 from refcomp.cli.passes import run_verified
 from refcomp.cli.print import print_source
 from refcomp.cli.programs import Piece, Program, load_program
@@ -20,6 +21,7 @@ from refcomp.compile_kernels import compile_programs, is_device_target
 from refcomp.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_funcs, print_program
+from refcomp.near_misses import did_you_mean
 from refcomp.pipeline import passes_for
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -147,7 +149,8 @@ def _of_device(funcs: Sequence[PrimFunc], target: Target) -> list[Shown]:
     for name, text in compiled.code.sources.items():
         stages.append(Shown(name, _LANGUAGES.get(name, name), partial(str, text)))
     if compiled.code.disassemble is not None:
-        stages.append(Shown("asm", "gas", compiled.code.disassemble))
+        disassemble = compiled.code.disassemble
+        stages.append(Shown("asm", "gas", lambda: without_padding(disassemble())))
     return stages
 
 
@@ -184,6 +187,17 @@ def _choose(stages: Sequence[Shown], name: str | None) -> list[Shown]:
         return [stage for stage in stages if stage.name.startswith(_AFTER)]
     chosen = [stage for stage in stages if stage.name == name]
     if not chosen:
-        known = ", ".join(dict.fromkeys([*(stage.name for stage in stages), _ALL_PASSES]))
-        raise UserError(f"this computation has no stage {name!r}", remedy=f"stages: {known}")
+        raise _unknown_stage(name, [*(stage.name for stage in stages), _ALL_PASSES])
     return chosen
+
+
+def _unknown_stage(name: str, names: Sequence[str]) -> UserError:
+    """Name near stages, and the others but for those after a pass, which are many."""
+    known = list(dict.fromkeys(names))
+    passes = [stage for stage in known if stage.startswith(_AFTER)]
+    words = [stage for stage in known if stage not in passes]
+    if passes:
+        words.append(f"{_AFTER}PASS, such as {passes[0]} (--stage {_ALL_PASSES} shows each)")
+    near = did_you_mean(name, known) or did_you_mean(f"{_AFTER}{name}", passes)
+    remedy = f"{near} stages: {', '.join(words)}".strip()
+    return UserError(f"this computation has no stage {name!r}", remedy=remedy)

@@ -10,11 +10,14 @@ import json
 import os
 import platform
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
 from refcomp.cache import Cache, default_cache
 from refcomp.errors import ToolchainError, UserError
+from refcomp.near_misses import did_you_mean
 from refcomp.private_folder import private_folder
 from refcomp.toolchain.description import Description, Option, load_description
 from refcomp.toolchain.find import FoundTools
@@ -40,6 +43,8 @@ _CPU_FIELDS = frozenset(
     b"vendor_id,cpu family,model,model name,stepping,flags,"
     b"CPU implementer,CPU architecture,CPU variant,CPU part,CPU revision,Features".split(b",")
 )
+
+_MAX_LISTED = 8  # values of an option that an error names
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,32 +128,50 @@ def check_options(
             continue
         known = _known_values(description, tools, option, store)
         if value not in known:
+            holes = _listing_holes(description, tools, option)
+            command = fill_arguments(option.listing, holes)
+            shown = (
+                " ".join(known)
+                if len(known) <= _MAX_LISTED
+                else f"{len(known)} values, not this one"
+            )
             raise UserError(
                 f"{key} {value!r} is unknown to the {description.name} toolchain",
                 where=f"-{key}={value}",
-                why=f"{tools.paths[option.listing[0].strip('{}')]} knows: {' '.join(known)}",
-                remedy=_known_remedy(option),
+                why=f"{command[0]} knows: {shown}",
+                remedy=_known_remedy(option, value, known, command),
             )
 
 
-def _known_remedy(option: Option) -> str:
-    names = " or ".join(option.host_values)
-    return f"use one of them, or {names} for this host" if names else "use one of them"
+def _known_remedy(option: Option, value: str, known: Sequence[str], command: Sequence[str]) -> str:
+    """Name near values, what stands for this host, and the command that lists all values."""
+    host = " or ".join(option.host_values)
+    if len(known) <= _MAX_LISTED:
+        choices = f"use one of them, or {host} for this host" if host else "use one of them"
+    else:
+        choices = f"use {host} for this host, or " if host else ""
+        choices += f"one of those that are listed by: {shlex.join(command)}"
+    return f"{did_you_mean(value, known)} {choices}".strip()
 
 
 def _known_values(
     description: Description, tools: FoundTools, option: Option, store: Cache
 ) -> list[str]:
     def ask(tools: FoundTools) -> bytes:
-        holes = dict(tools.paths)
-        if any("{triple}" in argument for argument in option.listing):
-            holes["triple"] = _default_triple(description, tools)
+        holes = _listing_holes(description, tools, option)
         with private_folder() as folder:
             completed = run_checked(description, fill_arguments(option.listing, holes), folder)
         text = completed.stdout.decode(errors="replace") + completed.stderr
         return "\n".join(option.known.findall(text)).encode()
 
     return recall(store, description, ("known", *option.listing), ask).decode().split("\n")
+
+
+def _listing_holes(description: Description, tools: FoundTools, option: Option) -> dict[str, str]:
+    holes = dict(tools.paths)
+    if any("{triple}" in argument for argument in option.listing):
+        holes["triple"] = _default_triple(description, tools)
+    return holes
 
 
 def _default_triple(description: Description, tools: FoundTools) -> str:

@@ -63,7 +63,8 @@ def test_programs_have_no_machine_code_of_the_host(cli: Cli) -> None:
 @pytest.mark.rocm
 def test_the_assembly_of_a_gpu(cli: Cli) -> None:
     options = ["--target", "rocm -mcpu=gfx90a", "--stage", "asm"]
-    assert "s_endpgm" in cli("show", "-", *options, input=_KERNEL).stdout
+    lines = cli("show", "-", *options, input=_KERNEL).stdout.splitlines()
+    assert lines[-1].startswith("\ts_endpgm ")  # and no padding behind it
 
 
 @pytest.mark.llvm
@@ -113,6 +114,24 @@ def test_the_interpreter_has_fewer_stages(cli: Cli, script: Path) -> None:
     assert result.exit_code == 4
     assert "has no stage 'asm'" in result.stderr
     assert "stages: schedule, loop-ir, all-passes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("stage", "near"),
+    [
+        ("loopir", "did you mean loop-ir? "),
+        ("after:flaten_storage", "did you mean after:flatten_storage"),
+        ("flatten_storage", "did you mean after:flatten_storage"),
+        ("banana", "what to do: stages: "),
+    ],
+)
+def test_an_unknown_stage_is_told_with_what_is_near(
+    cli: Cli, script: Path, stage: str, near: str
+) -> None:
+    result = cli("show", script, "--stage", stage)
+    assert result.exit_code == 4 and near in result.stderr
+    assert "schedule, loop-ir, llvm, asm, all-passes, after:PASS, such as after:" in result.stderr
+    assert len(result.stderr) < 600
 
 
 def test_a_terminal_gets_colour(cli: Cli, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
