@@ -22,7 +22,7 @@ from refcomp.certify.trial import Algebra, Trial
 from refcomp.errors import RefcompError, Unsupported
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.oracle.compare import WRONG, judge_bounded
+from refcomp.oracle.compare import WRONG, judge_bounded, upper_f64
 from refcomp.oracle.error_bounds import Bounded, bound_errors
 from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.field import field_dtype, tensors_to_field, to_field
@@ -69,7 +69,7 @@ class Judge:
             found = judge_bounded(arrays[place], bounded).indices(WRONG)
             if found:
                 index, wanted = found[0], bounded.nearest
-                pair = arrays[place][index], wanted[index], float(bounded.error[index])
+                pair = arrays[place][index], wanted[index], upper_f64(bounded.error[index])
                 return self._told(program, place, index, *pair)
         return None
 

@@ -43,6 +43,7 @@ from refcomp.oracle.compare import (
     WRONG,
     Report,
     judge_bounded,
+    upper_f64,
 )
 from refcomp.oracle.error_bounds import Bounded, Licence
 from refcomp.private_folder import private_folder
@@ -177,7 +178,7 @@ def _element(
         "verdict": VERDICTS[int(report.verdicts[index])],
         "found": to_json(found[index].astype(np.float64)),
         "expected": to_json(bounded.nearest[index].astype(np.float64)),
-        "bound": to_json(float(bounded.error[index])),
+        "bound": to_json(upper_f64(bounded.error[index])),
         "error_over_bound": to_json(float(report.ratios[index])),
         "condition": to_json(float(bounded.condition[index])),
     }

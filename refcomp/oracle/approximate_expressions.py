@@ -18,9 +18,10 @@ from refcomp.ir import expr as ir
 from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.expr import Expr, Var
 from refcomp.oracle import approximate as approx
-from refcomp.oracle.approximate import Approx, exact, lost, zeros
+from refcomp.oracle import approximate_intrinsics as intrinsics
 from refcomp.oracle.arrays import OPERATORS, Array
 from refcomp.oracle.evaluate import EvaluateError, check_range, constant
+from refcomp.oracle.legal_values import Approx, exact, lost, zeros
 from refcomp.te.tensor import TensorRead
 
 
@@ -108,7 +109,7 @@ def _let(points: Points, let: ir.Let) -> Approx:
 
 def _call(points: Points, expr: ir.Call) -> Approx:
     operands = [points.value(arg) for arg in expr.args]
-    return approx.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
+    return intrinsics.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
 
 
 def _read(points: Points, read: TensorRead) -> Approx:

@@ -18,10 +18,11 @@ from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.rewrite import walk
-from refcomp.oracle.approximate import Approx, exact, to_dtype, unknown, zeros
 from refcomp.oracle.approximate_expressions import Points
 from refcomp.oracle.arrays import Array
 from refcomp.oracle.evaluate import run_extern, shape_of
+from refcomp.oracle.legal_values import Approx, exact, unknown, zeros
+from refcomp.oracle.rounding import to_dtype
 from refcomp.te.extern import ExternOp
 from refcomp.te.tensor import Tensor
 
@@ -72,7 +73,7 @@ def _nearest(found: Approx, tensor: Tensor) -> Array:
 
 
 def _is_exact(found: Approx) -> bool:
-    return not (np.any(found.error > 0) or np.any(found.doubtful))
+    return not np.any((found.error > 0) | found.doubtful | (found.others != 0))
 
 
 _Values = Mapping[Var, Array]

@@ -5,7 +5,8 @@ the bound (the absolute difference is at most the bound), wrong, or undecidable.
 tolerance: a bound is what `refcomp.oracle.error_bounds` proves (`judge_bounded`), or who compares
 says what error is allowed, and why (`compare`); without one only the same value is right.
 
-Undecidable is what lies within a bound that says nothing: where a branch, a jump or an overflow
+Undecidable is an infinity or NaN where an overflow hangs on rounding; finite values have their
+bound there all the same. So is what lies within a bound that says nothing: where a branch or a jump
 hangs on rounding, and where the terms of a sum cancel so far that not even the sign is certain. The
 condition number tells that apart from an error (Higham, Accuracy and Stability of Numerical
 Algorithms, 2nd edition, sections 1.7 and 4.2).
@@ -13,6 +14,7 @@ Algorithms, 2nd edition, sections 1.7 and 4.2).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +87,7 @@ class Report:
         return "; ".join(filter(None, parts))
 
 
+@np.errstate(all="ignore")  # signalling NaN
 def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
     """The Report on `actual` against `expected`, arrays of one shape; `bound` is the allowed
     absolute difference, a scalar or an array of that shape, >= 0. Raises UserError when the shapes
@@ -96,6 +99,7 @@ def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
     return _report(actual, expected, allowed, difference)
 
 
+@np.errstate(all="ignore")
 def judge_bounded(actual: Any, bounded: Bounded) -> Report:
     """The Report on `actual`, which should be legal values of `bounded`. Exact is the reference
     rounded once. Raises UserError when shapes or dtypes differ."""
@@ -105,23 +109,32 @@ def judge_bounded(actual: Any, bounded: Bounded) -> Report:
     nearest = _difference(actual, bounded.nearest)
     difference = np.where(nearest == 0, 0.0, difference)
     vague = bounded.doubtful | (bounded.condition_is_lost & np.isfinite(bounded.value))
-    report = _report(actual, bounded.nearest, bounded.error, difference, vague)
+    vague = vague | np.isinf(bounded.error)
+    beside = bounded.allows(actual) if bounded.dtype.is_float else np.False_
+    report = _report(actual, bounded.nearest, bounded.error, difference, vague, beside)
     return Report(
         report.verdicts,
         report.worst_index,
         report.worst_ratio,
         report.worst_text,
         report.ratios,
-        _reason(report, bounded),
+        _reason(report, bounded, beside),
     )
 
 
-def _reason(report: Report, bounded: Bounded) -> str:
+def upper_f64(bound: Any) -> float:
+    """Return the least number of f64 that is not below `bound`, which may be a long double."""
+    near = float(bound)
+    return near if near >= bound else math.nextafter(near, math.inf)
+
+
+def _reason(report: Report, bounded: Bounded, beside: Any) -> str:
     if report.wrong:
         index = report.worst_index
         return f"condition number {bounded.condition[index]:.3g}"
     cases = report.verdicts == UNDECIDABLE
-    doubtful, lost = cases & bounded.doubtful, cases & ~bounded.doubtful
+    doubtful = cases & (bounded.doubtful | beside)
+    lost = cases & ~doubtful
     reasons = []
     if doubtful.any():
         count = int(doubtful.sum())
@@ -162,11 +175,16 @@ def _difference(actual: Any, expected: Any) -> Any:
 
 
 def _report(
-    actual: Any, expected: Any, allowed: Any, difference: Any, vague: Any = np.False_
+    actual: Any,
+    expected: Any,
+    allowed: Any,
+    difference: Any,
+    vague: Any = np.False_,
+    beside: Any = np.False_,
 ) -> Report:
     within = (difference <= allowed) & np.isfinite(difference)
     passed = np.where(within, WITHIN_BOUND, WRONG)
-    passed = np.where(vague & (difference <= allowed), UNDECIDABLE, passed)
+    passed = np.where((vague & (difference <= allowed)) | beside, UNDECIDABLE, passed)
     verdicts = np.where(difference == 0, EXACT, passed).astype(np.int8)
     with np.errstate(all="ignore"):
         ratios = np.where(np.isfinite(difference), difference / allowed, np.inf)
@@ -176,5 +194,6 @@ def _report(
     if not ratios.size or not ratios.any():
         return Report(verdicts, None, 0.0, "", ratios)
     index = tuple(int(i) for i in np.unravel_index(np.argmax(ranked), ratios.shape))
-    text = f"at {index}: {actual[index]!s} for {expected[index]!s}, allowed {allowed[index]:.3g}"
+    limit = upper_f64(allowed[index])
+    text = f"at {index}: {actual[index]!s} for {expected[index]!s}, allowed {limit:.3g}"
     return Report(verdicts, index, float(ratios[index]), text, ratios)

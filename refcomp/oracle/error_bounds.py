@@ -10,12 +10,14 @@ expression stands in `refcomp.oracle.approximate`.
 
 Sums of n terms t in any order make n - 1 local errors, each at most half an ulp of a partial sum.
 A partial sum, of whatever terms, is no greater than the positive or the negative terms together:
-Note [Sums in any order]. In the order of the axes each local error is that of its own partial sum
-(Higham, section 3.3), and the least and the greatest legal sum are followed step by step: Note
-[Sums in order]. Products in any order: (1 + u)^(n - 1) (section 3.1). Minima and maxima do
-not round. Reducers of the user's own are bounded in the order of their axes; where the order is
-free and they are not made of these, nothing is known of the result. Scans are bounded row by row,
-loops of extern operations in the order that they are written in
+Note [Sums in any order]. No term is lost to underflow: sums of subnormals are exact, and
+contracted products have their own half of the smallest subnormal among the errors of the terms.
+In the order of the axes each local error is that of its own partial sum (Higham, section 3.3), and
+the least and the greatest legal sum are followed step by step: Note [Sums in order]. Products in
+any order: (1 + u)^(n - 1) (section 3.1) and underflow, Note [Products in any order]. Minima and
+maxima do not round. Reducers of the user's own are bounded in the order of their axes; where the
+order is free and they are not made of these, nothing is known of the result. Scans are bounded row
+by row, loops of extern operations in the order that they are written in
 (`refcomp.oracle.approximate_statements`). Refuses reads out of range (EvaluateError).
 """
 
@@ -30,21 +32,22 @@ import numpy as np
 from refcomp.dtype import DType
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
-from refcomp.oracle.approximate import Approx, exact, lost, zeros
 from refcomp.oracle.approximate_expressions import Points
 from refcomp.oracle.approximate_statements import approximate_extern
-from refcomp.oracle.arrays import Array, convert
+from refcomp.oracle.arrays import Array
 from refcomp.oracle.evaluate import bind_feeds, constant, grid_of, reduction_steps, shape_of
+from refcomp.oracle.legal_values import NO_OTHERS, Approx, code_of, exact, join, lost, zeros
+from refcomp.oracle.rounding import WIDE, to_dtype
 from refcomp.oracle.scan import run_scan
 from refcomp.oracle.sums import Products, Sums
 from refcomp.python_limits import deep_recursion
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
-from refcomp.te.reducer import Reduce
+from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor
 
-_INFLATION = 1 + 2.0**-30  # the bounds themselves are computed in f64, and rounded
+_INFLATION = WIDE(1 + 2.0**-30)  # the bounds themselves are rounded to WIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,23 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """The elements of one tensor: the reference `value` (long double for floats), the greatest
-    `error` of a legal one, whether a branch or an overflow is in doubt, and the condition number
-    of what was added up (1: no cancellation; inf: all of it)."""
+    """Legal values of the elements of one tensor.
+
+    Attributes:
+        dtype: that of the tensor.
+        value: the reference, a long double for floats.
+        error: the greatest distance of a legal finite value from it, a long double.
+        doubtful: bool; the error holds because of a branch or a jump that rounding decides.
+        condition: condition number of what was added up (1: no cancellation; inf: all of it).
+        others: bits (`refcomp.oracle.legal_values`) of infinities and NaN that are legal, too.
+    """
 
     dtype: DType
     value: Any
     error: Any
     doubtful: Any
     condition: Any
+    others: Any = NO_OTHERS
 
     @property
     def nearest(self) -> Any:
@@ -74,13 +85,16 @@ class Bounded:
         if not self.dtype.is_float:
             return self.value
         with np.errstate(all="ignore"):
-            wide = self.value.astype(np.float64) if self.dtype.bits < 64 else self.value
-            return convert(wide, self.dtype)
+            return to_dtype(self.value, self.dtype)
 
     @property
     def condition_is_lost(self) -> Any:
         """Where terms cancel so far that a legal value may have either sign, or be 0."""
         return (self.condition > 1) & (self.error >= np.abs(self.value))
+
+    def allows(self, actual: Any) -> Any:
+        """Return where `actual` is an infinity or NaN that is legal beside the interval."""
+        return (code_of(actual) & self.others) != 0
 
 
 @deep_recursion()
@@ -131,7 +145,8 @@ def _to_bounded(result: Approx, tensor: Tensor, values: Mapping[Var, Array]) -> 
     else:
         ratio = np.where(magnitude == 0, 1.0, magnitude / size)
         condition = np.where(np.isfinite(full.value), ratio, 1.0).astype(np.float64)
-    return Bounded(tensor.dtype, full.value, full.error * _INFLATION, full.doubtful, condition)
+    error = full.error * _INFLATION
+    return Bounded(tensor.dtype, full.value, error, full.doubtful, condition, full.others)
 
 
 class _Bounds:
@@ -194,6 +209,7 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
     results = [
         points.value(identity).spread(points.shape) for identity in reduce.reducer.identities
     ]
+    free = licence.reassociate and any(map(_rounds, reduce.reducer.results))
     unsure = np.zeros(points.shape, np.bool_)
     for step in reduction_steps(reduce.axes, points.values):
         here = Points({**points.values, **step}, points.tensors, points.shape, points.name)
@@ -208,8 +224,7 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
             if gatherer is not None:
                 gatherer.add(source, part)
         if not all(gathered):
-            _combine(reduce, results, sources, part, within)
-    free = licence.reassociate and any(map(_rounds, reduce.reducer.results))
+            _combine(reduce, results, sources, part, within, licence.reassociate and not free)
     found = [
         gatherer.result() if gatherer is not None else _if_ordered(result, free)
         for gatherer, result in zip(gathered, results, strict=True)
@@ -231,16 +246,37 @@ def _gatherer(reduce: Reduce, k: int, shape: tuple[int, ...], licence: Licence) 
 
 
 def _combine(
-    reduce: Reduce, results: list[Approx], sources: Sequence[Approx], part: Any, within: Points
+    reduce: Reduce,
+    results: list[Approx],
+    sources: Sequence[Approx],
+    part: Any,
+    within: Points,
+    in_both_orders: bool,
 ) -> None:
-    """One step, in the order of the axes."""
+    """Do one step, in the order of the axes. What never rounds shows another order only in the sign
+    of a zero, and in comparisons with NaN."""
     reducer = reduce.reducer
-    local = dict(zip(reducer.lhs, (result[part] for result in results), strict=True))
-    local |= zip(reducer.rhs, sources, strict=True)
-    combined = Points({}, {}, within.shape, within.name, local)
-    fresh = [combined.value(body).spread(within.shape) for body in reducer.results]
+    found = [result[part] for result in results]
+    fresh = _combined(reducer, found, sources, within)
+    if in_both_orders and any(map(_shows_order, found, sources)):
+        swapped = _combined(reducer, sources, found, within)
+        fresh = [join(a, b, np.True_) for a, b in zip(fresh, swapped, strict=True)]
     for result, value in zip(results, fresh, strict=True):
-        result[part] = value
+        result[part] = value.spread(within.shape)
+
+
+def _shows_order(a: Approx, b: Approx) -> bool:
+    is_zero = (a.value == 0) & (b.value == 0)
+    is_nan = (a.value != a.value) | (b.value != b.value)
+    return bool(np.any(is_zero | is_nan))
+
+
+def _combined(
+    reducer: CommReducer, lhs: Sequence[Approx], rhs: Sequence[Approx], within: Points
+) -> list[Approx]:
+    local = dict(zip((*reducer.lhs, *reducer.rhs), (*lhs, *rhs), strict=True))
+    combined = Points({}, {}, within.shape, within.name, local)
+    return [combined.value(body).spread(within.shape) for body in reducer.results]
 
 
 def _rounds(body: Expr) -> bool:
@@ -265,6 +301,29 @@ def _if_ordered(result: Approx, free: bool) -> Approx:
 # of the n - 1 additions rounds off at most half an ulp of max(P, N) + (n - 1) u A, and all of them
 # at most (n - 1) u A. Whole multiples of some power of two whose A has few enough digits are added
 # exactly. Errors of the terms themselves are added, and counted in P and N.
+
+
+# Note [Sums that may overflow]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# Rounding and adding are monotone, so a partial sum is at most that of its positive terms alone, in
+# the same tree, which rounds to (1 + (p - 1) u) P at most, of p terms. Where that reaches the limit
+# of overflow some tree may become inf, where the same of N does -inf, where both do NaN; all others
+# stay finite, and within the error. No tree is finite where the sum of all terms is beyond the
+# limit by more than its error. In the order of the axes the ends of each partial sum are known;
+# once both are infinite, no sum is finite any more. A product that overflows may be contracted into
+# the sum, and then counts with its value; that makes P or N reach the limit, so that its infinity
+# is legal, too. With another dtype for the sums, the lesser limit says what may overflow, the
+# greater one what must.
+
+
+# Note [Products in any order]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# A partial product lies between the product of the sizes below 1 and that of those above 1, the
+# latter called `above`. One rounding is off by u times its result, or by half the smallest
+# subnormal, eta / 2, where that is below the normal numbers. The further factors multiply such an
+# error by `above` at most. So n - 1 roundings add (1 + u)^(n - 1) - 1 times the product, and
+# (n - 1) (1 + u)^(n - 1) above eta / 2 where a partial product may be subnormal. One that
+# overflows is infinite to the end, or NaN once it meets a factor, or partial product, of 0.
 
 
 # Note [Sums in order]

@@ -374,6 +374,41 @@ def test_sums_in_another_dtype_are_licensed(cli: Cli, tmp_path: Path) -> None:
     assert "floats are not added up in int32" in refused.stderr
 
 
+_NEAR_EDGES = """
+import refcomp as rc
+def roots():
+    a = rc.placeholder((2,), "float64", name="A")
+    c = rc.compute((2,), lambda i: rc.sqrt(a[i] * a[i]), name="C")
+    return rc.create_schedule(c), [a, c]
+def sums():
+    a, b = (rc.placeholder((2,), name=name) for name in "AB")
+    c = rc.compute((2,), lambda i: a[i] * b[i] + a[i], name="C")
+    return rc.create_schedule(c), [a, b, c]
+"""
+
+
+def test_legal_results_near_underflow_and_overflow_are_not_wrong(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "edges.py"
+    script.write_text(_NEAR_EDGES)
+    tiny = np.array([1e-200, 2.0])
+    great = np.float32([3e38, 2.0]), np.float32([-1.5, 3.0])
+    given = {
+        "roots": _saved(tmp_path / "roots.npz", A=tiny),
+        "sums": _saved(tmp_path / "sums.npz", A=great[0], B=great[1]),
+    }
+    for name, result, verdict in (
+        ("roots", np.array([0.0, 2.0]), "within bound"),
+        ("roots", np.array([1e-100, 2.0]), "wrong"),
+        ("sums", np.float32([-np.inf, 8]), "undecidable"),
+        ("sums", np.float32([-1.5e38, 8]), "exact"),
+        ("sums", np.float32([-3e38, 8]), "wrong"),
+    ):
+        results = _saved(tmp_path / "found.npz", C=result)
+        ran = cli("judge", f"{script}:{name}", "-i", given[name], "-r", results, "--json")
+        assert json.loads(ran.stdout)["verdict"] == verdict, ran.stdout
+        assert "NaN" not in ran.stdout
+
+
 def test_the_order_of_sums_may_be_fixed(cli: Cli, tmp_path: Path) -> None:
     call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
     free = json.loads(cli("judge", "--json", _WALKTHROUGH, "--", *call).stdout)

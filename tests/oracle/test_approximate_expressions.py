@@ -8,9 +8,9 @@ from refcomp.dtype import F32, I64
 from refcomp.errors import Unsupported
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Ramp, Var
-from refcomp.oracle.approximate import Approx, exact
 from refcomp.oracle.approximate_expressions import Points
 from refcomp.oracle.evaluate import EvaluateError
+from refcomp.oracle.legal_values import Approx, exact
 
 X, AT = Var("x", F32), Var("i", I64)
 MEMORY = Buffer("M", F32, (3,))

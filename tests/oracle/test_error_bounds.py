@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.dtype import F32, F64, as_dtype, to_numpy
 from refcomp.errors import UserError
+from refcomp.oracle.compare import EXACT, UNDECIDABLE, WITHIN_BOUND, WRONG, judge_bounded
 from refcomp.oracle.error_bounds import Licence, bound_errors
 from refcomp.oracle.evaluate import EvaluateError, evaluate
 
@@ -93,8 +94,11 @@ def test_products_in_any_order():
     bounded, actual = _vector(form, np.random.default_rng(5).uniform(0.5, 2, (9, 8)))
     assert (_errors(bounded, actual) <= bounded.error).all()
     assert (bounded.error <= 8 * 2.0**-24 * np.abs(bounded.value)).all()
-    lost, _ = _vector(form, [[1e30, 1e30, 1e-30, 1e-30, 1, 1, 1, 1]])
-    assert lost.error[0] == math.inf and lost.doubtful[0]  # 1e60 on the way in one order
+    wide, _ = _vector(form, [[1e30, 1e30, 1e-30, 1e-30, 1, 1, 1, 1]])
+    for legal in (math.inf, math.nan):  # 1e60 on the way in one order, 0 in another
+        assert wide.allows(np.float32([legal]))[0]
+    assert not wide.allows(np.float32([-math.inf]))[0]
+    assert 2.0**-150 * 1e60 <= wide.error[0] < 1e17 and not wide.doubtful[0]
 
 
 def test_conditions_and_cancellation():
@@ -119,7 +123,7 @@ def test_a_branch_in_doubt_bounds_both_sides():
 def test_a_lazy_branch_in_doubt_and_an_index_in_doubt_are_lost():
     lazy = lambda a, i: refcomp.if_then_else(a[i] * 3.0 > 0.3, a[i], 0.0)  # noqa: E731
     assert _vector(lazy, [0.1, 0.5])[0].error.tolist() == [math.inf, 0]
-    at = lambda a, i: a[(a[i] * 30.0).astype("int32") - 3]  # noqa: E731
+    at = lambda a, i: a[(a[i] * 3.0 * 10.0).astype("int32") - 3]  # noqa: E731
     bounded, _ = _vector(at, [0.1, 0.11])
     assert bounded.error.tolist() == [math.inf, 0]
 
@@ -129,13 +133,16 @@ def test_overflow_is_certain_or_in_doubt():
     bounded, actual = _vector(lambda a, i: a[i] * 2.0, [most, 1.0])
     assert bounded.value[0] == actual[0] == math.inf and bounded.error[0] == 0
     edge, _ = _vector(lambda a, i: refcomp.exp(a[i]), [88.722839, 90, 80])
-    assert edge.doubtful.tolist() == [True, False, False]
+    assert edge.allows(np.full(3, np.inf, "float32")).tolist() == [True, False, False]
+    assert edge.value[1] == math.inf and edge.error[0] < 1e33
     sums, _ = _vector(
         lambda a, i: refcomp.sum(a[i, _K], axis=_K),
-        [[most, most, -most, 0, 0, 0, 0, 0], [most, most, 0, 0, 0, 0, 0, 0]],
+        [[most, most / 2, -0.75 * most, 0, 0, 0, 0, 0], [most, most, 0, 0, 0, 0, 0, 0]],
     )
-    assert sums.doubtful.tolist() == [True, False]
-    assert sums.value[1] == math.inf
+    assert sums.allows(np.full(2, np.inf, "float32")).tolist() == [True, False]
+    assert not sums.allows(np.full(2, -np.inf, "float32")).any()
+    assert sums.value[1] == math.inf and sums.error.tolist() == [sums.error[0], 0]
+    assert sums.error[0] < 1e33  # what is finite is near the sum all the same
 
 
 def test_nan_and_infinity_are_what_they_are():
@@ -292,3 +299,123 @@ def test_f64_has_a_reference_of_its_own():
     bounded, actual = _vector(lambda a, i: a[i] / 3.0, [1.0], dtype="float64")
     assert bounded.error[0] == pytest.approx(2.0**-55, rel=2.0**-8)
     assert _errors(bounded, actual)[0] > 0 and bounded.dtype == F64
+
+
+# Near the edges of a format.
+
+
+def _pair(form, x, y, dtype, licence=None):
+    """The Bounded of `form(A, B, i)` on two vectors."""
+    arrays = [np.asarray(each, to_numpy(as_dtype(dtype))) for each in (x, y)]
+    a, b = (refcomp.placeholder(arrays[0].shape, dtype, name) for name in "AB")
+    c = refcomp.compute(arrays[0].shape[:1], lambda i: form(a, b, i), name="C")
+    return bound_errors([c], dict(zip((a, b), arrays, strict=True)), licence=licence or Licence())[
+        0
+    ]
+
+
+def _verdicts(bounded, *values):
+    dtype = to_numpy(bounded.dtype)
+    return [int(judge_bounded(np.array([x], dtype), bounded).verdicts[0]) for x in values]
+
+
+def test_what_underflows_in_f64_has_a_bound_that_is_not_rounded_to_zero():
+    bounded, actual = _vector(lambda a, i: refcomp.sqrt(a[i] * a[i]), [1e-200], dtype="float64")
+    assert actual[0] == 0 and _verdicts(bounded, 0.0) == [WITHIN_BOUND]
+    assert _verdicts(bounded, 1e-150, math.nan, -1e-200, math.inf) == [WRONG] * 4
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_roots_of_what_underflows_are_decided_in_every_format(dtype):
+    least = float(ml_dtypes.finfo(to_numpy(as_dtype(dtype))).smallest_subnormal)
+    bounded, actual = _vector(lambda a, i: refcomp.sqrt(a[i] * a[i]), [least], dtype=dtype)
+    assert actual[0] == 0 and _verdicts(bounded, 0.0, math.nan) == [WITHIN_BOUND, WRONG]
+
+
+def test_subnormal_products_are_right_with_and_without_contraction():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(1, 10, 2000) * 1e-307 * rng.choice([1, 0.1, 0.01, 1e-3, 1e-8], 2000)
+    y = rng.uniform(0.5, 2, 2000)
+    bounded = _pair(lambda a, b, i: a[i] * b[i] + a[i], x, y, "float64")
+    assert judge_bounded(x * y + x, bounded).wrong == 0
+    assert judge_bounded(x * y + np.nextafter(x, 1), bounded).wrong > 500
+    flushed = np.where(np.abs(x * y) < 2.0**-1022, 0, x * y) + x
+    assert judge_bounded(flushed, bounded).wrong > 500
+
+
+def test_a_product_that_overflows_may_be_contracted_into_a_sum():
+    bounded = _pair(lambda a, b, i: a[i] * b[i] + a[i], [3e38], [-1.5], "float32")
+    assert _verdicts(bounded, -1.5e38, -math.inf) == [EXACT, UNDECIDABLE]
+    assert _verdicts(bounded, 1.5e38, math.inf, math.nan, -3e38) == [WRONG] * 4
+    # What else takes it has it rounded.
+    bounded = _pair(lambda a, b, i: a[i] * b[i] / 3.0, [3e38], [-1.5], "float32")
+    assert _verdicts(bounded, -math.inf, -1.5e38) == [EXACT, WRONG]
+
+
+@pytest.mark.parametrize("licence", [Licence(), IN_ORDER], ids=["any", "in order"])
+def test_products_that_overflow_in_a_dot_are_infinite_or_nan(licence):
+    k = refcomp.reduce_axis((0, 2), "k")
+    bounded = _pair(
+        lambda a, b, i: refcomp.sum(a[i, k] * b[i, k], axis=k),
+        *([[3e38, -3e38]], [[1.5, 1.4]], "float32", licence),
+    )
+    legal = {math.nan: "not contracted", math.inf: "the second is"}
+    if licence.reassociate:
+        legal[-math.inf] = "the first is"
+    assert WRONG not in _verdicts(bounded, *legal)
+    assert _verdicts(bounded, 3e38, 1.0) == [WRONG, WRONG]
+
+
+def test_a_bf16_sum_overflows_in_some_orders():
+    most = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    k = refcomp.reduce_axis((0, 3), "k")
+    form = lambda a, i: refcomp.sum(a[i, k], axis=k)  # noqa: E731
+    values = [[most, most / 2, -most]]
+    free, _ = _vector(form, values, dtype="bfloat16")
+    assert _verdicts(free, most / 2, math.inf) == [EXACT, UNDECIDABLE]
+    assert _verdicts(free, most, -most, math.nan, 0) == [WRONG] * 4
+    ordered, actual = _vector(form, values, dtype="bfloat16", licence=IN_ORDER)
+    assert actual[0] == math.inf and _verdicts(ordered, math.inf, most / 2) == [EXACT, WRONG]
+
+
+def test_what_cannot_overflow_must_be_finite_and_what_must_overflow_infinite():
+    most = float(np.finfo(np.float32).max)
+    bounded = _pair(lambda a, b, i: a[i] + b[i], [most], [2.0**102], "float32")
+    assert _verdicts(bounded, most, math.inf) == [EXACT, WRONG]
+    bounded = _pair(lambda a, b, i: a[i] + b[i], [most], [2.0**103 * 1.01], "float32")
+    assert _verdicts(bounded, math.inf, most, math.nan) == [EXACT, WRONG, WRONG]
+
+
+def test_contractions_of_f64_products_of_more_digits_than_the_reference():
+    """(1 + 2^-34)(1 - 2^-34) - 1 is -2^-68, or 0 where the product is rounded."""
+    x, y = [1 + 2.0**-34], [1 - 2.0**-34]
+    bounded = _pair(lambda a, b, i: a[i] * b[i] - 1.0, x, y, "float64")
+    assert WRONG not in _verdicts(bounded, 0.0, -(2.0**-68))
+    assert _verdicts(bounded, 2.0**-60) == [WRONG]
+    bounded = _pair(lambda a, b, i: refcomp.fma(a[i], b[i], -1.0), x, y, "float64")
+    assert _verdicts(bounded, -(2.0**-68), 0.0, 2.0**-68) == [EXACT, WRONG, WRONG]
+
+
+def test_zero_divided_by_what_underflows_is_zero_or_nan():
+    bounded = _pair(lambda a, b, i: a[i] / (b[i] * b[i]), [0.0], [1e-30], "float32")
+    assert WRONG not in _verdicts(bounded, 0.0, math.nan)
+    assert _verdicts(bounded, math.inf, 1.0) == [WRONG, WRONG]
+    bounded = _pair(lambda a, b, i: a[i] / (b[i] * b[i]), [1.0], [-1e-30], "float32")
+    assert _verdicts(bounded, math.inf, -math.inf, math.nan, 1e38) == [EXACT, WRONG, WRONG, WRONG]
+
+
+def test_signs_of_zeros_from_reductions_are_free():
+    for reduce in (refcomp.max, refcomp.min):
+        for zeros in ([0.0, -0.0] * 4, [-0.0, 0.0] * 4):
+            inner = refcomp.placeholder((1, 8), name="A")
+            smallest = refcomp.compute((1,), lambda i, t=inner, r=reduce: r(t[i, _K], axis=_K))
+            inverse = refcomp.compute((1,), lambda i, t=smallest: 1.0 / t[i])
+            (bounded,) = bound_errors([inverse], {inner: np.float32([zeros])})
+            assert WRONG not in _verdicts(bounded, math.inf, -math.inf)
+            assert _verdicts(bounded, 0.0, math.nan) == [WRONG, WRONG]
+
+
+def test_nan_of_any_bits_is_nan_and_its_own_bits_are_not_known():
+    payloads = np.array([0x7FC00001, 0x7F800001, 0xFFC12345], np.uint32).view(np.float32)
+    bounded, _ = _vector(lambda a, i: a[i] + 1.0, payloads)
+    assert judge_bounded(payloads[::-1].copy(), bounded).exact == 3
