@@ -1,7 +1,8 @@
-"""No legal evaluation of a sum of products exceeds its bound, and the bound is not far above them.
+"""No legal evaluation is called wrong, wrong ones are, and bounds are not far above legal ones.
 
-Legal are all trees over the terms, or the one in the order of the axis, each product rounded or
-contracted into the sum that takes it.
+Legal are all trees over the terms of a reduction, or the one in the order of the axis, each product
+rounded or contracted into the sum that takes it. Numbers are ordinary ones, or near the edges of
+their format: underflow, subnormals, ties, overflow, infinities, NaN and zeros of both signs.
 """
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 
 import refcomp
 from refcomp.dtype import as_dtype, to_numpy
+from refcomp.oracle.compare import EXACT, UNDECIDABLE, WITHIN_BOUND, WRONG, judge_bounded
 from refcomp.oracle.error_bounds import Licence, bound_errors
 from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.intrinsics import apply_intrinsic
+from tests.properties import legal_forms as forms
+from tests.properties.legal_arithmetic import edge_operands
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 _ROWS = 50
@@ -175,3 +179,180 @@ def test_bounds_of_dots_in_a_known_order_are_tight(block, dtype, record_property
         f"dots of 1024 {dtype} products in blocks of {block}, in order: the bound is {ratio:.1f} "
         "times the error (median)",
     )
+
+
+# Numbers near the edges of each format.
+
+_CASES = [(name, dtype) for name in forms.FORMS for dtype in _DTYPES if forms.has(name, dtype)]
+_OTHER_ACCUMULATORS = {
+    "float16": ("float32",),
+    "bfloat16": ("float32",),
+    "float32": ("float16", "bfloat16", "float64"),
+    "float64": ("float32",),
+}
+
+
+def _drawn(rng, dtype, count):
+    with np.errstate(all="ignore"):
+        return edge_operands(rng, dtype, count)
+
+
+def _bounds_of_form(name, dtype, arrays):
+    output, operands = forms.te_of(name, dtype, len(arrays[0]))
+    return bound_errors([output], dict(zip(operands, arrays, strict=True)))[0]
+
+
+class _Tally:
+    """Counts verdicts of legal evaluations; fails where one is called wrong."""
+
+    def __init__(self):
+        self.counts = dict.fromkeys((EXACT, WITHIN_BOUND, UNDECIDABLE), 0)
+
+    def add(self, what, arrays, actual, bounded):
+        report = judge_bounded(actual, bounded)
+        for place, *_ in report.indices(WRONG):
+            given = [array[place] for array in arrays]
+            shown = bounded.value[place], bounded.error[place], bounded.others[place]
+            raise AssertionError(f"{what} of {given}: {actual[place]} is legal; bounds {shown}")
+        for verdict in self.counts:
+            self.counts[verdict] += report.count(verdict)
+
+    def summary(self, what):
+        total = sum(self.counts.values())
+        shares = {verdict: count / total for verdict, count in self.counts.items()}
+        # Most edges are decided: an overflow, or a zero, that is legal does not make all legal.
+        assert shares[UNDECIDABLE] < 0.15
+        return (
+            f"{total} legal evaluations of {what}, near the edges of 4 formats: none is called "
+            f"wrong; {shares[EXACT]:.1%} exact, {shares[WITHIN_BOUND]:.1%} within the bound, "
+            f"{shares[UNDECIDABLE]:.1%} undecidable"
+        )
+
+
+def test_legal_evaluations_near_edges_are_never_called_wrong(request, record_property):
+    nightly = request.config.getoption("--nightly")
+    rng, tally = np.random.default_rng(None if nightly else 17), _Tally()
+    for name, dtype in _CASES:
+        arrays = _drawn(rng, dtype, 4_500 if nightly else 40)
+        bounded = _bounds_of_form(name, dtype, arrays)
+        for contract in (0.5, 0.0):
+            evaluation = forms.Evaluation(rng, dtype, contract)
+            actual = forms.evaluate_form(name, evaluation, arrays)
+            tally.add((name, dtype), arrays, actual, bounded)
+    record_property("summary", tally.summary("expressions"))
+
+
+def _rows(rng, dtype, shape):
+    """Operands of a reduction: some rows have one sign, cancel, or are mostly zeros."""
+    x, y, _ = (array.reshape(shape) for array in _drawn(rng, dtype, shape[0] * shape[1]))
+    half = shape[1] // 2
+    cancel, positive, sparse = (rng.random((shape[0], 1)) < share for share in (0.3, 0.2, 0.1))
+    x[:, half : 2 * half] = np.where(cancel, -x[:, :half], x[:, half : 2 * half])
+    x = np.where(positive, np.abs(x), x)
+    signs = np.where(rng.random((shape[0], 1)) < 0.5, -np.ones_like(x), x)
+    zeros = np.copysign(np.zeros_like(x), signs)
+    return np.where(sparse & (rng.random(shape) < 0.9), zeros, x), y
+
+
+def test_legal_reductions_near_edges_are_never_called_wrong(request, record_property):
+    nightly = request.config.getoption("--nightly")
+    rng, tally = np.random.default_rng(None if nightly else 19), _Tally()
+    for name in list(forms.REDUCTIONS) * (40 if nightly else 1):
+        for dtype in _DTYPES:
+            shape = (150 if nightly else 20, int(rng.integers(1, 10)))
+            x, y = _rows(rng, dtype, shape)
+            output, operands = forms.te_of_reduction(name, dtype, shape)
+            others = _OTHER_ACCUMULATORS[dtype] if name.startswith("sum") else ()
+            for accumulate in (None, *others):
+                for in_order in (False, True):
+                    another = None if accumulate is None else as_dtype(accumulate)
+                    licence = Licence(not in_order, another)
+                    feeds = dict(zip(operands, (x, y), strict=True))
+                    (bounded,) = bound_errors([output], feeds, licence=licence)
+                    actual = forms.evaluate_reduction(
+                        *(name, forms.Evaluation(rng, dtype), x, y),
+                        in_order=in_order,
+                        accumulate=accumulate,
+                    )
+                    tally.add((name, dtype, licence), (x, y), actual, bounded)
+    record_property("summary", tally.summary("reductions"))
+
+
+def _same(a, b):
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+@pytest.mark.parametrize("flaw", forms.FLAWS)
+def test_one_operation_done_wrong_near_an_edge_is_always_noticed(flaw):
+    rng, changed = np.random.default_rng(23), 0
+    for name in forms.SINGLE:
+        for dtype in _DTYPES:
+            if not forms.has(name, dtype):
+                continue
+            arrays = _drawn(rng, dtype, 500)
+            actual = forms.evaluate_form(name, forms.Flawed(rng, dtype, flaw), arrays)
+            right = forms.evaluate_form(name, forms.Evaluation(rng, dtype), arrays)
+            # Of a tie both neighbours are as near: what is off by one unit may be the other one.
+            bits = f"i{right.dtype.itemsize}"
+            apart = np.abs(actual.view(bits) - right.view(bits)) > 1
+            apart |= ~(np.isfinite(actual) & np.isfinite(right))
+            visible = ~_same(actual, right) & apart
+            verdicts = judge_bounded(actual, _bounds_of_form(name, dtype, arrays)).verdicts
+            assert (verdicts[visible] == WRONG).all(), (name, dtype)
+            changed += int(visible.sum())
+    assert changed > 100
+
+
+def _visibly_wrong(actual, legal):
+    """Where `actual` is far from all of several legal evaluations: by more than four times what
+    lies between those, and four units in the last place; or not finite where they are."""
+    with np.errstate(all="ignore"):
+        wide = np.array([one.astype(np.longdouble) for one in legal])
+        least, most = wide.min(0), wide.max(0)
+        unit = np.spacing(np.abs(legal[0])).astype(np.longdouble)
+        reach = 4 * (most - least) + 4 * unit
+        value = actual.astype(np.longdouble)
+        finite = np.isfinite(wide).all(0)
+        far = (value > most + reach) | (value < least - reach) | ~np.isfinite(value)
+        all_alike = np.logical_and.reduce([_same(one, wide[0]) for one in wide])
+        return np.where(finite, far, all_alike & ~_same(value, wide[0]))
+
+
+def _noticed(flawed, legal, bounded):
+    """How many elements are visibly wrong, and how many of them are called wrong."""
+    visible = _visibly_wrong(flawed, legal)
+    verdicts = judge_bounded(flawed, bounded).verdicts
+    return np.array([visible.sum(), (visible & (verdicts == WRONG)).sum()])
+
+
+def test_most_wrong_expressions_near_edges_are_noticed(record_property):
+    rng, counts = np.random.default_rng(29), {flaw: np.zeros(2, int) for flaw in forms.FLAWS}
+    for name, dtype in _CASES:
+        arrays = _drawn(rng, dtype, 60)
+        bounded = _bounds_of_form(name, dtype, arrays)
+        legal = [forms.evaluate_form(name, forms.Evaluation(rng, dtype), arrays) for _ in range(8)]
+        for flaw in forms.FLAWS:
+            flawed = forms.evaluate_form(name, forms.Flawed(rng, dtype, flaw), arrays)
+            counts[flaw] += _noticed(flawed, legal, bounded)
+    shares = {flaw: noticed / visible for flaw, (visible, noticed) in counts.items()}
+    assert min(shares.values()) > 0.85
+    told = "; ".join(f"{flaw} {share:.1%}" for flaw, share in shares.items())
+    record_property("summary", f"wrong evaluations near edges that are noticed: {told}")
+
+
+def test_most_reductions_without_a_term_are_noticed_near_edges(record_property):
+    rng, counts = np.random.default_rng(31), np.zeros(2, int)
+    for name in forms.REDUCTIONS:
+        for dtype in _DTYPES:
+            shape = (60, int(rng.integers(2, 10)))
+            x, y = _rows(rng, dtype, shape)
+            output, operands = forms.te_of_reduction(name, dtype, shape)
+            (bounded,) = bound_errors([output], dict(zip(operands, (x, y), strict=True)))
+            evaluation = forms.Evaluation(rng, dtype)
+            legal = [forms.evaluate_reduction(name, evaluation, x, y) for _ in range(8)]
+            flawed = forms.evaluate_reduction(name, evaluation, x[:, 1:], y[:, 1:])
+            counts += _noticed(flawed, legal, bounded)
+    visible, noticed = counts
+    assert noticed / visible > 0.8
+    share = f"{noticed / visible:.1%} of {visible}"
+    record_property("summary", f"reductions without a term that are noticed near edges: {share}")
