@@ -106,7 +106,7 @@ class Signature:
 
     `params` are the arguments a user passes, in order. `symbols` are the shape variables, in the
     order in which the machine code takes them, as i64, after the params; the caller never
-    passes them: they are read off the shapes.
+    passes them: they are solved from the shapes.
     """
 
     name: str

@@ -126,23 +126,35 @@ class Given:
     source: str = ""
 
 
-def sizes_from(
-    groups: Sequence[Given],
+def chosen_sizes(
+    params: Sequence[TensorParam],
     symbols: Mapping[str, int],
     scalars: Mapping[str, int] = MappingProxyType({}),
 ) -> Sizes:
-    """Return the size of each symbol in the params of `groups`; 1 if nothing mentions it.
+    """Return the sizes that a user chose: `symbols` (--symbol), and integer arguments (--scalar).
 
-    `symbols` come first (--symbol), then scalar arguments (--scalar), then the arrays of each
-    group. UserError for a symbol that is
-    not there, is negative, or is mentioned by given arrays that do not determine it.
+    UserError for a symbol that is negative, or that no shape of `params` has.
     """
-    _refuse_symbols([param for group in groups for param in group.params], symbols)
+    known = sorted({name for param in params for name in _symbols(param)})
     sizes = Sizes()
     for name, size in symbols.items():
+        if name not in known:
+            remedy = f"symbols: {', '.join(known) or 'none'}"
+            raise UserError(f"there is no symbolic dimension {name!r}", remedy=remedy)
+        if size < 0:
+            raise UserError(f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0")
         sizes.add(name, size, "--symbol")
     for name, size in scalars.items():
         sizes.add(name, size, "--scalar")
+    return sizes
+
+
+def add_sizes(sizes: Sizes, groups: Sequence[Given]) -> None:
+    """Add the size of each symbol in the params of `groups` that is not known yet.
+
+    The arrays of each group tell it; it is 1 if no array mentions it. UserError for a symbol that
+    given arrays mention, but do not determine.
+    """
     for group in groups:
         sizes.solve(_extents(group))
     _refuse_undetermined(groups, sizes)
@@ -150,7 +162,6 @@ def sizes_from(
         for param in group.params:
             for name in _symbols(param):
                 sizes.add(name, 1, DEFAULT)
-    return sizes
 
 
 def _extents(group: Given) -> Iterator[Extent]:
@@ -194,7 +205,9 @@ def complete(
             f"there is no input {name!r}", where=source or None, remedy=f"inputs: {known}"
         )
     views = {p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given}
-    sizes = sizes or sizes_from([Given(params, views, source)], filling.symbols)
+    if sizes is None:
+        sizes = chosen_sizes(params, filling.symbols)
+        add_sizes(sizes, [Given(params, views, source)])
     random = np.random.default_rng(filling.seed)
     made: Arrays = {}
     for param in params:
@@ -244,16 +257,6 @@ def filled(dtype: DType, shape: tuple[int, ...], mode: str, random: np.random.Ge
     if dtype.is_int:
         return random.integers(0, min(16, dtype.max_value + 1), shape).astype(to_numpy(dtype))
     return random.uniform(-1, 1, shape).astype(to_numpy(dtype))
-
-
-def _refuse_symbols(params: Sequence[TensorParam], symbols: Mapping[str, int]) -> None:
-    known = sorted({name for param in params for name in _symbols(param)})
-    for name, size in symbols.items():
-        if name not in known:
-            remedy = f"symbols: {', '.join(known) or 'none'}"
-            raise UserError(f"there is no symbolic dimension {name!r}", remedy=remedy)
-        if size < 0:
-            raise UserError(f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0")
 
 
 def _symbols(param: TensorParam) -> Iterator[str]:

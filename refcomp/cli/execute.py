@@ -16,7 +16,16 @@ import numpy as np
 
 from refcomp.artifacts import ScalarParam, Signature, TensorParam
 from refcomp.build import build_functions
-from refcomp.cli.arrays import Arrays, Filling, Given, complete, read_npz, sizes_from, write_npz
+from refcomp.cli.arrays import (
+    Arrays,
+    Filling,
+    Given,
+    add_sizes,
+    chosen_sizes,
+    complete,
+    read_npz,
+    write_npz,
+)
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.interpretation import in_order, interpret_program_text, interpret_text
 from refcomp.cli.levels import check_whole, level_of
@@ -230,7 +239,8 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
             )
     numbers = {name: _number(scalars[name], given[name]) for name in scalars if name in given}
     whole = {name: int(n) for name, n in numbers.items() if scalars[name].dtype.is_int}
-    known = sizes_from([Given(tensors, arrays)], filling.symbols, whole)
+    known = chosen_sizes(tensors, filling.symbols, whole)
+    add_sizes(known, [Given(tensors, arrays)])
     made, sizes = complete(tensors, arrays, filling, sizes=known)
     default = 0 if filling.mode == "zeros" else 1
     for name, scalar in scalars.items():

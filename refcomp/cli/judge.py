@@ -15,9 +15,10 @@ from refcomp.cli.arrays import (
     Arrays,
     Filling,
     Given,
+    add_sizes,
+    chosen_sizes,
     complete,
     read_npz,
-    sizes_from,
     write_npz,
 )
 from refcomp.cli.digest import to_json
@@ -105,12 +106,13 @@ def command(
     _check_source(call, results)
     given = Given(reference.params, read_npz(inputs), inputs or "")
     found = _named_results(reference, read_npz(results), results) if results else None
-    groups = (given, found or Given(reference.results, {}))
-    sizes = sizes_from(groups, dict(symbols))
+    sizes = chosen_sizes([*reference.params, *reference.results], dict(symbols))
+    add_sizes(sizes, [given, found] if found else [given])
     filling = Filling(fill_mode, seed, dict(symbols))
     feeds, _ = complete(given.params, given.arrays, filling, source=given.source, sizes=sizes)
     if found is None:
         found = _named_results(reference, _run(call, reference, feeds), f"what {call[0]} wrote")
+        add_sizes(sizes, [found])
     arrays, _ = complete(found.params, found.arrays, filling, source=found.source, sizes=sizes)
     report = judge(reference, feeds, arrays, licence, sizes.values)
     if as_json:

@@ -22,7 +22,7 @@ class PrimFunc(Node):
     """Runs `body` on its arguments: buffers by reference, which may not overlap, and scalars.
 
     Variables in the shapes of buffer parameters that are no parameters themselves (the symbols)
-    are read off the arguments' shapes; each is >= 0. `outputs` names the buffers that are
+    are solved from the arguments' shapes; each is >= 0. `outputs` names the buffers that are
     written. `imports` are texts of LLVM IR that define C functions which the body calls.
     """
 

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from refcomp.artifacts import TensorParam
-from refcomp.cli.arrays import Filling, Given, complete, filled, read_npz, sizes_from, write_npz
+from refcomp.cli.arrays import (
+    Filling,
+    Given,
+    add_sizes,
+    chosen_sizes,
+    complete,
+    filled,
+    read_npz,
+    write_npz,
+)
 from refcomp.dtype import as_dtype
 from refcomp.errors import UserError
 
@@ -254,7 +263,8 @@ def test_a_negative_extent_of_a_default_size_is_refused() -> None:
 
 
 def test_scalar_arguments_are_sizes() -> None:
-    sizes = sizes_from([Given([A], {})], {}, {"n": 6, "other": 3})
+    sizes = chosen_sizes([A], {}, {"n": 6, "other": 3})
+    add_sizes(sizes, [Given([A], {})])
     assert (sizes.values["n"], sizes.origins["n"]) == (6, "--scalar")
 
 
