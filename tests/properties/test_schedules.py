@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from refcomp.ir.printer import print_func
 from refcomp.schedule.schedule import PRIMITIVES, replay
 from tests.properties.differential import check_compiled, check_interpreted, lowered
+from tests.properties.forms import FORMS, forms_of
 from tests.properties.histogram import Histogram, whole_of
 from tests.strategies.computation import DTYPES
 from tests.strategies.computes import COMPUTES, EXTERNS, MORE, SCANS, computations
@@ -32,7 +33,7 @@ def _run(check, examples, shard, strategy=None):
     @given(cases() if strategy is None else strategy)
     def run(case):
         computation, schedule = case
-        histogram.add(computation.kind, schedule)
+        histogram.add(computation.kind, schedule, forms_of(computation, schedule))
         check(computation, schedule)
 
     run()
@@ -60,6 +61,9 @@ def _hold_together(histogram, shard, folder):
     for primitive in set(PRIMITIVES) - _NOT_HERE:
         assert whole.share(primitive) >= 0.02, f"{primitive} is hardly ever drawn\n{whole}"
     assert median(whole.depths) >= 5 and whole.near >= 0.3 * len(whole.depths), str(whole)
+    for form in FORMS:
+        least = 0.003 if form == "factored edge reads" else 0.01
+        assert whole.features[form] >= least * len(whole.depths), f"too few with {form}\n{whole}"
     assert set(whole.kinds) == {*COMPUTES, *SCANS, *EXTERNS}, str(whole)
 
 

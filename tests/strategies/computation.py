@@ -64,8 +64,10 @@ class Drawing:
 
     def extent(self, sizes: Sequence[int] = EXTENTS) -> Any:
         size = self.one(sizes)
-        if self.draw(st.integers(0, 3)):
-            return size
+        return size if self.draw(st.integers(0, 3)) else self.symbol(size)
+
+    def symbol(self, size: int) -> Var:
+        """A shape variable that no other dimension has."""
         symbol = refcomp.var(f"n{len(self.sizes)}")
         self.sizes[symbol] = size
         return symbol

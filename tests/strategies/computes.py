@@ -4,9 +4,10 @@ Drawn: elementwise chains, broadcasts, transposes, diagonals, stencils (guarded 
 larger input), gathers by an index that is read or computed, sums, minima and maxima over one or two
 axes with and without a condition, matrix products, convolutions (padded, strided, dilated), tuple
 reductions (argmax, products of complex numbers), chains of reductions, two stages one of which can
-be inlined; the scans and extern operations of `tests.strategies.row_computes`; integer and float
-dtypes; constant and symbolic extents, 0 and 1 among them. Only where they are named, which keeps
-the other draws: `MORE`, of `tests.strategies.rearrangements` and `tests.strategies.typed_computes`.
+be inlined; reads beyond the edges (`tests.strategies.edge_computes`); the scans and extern
+operations of `tests.strategies.row_computes`; integer and float dtypes; constant and symbolic
+extents, 0 and 1 among them. Only where they are named, which keeps the other draws: `MORE`, of
+`tests.strategies.rearrangements` and `tests.strategies.typed_computes`.
 
 Never drawn: values that are not small integers (so that every dtype computes them exactly), more
 than four computed stages, inexact intrinsics.
@@ -23,6 +24,7 @@ import refcomp
 from refcomp.ir.expr import Expr
 from refcomp.te.tensor import Tensor
 from tests.strategies.computation import DTYPES, Computation, Drawing, finish
+from tests.strategies.edge_computes import EDGE_MAKERS
 from tests.strategies.rearrangements import REARRANGEMENTS
 from tests.strategies.row_computes import EXTERN_MAKERS, SCAN_MAKERS
 from tests.strategies.typed_computes import TYPED
@@ -275,10 +277,11 @@ def kind_of(maker: Callable[[Drawing], Computation]) -> str:
 
 
 FEW_STAGES = tuple(dict.fromkeys(map(kind_of, _FEW_STAGES)))
-COMPUTES = (*FEW_STAGES, *map(kind_of, _MORE_STAGES))
+EDGES = tuple(map(kind_of, EDGE_MAKERS))
+COMPUTES = (*FEW_STAGES, *map(kind_of, _MORE_STAGES), *EDGES)
 SCANS = tuple(map(kind_of, SCAN_MAKERS))
 EXTERNS = tuple(map(kind_of, EXTERN_MAKERS))
-_MAKERS = (*_FEW_STAGES, *_MORE_STAGES, *SCAN_MAKERS, *EXTERN_MAKERS)
+_MAKERS = (*_FEW_STAGES, *_MORE_STAGES, *EDGE_MAKERS, *EDGE_MAKERS, *SCAN_MAKERS, *EXTERN_MAKERS)
 _WHERE_NAMED = (*REARRANGEMENTS, *TYPED)
 MORE = tuple(map(kind_of, _WHERE_NAMED))
 

@@ -1,7 +1,8 @@
 """Random computations with a scan, or with an operation that nothing is known of.
 
 Drawn: scans of one state or two, whose rows come from one or two rows before, by elements, in
-reverse or as sums, from inits of their own or of both; calls of a registered function and of a C
+reverse or as sums, from inits of their own or of both, or from one that stages make of what lies
+at an edge; calls of a registered function and of a C
 function, and loops of the user's own, between a stage that makes what they read and one that reads
 what they make.
 
@@ -82,7 +83,24 @@ def _scan_of_two_states(d: Drawing) -> Computation:
     return finish(d, "scan of two states", [first, x], outputs)
 
 
-SCAN_MAKERS = (_scan, _scan_of_two_states)
+def _scan_of_computed_init(d: Drawing) -> Computation:
+    """The first rows, and what each row adds, come from stages that read beyond an edge."""
+    steps, n, rows = d.symbol(d.one(_ROWS[1:])), d.extent(), d.one([1, 1, 2])
+    x, m = d.tensor("X", (steps, n)), d.symbol(d.one([1, 2, 3, 5]))
+    first = d.tensor("I", (m, n))
+    edge = d.one([lambda t: refcomp.minimum(t, m - 1), lambda t: t % m])
+    t0 = refcomp.compute((rows, n), lambda t, i: first[edge(t), i] + 1, name="F")
+    init = refcomp.compute((rows, n), lambda t, i: t0[t, n - 1 - i], name="init")
+    state = d.tensor("state", (steps, n))
+    inner = refcomp.compute((steps, n), lambda t, i: x[t, refcomp.maximum(i - 1, 0)], name="T")
+    update = refcomp.compute(
+        (steps, n), lambda t, i: refcomp.minimum(state[t - 1, i] + inner[t, i], 5), name="U"
+    )
+    made = refcomp.scan(init, update, state, inputs=[x], name="S")
+    return finish(d, "scan of computed init", [first, x], made)
+
+
+SCAN_MAKERS = (_scan, _scan_of_two_states, _scan_of_computed_init)
 
 
 def _shift(source: np.ndarray, target: np.ndarray, by: int) -> None:

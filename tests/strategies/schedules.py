@@ -26,9 +26,10 @@ from refcomp.schedule.placement import position
 from refcomp.schedule.schedule import Schedule, StageSchedule, replay
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.operation import ComputeOp
+from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computation import Computation
-from tests.strategies.computes import SCANS
+from tests.strategies.computes import EDGES, SCANS
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
 
@@ -139,7 +140,7 @@ def _at(draw: _Draw, stage: StageSchedule) -> bool:
         host
         for host in own.siblings
         if host.attach != "inline"
-        and isinstance(host.op, ComputeOp)
+        and isinstance(host.op, ComputeOp | ScanOp)
         and _loops(stage.schedule[host.op])
         and depends_on(host, own)
         and all(reader is host or depends_on(host, reader) for reader in readers_of(own))
@@ -216,6 +217,8 @@ _STEPS: tuple[tuple[int, Callable[[_Draw, StageSchedule], bool]], ...] = (
     (3, _rfactor),
 )
 _WEIGHTED = tuple(step for weight, step in _STEPS for _ in range(weight))
+# What is read at an edge is the hardest where a loop holds a part of it: every third step.
+_PLACING = (_at, _at, _cache_read, _rfactor, _rfactor)
 
 
 @st.composite
@@ -224,10 +227,11 @@ def schedules(draw: _Draw, computation: Computation, by_blocks: bool = True) -> 
     blocks, if that is allowed."""
     schedule = _begun(draw, computation, by_blocks)
     depth = draw(st.sampled_from(_DEPTHS))
-    for _ in range(2 * depth):  # a step that finds nothing to work on is drawn again
+    at_edges = computation.kind in EDGES
+    for number in range(2 * depth):  # a step that finds nothing to work on is drawn again
         computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
         stage = computed[draw(st.integers(0, len(computed) - 1))]
-        step = draw(st.sampled_from(_WEIGHTED))
+        step = draw(st.sampled_from(_PLACING if at_edges and number % 3 == 0 else _WEIGHTED))
         try:
             step(draw, schedule[stage.op])
         except (UserError, Unsupported):  # no other computation has anything to refuse
