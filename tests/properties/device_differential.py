@@ -13,15 +13,19 @@ import numpy as np
 
 import refcomp
 from refcomp.build import build_functions
-from refcomp.compile_kernels import device_limits
+from refcomp.codegen.signature import signature_of
+from refcomp.compile_kernels import compile_programs, device_limits
+from refcomp.devices import rocm_emulator
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device
 from refcomp.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
+from refcomp.runtime.program import DeviceCode, ProgramFunction
 from refcomp.schedule.schedule import Schedule
 from refcomp.target import DeviceLimits, as_target
+from tests.codegen.amdgpu_kernels import signatures
 from tests.properties.differential import agree, expected, lowered
 from tests.strategies.computation import Computation
 
@@ -93,6 +97,18 @@ def check_rocm(computation: Computation, schedule: Schedule) -> None:
     """The AMD GPU agrees with numpy. UserError when there is none."""
     refcomp.rocm(0).require()
     _check_together([(lowered(computation, schedule), computation)], "rocm")
+
+
+def check_emulated(computation: Computation, schedule: Schedule) -> None:
+    """An emulated GPU agrees with numpy, and finds no hazards."""
+    func = lowered(computation, schedule)
+    compiled = compile_programs([func], "rocm -mcpu=gfx942")
+    (program,) = compiled.programs
+    device = rocm_emulator("gfx942", hazards=True)
+    code = DeviceCode(compiled.code.code, signatures(program.kernels), device)
+    arrays = [refcomp.array(values, device) for values in computation.arrays(_SEED)]
+    ProgramFunction(signature_of(func), program.host, code)(*arrays)
+    agree([a.asnumpy() for a in arrays], expected(computation), "on the emulated gfx942")
 
 
 def _check_together(cases: Sequence[tuple[PrimFunc, Computation]], target: str) -> None:

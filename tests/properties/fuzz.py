@@ -29,6 +29,8 @@ from tests.properties.differential import lowered
 from tests.strategies.computation import Computation
 
 _ROUND = 100  # schedules between two looks at the clock
+_SHRINKING = 60.0  # seconds for each failure, at most
+_TOLD = 10  # rounds between two lines that tell how far it is
 _BLOB = re.compile(r"@reproduce_failure\((?P<blob>.*)\) as a decorator")
 _FILE = '''#!/usr/bin/env python3
 """A schedule that fails on target {target}: run with PYTHONPATH naming the checkout.
@@ -60,12 +62,13 @@ def fuzz_round(
     phases: Sequence[Phase] = tuple(Phase),
     until: float = math.inf,
 ) -> tuple[int, str]:
-    """Draws schedules: how many ran, and the text of a program for a failure ('' for none).
+    """Draws schedules: how many ran until one failed, and the text of a program for the failure
+    ('' for none).
 
     Without `Phase.shrink` the failure is the first that was met, and not made smaller; with it,
     it is made smaller until the monotonic clock shows `until`.
     """
-    ran = 0
+    ran, has_failed = 0, False
     failed: list[tuple[Computation, Schedule]] = []
 
     @seed(number)
@@ -79,11 +82,15 @@ def fuzz_round(
     )
     @given(targets.cases_for(target))
     def run(case: Any) -> None:
-        nonlocal ran
-        ran += 1
+        nonlocal ran, has_failed
+        ran += not has_failed
         failed[:] = [case]
-        with _shrinking_ends(until):
-            targets.check_on(target, *case)
+        try:
+            with _shrinking_ends(until):
+                targets.check_on(target, *case)
+        except Exception:
+            has_failed = True
+            raise
 
     try:
         with _limits_kept():
@@ -111,7 +118,7 @@ def _shrinking_ends(until: float) -> Iterator[None]:
     try:
         yield
     except Exception:
-        left = max(0.0, until - time.monotonic())
+        left = min(_SHRINKING, max(0.0, until - time.monotonic()))
         engine.MAX_SHRINKING_SECONDS = min(engine.MAX_SHRINKING_SECONDS, left)
         raise
 
@@ -137,27 +144,53 @@ def _text_of(make: Callable[[], str]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fuzzes until the time is up; the exit code is 1 when something failed."""
+    """Fuzzes until the time is up, or so many schedules ran; the exit code is 1 when something
+    failed."""
+    given_ = _parsed(arguments)
+    number = int(time.time()) if given_.seed is None else given_.seed
+    begin, first = time.monotonic(), number
+    end, most = begin + given_.minutes * 60, given_.examples
+    total, found = 0, set[str]()
+    while total < most and time.monotonic() < end:
+        examples = int(min(_ROUND, most - total))
+        ran, program = fuzz_round(given_.target, number, examples, until=end)
+        total, number = total + ran, number + 1
+        if program:
+            path = _written(program, given_.folder)
+            found.add(path.name)
+            print(f"round {number - 1}: {path}", flush=True)
+        if (number - first) % _TOLD == 0:
+            print(_told(total, len(found), begin), flush=True)
+    print(_told(total, len(found), begin))
+    print(f"{total} schedules on {given_.target}, {len(found)} failures, last seed {number - 1}")
+    return 1 if found else 0
+
+
+def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/fuzz_schedules", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
+    parser.add_argument("--minutes", type=float, help="how long (default: 1, or --examples)")
+    parser.add_argument("--examples", type=int, help="how many schedules (default: --minutes)")
     parser.add_argument("--target", choices=targets.NAMES, default="llvm")
     parser.add_argument("--seed", type=int, default=None, help="the first round's (default: time)")
     parser.add_argument("--folder", type=Path, default=Path(), help="where failures are written")
     given_ = parser.parse_args(arguments)
-    number = int(time.time()) if given_.seed is None else given_.seed
-    end = time.monotonic() + given_.minutes * 60
-    total, found = 0, set[str]()
-    while time.monotonic() < end:
-        ran, program = fuzz_round(given_.target, number, until=end)
-        total, number = total + ran, number + 1
-        if program:
-            name = f"failure_{hashlib.sha256(program.encode()).hexdigest()[:12]}.py"
-            given_.folder.mkdir(parents=True, exist_ok=True)
-            (given_.folder / name).write_text(program, encoding="utf-8")
-            found.add(name)
-            print(f"round {number - 1}: {given_.folder / name}", flush=True)
-    print(f"{total} schedules on {given_.target}, {len(found)} failures, last seed {number - 1}")
-    return 1 if found else 0
+    if given_.minutes is None:
+        given_.minutes = 1.0 if given_.examples is None else math.inf
+    if given_.examples is None:
+        given_.examples = math.inf
+    return given_
+
+
+def _written(program: str, folder: Path) -> Path:
+    name = f"failure_{hashlib.sha256(program.encode()).hexdigest()[:12]}.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(program, encoding="utf-8")
+    return folder / name
+
+
+def _told(total: int, found: int, begin: float) -> str:
+    minutes = (time.monotonic() - begin) / 60
+    return f"{total} in {minutes:.1f} minutes, {total / minutes:.0f} a minute, {found} failures"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from refcomp.schedule.schedule import Schedule
-from tests.properties.device_differential import check_every_pass, check_opencl, check_rocm
+from tests.properties.device_differential import (
+    check_emulated,
+    check_every_pass,
+    check_opencl,
+    check_rocm,
+)
 from tests.properties.differential import check_compiled, check_interpreted
 from tests.properties.test_schedules import cases
 from tests.strategies.computation import DTYPES, Computation
@@ -36,6 +41,7 @@ _TARGETS: dict[str, tuple[Callable[[Sequence[str]], SearchStrategy[Any]], _Check
     "kernels": (device_cases, check_every_pass),  # interpreted, so that races show
     "opencl": (device_cases, check_opencl),
     "rocm": (device_cases, check_rocm),
+    "emulated": (device_cases, check_emulated),
 }
 NAMES = tuple(_TARGETS)
 

@@ -18,7 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(
     ("target", "examples"),
-    [("interp", 20), ("kernels", 6), pytest.param("opencl", 6, marks=pytest.mark.pocl)],
+    [
+        ("interp", 20),
+        ("kernels", 6),
+        pytest.param("opencl", 6, marks=pytest.mark.pocl),
+        pytest.param("emulated", 4, marks=pytest.mark.rocm),
+    ],
 )
 def test_a_round_without_a_bug_finds_nothing(target, examples):
     ran, program = fuzz.fuzz_round(target, number=5, examples=examples)
@@ -44,14 +49,17 @@ def test_a_failure_becomes_a_program_that_fails_only_while_the_bug_is_there(tmp_
 
 def test_shrinking_ends_when_the_time_is_up(monkeypatch):
     def check(target, computation, schedule):
+        tried[-1] += 1
         assert len(schedule.steps) < 5
 
     made = st.lists(st.integers()).map(lambda numbers: (None, SimpleNamespace(steps=numbers)))
     monkeypatch.setattr(fuzz.targets, "cases_for", lambda target: made)
     monkeypatch.setattr(fuzz.targets, "check_on", check)
-    limit = engine.MAX_SHRINKING_SECONDS
-    ran = [fuzz.fuzz_round("interp", 7, until=end)[0] for end in (0, math.inf)]
-    assert ran[0] < ran[1], "what is not shrunk any more runs no further"
+    limit, tried = engine.MAX_SHRINKING_SECONDS, []
+    for end in (0, math.inf):
+        tried.append(0)
+        fuzz.fuzz_round("interp", 7, until=end)
+    assert tried[0] < tried[1], "what is not shrunk any more runs no further"
     assert limit == engine.MAX_SHRINKING_SECONDS
 
 
@@ -59,6 +67,33 @@ def test_the_command_tells_how_many_schedules_ran(tmp_path, capsys):
     code = fuzz.main(["--minutes", "0.001", "--target", "interp", "--folder", str(tmp_path)])
     told = capsys.readouterr().out
     assert code == 0
-    assert "schedules on interp, 0 failures" in told
-    assert not told.startswith("0 schedules")
+    assert "schedules on interp, 0 failures" in told and "a minute" in told
+    assert not told.startswith("0 ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_ends_after_so_many_schedules(tmp_path, capsys, monkeypatch):
+    asked = []
+
+    def run(target, number, examples, until):
+        asked.append(examples)
+        return (examples - 30, "a program") if number == 8 else (examples, "")
+
+    monkeypatch.setattr(fuzz, "fuzz_round", run)
+    code = fuzz.main(["--examples", "250", "--seed", "7", "--folder", str(tmp_path)])
+    assert code == 1
+    assert asked == [100, 100, 80], "what a failure cut off runs in a later round"
+    assert "250 schedules on llvm, 1 failures, last seed 9" in capsys.readouterr().out
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["a program"]
+
+
+def test_schedules_are_counted_until_one_fails(monkeypatch):
+    def check(target, computation, schedule):
+        assert len(schedule.steps) < 5
+
+    made = st.lists(st.integers()).map(lambda numbers: (None, SimpleNamespace(steps=numbers)))
+    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target: made)
+    monkeypatch.setattr(fuzz.targets, "check_on", check)
+    plain, _ = fuzz.fuzz_round("interp", 7, until=0)
+    shrunk, _ = fuzz.fuzz_round("interp", 7)
+    assert plain == shrunk, "what shrinking tries is not counted"
