@@ -21,7 +21,7 @@ def test_a_plain_one_has_none():
 
 
 def test_reads_at_edges_and_where_they_are_computed():
-    computation, s, a, e, c = _case(M, lambda i: refcomp.minimum(i, M - 1), {N: 4, M: 2})
+    computation, s, _, e, c = _case(M, lambda i: refcomp.minimum(i, M - 1), {N: 4, M: 2})
     plain = {"several symbols", "edge reads", "symbolic edge reads"}
     assert forms_of(computation, s) == plain
     s[e].compute_at(s[c], c.op.axis[0])
