@@ -1,0 +1,301 @@
+"""The least and the greatest value that an index attains over a box of axes, and what follows.
+
+An index is followed as long as both of its ends are really attained: sums and differences of
+independent axes, products with what does not depend on axes, floor quotients, minima and maxima.
+So a bound that lies outside of a dimension is an access that really happens, and a condition that
+`Box.judge` states is *necessary*: where it does not hold, an element is accessed that is not there.
+It is stated over symbols, which are what a caller chooses: sizes and scalar arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from refcomp.arith.facts import Facts
+from refcomp.arith.prove import prove, simplify
+from refcomp.dtype import I64, DType
+from refcomp.ir.expr import (
+    LE,
+    LT,
+    Add,
+    Binary,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Or,
+    Sub,
+    Var,
+)
+
+Bound = int | Expr  # plain integers are by far the most, and cost no proof
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """Two values that an expression has for some values of `axes`, and none beyond them."""
+
+    low: Bound
+    high: Bound
+    axes: frozenset[Var] = frozenset()
+
+
+class Judgement(NamedTuple):
+    """What is known of an access in one dimension; neither field is set where all is well."""
+
+    beyond: Bound | None = None  # an index that is met in each run, and is no element
+    conditions: tuple[Expr, ...] = ()  # what a call must fulfil, or else no element is met
+
+
+class Box:
+    """The axes around an access, each run whole, and each independent of all that is read.
+
+    `symbols` are the variables that conditions may speak of, None: all that are no axes. `facts`
+    are those about symbols; they hold whether or not any axis has values.
+    """
+
+    def __init__(self, facts: Facts, symbols: frozenset[Var] | None = None) -> None:
+        self.facts, self.symbols = facts, symbols
+        # False: an axis has no values, or nobody knows which, so that nothing can be said.
+        self.is_known = True
+        self._ranges: dict[Var, Attained] = {}
+        self._extents: tuple[Expr, ...] = ()  # those that might be empty
+        self._inside: Facts | None = None
+
+    def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
+        """This box with one more axis, whose extent must be the same in each iteration."""
+        first, count = self.attained(minimum), self.attained(extent)
+        if first is None or count is None or count.axes:
+            return self.unknown()
+        last = first.high + (count.high - 1)
+        box = self._with_range(var, Attained(first.low, last, first.axes | {var}))
+        if not isinstance(count.high, int):
+            box._extents = (*self._extents, _as_expr(count.high))
+        elif count.high <= 0:
+            return box.unknown()
+        return box
+
+    def unknown(self) -> Box:
+        """A box of which nothing is known."""
+        box = Box(self.facts, self.symbols)
+        box.is_known = False
+        return box
+
+    def with_let(self, var: Var, value: Expr) -> Box:
+        """This box where `var` has a value, which is followed if it can be."""
+        found = self.attained(value)
+        return self if found is None else self._with_range(var, found)
+
+    def _with_range(self, var: Var, values: Attained) -> Box:
+        box = Box(self.facts, self.symbols)
+        box.is_known, box._extents = self.is_known, self._extents
+        box._ranges = {**self._ranges, var: values}
+        return box
+
+    @property
+    def inside(self) -> Facts:
+        """The facts where something is run: no axis is empty."""
+        if self._inside is None:
+            facts = self.facts
+            for extent in self._extents:
+                for part in _positive_parts(extent):
+                    facts = facts.assume(LT(IntImm(0, part.dtype), part))
+            self._inside = facts
+        return self._inside
+
+    def judge(self, index: Expr, dim: Expr) -> Judgement:
+        """What is known of an access at `index` of a dimension of `dim` elements."""
+        values, count = self.attained(index), self.attained(dim)
+        if not self.is_known or values is None or count is None or count.axes:
+            return Judgement()
+        low, high, end = values.low, values.high, count.high
+        conditions: list[Expr] = []
+        for bound, begin, limit in ((low, 0, None), (high, None, end)):
+            verdict = self._compare(bound, begin, limit)
+            if verdict is False:
+                return Judgement(beyond=self._simplified(bound))
+            if isinstance(verdict, Expr):
+                conditions.append(self._unless_empty(verdict))
+        return Judgement(conditions=tuple(conditions))
+
+    def _compare(self, bound: Bound, begin: int | None, limit: Bound | None) -> bool | Expr:
+        """Compare with a first element, or with what comes after the last: a condition if open."""
+        if isinstance(bound, int) and (limit is None or isinstance(limit, int)):
+            return bound >= 0 if limit is None else bound < limit
+        value = _as_expr(self._simplified(bound))
+        if limit is None:
+            holds: Expr = LE(IntImm(0, I64), value)
+            fails: Expr = LT(value, IntImm(0, I64))
+        else:
+            end = _as_expr(self._simplified(limit))
+            holds = LT(value, end)
+            fails = LE(end, value)
+        if prove(fails, self.inside):
+            return False
+        return True if prove(holds, self.inside) else holds
+
+    def _simplified(self, bound: Bound) -> Bound:
+        return bound if isinstance(bound, int) else simplify(bound, self.inside)
+
+    def _unless_empty(self, condition: Expr) -> Expr:
+        """`condition`, or an extent is <= 0; without the extents for which it then holds anyway."""
+        for extent in reversed(_distinct(self._extents, self.facts)):
+            is_empty = LE(simplify(extent, self.facts), IntImm(0, extent.dtype))
+            if not prove(condition, self.facts.assume(is_empty)):
+                condition = Or(is_empty, condition)
+        return condition
+
+    def attained(self, expr: Expr) -> Attained | None:
+        """The ends of `expr`, None where they may not be attained."""
+        match expr:
+            case IntImm(value=value):
+                return Attained(value, value)
+            case Var():
+                return self._attained_by_variable(expr)
+            case Cast(dtype=dtype, value=value):
+                return _converted(expr, self.attained(value), dtype)
+            case Binary(a=a, b=b) if type(expr) in _RULES:
+                left, right = self.attained(a), self.attained(b)
+                if left is None or right is None or left.axes & right.axes:
+                    return None
+                if not (left.axes or right.axes or _is_constant(left, right)):
+                    return _in_range(Attained(expr, expr), expr.dtype)
+                found = _RULES[type(expr)](self, left, right)
+                return _in_range(found, expr.dtype)
+        return None
+
+    def _attained_by_variable(self, var: Var) -> Attained | None:
+        if var in self._ranges:
+            return self._ranges[var]
+        if self.symbols is None or var in self.symbols:
+            return Attained(var, var)
+        return None
+
+    def is_nonnegative(self, bound: Bound) -> bool:
+        """Return True if `bound` is proved to be at least 0, where something is run."""
+        if isinstance(bound, int):
+            return bound >= 0
+        return prove(LE(IntImm(0, bound.dtype), bound), self.inside)
+
+
+def _as_expr(bound: Bound) -> Expr:
+    if isinstance(bound, int):
+        return IntImm(bound, I64)
+    return bound if bound.dtype == I64 else Cast(I64, bound)
+
+
+def _positive_parts(extent: Expr) -> list[Expr]:
+    """What is positive if `extent` is: max(m - 2, 0) is so only where m - 2 is."""
+    parts = [extent]
+    while isinstance(extent, Max) and isinstance(extent.b, IntImm) and extent.b.value <= 0:
+        extent = extent.a
+        parts.append(extent)
+    return parts
+
+
+def _is_constant(*values: Attained) -> bool:
+    return all(isinstance(v.low, int) and isinstance(v.high, int) for v in values)
+
+
+def _in_range(values: Attained | None, dtype: DType) -> Attained | None:
+    """`values`, unless they might wrap: constants beyond the dtype, anything else but i64."""
+    if values is None or not dtype.is_int:
+        return None
+    if isinstance(values.low, int) and isinstance(values.high, int):
+        fits = dtype.min_value <= values.low and values.high <= dtype.max_value
+        return values if fits else None
+    return values if dtype == I64 else None
+
+
+def _converted(expr: Cast, values: Attained | None, dtype: DType) -> Attained | None:
+    if values is None or not dtype.is_int:
+        return None
+    if _is_constant(values):
+        return _in_range(values, dtype)
+    source = expr.value
+    fits = source.dtype == dtype or (source.dtype.is_int and _holds(dtype, source.dtype))
+    if not (fits and dtype == I64):
+        return None
+    return Attained(expr, expr) if isinstance(source, Var) and not values.axes else None
+
+
+def _holds(dtype: DType, other: DType) -> bool:
+    return dtype.min_value <= other.min_value and other.max_value <= dtype.max_value
+
+
+def _sum(_box: Box, a: Attained, b: Attained) -> Attained:
+    return Attained(a.low + b.low, a.high + b.high, a.axes | b.axes)
+
+
+def _difference(_box: Box, a: Attained, b: Attained) -> Attained:
+    return Attained(a.low - b.high, a.high - b.low, a.axes | b.axes)
+
+
+def _product(box: Box, a: Attained, b: Attained) -> Attained | None:
+    """Of an axis and a factor of known sign."""
+    if a.axes and b.axes:
+        return None
+    values, factor = (a, b.low) if a.axes else (b, a.low)
+    low, high = values.low * factor, values.high * factor
+    if box.is_nonnegative(factor):
+        return Attained(low, high, values.axes)
+    return Attained(high, low, values.axes) if isinstance(factor, int) else None
+
+
+def _quotient(_box: Box, a: Attained, b: Attained) -> Attained | None:
+    divisor = b.low
+    if not isinstance(divisor, int) or divisor <= 0 or b.axes:
+        return None
+    return Attained(a.low // divisor, a.high // divisor, a.axes)
+
+
+def _remainder(_box: Box, a: Attained, b: Attained) -> Attained | None:
+    """Of values that lie in one period, in which the remainder grows with them."""
+    divisor = b.low
+    if not (_is_constant(a) and isinstance(divisor, int) and divisor > 0) or b.axes:
+        return None
+    assert isinstance(a.low, int) and isinstance(a.high, int)
+    if a.low // divisor != a.high // divisor:
+        return None
+    return Attained(a.low % divisor, a.high % divisor, a.axes)
+
+
+def _least(_box: Box, a: Attained, b: Attained) -> Attained:
+    return Attained(_smaller(a.low, b.low), _smaller(a.high, b.high), a.axes | b.axes)
+
+
+def _greatest(_box: Box, a: Attained, b: Attained) -> Attained:
+    return Attained(_greater(a.low, b.low), _greater(a.high, b.high), a.axes | b.axes)
+
+
+def _smaller(a: Bound, b: Bound) -> Bound:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return Min(_as_expr(a), _as_expr(b))
+
+
+def _greater(a: Bound, b: Bound) -> Bound:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return Max(_as_expr(a), _as_expr(b))
+
+
+def _distinct(exprs: Iterable[Expr], facts: Facts) -> list[Expr]:
+    return list({id(facts.table.intern(expr)): expr for expr in exprs}.values())
+
+
+_RULES: dict[type[Expr], Callable[[Box, Attained, Attained], Attained | None]] = {
+    Add: _sum,
+    Sub: _difference,
+    Mul: _product,
+    FloorDiv: _quotient,
+    FloorMod: _remainder,
+    Min: _least,
+    Max: _greatest,
+}

@@ -1,0 +1,155 @@
+"""Ends of indices over boxes are attained, and nothing lies beyond them."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refcomp.arith import Facts
+from refcomp.arith.attained import Attained, Box
+from refcomp.dtype import I32, I64, DType
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.parser import parse_expr
+from refcomp.ir.printer import print_expr
+from refcomp.ir.rewrite import substitute
+from refcomp.oracle.interpret import evaluate_expr
+
+N, M, K = (Var(name, I64) for name in "nmk")
+AXIS, J, S = Var("i", I64), Var("j", I64), Var("s", I32)
+NAMES = {var.name: var for var in (N, M, K, AXIS, J, S)}
+
+
+def _expr(text: str) -> Expr:
+    return parse_expr(text, NAMES)
+
+
+def _box(i: str, j: str = "3", first: str = "0") -> Box:
+    facts = Facts().nonnegative(N).nonnegative(M)
+    box = Box(facts, frozenset((N, M, K, S)))
+    return box.with_axis(AXIS, _expr(first), _expr(i)).with_axis(J, IntImm(0, I64), _expr(j))
+
+
+@pytest.mark.parametrize(
+    ("index", "ends"),
+    [
+        ("i", (0, 4)),
+        ("i * 3 + j - 1", (-1, 13)),
+        ("7 - i", (3, 7)),
+        ("i * -2", (-8, 0)),
+        ("(i - 9) // 2", (-5, -3)),
+        ("min(i, 2) + max(j, 1)", (1, 4)),
+        ("(i + 5) % 10", (5, 9)),
+        ("(i + 5) % 5", (0, 4)),
+    ],
+)
+def test_ends_of_constant_boxes(index, ends):
+    found = _box("5").attained(_expr(index))
+    assert found is not None and (found.low, found.high) == ends
+
+
+@pytest.mark.parametrize(
+    "index", ["i - i", "i + i", "i * j", "i // j", "i % 3", "7 // (i + 1)", "i ^ j"]
+)
+def test_an_index_whose_ends_may_not_be_attained_is_not_followed(index):
+    assert _box("5").attained(_expr(index)) is None
+
+
+def test_a_sum_that_wraps_in_its_type_is_not_followed():
+    i = Var("i", DType("int", 8))
+    box = Box(Facts(), frozenset()).with_axis(i, IntImm(100, i.dtype), IntImm(20, i.dtype))
+    assert box.attained(i) == Attained(100, 119, frozenset((i,)))
+    assert box.attained(i + i) is None
+    assert box.attained(i + IntImm(8, i.dtype)) == Attained(108, 127, frozenset((i,)))
+    assert box.attained(i + IntImm(9, i.dtype)) is None
+
+
+@pytest.mark.parametrize(
+    ("i", "index", "dim", "conditions"),
+    [
+        ("m", "i", "n", ["m - 1 < n"]),
+        ("m", "i", "m", []),
+        ("m", "i + 1", "n", ["m <= 0 or m < n"]),
+        ("m", "i * n + j", "m * n + 3", []),
+        ("m", "k", "n", ["m <= 0 or 0 <= k", "m <= 0 or k < n"]),
+        ("m", "i + n", "n * 2", ["n + m - 1 < n * 2"]),
+        ("k", "i", "n", ["k <= 0 or k - 1 < n"]),
+        ("m", "s", "9", ["m <= 0 or 0 <= i64(s)", "m <= 0 or i64(s) < 9"]),
+        ("m", "i - 1 + k", "n", ["m <= 0 or 0 <= k - 1", "m <= 0 or k + m - 2 < n"]),
+        ("3", "i", "n", ["2 < n"]),
+        ("max(m - 2, 0)", "i + 2", "m", []),
+    ],
+)
+def test_conditions_over_symbols(i, index, dim, conditions):
+    judgement = _box(i).judge(_expr(index), _expr(dim))
+    assert judgement.beyond is None
+    assert [*map(print_expr, judgement.conditions)] == conditions
+
+
+@pytest.mark.parametrize(
+    ("i", "index", "dim", "beyond"),
+    [
+        ("5", "i", "4", 4),
+        ("5", "i - 1", "9", -1),
+        ("n", "i + 1", "n", "n"),
+        ("n", "n", "n", "n"),
+        ("n", "i - 1", "n", -1),
+    ],
+)
+def test_an_index_that_is_certainly_beyond(i, index, dim, beyond):
+    found = _box(i).judge(_expr(index), _expr(dim)).beyond
+    assert (print_expr(found) if isinstance(found, Expr) else found) == beyond
+
+
+def test_nothing_is_said_where_an_axis_has_no_values_or_unknown_ones():
+    assert _box("0").judge(_expr("9"), _expr("4")) == (None, ())
+    box = Box(Facts(), frozenset()).with_axis(AXIS, IntImm(0, I64), N)
+    assert not box.is_known and box.judge(_expr("9"), _expr("4")) == (None, ())
+    triangle = _box("5").with_axis(Var("t", I64), IntImm(0, I64), AXIS)
+    assert not triangle.is_known
+
+
+def test_an_axis_that_begins_at_another_is_not_independent_of_it():
+    tile, box = Var("t", I64), _box("5")
+    box = box.with_axis(tile, _expr("i * 4"), IntImm(4, I64))
+    assert box.attained(tile) == Attained(0, 19, frozenset((AXIS, tile)))
+    assert box.attained(tile - AXIS) is None
+
+
+def test_a_let_is_followed():
+    name = Var("x", I64)
+    box = _box("5").with_let(name, _expr("i * 2"))
+    assert box.attained(name + J) == Attained(0, 10, frozenset((AXIS, J)))
+    assert box.attained(name + AXIS) is None
+
+
+@st.composite
+def indices(draw: st.DrawFn, depth: int = 2) -> Expr:
+    """An index over i and j, and m."""
+    if depth == 0 or draw(st.booleans()):
+        leaves = [AXIS, J, M, *(IntImm(v, I64) for v in (-3, 0, 2, 5))]
+        return draw(st.sampled_from(leaves))
+    operator = draw(st.sampled_from(["+", "-", "*", "//", "%", "min", "max"]))
+    a, b = draw(indices(depth - 1)), draw(indices(depth - 1))
+    text = f"{operator}(a, b)" if operator in ("min", "max") else f"(a) {operator} (b)"
+    names = {"a": Var("a", I64), "b": Var("b", I64)}
+    return substitute(parse_expr(text, names), {names["a"]: a, names["b"]: b})
+
+
+@given(indices(), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5), st.integers(-2, 9))
+def test_conditions_hold_exactly_where_all_elements_are_there(index, i, j, m, size):
+    """Where an index is followed, the judgement on a box is that of a walk over it."""
+    box = _box("n", str(j))
+    if box.attained(index) is None:
+        return
+    judgement = box.judge(index, K)
+    values = [
+        evaluate_expr(index, {AXIS: a, J: b, M: m})
+        for a, b in itertools.product(range(i), range(j))
+    ]
+    is_inside = all(0 <= value < size for value in values)
+    sizes = {N: i, M: m, K: size}
+    if judgement.beyond is not None:
+        assert not is_inside
+    else:
+        assert is_inside == all(evaluate_expr(c, sizes) for c in judgement.conditions)
