@@ -5,13 +5,14 @@ module file, the cache and every back end speak of the same thing. Nothing here 
 dimension that depends on symbols is a small tree of integers, names and operator names.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from refcomp.dtype import DType, as_dtype
 
-# An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`.
+# An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`. In a
+# Condition there are those of `_TEST_OPERATORS`, too, whose results are 0 and 1.
 Dim = int | str | tuple[str, Any, Any]
 
 
@@ -32,7 +33,19 @@ _DIM_OPERATORS: dict[str, Callable[[int, int], int]] = {
     "min": min,
     "max": max,
 }
-_DIM_SPELLING = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%"}
+_TEST_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
+}
+_OPERATORS = _DIM_OPERATORS | _TEST_OPERATORS
+_DIM_SPELLING = {
+    **{"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%"},
+    **{"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "and": "and", "or": "or"},
+}
 
 
 def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
@@ -42,7 +55,7 @@ def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
     if isinstance(dim, str):
         return symbols[dim]
     operator, left, right = dim
-    return int(_DIM_OPERATORS[operator](evaluate_dim(left, symbols), evaluate_dim(right, symbols)))
+    return int(_OPERATORS[operator](evaluate_dim(left, symbols), evaluate_dim(right, symbols)))
 
 
 def names_in_dim(dim: Dim) -> Iterator[str]:
@@ -66,13 +79,31 @@ def dim_to_text(dim: Dim) -> str:
     return f"{operator}({dim_to_text(left)}, {dim_to_text(right)})"
 
 
-def _dim_from_json(value: Any) -> Dim:
+def dim_to_plain_text(dim: Dim) -> str:
+    """`dim` without parentheses around it, nor around what a test compares."""
+    if not isinstance(dim, tuple) or dim[0] not in _DIM_SPELLING:
+        return dim_to_text(dim)
+    operator, left, right = dim
+    sides = [
+        dim_to_plain_text(side) if _binds_tighter(side, operator) else dim_to_text(side)
+        for side in (left, right)
+    ]
+    return f" {_DIM_SPELLING[operator]} ".join(sides)
+
+
+def _binds_tighter(side: Dim, operator: str) -> bool:
+    """Return True if `side` needs no parentheses beside `operator`."""
+    is_test = isinstance(side, tuple) and side[0] in _TEST_OPERATORS
+    return operator == "or" or (operator in _TEST_OPERATORS and not is_test)
+
+
+def _dim_from_json(value: Any, operators: Container[str] = _DIM_OPERATORS.keys()) -> Dim:
     if isinstance(value, int | str) and not isinstance(value, bool):
         return value
     operator, left, right = value
-    if operator not in _DIM_OPERATORS:
+    if operator not in operators:
         raise ValueError(f"unknown operator {operator!r} in a dimension")
-    return (operator, _dim_from_json(left), _dim_from_json(right))
+    return (operator, _dim_from_json(left, operators), _dim_from_json(right, operators))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +132,41 @@ class ScalarParam:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """What the sizes and scalars of a call must fulfil, and what would happen otherwise."""
+
+    test: Dim  # 0 where it does not hold
+    text: str = field(
+        default="", compare=False
+    )  # the access that the condition is for, or what has an extent
+    by: str = field(default="", compare=False)  # who needs it, and how: `compute C reads`
+    line: str = field(default="", compare=False)  # the user's source line, as file:line
+    buffer: str = field(
+        default="", compare=False
+    )  # the parameter that is accessed; '' where an extent is meant
+    dim: int = field(default=0, compare=False)  # the dimension that is accessed
+
+    def __str__(self) -> str:
+        return dim_to_plain_text(self.test)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value, from which `signature_from_json` makes the Condition again."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
     """How a compiled function is called.
 
     `params` are the arguments a user passes, in order. `symbols` are the shape variables, in the
     order in which the machine code takes them, as i64, after the params; the caller never
-    passes them: they are solved from the shapes.
+    passes them: they are solved from the shapes. `requires` holds at every call that is let in.
     """
 
     name: str
     params: tuple[TensorParam | ScalarParam, ...]
     symbols: tuple[str, ...] = ()
+    requires: tuple[Condition, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.params))})"
@@ -127,7 +182,9 @@ class Signature:
             )
             for p in self.params
         ]
-        return {"name": self.name, "params": params, "symbols": list(self.symbols)}
+        requires = [condition.to_json() for condition in self.requires]
+        value = {"name": self.name, "params": params, "symbols": list(self.symbols)}
+        return value | ({"requires": requires} if requires else {})
 
 
 def signature_from_json(value: Mapping[str, Any]) -> Signature:
@@ -141,7 +198,16 @@ def signature_from_json(value: Mapping[str, Any]) -> Signature:
         else:
             params.append(ScalarParam(name, dtype))
     symbols = tuple(map(_text, value["symbols"]))
-    return Signature(_text(value["name"]), tuple(params), symbols)
+    requires = tuple(map(_condition_from_json, value.get("requires", ())))
+    return Signature(_text(value["name"]), tuple(params), symbols, requires)
+
+
+def _condition_from_json(value: Mapping[str, Any]) -> Condition:
+    dim = value["dim"]
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise ValueError(f"the number of a dimension is expected, not {dim!r}")
+    texts = {name: _text(value[name]) for name in ("text", "by", "line", "buffer")}
+    return Condition(_dim_from_json(value["test"], _OPERATORS.keys()), dim=dim, **texts)
 
 
 def _text(value: Any) -> str:

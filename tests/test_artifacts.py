@@ -100,7 +100,17 @@ GOOD: dict[str, Any] = {
     "name": "f",
     "params": [{"name": "A", "dtype": "f32", "shape": [["add", "n", 1]], "is_output": False}],
     "symbols": ["n"],
+    "requires": [
+        {
+            "test": ["or", ["le", "n", 0], ["lt", ["sub", "n", 1], 5]],
+            **{"text": "A[i]", "by": "compute C reads", "line": "x.py:1", "buffer": "A", "dim": 0},
+        }
+    ],
 }
+
+
+def _condition(**changes: Any) -> dict[str, Any]:
+    return {**GOOD, "requires": [{**GOOD["requires"][0], **changes}]}
 
 
 def _param(**changes: Any) -> dict[str, Any]:
@@ -121,6 +131,15 @@ def _param(**changes: Any) -> dict[str, Any]:
         (_param(is_output="no"), ValueError),
         ({**GOOD, "name": 1}, ValueError),
         ({**GOOD, "symbols": [None]}, ValueError),
+        (_param(shape=[["lt", "n", 1]]), ValueError),
+        (_condition(test=["xor", "n", 1]), ValueError),
+        (_condition(test=["lt", "n"]), ValueError),
+        (_condition(test=None), TypeError),
+        (_condition(dim=True), ValueError),
+        (_condition(dim="0"), ValueError),
+        (_condition(line=3), ValueError),
+        ({**GOOD, "requires": [{}]}, KeyError),
+        ({**GOOD, "requires": "no"}, TypeError),
     ],
 )
 def test_a_malformed_signature_is_refused(value: Any, error: type[Exception]) -> None:
@@ -145,3 +164,28 @@ def test_a_packed_call_and_its_text():
     assert call.to_text() == "my.sum|read f32 2|i64|write f32 0"
     assert packed_call_from_text(call.to_text()) == call
     assert packed_call_from_text("f") == PackedCall("f", ())
+
+
+def test_a_condition_goes_through_json_and_reads_well() -> None:
+    signature = signature_from_json(GOOD)
+    (condition,) = signature.requires
+    assert str(condition) == "n <= 0 or n - 1 < 5"
+    assert condition.by == "compute C reads" and condition.line == "x.py:1"
+    again = signature_from_json(json.loads(json.dumps(signature.to_json()))).requires[0]
+    assert again == condition and again.to_json() == condition.to_json()
+    assert [evaluate_dim(condition.test, {"n": n}) for n in (-3, 5, 6)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        ("lt", [1, 0, 0]),
+        ("le", [1, 1, 0]),
+        ("eq", [0, 1, 0]),
+        ("ne", [1, 0, 1]),
+        ("and", [0, 1, 1]),
+        ("or", [1, 1, 1]),
+    ],
+)
+def test_tests_are_0_or_1(operator: str, values: list[int]) -> None:
+    assert [evaluate_dim((operator, "n", 1), {"n": n}) for n in (0, 1, 2)] == values

@@ -6,12 +6,12 @@ user gave them. Refuses, with Unsupported, a dimension that no caller could comp
 
 from __future__ import annotations
 
-from refcomp.artifacts import Dim, ScalarParam, Signature, TensorParam
+from refcomp.artifacts import Condition, Dim, ScalarParam, Signature, TensorParam
 from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Requirement
 from refcomp.ir.names import mangle
 
 _DIM_OPERATORS: dict[type[Expr], str] = {
@@ -23,6 +23,11 @@ _DIM_OPERATORS: dict[type[Expr], str] = {
     ir.Min: "min",
     ir.Max: "max",
 }
+_TEST_OPERATORS: dict[type[Expr], str] = {
+    **_DIM_OPERATORS,
+    **{ir.LT: "lt", ir.LE: "le", ir.EQ: "eq", ir.NE: "ne", ir.And: "and", ir.Or: "or"},
+}
+_MIRRORED: dict[type[Expr], str] = {ir.GT: "lt", ir.GE: "le"}
 
 # A kernel of such a name would be taken for the C function, by the optimizer and by the loader.
 _C_NAMES = """
@@ -59,7 +64,34 @@ def signature_of(func: PrimFunc) -> Signature:
         else ScalarParam(names[param], param.dtype)
         for param in func.params
     )
-    return Signature(machine_symbol(func.name), params, tuple(names[var] for var in func.symbols))
+    symbols = tuple(names[var] for var in func.symbols)
+    requires = tuple(_condition(requirement, names) for requirement in func.requires)
+    return Signature(machine_symbol(func.name), params, symbols, requires)
+
+
+def _condition(requirement: Requirement, names: dict[Buffer | Var, str]) -> Condition:
+    test, origin = _test(requirement.condition, names), requirement.origin
+    if origin is None:
+        return Condition(test)
+    return Condition(test, origin.text, origin.by, origin.line, origin.buffer, origin.dim)
+
+
+def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
+    """A condition as a tree; the type rules of the loop IR allow nothing else in it."""
+    match expr:
+        case ir.IntImm(value=value):
+            return value
+        case Var():
+            return names[expr]
+        case ir.Cast(value=value):
+            return _test(value, names)
+        case ir.Not(a=a):
+            return ("eq", _test(a, names), 0)
+        case ir.GT(a=a, b=b) | ir.GE(a=a, b=b):
+            return (_MIRRORED[type(expr)], _test(b, names), _test(a, names))
+        case ir.Binary(a=a, b=b):
+            return (_TEST_OPERATORS[type(expr)], _test(a, names), _test(b, names))
+    raise AssertionError(expr)
 
 
 def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:

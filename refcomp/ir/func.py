@@ -2,8 +2,10 @@
 
 Grammar::
 
-    func = PrimFunc(str name, param* params, stmt body, str* outputs, str* imports)
+    func = PrimFunc(str name, param* params, stmt body, str* outputs, str* imports,
+                    requirement* requires)
     param = Var | Buffer
+    requirement = Requirement(expr condition)
 """
 
 from __future__ import annotations
@@ -13,8 +15,30 @@ from dataclasses import dataclass
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Expr, Var
 from refcomp.ir.node import Node, node
-from refcomp.ir.rewrite import variables_in
+from refcomp.ir.rewrite import variables_in, with_fields
 from refcomp.ir.stmt import Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementOrigin:
+    """What a Requirement is for, in words that stay when the function is rewritten."""
+
+    text: str  # the access as the user wrote it (`A[i + 1]`), or the axis of an extent
+    by: str  # who needs it, and how: `compute C reads`; '' where nobody knows
+    line: str = ""  # the user's source line, as file:line
+    buffer: str = ""  # the buffer that is accessed; none where an extent is meant
+    dim: int = 0  # the buffer's dimension that the condition speaks of
+
+
+@node
+class Requirement(Node):
+    """`condition`, a bool over symbols and scalar parameters, holds when the function is called.
+
+    It reads no memory and calls nothing. A call that breaks it is refused.
+    """
+
+    condition: Expr
+    origin: RequirementOrigin | None = None
 
 
 @node
@@ -24,15 +48,18 @@ class PrimFunc(Node):
     Variables in the shapes of buffer parameters that are no parameters themselves (the symbols)
     are solved from the arguments' shapes; each is >= 0. `outputs` names the buffers that are
     written. `imports` are texts of LLVM IR that define C functions which the body calls.
+    `requires` holds at each call; it is checked before anything is run.
     """
 
     binds = ("params", "symbols")
+    binds_in = ("requires", "body")
     names_bound = ("outputs",)
     name: str
     params: tuple[Var | Buffer, ...]
     body: Stmt
     outputs: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
+    requires: tuple[Requirement, ...] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -52,9 +79,7 @@ class PrimFunc(Node):
 
     def with_body(self, body: Stmt) -> PrimFunc:
         """This function with another body; itself when the body is the same object."""
-        if body is self.body:
-            return self
-        return PrimFunc(self.name, self.params, body, self.outputs, self.imports)
+        return self if body is self.body else with_fields(self, body=body)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

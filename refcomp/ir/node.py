@@ -2,9 +2,10 @@
 
 A node is a frozen, slotted dataclass with `eq=False`: identity is equality, so that nodes can be
 keys of memo tables; structural comparison is a function (`refcomp.ir.structure`). A field whose
-annotation is `Expr`, `Stmt`, a tuple of either, or either with `| None`, holds children; every
-traversal is built on that one fact (see `child_fields`). What a node binds, and where, is told by
-four attributes of its class (see `Node`), so that comparison and verification need not know it.
+annotation is `Expr`, `Stmt`, a tuple of either (or of `Requirement`), or either with `| None`,
+holds children; every traversal is built on that one fact (see `child_fields`). What a node binds,
+and where, is told by four attributes of its class (see `Node`), so that comparison and verification
+need not know it.
 """
 
 from collections.abc import Callable
@@ -43,6 +44,7 @@ _CHILD_ANNOTATIONS = {
     "Stmt | None",
     "tuple[Expr, ...]",
     "tuple[Stmt, ...]",
+    "tuple[Requirement, ...]",
 }
 
 

@@ -18,7 +18,7 @@ from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.expr_parser import ExprParser
-from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.func import PrimFunc, Program, Requirement
 from refcomp.ir.stmt import (
     ATOMIC_OPERATORS,
     LOOP_KINDS,
@@ -151,10 +151,10 @@ class _Parser:
         self.exprs.declares_symbols = True
         params, outputs = self._params()
         self.exprs.declares_symbols = False
-        imports = self._imports()
-        self.exprs.check(begin, PrimFunc(name.text, params, Block(()), outputs, imports))
-        body = self._braces(_Open(lambda body: body, mark))
-        return PrimFunc(name.text, params, body, outputs, imports)
+        imports, requires = self._imports(), self._requires()
+        func = PrimFunc(name.text, params, Block(()), outputs, imports, requires)
+        self.exprs.check(begin, func)
+        return func.with_body(self._braces(_Open(lambda body: body, mark)))
 
     def _imports(self) -> tuple[str, ...]:
         """Texts in quotes, each behind the word `import`."""
@@ -166,6 +166,14 @@ class _Parser:
             except ValueError:
                 self.stream.fail(token, f"expected a text in quotes, found {token}")
         return tuple(texts)
+
+    def _requires(self) -> tuple[Requirement, ...]:
+        """Conditions in parentheses behind the word `requires`."""
+        if not self.stream.take_if("requires"):
+            return ()
+        token = self.stream.peek()
+        conditions = self.exprs.indices("(", ")")
+        return tuple(self.exprs.check(token, Requirement(condition)) for condition in conditions)
 
     def _declare_scalars(self) -> None:
         """Binds the scalar parameters, which the shapes of buffers before them may name."""

@@ -194,7 +194,12 @@ class _Writer:
             parts += [", "] if k else []
             parts += [partial(self._param, param, param.name in outputs)]
         imports = [f"import {json.dumps(text)} " for text in func.imports]
-        return [*parts, ") ", *imports, *self._scope(0, func, func.body)]
+        requires = self._requires(func)
+        return [*parts, ") ", *imports, *requires, *self._scope(0, func, func.body)]
+
+    def _requires(self, func: PrimFunc) -> list[_Part]:
+        conditions = [requirement.condition for requirement in func.requires]
+        return ["requires (", *self._listed(conditions), ") "] if conditions else []
 
     def _param(self, param: Var | Buffer, is_output: bool) -> list[_Part]:
         if isinstance(param, Var):

@@ -12,16 +12,17 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import I32, I64, DType
+from refcomp.dtype import BOOL, I32, I64, DType
 from refcomp.errors import UserError
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Expr
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Requirement
 from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
 from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
 from refcomp.ir.names import is_callee
 from refcomp.ir.node import Node
+from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import (
     ATOMIC_OPERATORS,
     LOOP_KINDS,
@@ -52,6 +53,11 @@ _INT = ("int", "uint")
 _NUMBER = (*_INT, "float", "bfloat")
 _ANY = (*_NUMBER, "bool")
 _PASSED_IN_C = (*_INT, "float", "bool")
+# What a requirement is made of: the entry checks of every target evaluate these, and no others.
+_ENTRY_NODES = (
+    *(nodes.Var, nodes.IntImm, nodes.Cast, nodes.Comparison, nodes.And, nodes.Or, nodes.Not),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.FloorDiv, nodes.FloorMod, nodes.Min, nodes.Max),
+)
 
 
 def type_fault(item: Node) -> str | None:
@@ -377,6 +383,17 @@ def _prim_func(item: PrimFunc) -> str | None:
     return f"the output {min(unknown)} is no parameter" if unknown else None
 
 
+def _requirement(item: Requirement) -> str | None:
+    if item.condition.dtype != BOOL:
+        return f"a requirement is a bool, not {item.condition.dtype}"
+    for part in walk(item.condition):
+        if not isinstance(part, _ENTRY_NODES):
+            return f"a requirement compares sizes and integers, and has no {type(part).__name__}"
+        if isinstance(part, Expr) and part.dtype.kind not in (*_INT, "bool"):
+            return f"a requirement compares sizes and integers, not values of {part.dtype}"
+    return None
+
+
 def _nothing(_item: Any) -> None:
     return None
 
@@ -421,4 +438,5 @@ _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     CallPacked: _call_packed,
     CallExtern: _call_extern,
     PrimFunc: _prim_func,
+    Requirement: _requirement,
 }

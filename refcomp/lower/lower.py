@@ -6,8 +6,10 @@ After:          func add(A: f32[n], B: f32[n], C: f32[n] out) { for i in range(n
 Needs every placeholder and every output of the schedule among the arguments. Ensures that each
 stage at the root is computed once, producers first, each attached stage in the loop it is attached
 to, that intermediate tensors which are no arguments are allocated, and that loops bound to threads
-make kernels in canonical form, without barriers. Refuses foreign tensors, missing arguments,
-unbound variables, and attachments, threads and scopes that do not fit (`schedule.infer_stages`).
+make kernels in canonical form, without barriers, and that the function requires the sizes without
+which a stage would read what is not there (`required_reads`). Refuses foreign tensors, missing
+arguments, unbound variables, and attachments, threads and scopes that do not fit
+(`schedule.infer_stages`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from refcomp.lower.extern import reads_of_extern
 from refcomp.lower.hints import aligned_shape, allocated, imported_texts
 from refcomp.lower.inline import inline_reads
 from refcomp.lower.nest import Nests, guests_by_axis, lower_stage
-from refcomp.lower.scan import place_scans, reads_of_scan
+from refcomp.lower.required_reads import required_reads
+from refcomp.lower.scan import Bodies, place_scans, reads_of_scan
 from refcomp.python_limits import deep_recursion
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.infer_stages import infer_stages
@@ -60,12 +63,15 @@ def lower(
     args = checked_args(schedule, args)
     buffers = _argument_buffers(args)
     stages = _computed_stages(schedule)
-    body = _lower_stages(schedule, stages, buffers, _shape_facts(args))
+    bodies = _bodies_of(schedule, stages)
+    body = _lower_stages(stages, bodies, buffers, _shape_facts(args))
+    requires = required_reads(stages, bodies, args)
     computed = {tensor for stage in stages for tensor in stage.op.outputs}
     outputs = tuple(buffer.name for tensor, buffer in buffers.items() if tensor in computed)
     params = tuple(buffers[arg] if isinstance(arg, Tensor) else arg for arg in args)
     called = checked_name(name, "a function")
-    func = _with_unique_names(PrimFunc(called, params, body, outputs, imported_texts(stages)))
+    imports = imported_texts(stages)
+    func = _with_unique_names(PrimFunc(called, params, body, outputs, imports, requires))
     _check_variables(func)
     return func
 
@@ -84,14 +90,18 @@ def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
     return facts
 
 
-def _lower_stages(
-    schedule: Schedule, stages: Sequence[Stage], arguments: Mapping[Tensor, Buffer], facts: Facts
-) -> Stmt:
-    """The stages at the root one after the other, each with what is attached to its loops."""
+def _bodies_of(schedule: Schedule, stages: Sequence[Stage]) -> Bodies:
+    """The expressions of `stages`, in which those of inlined stages stand."""
     inlined = [
         s.op for s in schedule.stages if s.attach == "inline" and isinstance(s.op, ComputeOp)
     ]
-    bodies = {stage: _inlined_bodies(stage, inlined) for stage in stages}
+    return {stage: _inlined_bodies(stage, inlined) for stage in stages}
+
+
+def _lower_stages(
+    stages: Sequence[Stage], bodies: Bodies, arguments: Mapping[Tensor, Buffer], facts: Facts
+) -> Stmt:
+    """The stages at the root one after the other, each with what is attached to its loops."""
     bounds = infer_stages(stages, bodies, facts)
     buffers, regions = dict(arguments), dict[Tensor, Region]()
     for stage in stages:
@@ -171,7 +181,8 @@ def _with_unique_names(func: PrimFunc) -> PrimFunc:
         for param in func.params
     )
     body = replace_buffers(substitute(func.body, fresh), buffers)
-    return with_fields(func, params=params, body=body)
+    requires = tuple(substitute(requirement, fresh) for requirement in func.requires)
+    return with_fields(func, params=params, body=body, requires=requires)
 
 
 def _candidates(name: str) -> Iterator[str]:

@@ -59,7 +59,7 @@ def to_field(func: PrimFunc) -> PrimFunc:
     params = tuple(
         rewriting.buffer(p) if isinstance(p, Buffer) else rewriting.var(p) for p in func.params
     )
-    return PrimFunc(func.name, params, rewriting.visit(func.body), func.outputs, func.imports)
+    return with_fields(func, params=params, body=rewriting.visit(func.body))
 
 
 def tensors_to_field(

@@ -19,6 +19,7 @@ from refcomp.dtype import DType, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.printer import print_expr
 from refcomp.ir.stmt import Stmt
 from refcomp.oracle.expressions import Frame, Value
 from refcomp.oracle.failure import InterpretError
@@ -119,6 +120,12 @@ def bind_arguments(
         if shape != array.shape:
             raise InterpretError(f"{buffer.name} has shape {shape}, {array.shape} given")
         frame.memory[buffer] = Memory(buffer, shape, array, buffer.name in fresh)
+    for requirement in func.requires:
+        if not frame.evaluate(requirement.condition):
+            sizes = ", ".join(f"{var.name} = {value}" for var, value in frame.values.items())
+            raise InterpretError(
+                f"{func.name} requires {print_expr(requirement.condition)}", where=f"with {sizes}"
+            )
 
 
 def _as_stored(buffer: Buffer, arg: Any) -> Any:

@@ -62,7 +62,7 @@ def lower_bfloat16(func: PrimFunc) -> PrimFunc:
             body = _named_within(body, names.var(param), _from_bits(passed))
     if body is func.body and all(a is b for a, b in zip(params, func.params, strict=True)):
         return func
-    return PrimFunc(func.name, params, body, func.outputs, func.imports)
+    return with_fields(func, params=params, body=body)
 
 
 def _named_within(body: Stmt, var: Var, value: Expr) -> Stmt:

@@ -22,6 +22,7 @@ from refcomp.artifacts import (
 from refcomp.dtype import as_dtype, to_numpy
 from refcomp.errors import RefcompError, UserError
 from refcomp.runtime.device import device_kinds
+from refcomp.runtime.entry_conditions import check_conditions
 from refcomp.runtime.ndarray import ALIGNED, CONTIGUOUS, WRITABLE, Form
 from refcomp.symbol_sizes import Extent, Sizes, solvable_symbols
 
@@ -55,6 +56,14 @@ def check_signature(signature: Signature) -> None:
 def _check_names_in_shapes(signature: Signature) -> None:
     tensors = [param for param in signature.params if isinstance(param, TensorParam)]
     known = set(signature.symbols) | set(shape_scalars(signature))
+    for condition in signature.requires:
+        for name in names_in_dim(condition.test):
+            if name not in known:
+                raise UserError(
+                    f"the condition {condition} depends on {name}, which is unknown",
+                    where=str(signature),
+                    remedy=f"declare {name} a symbol or an integer parameter",
+                )
     for param in tensors:
         for name in chain.from_iterable(map(names_in_dim, param.shape)):
             if name not in known:
@@ -88,7 +97,7 @@ def _unreadable_symbol(
 
 
 def shape_scalars(signature: Signature) -> dict[str, int]:
-    """The integer parameters that shapes depend on, by name, with their positions."""
+    """The integer parameters in shapes and conditions, by name, with their positions."""
     used = {
         name
         for param in signature.params
@@ -96,6 +105,7 @@ def shape_scalars(signature: Signature) -> dict[str, int]:
         for dim in param.shape
         for name in names_in_dim(dim)
     }
+    used.update(name for condition in signature.requires for name in names_in_dim(condition.test))
     return {
         param.name: position
         for position, param in enumerate(signature.params)
@@ -108,7 +118,8 @@ def admit(
 ) -> Admitted:
     """Check the tensor arguments (`forms`, in order); `scalars` are the integer arguments.
 
-    UserError for the first rule that is broken: device, dtype, rank, layout, then dimensions.
+    UserError for the first rule that is broken: device, dtype, rank, layout, then dimensions, then
+    what the function requires of them.
     """
     tensors = [
         (position, param)
@@ -231,6 +242,7 @@ def _check_dims(
         value = evaluate_dim(expected, sizes.values)
         if value != found:
             raise _wrong_dim(_Place(signature, position), axis, expected, value, found, sizes)
+    check_conditions(signature, sizes)
     return sizes.values
 
 

@@ -72,3 +72,15 @@ def test_hostile_names_are_mangled():
     symbol = machine_symbol('a"b c')
     assert symbol.replace("_", "").isalnum() and symbol != machine_symbol("a_b_c")
     assert signature_of(PrimFunc('a"b c', (), Block(()))).name == symbol
+
+
+def test_requirements_become_conditions():
+    func = parse_func(
+        "func f(A: f32[n], k: i32) requires (i64(k) > 0, not n % 4 == 1, n >= 2, n == 0 or true) {}"
+    )
+    assert [*map(str, signature_of(func).requires)] == [
+        "0 < k",
+        "((n % 4) == 1) == 0",
+        "2 <= n",
+        "n == 0 or 1",
+    ]

@@ -12,6 +12,7 @@ _SORTS = {
     "Var": "var",
     "Buffer": "buffer",
     "DType": "dtype",
+    "Requirement": "requirement",
 }
 
 

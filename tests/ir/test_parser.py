@@ -1,5 +1,7 @@
 """Functions and statements in text, and the message for each mistake."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Var
 from refcomp.ir.parser import MAX_BLOCKS, parse_func, parse_funcs
 from refcomp.ir.printer import print_func
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Block, BufferStore, For, IfThenElse, LetStmt, ParallelRegion, Store
 from refcomp.ir.structure import structurally_equal
 from tests.strategies.funcs import runnable_funcs
@@ -217,3 +219,31 @@ def test_damaged_text_is_read_or_refused_with_its_place(drawn, data: st.DataObje
         parse_func(damaged, "in.txt")
     except UserError as error:
         assert error.what.startswith("in.txt:")
+
+
+def test_requirements_are_read_and_printed():
+    text = "func f(A: f32[n], k: i64) requires (k - 1 < n, n % 4 == 0 or not k < 0) {\n}\n"
+    func = parse_func(text)
+    assert len(func.requires) == 2 and print_func(func) == text
+    n, k = func.symbols[0], func.params[1]
+    assert set(variables_in(func.requires[0])) == {n, k}
+    other = parse_func(text.replace("k - 1", "k - 2"))
+    assert not structurally_equal(func, other)
+    assert structurally_equal(
+        func, parse_func(text.replace("[n]", "[m]").replace("< n", "< m").replace("n %", "m %"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "what"),
+    [
+        ("n", "a requirement is a bool, not i64"),
+        ("A[0] < 1.0f32", "a requirement compares sizes and integers, and has no BufferLoad"),
+        ("x < 1.0f32", "a requirement compares sizes and integers, not values of f32"),
+        ("popcount(n) < 3", "a requirement compares sizes and integers, and has no Call"),
+        ("i < n", "unknown"),
+    ],
+)
+def test_a_requirement_that_no_caller_could_check_is_refused(condition, what):
+    with pytest.raises(UserError, match=re.escape(what)):
+        parse_func(f"func f(A: f32[n], x: f32) requires ({condition}) {{ }}")

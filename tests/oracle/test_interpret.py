@@ -8,6 +8,7 @@ from refcomp.dtype import F32, as_dtype
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import (
     BufferStore,
 )
@@ -87,3 +88,15 @@ def test_scalars_are_rounded_to_their_dtype():
     data = zeros(1)
     interpret(PrimFunc("f", (a, s), BufferStore(a, (integer(0),), s), ("A",)), [data, math.pi])
     assert data[0] == np.float32(math.pi)
+
+
+def test_what_a_function_requires_is_asked_before_it_runs():
+    func = parse_func("func f(A: f32[n] out, k: i64) requires (k < n) { A[0] = 1.0f32 }")
+    array = np.zeros(3, np.float32)
+    interpret(func, [array, 2])
+    assert array[0] == 1
+    array[0] = 0
+    with pytest.raises(InterpretError, match="f requires k < n") as caught:
+        interpret(func, [array, 3])
+    assert caught.value.where == "with k = 3, n = 3"
+    assert array[0] == 0
