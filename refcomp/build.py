@@ -15,6 +15,7 @@ from refcomp.codegen.signature import signature_of
 from refcomp.compile_kernels import compile_programs, is_device_target
 from refcomp.devices import device_for
 from refcomp.dump import dump_stage
+from refcomp.entry_conditions import with_entry_conditions
 from refcomp.errors import UserError
 from refcomp.ir.expr import PureExtern, Var
 from refcomp.ir.func import PrimFunc
@@ -60,7 +61,7 @@ def build(
         raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
     if current_options().certify:
         certify_build(inputs, args, name, chosen.kind)
-    return _build_lowered([lower(inputs, args, name)], chosen)
+    return _build_lowered([with_entry_conditions(lower(inputs, args, name))], chosen)
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
@@ -73,9 +74,10 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     if not funcs:
         raise UserError("there is no function to build", remedy="pass at least one")
     chosen = as_target(target)
-    for func in funcs if current_options().certify else ():
+    ready = [with_entry_conditions(func) for func in funcs]
+    for func in ready if current_options().certify else ():
         certify_build(func, (), func.name, chosen.kind)
-    return _build_lowered(funcs, chosen)
+    return _build_lowered(ready, chosen)
 
 
 def _build_lowered(funcs: Sequence[PrimFunc], chosen: Target) -> Module:

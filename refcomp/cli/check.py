@@ -1,4 +1,4 @@
-"""`refcomp check`: syntax, names, types and level of loop-IR text."""
+"""`refcomp check`: syntax, names, types, level and ranges of loop-IR text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from refcomp.cli.levels import check_level, level_of
 from refcomp.cli.options import examples, json_option
 from refcomp.cli.streams import write_json
 from refcomp.cli.texts import read_funcs
+from refcomp.entry_conditions import with_entry_conditions
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.printer import print_expr
 from refcomp.ir.verify import LEVELS
 
 
@@ -19,9 +21,11 @@ from refcomp.ir.verify import LEVELS
 @click.option("--level", type=click.Choice(LEVELS), help="The level it must be legal at.")
 @json_option
 def command(file: str, level: str | None, as_json: bool) -> None:
-    """Check loop-IR text: syntax, names, types, level.
+    """Check loop-IR text: syntax, names, types, level, ranges.
 
-    FILE is - (stdin) by default. Without --level, any level will do, and is told.
+    FILE is - (stdin) by default. Without --level, any level will do, and is printed. An access that
+    leaves its buffer whatever the sizes are is refused. What a call must fulfil, so that none does,
+    is printed after `requires`.
     """
     report = [_check(func, level) for func in read_funcs(file)]
     if as_json:
@@ -29,10 +33,14 @@ def command(file: str, level: str | None, as_json: bool) -> None:
         return
     for entry in report:
         click.echo(f"{entry['name']}: legal at level {entry['level']}")
+        for condition in entry["requires"]:
+            click.echo(f"  requires {condition}")
 
 
 def _check(func: PrimFunc, level: str | None) -> dict[str, Any]:
-    if level is None:
-        return {"name": func.name, "level": level_of(func)}
-    check_level(func, level)
-    return {"name": func.name, "level": level}
+    if level is not None:
+        check_level(func, level)
+    found = level_of(func) if level is None else level
+    requires = with_entry_conditions(func).requires
+    conditions = [print_expr(requirement.condition) for requirement in requires]
+    return {"name": func.name, "level": found, "requires": conditions}

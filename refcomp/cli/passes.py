@@ -19,6 +19,7 @@ from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_funcs
 from refcomp.codegen.signature import signature_of
 from refcomp.dtype import as_dtype
+from refcomp.entry_conditions import with_entry_conditions
 from refcomp.errors import CompilerBug, UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func, print_funcs
@@ -84,6 +85,7 @@ def _left(func: PrimFunc, target: Target) -> list[Pass]:
 
 def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
     level_of(func)  # refuses an illegal text before a pass meets it
+    func = with_entry_conditions(func)
     for run in chosen:
         func = run_verified(func, run)
     return func

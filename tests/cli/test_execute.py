@@ -167,7 +167,7 @@ def test_one_of_several_functions_is_chosen(cli: Cli, add_text: str) -> None:
 
 
 def test_a_computation_that_fails_has_its_own_exit_code(cli: Cli) -> None:
-    text = "func f(A: f32[n], B: f32[n] out) { for i in range(n) { B[i] = A[i + 1] } }"
+    text = "func f(A: f32[n], B: f32[n] out) { for i in range(n) { B[i] = A[i * i + 1] } }"
     result = cli("execute", "--json", input=text)
     error = json.loads(result.stderr)["error"]
     assert (result.exit_code, error["exit_code"], error["kind"]) == (1, 1, "InterpretError")
@@ -314,3 +314,25 @@ def test_a_scalar_argument_is_a_size(cli: Cli) -> None:
     )
     result = cli("execute", "--scalar", "n=5", "--fill-mode", "ones", input=text)
     assert result.stdout == "B: f32[3]  min 1  max 1  first 1 1 1\n", result.stderr
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_what_certainly_leaves_a_buffer_is_not_run(cli: Cli, target: str) -> None:
+    text = "func f(A: f32[64], B: f32[65] out) { for i in range(65) { B[i] = A[i] } }"
+    result = cli("execute", "--target", target, input=text)
+    assert result.exit_code == 4
+    assert "f reads index 64 of dimension 0 of A" in result.stderr
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_sizes_that_do_not_fit_are_refused_at_the_call(cli: Cli, target: str) -> None:
+    text = "func f(A: f32[n], B: f32[m] out) { for i in range(m) { B[i] = A[i] } }"
+    sizes = ("--symbol", "n=5", "--target", target)
+    assert cli("execute", *sizes, "--symbol", "m=5", input=text).exit_code == 0
+    result = cli("execute", *sizes, "--symbol", "m=6", input=text)
+    assert result.exit_code == 4
+    assert result.stderr.startswith(
+        "error: `B[i] = A[i]` reads index m - 1 = 5 of dimension 0 of A, which has 5 elements\n"
+    )

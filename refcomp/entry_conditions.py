@@ -1,0 +1,182 @@
+"""What the loop IR itself says about the sizes that it needs.
+
+Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
+After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
+
+Speaks of accesses with one index for each dimension, which are those of the nested level. Refuses,
+by UserError, an access that leaves its buffer whenever it is run. Only accesses that each iteration
+of the loops around does are judged: those under a condition are left alone, as are indices that
+depend on data. So nothing is required that a right call does not fulfil (see `arith.attained`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from refcomp.arith import Facts, prove, simplify
+from refcomp.arith.attained import Bound, Box
+from refcomp.dtype import I64
+from refcomp.errors import UserError
+from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
+from refcomp.ir.func import PrimFunc, Requirement, RequirementOrigin
+from refcomp.ir.node import Node
+from refcomp.ir.printer import print_expr, print_stmt
+from refcomp.ir.rewrite import children, variables_in, walk, with_fields
+from refcomp.ir.stmt import (
+    Allocate,
+    AtomicUpdate,
+    Block,
+    BufferStore,
+    For,
+    LetStmt,
+    ParallelRegion,
+    Pragma,
+    Prefetch,
+    Stmt,
+)
+from refcomp.python_limits import deep_recursion
+
+_VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """One access, by the statement that does it for all values of the axes of `box`."""
+
+    node: Any  # BufferLoad | BufferStore | AtomicUpdate
+    stmt: Stmt
+    box: Box
+
+
+@deep_recursion()
+def with_entry_conditions(func: PrimFunc) -> PrimFunc:
+    """`func`, which requires what its accesses need; itself where it says so already.
+
+    UserError for an access that is out of range whatever the sizes are.
+    """
+    facts = Facts()
+    for symbol in func.symbols:
+        facts = facts.nonnegative(symbol)
+    scalars = (p for p in func.params if isinstance(p, Var) and _is_size(p))
+    box = Box(facts, frozenset((*func.symbols, *scalars)))
+    required = {id(facts.table.intern(r.condition)): r for r in func.requires}
+    for requirement in func.requires:
+        facts = facts.assume(requirement.condition)
+    for requirement in _requirements(func, box):
+        key = id(facts.table.intern(requirement.condition))
+        if key in required:
+            known = required[key]
+            required[key] = known if known.origin is not None else requirement
+        elif not prove(requirement.condition, facts):
+            required[key] = requirement
+    if [*map(id, required.values())] == [*map(id, func.requires)]:
+        return func
+    return with_fields(func, requires=tuple(required.values()))
+
+
+def _is_size(var: Var) -> bool:
+    return var.dtype.is_int and var.dtype.max_value <= I64.max_value
+
+
+def _requirements(func: PrimFunc, box: Box) -> Iterator[Requirement]:
+    judged: set[tuple[int, int, int, int]] = set()
+    for access in _certain_accesses(func.body, box):
+        node = access.node
+        if len(node.indices) != len(node.buffer.shape):  # an update at the flat level
+            continue
+        for dim, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
+            key = (id(access.box), id(node.buffer), dim, id(index))
+            if key in judged:
+                continue
+            judged.add(key)
+            judgement = access.box.judge(index, extent)
+            if judgement.beyond is not None:
+                _refuse(func, access, dim, judgement.beyond)
+            for condition in judgement.conditions:
+                yield Requirement(condition, _origin(access, dim))
+
+
+def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
+    """The accesses that are done whatever the conditions are, each with the loops around it."""
+    stack: list[tuple[Stmt, Box]] = [(body, box)]
+    while stack:
+        stmt, around = stack.pop()
+        if isinstance(stmt, BufferStore | AtomicUpdate):
+            yield _Access(stmt, stmt, around)
+        for load in _certain_loads(stmt):
+            yield _Access(load, stmt, around)
+        inner = _box_inside(stmt, around)
+        if inner.is_known:
+            stack += [(part, inner) for part in reversed(_certain_parts(stmt))]
+
+
+def _certain_parts(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements that are run whenever `stmt` is, and its loop has an iteration."""
+    match stmt:
+        case Block(stmts=stmts):
+            return stmts
+        case For() | Allocate() | LetStmt() | Pragma() | ParallelRegion():
+            return (stmt.body,)
+    return ()
+
+
+def _box_inside(stmt: Stmt, box: Box) -> Box:
+    if isinstance(stmt, For):
+        return box.with_axis(stmt.var, stmt.minimum, stmt.extent)
+    if isinstance(stmt, LetStmt):
+        return box.with_let(stmt.var, stmt.value)
+    return box
+
+
+def _certain_loads(stmt: Stmt) -> Iterator[BufferLoad]:
+    """The elements that `stmt` itself reads whenever it is run."""
+    if isinstance(stmt, Prefetch):  # a hint, which is not an error out of range
+        return
+    stack: list[Node] = [part for part in reversed(children(stmt)) if isinstance(part, Expr)]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, BufferLoad):
+            yield node
+        if isinstance(node, IfThenElseExpr | Select):
+            stack.append(node.condition)
+        else:
+            stack.extend(reversed(children(node)))
+
+
+def _origin(access: _Access, dim: int) -> RequirementOrigin:
+    origin, verb = access.stmt.origin, _VERBS[type(access.node)]
+    stage, line = ("", "") if origin is None else (origin.stage, origin.line)
+    by = f"stage {stage}" if stage else f"`{_first_line(access.stmt)}`"
+    return RequirementOrigin(_text(access), f"{by} {verb}", line, access.node.buffer.name, dim)
+
+
+def _text(access: _Access) -> str:
+    node = access.node
+    buffer: Buffer = node.buffer
+    return f"{buffer.name}[{', '.join(map(print_expr, node.indices))}]"
+
+
+def _first_line(stmt: Stmt) -> str:
+    return print_stmt(stmt).partition("\n")[0]
+
+
+def _refuse(func: PrimFunc, access: _Access, dim: int, beyond: Bound) -> NoReturn:
+    buffer, origin = access.node.buffer, access.stmt.origin
+    used = set(variables_in(access.node.indices[dim]))
+    loops = [node for node in walk(func.body) if isinstance(node, For) and node.var in used]
+    around = "".join(f", in {_first_line(loop).removesuffix(' {')}" for loop in loops)
+    at = f" ({origin})" if origin is not None else ""
+    raise UserError(
+        f"{func.name} {_VERBS[type(access.node)]} index {beyond} of dimension {dim} of "
+        f"{buffer.name}",
+        where=f"{_first_line(access.stmt)}{around}{at}",
+        why=f"that dimension has the elements 0 .. {simplify(buffer.shape[dim] - 1)}",
+        remedy=f"shorten the loops around {_text(access)}, or access it under a condition",
+    )
