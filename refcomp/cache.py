@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import os
 import re
+import reprlib
 import stat
 import tempfile
 import time
@@ -25,6 +26,7 @@ from refcomp.cache_folder import find_safe_folder, make_private
 from refcomp.errors import UserError
 
 DEFAULT_LIMIT = 2 << 30
+_MAX_DIGITS = 18  # of the limit: no disk is larger, and Python refuses to read thousands
 
 _MAGIC = b"refcomp-entry-1\n"
 _HEADER_SIZE = len(_MAGIC) + hashlib.sha256().digest_size
@@ -275,10 +277,11 @@ def _default_limit() -> int:
     text = os.environ.get("REFCOMP_CACHE_LIMIT", "")
     if not text:
         return DEFAULT_LIMIT
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise UserError(
-            f"REFCOMP_CACHE_LIMIT is {text!r}, which is not a number of bytes",
+            f"REFCOMP_CACHE_LIMIT is {reprlib.repr(text)}, which is not a number of bytes",
             where="environment variable REFCOMP_CACHE_LIMIT",
-            remedy=f"set it to a whole number (default {DEFAULT_LIMIT}), or unset it",
+            remedy=f"set it to a whole number of at most {_MAX_DIGITS} digits "
+            f"(default {DEFAULT_LIMIT}), or unset it",
         )
     return int(text)

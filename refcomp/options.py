@@ -10,6 +10,7 @@ part of a target, as they say what a result may be, not what it is for.
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,8 +44,18 @@ def current_options() -> BuildOptions:
 
 
 def is_certify_in_environment() -> bool:
-    """Return True if REFCOMP_CERTIFY asks for a certificate of each build."""
-    return os.environ.get(_CERTIFY, "") not in ("", "0")
+    """Return True if REFCOMP_CERTIFY asks for a certificate of each build.
+
+    UserError for any other text than 0 and 1.
+    """
+    text = os.environ.get(_CERTIFY, "")
+    if text not in ("", "0", "1"):
+        raise UserError(
+            f"{_CERTIFY} is {reprlib.repr(text)}, which is neither 0 nor 1",
+            where=f"environment variable {_CERTIFY}",
+            remedy="set it to 1 to certify each build, to 0 or nothing to leave that out",
+        )
+    return text == "1"
 
 
 @contextmanager

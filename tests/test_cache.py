@@ -387,7 +387,7 @@ def test_limit_from_the_environment(clean_environment: pytest.MonkeyPatch) -> No
     assert default_cache().limit == 12345
 
 
-@pytest.mark.parametrize("text", ["2G", "-1", "1.5", "²"])
+@pytest.mark.parametrize("text", ["2G", "-1", "1.5", "²", "9" * 19, "9" * 5000])
 def test_a_limit_that_is_no_number_is_refused(
     clean_environment: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -395,3 +395,4 @@ def test_a_limit_that_is_no_number_is_refused(
     with pytest.raises(UserError, match="not a number of bytes") as caught:
         default_cache()
     assert "unset it" in str(caught.value)
+    assert len(str(caught.value)) < 300

@@ -22,6 +22,17 @@ def test_the_environment_may_ask_for_certificates(text, asked, monkeypatch):
         assert not current_options().certify
 
 
+@pytest.mark.parametrize("text", ["yes", "no", "2", " 1", "x" * 5000])
+def test_another_wish_for_certificates_is_refused(text, monkeypatch):
+    monkeypatch.setenv("REFCOMP_CERTIFY", text)
+    with pytest.raises(
+        UserError, match="^REFCOMP_CERTIFY is '.*which is neither 0 nor 1"
+    ) as caught:
+        current_options()
+    assert "where: environment variable REFCOMP_CERTIFY" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
 def test_scopes_nest_and_end():
     with refcomp.build_options(contract=True) as outer:
         assert outer == current_options() == BuildOptions(contract=True)

@@ -5,7 +5,7 @@ The codes are part of the interface: scripts may rely on them.
 
 from __future__ import annotations
 
-from errno import EDQUOT, EFBIG, EIO, ENOSPC
+from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from typing import Any
 
 import click
@@ -39,10 +39,23 @@ _CODES: dict[type[RefcompError], int] = {
 }
 
 
+# What Python and the dynamic loader say where memory, or a limit of it, is at its end.
+_OUT_OF_MEMORY = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return True if memory, or the address space that the process may use, is at its end."""
+    if isinstance(error, OSError):
+        return error.errno == ENOMEM or "cannot allocate memory" in str(error).lower()
+    if isinstance(error, ImportError | RuntimeError):
+        return any(words in str(error).lower() for words in _OUT_OF_MEMORY)
+    return isinstance(error, MemoryError)
+
+
 def is_of_the_machine(error: BaseException) -> bool:
     """Whether memory or a disk is at its end, or broken: no bug, and nothing illegal."""
     is_disk = isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT, EFBIG, EIO)
-    return is_disk or isinstance(error, MemoryError)
+    return is_disk or is_out_of_memory(error)
 
 
 def exit_code(error: BaseException) -> int:
@@ -61,8 +74,11 @@ def error_to_text(error: BaseException) -> str:
     """What a reader sees of `error`."""
     if isinstance(error, RefcompError):
         return printable(f"error: {error}")
-    if isinstance(error, MemoryError):
-        return printable(f"error: memory ran out: {error}")
+    if is_out_of_memory(error):
+        return printable(
+            f"error: memory ran out{f': {error}' if str(error) else ''}\n"
+            "  what to do: take smaller sizes, or raise the limit of memory (ulimit -v)"
+        )
     if is_of_the_machine(error):
         return printable(f"error: what is computed cannot be written: {error}")
     return printable(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.arrays import Array
+from refcomp.errors import Unsupported
 
 BASE = 0x1000_0000_0000
 _ALIGNMENT = 256
@@ -122,11 +123,25 @@ class Allocation:
         return self.address + self.size
 
 
+def _reserve(size: int, is_watched: bool) -> Bytes:
+    try:
+        return Bytes(size, is_watched=is_watched)
+    except MemoryError as error:
+        whole = size * (1 + is_watched) >> 20
+        raise Unsupported(
+            f"the memory of an emulated GPU, {whole} MiB, cannot be reserved",
+            why="the address space of this process is limited (ulimit -v, RLIMIT_AS), or the "
+            "machine reserves no more than it has",
+            remedy="raise the limit: ulimit -v unlimited. Pages that no kernel touches cost no "
+            "memory. Unchecked (emulator:gfx942:unchecked, --no-checks) it takes half",
+        ) from error
+
+
 class Arena:
     """The memory of a device, of `size` bytes."""
 
     def __init__(self, size: int, *, is_watched: bool) -> None:
-        self.bytes = Bytes(size, is_watched=is_watched)
+        self.bytes = _reserve(size, is_watched)
         self.size = size
         self._starts: list[int] = []
         self._allocations: dict[int, Allocation] = {}

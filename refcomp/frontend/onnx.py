@@ -30,6 +30,7 @@ MAX_BYTES = 1 << 30
 # The versions of ONNX's operator set whose operators mean what the converters say.
 OPSETS = range(13, 25)
 
+_PIECE = 16 << 20  # bytes of a file that are read at a time
 _Proto = Any
 
 
@@ -65,11 +66,14 @@ def _read(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
     path = Path(checked_path(source, "an ONNX model"))
     try:
         with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
+            # Not max_bytes + 1 at once: Python takes that much memory, however small the file is.
+            pieces = bytearray()
+            while len(pieces) <= max_bytes and (piece := file.read(_PIECE)):
+                pieces += piece
     except (OSError, ValueError) as error:
         raise UserError(f"the model {str(path)!r} cannot be read", why=str(error)) from error
-    _check_size(len(data), repr(str(path)), max_bytes)
-    return data
+    _check_size(len(pieces), repr(str(path)), max_bytes)
+    return bytes(pieces)
 
 
 def _check_size(size: int, what: str, max_bytes: int) -> None:

@@ -176,9 +176,18 @@ def load_hip() -> HipLibrary | None:
         if match is None:
             raise UserError(
                 f"{CHOICE}={choice} is not known",
+                where=f"environment variable {CHOICE}",
                 remedy="use emulator:gfx942, or emulator:gfx942:hazards; nothing for a real GPU",
             )
-        return emulated_hip(match[1])
+        try:
+            return emulated_hip(match[1])
+        except UserError as error:
+            raise UserError(
+                error.what,
+                where=f"environment variable {CHOICE}={choice}",
+                why=error.why,
+                remedy=error.remedy,
+            ) from error
     for name in _candidates():
         with suppress(OSError):
             return HipLibrary(of_library(ctypes.CDLL(name, os.RTLD_LOCAL | os.RTLD_NOW)), name)

@@ -9,6 +9,7 @@ hangs in the child of a parent that has used it.
 import ctypes
 import os
 import re
+import reprlib
 
 from refcomp.errors import UserError
 
@@ -80,7 +81,7 @@ def _parse(text: str) -> int:
     if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_THREADS and len(text) < 10:
         return int(text)
     raise UserError(
-        f"{_VARIABLE} is {text!r}, which is no number of threads",
+        f"{_VARIABLE} is {reprlib.repr(text)}, which is no number of threads",
         where=f"environment variable {_VARIABLE}",
         remedy=f"set it to a number from 1 to {MAX_THREADS}, or unset it",
     )

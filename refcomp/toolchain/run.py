@@ -6,6 +6,7 @@ started or does not end in time.
 """
 
 import os
+import reprlib
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from refcomp.errors import ToolchainError, UserError
 
 DEFAULT_TIMEOUT_S = 120.0
+_MAX_TIMEOUT_S = 1_000_000  # poll takes milliseconds as a C int
 
 # A tool that crashes may print stack dumps without end.
 _STDERR_LIMIT = 16_384
@@ -39,12 +41,13 @@ def tool_timeout_s() -> float:
     if not text:
         return DEFAULT_TIMEOUT_S
     with suppress(ValueError):
-        if 0 < float(text) < float("inf"):
+        if 0 < float(text) <= _MAX_TIMEOUT_S:
             return float(text)
     raise UserError(
-        f"REFCOMP_TOOL_TIMEOUT is {text!r}, which is not a number of seconds above 0",
+        f"REFCOMP_TOOL_TIMEOUT is {reprlib.repr(text)}, which is not a number of seconds above 0",
         where="environment variable REFCOMP_TOOL_TIMEOUT",
-        remedy=f"set it to seconds (default {DEFAULT_TIMEOUT_S:g}), or unset it",
+        remedy=f"set it to at most {_MAX_TIMEOUT_S} seconds (default {DEFAULT_TIMEOUT_S:g}), "
+        "or unset it",
     )
 
 

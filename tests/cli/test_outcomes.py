@@ -15,6 +15,11 @@ from refcomp.errors import CompilerBug, RefcompError, ToolchainError, Unsupporte
         (RefcompError("failed"), 1),
         (MemoryError("no room"), 1),
         (OSError(28, "No space left on device"), 1),
+        (OSError(12, "Cannot allocate memory"), 1),
+        (ImportError("x.so: failed to map segment from shared object"), 1),
+        (RuntimeError("can't start new thread"), 1),
+        (ImportError("no module x"), 70),
+        (RuntimeError("odd"), 70),
         (OSError(2, "No such file"), 70),
         (ToolchainError("no llc"), 3),
         (UserError("wrong"), 4),
@@ -26,6 +31,24 @@ from refcomp.errors import CompilerBug, RefcompError, ToolchainError, Unsupporte
 def test_each_failure_has_its_code(error: Exception, code: int) -> None:
     assert exit_code(error) == code
     assert code in MEANINGS
+
+
+@pytest.mark.parametrize(
+    ("error", "first"),
+    [
+        (MemoryError(), "error: memory ran out"),
+        (MemoryError("8 GiB"), "error: memory ran out: 8 GiB"),
+        (RuntimeError("can't start new thread"), "error: memory ran out: can't start new thread"),
+        (
+            OSError(12, "Cannot allocate memory"),
+            "error: memory ran out: [Errno 12] Cannot allocate",
+        ),
+    ],
+)
+def test_a_lack_of_memory_is_told_with_what_to_do(error: Exception, first: str) -> None:
+    text = error_to_text(error)
+    assert text.startswith(first)
+    assert text.endswith("take smaller sizes, or raise the limit of memory (ulimit -v)")
 
 
 def test_text_holds_what_where_why_and_remedy() -> None:

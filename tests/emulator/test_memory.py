@@ -1,5 +1,8 @@
 """Memory: bytes that need not be aligned, allocations with red zones, what was written."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,6 +29,27 @@ def test_bytes_know_what_was_written():
     memory.store(index + 2, 2, np.array([7]), np.array([0xF0], np.uint16))
     assert memory.load_undefined(index, 4).tolist() == [0x00F00000]
     assert Bytes(16, is_watched=False).load_undefined(index, 4) is None
+
+
+def test_memory_that_cannot_be_reserved_is_refused_in_words():
+    program = (
+        "import resource, sys\n"
+        "from refcomp.emulator.memory import Arena\n"
+        "from refcomp.errors import Unsupported\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "Arena(1 << 20, is_watched=True)\n"
+        "for is_watched in (True, False):\n"
+        "    try:\n"
+        "        Arena(4 << 30, is_watched=is_watched)\n"
+        "    except Unsupported as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert "an emulated GPU, 8192 MiB, cannot be reserved\n  why: the address space" in done.stdout
+    assert "an emulated GPU, 4096 MiB, cannot be reserved\n  why: the address space" in done.stdout
+    assert "ulimit -v unlimited" in done.stdout
+    assert "--no-checks" in done.stdout
 
 
 def test_memory_of_no_bytes_can_be_read_where_that_was_wrong():

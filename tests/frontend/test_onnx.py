@@ -1,6 +1,8 @@
 """Reading ONNX files: the digit network, symbolic extents, and files that are broken or hostile."""
 
 import builtins
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -59,6 +61,16 @@ def test_missing_file(tmp_path) -> None:
     assert "No such file" in text_of(info)
     with pytest.raises(UserError, match="cannot be read"):
         from_onnx(tmp_path)
+
+
+def test_reading_a_small_file_takes_little_memory() -> None:
+    program = (
+        "import resource, sys, onnx, onnx.numpy_helper\n"
+        "from refcomp.frontend import from_onnx\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "from_onnx(sys.argv[1])\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(FILE)], check=True)
 
 
 def test_size_is_bounded(tmp_path) -> None:

@@ -120,7 +120,7 @@ def test_time_limit_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     assert tool_timeout_s() == 2.5
 
 
-@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf", "1e308", "1000001"])
 def test_a_wrong_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("REFCOMP_TOOL_TIMEOUT", text)
     with pytest.raises(UserError, match="not a number of seconds above 0") as caught:
