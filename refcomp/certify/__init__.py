@@ -17,7 +17,7 @@ with `every_step`, each prefix of the recorded primitives and each pass. The fir
 named, with the first element that differs, the iterations that wrote it, and the writes that are
 missing or extra. A certificate says which inputs, algebras and programs it rests on.
 
-Reading order: certificate, trial, arguments, versions, judge, search, stand_in, schedules.
+Reading order: bounds, certificate, trial, arguments, versions, judge, search, stand_in, schedules.
 """
 
 from refcomp.certify.certificate import Certificate, Difference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from refcomp.dtype import DType, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
+from refcomp.ir.func import Requirement
 from refcomp.ir.rewrite import variables_in
 from refcomp.oracle.field import P, field_dtype
 from refcomp.oracle.interpret import evaluate_expr
@@ -20,6 +22,7 @@ Argument = Tensor | Buffer | Var
 Arrays = list[Any]
 _SIZES = (5, 3, 7, 4, 6, 2)  # of the symbols in order; another run adds the greatest factor
 _GREATEST_FACTOR = 64
+_MOST_TRIED = 5000  # choices of sizes, until one fulfils what a function requires
 # Of random integers, one after the other until none that is an index is out of range.
 GREATEST = (None, 99, 1)
 
@@ -80,10 +83,32 @@ def symbols_of(args: Sequence[Argument]) -> list[Var]:
     return [var for var in found if not var.dtype.is_float]
 
 
-def size_sets(args: Sequence[Argument], factors: Iterable[int]) -> list[dict[Var, int]]:
-    """Values of all symbols: small, and beyond the greatest of the factors of splits."""
-    small = {var: _SIZES[k % len(_SIZES)] for k, var in enumerate(symbols_of(args))}
+def size_sets(
+    args: Sequence[Argument], factors: Iterable[int], requires: Sequence[Requirement] = ()
+) -> list[dict[Var, int]]:
+    """Values of all symbols: small, and beyond the greatest of the factors of splits. They fulfil
+    what is required, if such small values do at all."""
+    small = _small_sizes(symbols_of(args), requires)
     most = max((f for f in factors if f <= _GREATEST_FACTOR), default=1)
     if not small or most == 1:
         return [small]
-    return [small, {var: size + most for var, size in small.items()}]
+    great = {var: size + most for var, size in small.items()}
+    return [small, great] if _fulfil(great, requires) or not _fulfil(small, requires) else [small]
+
+
+def _small_sizes(symbols: Sequence[Var], requires: Sequence[Requirement]) -> dict[Var, int]:
+    first = {var: _SIZES[k % len(_SIZES)] for k, var in enumerate(symbols)}
+    if _fulfil(first, requires):
+        return first
+    choices = itertools.product(_SIZES, repeat=len(symbols))
+    for values in itertools.islice(choices, _MOST_TRIED):
+        sizes = dict(zip(symbols, values, strict=True))
+        if _fulfil(sizes, requires):
+            return sizes
+    return first
+
+
+def _fulfil(sizes: Mapping[Var, int], requires: Sequence[Requirement]) -> bool:
+    """Return True if `sizes` fulfil each requirement that speaks of these symbols alone."""
+    stated = [r.condition for r in requires if sizes.keys() >= set(variables_in(r.condition))]
+    return all(evaluate_expr(condition, sizes) for condition in stated)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refcomp.certify.bounds import BoundsReport
 from refcomp.certify.trial import Trial, sizes_to_text
 from refcomp.errors import CompilerBug
 from refcomp.oracle.field import P
@@ -58,6 +59,7 @@ class Certificate:
         trials: the inputs that the programs were run on
         steps: the number of recorded primitives of the schedule
         passes: the passes that changed the program, in order
+        bounds: how it is known that each access stays within its buffer
     """
 
     name: str
@@ -68,6 +70,7 @@ class Certificate:
     trials: tuple[Trial, ...] = ()
     steps: int = 0
     passes: tuple[str, ...] = ()
+    bounds: BoundsReport | None = None
 
     @property
     def holds(self) -> bool:
@@ -84,13 +87,14 @@ class Certificate:
         )
 
     def report(self) -> str:
-        """Return the verdict, then the programs and the inputs that it rests on, a line each."""
+        """Return the verdict, then the programs, inputs and bounds behind it, a line each."""
         made_by = f"{counted(self.steps, 'schedule step')} and {counted(len(self.passes), 'pass')}"
         lines = [
             str(self),
             f"  programs: {len(self.compared)} compared, made by {made_by}",
             *(f"  trial: {trial}" for trial in self.trials),
             *(f"  compared: {phrase}" for phrase in self._phrases()),
+            *(f"  {line}" for line in str(self.bounds or "").splitlines()),
         ]
         return "\n".join(lines)
 

@@ -6,15 +6,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from refcomp.certify.arguments import GREATEST, Argument, Arguments, size_sets
+from refcomp.certify.bounds import bounds_of
 from refcomp.certify.certificate import Certificate
 from refcomp.certify.judge import Judge, judge_of_program, judge_of_tensors
 from refcomp.certify.search import Search
 from refcomp.certify.stand_in import StandIn, factors_of, find_stand_in, points_of, trips_of
 from refcomp.certify.trial import Trial
 from refcomp.certify.versions import in_order
+from refcomp.entry_conditions import with_entry_conditions
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.expr import Var
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Requirement
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CALLS
@@ -49,15 +51,16 @@ def certify(
     certificate names by its extents. Unsupported for what cannot be certified.
     """
     _check(schedule, args)
-    subject = _subject(schedule, tuple(args), most)
-    own_kind = kind or _kind_of(lower(schedule, args))
+    lowered = lower(schedule, args, name)
+    subject = _subject(schedule, tuple(args), most, lowered.requires)
+    own_kind = kind or _kind_of(lowered)
     compared: list[str] = []
     trials: list[Trial] = []
 
     def lower_again(prefix: Schedule) -> PrimFunc:
         return lower(prefix, subject.args, name)
 
-    for sizes in size_sets(subject.args, factors_of(schedule)):
+    for sizes in size_sets(subject.args, factors_of(schedule), lowered.requires):
         if compared and points_of(subject.schedule, sizes) > most:
             continue
         judge = _judge(judge_of_tensors, subject.args, sizes, seed)
@@ -79,6 +82,7 @@ def certify(
         trials=tuple(trials),
         steps=len(schedule.steps),
         passes=tuple(search.passes),
+        bounds=None if found else bounds_of(lowered),
     )
 
 
@@ -88,7 +92,8 @@ def certify_function(
     """The Certificate of the passes for targets of `kind` on `func`, which says itself what is
     right. UserError where it breaks a rule of its own; Unsupported where it is too large, or gives
     a function the address of an element."""
-    (sizes,) = size_sets(func.params, ())
+    func = with_entry_conditions(func)
+    (sizes,) = size_sets(func.params, (), func.requires)
     trips = trips_of(func.body, sizes)
     if trips > _MOST_POINTS:
         raise _too_large(func.name, trips, "write it with symbolic extents, or smaller")
@@ -113,6 +118,7 @@ def certify_function(
         _told(sizes) if found else {},
         trials=(judge.trial(len(compared)),),
         passes=tuple(search.passes),
+        bounds=None if found else bounds_of(func),
     )
 
 
@@ -158,9 +164,14 @@ def _judge(
     return make(Arguments(tuple(args), sizes, seed, GREATEST[-1]))
 
 
-def _subject(schedule: Schedule, args: tuple[Tensor | Var, ...], most: int) -> StandIn:
+def _subject(
+    schedule: Schedule,
+    args: tuple[Tensor | Var, ...],
+    most: int,
+    requires: Sequence[Requirement],
+) -> StandIn:
     """What is interpreted: the computation itself, or its stand-in where it is too large."""
-    sizes = size_sets(args, ())[0]
+    sizes = size_sets(args, (), requires)[0]
     points = points_of(schedule, sizes)
     if points <= most:
         return StandIn(schedule, args, {})

@@ -29,7 +29,9 @@ def command(
     scheduled program and what all passes make of it are interpreted on small sizes, and compared
     with the tensor expressions: exactly on elements of a field, within error bounds on floats.
     Where they differ, the first guilty step is named. The report says how many programs were
-    compared, on which sizes and data. REFCOMP_CERTIFY=1 does so in each build, in a line on stderr.
+    compared, on which sizes and data. It counts the accesses that are proved to be in range, those
+    that are checked at entry, and those that depend on data. REFCOMP_CERTIFY=1 does so in each
+    build, in a line on stderr.
     """
     found = [_certify(piece, every_step, seed) for piece in load_program(program).pieces]
     if as_json:
@@ -62,4 +64,5 @@ def _to_json(certificate: Certificate) -> dict[str, Any]:
         "trials": [trial.to_json() for trial in certificate.trials],
         "steps": certificate.steps,
         "passes": list(certificate.passes),
+        "bounds": certificate.bounds.to_json() if certificate.bounds else None,
     }

@@ -6,6 +6,8 @@ import pytest
 import refcomp as rc
 from refcomp.certify.arguments import Arguments, size_sets, symbols_of
 from refcomp.dtype import to_numpy
+from refcomp.ir.expr import LT
+from refcomp.ir.func import Requirement
 from refcomp.oracle.field import P
 from tests.strategies.computation import DTYPES
 
@@ -23,6 +25,15 @@ def test_sizes_are_small_and_then_beyond_the_greatest_factor():
     assert size_sets([a], []) == [{N: 5, M: 3}]
     assert size_sets([a], [4, 16, 2, 4096]) == [{N: 5, M: 3}, {N: 21, M: 19}]
     assert size_sets([rc.placeholder((4,))], [16]) == [{}]
+
+
+def test_sizes_fulfil_what_is_required():
+    a = rc.placeholder((N, M), name="A")
+    fits = [Requirement(LT(N, M)), Requirement(LT(rc.var("other"), N))]
+    assert size_sets([a], [], fits) == [{N: 5, M: 7}]
+    assert size_sets([a], [16], fits) == [{N: 5, M: 7}, {N: 21, M: 23}]
+    assert size_sets([a], [16], [Requirement(LT(N * 2, M))]) == [{N: 3, M: 7}]
+    assert size_sets([a], [], [Requirement(LT(N, N))]) == [{N: 5, M: 3}]
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool", "uint64", "uint16"])

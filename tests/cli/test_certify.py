@@ -27,6 +27,7 @@ def test_the_report_names_sizes_data_algebras_and_programs(cli: Cli, script: Pat
     assert lines[4:] == [
         "  compared: exactly (field of 2147483647 elements, integers modulo 2^w)",
         "  compared: floats within their error bounds",
+        "  bounds: 3 accesses: 3 proved",
     ]
 
 
@@ -34,6 +35,7 @@ def test_json_has_the_trials(cli: Cli, script: Path) -> None:
     (entry,) = json.loads(cli("certify", script, "--json").stdout)
     assert entry["steps"] == 2
     assert entry["passes"][-1] == "introduce_lets"
+    assert (entry["bounds"]["proved"], entry["bounds"]["checked_at_entry"]) == (3, 0)
     assert [trial["sizes"] for trial in entry["trials"]] == [{"n": 5}, {"n": 13}]
     for trial in entry["trials"]:
         assert (trial["seed"], trial["greatest_integer"], trial["programs"]) == (0, None, 2)
