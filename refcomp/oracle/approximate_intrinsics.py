@@ -42,7 +42,15 @@ def _function(name: str, operands: tuple[Approx, ...], dtype: DType) -> Approx:
     value = _REFERENCES[name](*[a.value for a in operands])
     error = _travelled(name, value, operands)
     doubtful = np.isinf(error) | ((error > 0) & (name in _STEPS))
-    raw = Approx(value, error, doubtful | _any([a.doubtful for a in operands]), np.abs(value))
+    # A NaN may be a signalling one, of which C libraries make NaN even where the value is decided.
+    decided = _any([np.isnan(a.value) for a in operands]) & ~np.isnan(value)
+    raw = Approx(
+        value,
+        error,
+        doubtful | _any([a.doubtful for a in operands]),
+        np.abs(value),
+        others=np.where(decided, NAN, NO_OTHERS),
+    )
     if name in _EXACT:
         return replace(raw, keeps_sign=(error == 0) | not_zero(raw))
     if name == "erf":

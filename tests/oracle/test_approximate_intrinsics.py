@@ -125,3 +125,11 @@ def test_powers_of_infinities_are_those_of_f64():
 def test_erf_of_subnormals_is_off_by_the_units_of_f64():
     found = intrinsics.call("erf", [_about(1e-310)], F64, F64)
     assert found.error >= 4.5 * 5e-324
+
+
+def test_powers_of_nan_that_are_decided_may_be_nan():
+    """glibc's pow(x, 0) is NaN of a signalling x, and 1 of any other."""
+    for base, exponent in ((math.nan, 0.0), (1.0, math.nan)):
+        found = intrinsics.call("pow", [_about(base), _about(exponent)], F64, F64)
+        assert (found.value, found.others) == (1, NAN)
+    assert intrinsics.call("pow", [_about(2.0), _about(0.0)], F64, F64).others == 0

@@ -3,6 +3,7 @@
 import numpy as np
 
 import refcomp
+from refcomp.dtype import to_numpy
 from tests.properties import legal_arithmetic as arithmetic
 
 _FUNCTIONS = {
@@ -298,11 +299,16 @@ def has(name, dtype):
     return not ("fma" in name and dtype == "bfloat16")
 
 
-def te_of(name, dtype, count):
-    """The te of a form over three placeholders of `count` elements."""
-    operands = [refcomp.placeholder((count,), dtype, letter) for letter in "ABC"]
-    form, build = FORMS[name], Tensors(dtype)
-    return refcomp.compute((count,), lambda i: form(build, *(x[i] for x in operands))), operands
+def operands_of(dtype, count):
+    """Three placeholders."""
+    return [refcomp.placeholder((count,), dtype, letter) for letter in "ABC"]
+
+
+def te_of(name, operands):
+    """The te of a form over three placeholders."""
+    form, build = FORMS[name], Tensors(str(to_numpy(operands[0].dtype)))
+    shape = operands[0].shape
+    return refcomp.compute(shape, lambda i: form(build, *(x[i] for x in operands)))
 
 
 def evaluate_form(name, evaluation, arrays):

@@ -198,7 +198,8 @@ def _drawn(rng, dtype, count):
 
 
 def _bounds_of_form(name, dtype, arrays):
-    output, operands = forms.te_of(name, dtype, len(arrays[0]))
+    operands = forms.operands_of(dtype, len(arrays[0]))
+    output = forms.te_of(name, operands)
     return bound_errors([output], dict(zip(operands, arrays, strict=True)))[0]
 
 
@@ -223,8 +224,8 @@ class _Tally:
         # Most edges are decided: an overflow, or a zero, that is legal does not make all legal.
         assert shares[UNDECIDABLE] < 0.15
         return (
-            f"{total} legal evaluations of {what}, near the edges of 4 formats: none is called "
-            f"wrong; {shares[EXACT]:.1%} exact, {shares[WITHIN_BOUND]:.1%} within the bound, "
+            f"{total} legal evaluations of {what}, near edges: none is called wrong; "
+            f"{shares[EXACT]:.1%} exact, {shares[WITHIN_BOUND]:.1%} within the bound, "
             f"{shares[UNDECIDABLE]:.1%} undecidable"
         )
 
@@ -240,6 +241,33 @@ def test_legal_evaluations_near_edges_are_never_called_wrong(request, record_pro
             actual = forms.evaluate_form(name, evaluation, arrays)
             tally.add((name, dtype), arrays, actual, bounded)
     record_property("summary", tally.summary("expressions"))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(
+    ("dtype", "contract"),
+    [*((dtype, False) for dtype in _DTYPES), ("float32", True), ("float64", True)],
+)
+def test_compiled_code_near_edges_is_never_called_wrong(dtype, contract, request, record_property):
+    nightly = request.config.getoption("--nightly")
+    rng, tally, count = np.random.default_rng(None if nightly else 37), _Tally(), 200
+    names = [name for name in forms.FORMS if forms.has(name, dtype)]
+    operands = forms.operands_of(dtype, count)
+    outputs = [forms.te_of(name, operands) for name in names]
+    with refcomp.build_options(contract=contract):
+        schedule = refcomp.create_schedule([output.op for output in outputs])
+        module = refcomp.build(schedule, [*operands, *outputs], "llvm")
+    for _ in range(20 if nightly else 1):
+        arrays = _drawn(rng, dtype, count)
+        found = [np.zeros(count, to_numpy(output.dtype)) for output in outputs]
+        given = [refcomp.nd.array(array) for array in (*arrays, *found)]
+        module(*given)
+        feeds = dict(zip(operands, arrays, strict=True))
+        for name, output, actual in zip(names, outputs, given[3:], strict=True):
+            (bounded,) = bound_errors([output], feeds)
+            tally.add((name, dtype), arrays, actual.numpy(), bounded)
+    kind = "contracted" if contract else "plain"
+    record_property("summary", tally.summary(f"{kind} {dtype} expressions by LLVM"))
 
 
 def _rows(rng, dtype, shape):
