@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ Arrays = list[Any]
 _SIZES = (5, 3, 7, 4, 6, 2)  # of the symbols in order; another run adds the greatest factor
 _GREATEST_FACTOR = 64
 _MOST_TRIED = 5000  # choices of sizes, until one fulfils what a function requires
+_DOUBLINGS = 5  # of sizes that leave an extent empty
+_MOST_DOUBLED = 4  # symbols: 5^4 = 625 choices of sizes
 # Of random integers, one after the other until none that is an index is out of range.
 GREATEST = (None, 99, 1)
 
@@ -86,26 +88,52 @@ def symbols_of(args: Sequence[Argument]) -> list[Var]:
 def size_sets(
     args: Sequence[Argument], factors: Iterable[int], requires: Sequence[Requirement] = ()
 ) -> list[dict[Var, int]]:
-    """Values of all symbols: small, and beyond the greatest of the factors of splits. They fulfil
-    what is required, if such small values do at all."""
-    small = _small_sizes(symbols_of(args), requires)
+    """Values of all symbols: small, and beyond the greatest of the factors of splits.
+
+    Where small values allow it, they fulfil what is required, and no extent of an argument is 0:
+    programs that compute nothing would agree.
+    """
+
+    def is_fit(sizes: Mapping[Var, int]) -> bool:
+        return _fulfil(sizes, requires) and not _leave_empty(sizes, args)
+
+    small = _small_sizes(symbols_of(args), requires, is_fit)
     most = max((f for f in factors if f <= _GREATEST_FACTOR), default=1)
     if not small or most == 1:
         return [small]
     great = {var: size + most for var, size in small.items()}
-    return [small, great] if _fulfil(great, requires) or not _fulfil(small, requires) else [small]
+    return [small, great] if is_fit(great) or not is_fit(small) else [small]
 
 
-def _small_sizes(symbols: Sequence[Var], requires: Sequence[Requirement]) -> dict[Var, int]:
-    first = {var: _SIZES[k % len(_SIZES)] for k, var in enumerate(symbols)}
-    if _fulfil(first, requires):
-        return first
-    choices = itertools.product(_SIZES, repeat=len(symbols))
-    for values in itertools.islice(choices, _MOST_TRIED):
+def _small_sizes(
+    symbols: Sequence[Var],
+    requires: Sequence[Requirement],
+    is_fit: Callable[[Mapping[Var, int]], bool],
+) -> dict[Var, int]:
+    """The first sizes that fit; else the first that fulfil what is required; else the usual."""
+    usual = {var: _SIZES[k % len(_SIZES)] for k, var in enumerate(symbols)}
+    fulfilling: dict[Var, int] | None = None
+    for values in _choices(list(usual.values())):
         sizes = dict(zip(symbols, values, strict=True))
-        if _fulfil(sizes, requires):
+        if is_fit(sizes):
             return sizes
-    return first
+        if fulfilling is None and _fulfil(sizes, requires):
+            fulfilling = sizes
+    return fulfilling or usual
+
+
+def _choices(usual: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Sizes to try: the usual ones, other small ones, and then doubled ones, the least first."""
+    yield usual
+    yield from itertools.islice(itertools.product(_SIZES, repeat=len(usual)), _MOST_TRIED)
+    if len(usual) <= _MOST_DOUBLED:
+        doubled = [[size << k for k in range(_DOUBLINGS)] for size in usual]
+        yield from sorted(itertools.product(*doubled), key=sum)
+
+
+def _leave_empty(sizes: Mapping[Var, int], args: Sequence[Argument]) -> bool:
+    dims = (dim for arg in args if not isinstance(arg, Var) for dim in arg.shape)
+    return any(evaluate_expr(dim, sizes) <= 0 for dim in dims)
 
 
 def _fulfil(sizes: Mapping[Var, int], requires: Sequence[Requirement]) -> bool:

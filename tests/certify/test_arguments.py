@@ -36,6 +36,20 @@ def test_sizes_fulfil_what_is_required():
     assert size_sets([a], [], [Requirement(LT(N, N))]) == [{N: 5, M: 3}]
 
 
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((N - 8,), {N: 10}),
+        ((N // 16, M), {N: 20, M: 3}),
+        ((N, M - N), {N: 5, M: 7}),
+        ((N - N,), {N: 5}),  # empty whatever n is
+    ],
+)
+def test_sizes_leave_no_extent_empty(shape, sizes):
+    found, *_ = size_sets([rc.placeholder(shape, name="A")], [])
+    assert found == sizes
+
+
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool", "uint64", "uint16"])
 def test_values_are_of_the_dtype_and_always_the_same(dtype):
     a = rc.placeholder((N, 40), dtype, name="A")

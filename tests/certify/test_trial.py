@@ -93,3 +93,15 @@ def test_a_certified_build_says_so_where_the_environment_asks(monkeypatch, capsy
     assert line.startswith("refcomp: scale: certified, 4 programs agree (2 steps, 0 passes")
     assert "; n = 5; n = 9; exactly (field of 2147483647 elements" in line
     assert line.endswith(", floats within their error bounds)")
+
+
+def test_a_program_of_short_extents_is_not_certified_on_empty_arrays():
+    n = rc.var("n")
+    a = rc.placeholder((n - 9,), name="A")
+    b = rc.compute((n - 9,), lambda i: a[i] + 1.0, name="B")
+    s = rc.create_schedule(b)
+    s[b].split(b.op.axis[0], factor=2)
+    assert [trial.sizes for trial in certify(s, [a, b]).trials] == [{"n": 10}, {"n": 12}]
+    (bug,) = [bug for bug in INTERPRETED if bug.name == "lost tail guard"]
+    with switched_on(bug):
+        assert not certify(s, [a, b]).holds
