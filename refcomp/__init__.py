@@ -34,7 +34,7 @@ _MODULES = (
 )
 _SOURCES = {
     "refcomp.dtype": "DType as_dtype",
-    "refcomp.errors": "CompilerBug RefcompError ToolchainError Unsupported UserError",
+    "refcomp.errors": "CompilerBug OutOfBounds RefcompError ToolchainError Unsupported UserError",
     "refcomp.registry": "get_global_func list_global_func_names register_func",
     "refcomp.target": "Target as_target",
     "refcomp.options": "build_options",

@@ -6,7 +6,7 @@ dimension that depends on symbols is a small tree of integers, names and operato
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 from refcomp.dtype import DType, as_dtype
@@ -155,18 +155,64 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedAccess:
+    """One dimension of an access to a buffer that compiled code checks when it runs.
+
+    Attributes:
+        action: what the program does there: `reads`, `writes`, `updates` or `passes`.
+        buffer: the name of the buffer.
+        dimension: the dimension of the buffer, from 0.
+        extent: the extent of the dimension, as loop-IR text.
+        index: the index, as loop-IR text.
+        statement: the first line of the statement, as loop-IR text.
+        origin: the stage, the axis and the user's line that the statement comes from, if known.
+    """
+
+    action: str
+    buffer: str
+    dimension: int
+    extent: str
+    index: str
+    statement: str
+    origin: str = ""
+
+    def to_text(self) -> str:
+        """Return one line for each field, which `checked_access_from_text` reads back."""
+        return "\n".join(str(part) for part in astuple(self))
+
+
+ACCESS_ACTIONS = ("reads", "writes", "updates", "passes")
+_DIMENSIONS = frozenset(map(str, range(64)))
+# Words of i64 for each checked access: the least and the greatest wrong index, and the extent.
+STATUS_WORDS = 3
+
+
+def checked_access_from_text(text: str) -> CheckedAccess:
+    """Return the CheckedAccess that `CheckedAccess.to_text` wrote. ValueError when malformed."""
+    lines = text.split("\n")
+    is_whole = len(lines) == len(fields(CheckedAccess))
+    if not (is_whole and lines[0] in ACCESS_ACTIONS and lines[2] in _DIMENSIONS):
+        raise ValueError(f"{text[:60]!r} describes no access")
+    action, buffer, dimension, *rest = lines
+    return CheckedAccess(action, buffer, int(dimension), *rest)
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
     """How a compiled function is called.
 
     `params` are the arguments a user passes, in order. `symbols` are the shape variables, in the
     order in which the machine code takes them, as i64, after the params; the caller never
     passes them: they are solved from the shapes. `requires` holds at every call that is let in.
+    With `checks`, the machine code takes one more array after the params, which the caller never
+    passes either: the status of these accesses (`refcomp.runtime.access_status`).
     """
 
     name: str
     params: tuple[TensorParam | ScalarParam, ...]
     symbols: tuple[str, ...] = ()
     requires: tuple[Condition, ...] = ()
+    checks: tuple[CheckedAccess, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.params))})"
@@ -182,9 +228,12 @@ class Signature:
             )
             for p in self.params
         ]
-        requires = [condition.to_json() for condition in self.requires]
         value = {"name": self.name, "params": params, "symbols": list(self.symbols)}
-        return value | ({"requires": requires} if requires else {})
+        if self.requires:
+            value["requires"] = [condition.to_json() for condition in self.requires]
+        if self.checks:
+            value["checks"] = [check.to_text() for check in self.checks]
+        return value
 
 
 def signature_from_json(value: Mapping[str, Any]) -> Signature:
@@ -199,7 +248,8 @@ def signature_from_json(value: Mapping[str, Any]) -> Signature:
             params.append(ScalarParam(name, dtype))
     symbols = tuple(map(_text, value["symbols"]))
     requires = tuple(map(_condition_from_json, value.get("requires", ())))
-    return Signature(_text(value["name"]), tuple(params), symbols, requires)
+    checks = tuple(checked_access_from_text(_text(item)) for item in value.get("checks", ()))
+    return Signature(_text(value["name"]), tuple(params), symbols, requires, checks)
 
 
 def _condition_from_json(value: Mapping[str, Any]) -> Condition:

@@ -27,7 +27,7 @@ from refcomp.ir.verify import find_fault
 from refcomp.lower.lower import lower
 from refcomp.options import current_options
 from refcomp.oracle.interpret import interpret
-from refcomp.pipeline import run_passes
+from refcomp.pipeline import CHECK_ACCESSES, run_pass, run_passes
 from refcomp.python_limits import paused_collector
 from refcomp.runtime.function import ArrayCallable
 from refcomp.runtime.module import Module
@@ -82,10 +82,12 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
 
 def _build_lowered(funcs: Sequence[PrimFunc], chosen: Target) -> Module:
     """One module of functions of the nested level."""
-    signatures = [signature_of(func) for func in funcs]
     libraries = _c_libraries(funcs, chosen)
     sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}
     dump_stage("lowered", sources["loop_ir"])
+    if current_options().check_bounds:  # now, as the signatures list what is checked
+        funcs = [run_pass(CHECK_ACCESSES, func) for func in funcs]
+    signatures = [signature_of(func) for func in funcs]
     if chosen.kind == "interp":
         ready = [run_passes(func, chosen.kind) for func in funcs]
         callables = {

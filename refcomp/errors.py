@@ -52,6 +52,11 @@ class UserError(RefcompError):
     """The request is illegal as written; the remedy says what would be legal."""
 
 
+class OutOfBounds(UserError):
+    """A compiled function met an index beyond a buffer; raised by calls of functions that were
+    built with the build option `check_bounds`. The outputs of the call are undefined."""
+
+
 class Unsupported(RefcompError):
     """The request is legal but refcomp cannot do it; `why` names the limit."""
 

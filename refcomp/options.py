@@ -27,20 +27,38 @@ class BuildOptions:
     `certify`: each build is certified first, on small sizes (`refcomp.certify`), and fails with a
     CompilerBug that names the guilty step where a result changes. REFCOMP_CERTIFY=1 in the
     environment asks for it everywhere, and for a line on stderr of each certificate; a scope may
-    say otherwise."""
+    say otherwise. `check_bounds`: compiled code checks each access that is not proved to be in
+    bounds, and a call raises OutOfBounds where an index is wrong. REFCOMP_CHECK_BOUNDS=1 in the
+    environment asks for it everywhere; a scope may say otherwise."""
 
     contract: bool = False
     narrow_indices: bool = False
     certify: bool = False
+    check_bounds: bool = False
 
 
-_CERTIFY = "REFCOMP_CERTIFY"
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The environment variable that asks for an option, and what it has builds do."""
+
+    variable: str
+    effect: str
+
+
+# Options that the environment may ask for, and the variables that do.
+_ASKED_BY = {
+    "certify": _Asking("REFCOMP_CERTIFY", "certify each build"),
+    "check_bounds": _Asking("REFCOMP_CHECK_BOUNDS", "check accesses in each build"),
+}
 _CURRENT: ContextVar[BuildOptions | None] = ContextVar("build_options", default=None)
 
 
 def current_options() -> BuildOptions:
     """The options that hold here."""
-    return _CURRENT.get() or BuildOptions(certify=is_certify_in_environment())
+    scoped = _CURRENT.get()
+    if scoped is not None:
+        return scoped
+    return BuildOptions(**{option: _is_asked_for(option) for option in _ASKED_BY})
 
 
 def is_certify_in_environment() -> bool:
@@ -48,12 +66,17 @@ def is_certify_in_environment() -> bool:
 
     UserError for any other text than 0 and 1.
     """
-    text = os.environ.get(_CERTIFY, "")
+    return _is_asked_for("certify")
+
+
+def _is_asked_for(option: str) -> bool:
+    name = _ASKED_BY[option].variable
+    text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
         raise UserError(
-            f"{_CERTIFY} is {reprlib.repr(text)}, which is neither 0 nor 1",
-            where=f"environment variable {_CERTIFY}",
-            remedy="set it to 1 to certify each build, to 0 or nothing to leave that out",
+            f"{name} is {reprlib.repr(text)}, which is neither 0 nor 1",
+            where=f"environment variable {name}",
+            remedy=f"set it to 1 to {_ASKED_BY[option].effect}, to 0 or nothing to leave that out",
         )
     return text == "1"
 

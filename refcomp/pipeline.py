@@ -12,6 +12,7 @@ from refcomp.ir.printer import print_func, print_program
 from refcomp.ir.verify import verify
 from refcomp.options import current_options
 from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
+from refcomp.passes.check_accesses import check_accesses
 from refcomp.passes.check_device_limits import check_device_limits
 from refcomp.passes.fit_vector_lanes import fit_vector_lanes
 from refcomp.passes.flatten_storage import flatten_storage
@@ -60,9 +61,13 @@ class PipelineStep:
 _NARROW = PipelineStep(
     narrow_index_types, "flat", "while loops tell the ranges of indices", "narrow_indices"
 )
+CHECK_ACCESSES = PipelineStep(
+    check_accesses, "nested", "first: a check names the user's own statement", "check_bounds"
+)
 _LAZY = PipelineStep(make_selects_lazy, "nested", "before any pass moves or widens a read")
 _HOST = (
-    PipelineStep(refuse_bound_loops, "nested", "first: no other pass need know of kernels"),
+    CHECK_ACCESSES,
+    PipelineStep(refuse_bound_loops, "nested", "early: no other pass need know of kernels"),
     _LAZY,
     PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
@@ -85,11 +90,13 @@ _HOST = (
 )
 
 _INTERPRETER = (
+    CHECK_ACCESSES,
     _LAZY,
     PipelineStep(inject_virtual_threads, "nested", "while buffers have dimensions to add"),
     PipelineStep(insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"),
 )
 _DEVICE = (
+    CHECK_ACCESSES,
     _LAZY,
     PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
     PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),

@@ -9,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.artifacts import (
+    ACCESS_ACTIONS,
     Binary,
     BufferArgument,
+    CheckedAccess,
     Dim,
     PackedCall,
     ScalarParam,
     Signature,
     Source,
     TensorParam,
+    checked_access_from_text,
     dim_to_text,
     evaluate_dim,
     names_in_dim,
@@ -38,8 +41,20 @@ DTYPES = st.sampled_from(SCALAR_DTYPES)
 PARAMS = st.builds(
     TensorParam, NAMES, DTYPES, st.lists(DIMS, max_size=3).map(tuple), st.booleans()
 ) | st.builds(ScalarParam, NAMES, DTYPES)
+LINES = st.text(st.characters(exclude_characters="\n"), max_size=8)
+ACCESSES = st.builds(
+    CheckedAccess,
+    st.sampled_from(ACCESS_ACTIONS),
+    LINES,
+    st.integers(0, 9),
+    *[LINES] * 4,
+)
 SIGNATURES = st.builds(
-    Signature, NAMES, st.lists(PARAMS, max_size=4).map(tuple), st.lists(NAMES).map(tuple)
+    Signature,
+    NAMES,
+    st.lists(PARAMS, max_size=4).map(tuple),
+    st.lists(NAMES).map(tuple),
+    checks=st.lists(ACCESSES, max_size=2).map(tuple),
 )
 
 
@@ -189,3 +204,29 @@ def test_a_condition_goes_through_json_and_reads_well() -> None:
 )
 def test_tests_are_0_or_1(operator: str, values: list[int]) -> None:
     assert [evaluate_dim((operator, "n", 1), {"n": n}) for n in (0, 1, 2)] == values
+
+
+@given(ACCESSES)
+def test_checked_accesses_go_through_text(access: CheckedAccess) -> None:
+    assert checked_access_from_text(access.to_text()) == access
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "reads", "eats\nA\n0\nn\ni\ns\n", "reads\nA\n-1\nn\ni\ns\n", "reads\nA\n0\nn\ni\ns\n\n"],
+)
+def test_malformed_accesses_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="describes no access"):
+        checked_access_from_text(text)
+    value = Signature("f", ()).to_json() | {"checks": [text]}
+    with pytest.raises(ValueError, match="describes no access"):
+        signature_from_json(value)
+
+
+def test_checks_that_are_no_texts_are_refused() -> None:
+    with pytest.raises(ValueError, match="a text is expected"):
+        signature_from_json(Signature("f", ()).to_json() | {"checks": [3]})
+
+
+def test_a_signature_without_checks_does_not_mention_them() -> None:
+    assert "checks" not in Signature("f", ()).to_json()

@@ -6,30 +6,33 @@ import refcomp
 from refcomp.errors import UserError
 from refcomp.options import BuildOptions, current_options, is_certify_in_environment
 
+_ASKED_BY = [("REFCOMP_CERTIFY", "certify"), ("REFCOMP_CHECK_BOUNDS", "check_bounds")]
+
 
 def test_nothing_is_licensed_by_default(monkeypatch):
-    monkeypatch.delenv("REFCOMP_CERTIFY", raising=False)
+    for variable, _ in _ASKED_BY:
+        monkeypatch.delenv(variable, raising=False)
     assert current_options() == BuildOptions()
     assert not current_options().contract
 
 
+@pytest.mark.parametrize(("variable", "option"), _ASKED_BY)
 @pytest.mark.parametrize(("text", "asked"), [("1", True), ("", False), ("0", False)])
-def test_the_environment_may_ask_for_certificates(text, asked, monkeypatch):
-    monkeypatch.setenv("REFCOMP_CERTIFY", text)
-    assert current_options() == BuildOptions(certify=asked)
-    assert is_certify_in_environment() is asked
-    with refcomp.build_options(certify=False):
-        assert not current_options().certify
+def test_the_environment_may_ask_for_an_option(variable, option, text, asked, monkeypatch):
+    monkeypatch.setenv(variable, text)
+    assert current_options() == BuildOptions(**{option: asked})
+    assert is_certify_in_environment() is (asked and option == "certify")
+    with refcomp.build_options(**{option: False}):
+        assert current_options() == BuildOptions()
 
 
+@pytest.mark.parametrize("variable", [variable for variable, _ in _ASKED_BY])
 @pytest.mark.parametrize("text", ["yes", "no", "2", " 1", "x" * 5000])
-def test_another_wish_for_certificates_is_refused(text, monkeypatch):
-    monkeypatch.setenv("REFCOMP_CERTIFY", text)
-    with pytest.raises(
-        UserError, match="^REFCOMP_CERTIFY is '.*which is neither 0 nor 1"
-    ) as caught:
+def test_another_wish_is_refused(variable, text, monkeypatch):
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(UserError, match=f"^{variable} is '.*which is neither 0 nor 1") as caught:
         current_options()
-    assert "where: environment variable REFCOMP_CERTIFY" in str(caught.value)
+    assert f"where: environment variable {variable}" in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
@@ -63,7 +66,7 @@ def test_what_is_no_option_is_refused():
     with (
         pytest.raises(
             UserError,
-            match=r"no build option 'fast'(.|\n)*options: contract, narrow_indices, certify",
+            match=r"no build option 'fast'(.|\n)*options: contract, .*certify, check_bounds",
         ),
         refcomp.build_options(fast=True),
     ):

@@ -21,6 +21,8 @@ from refcomp.pipeline import (
 )
 from refcomp.target import as_target, limits_of, target_kinds
 
+_LICENCES = {"contract": True, "narrow_indices": True, "check_bounds": True}
+
 
 def _tiled(n):
     a, b = (refcomp.placeholder((n, 8), name=name) for name in "AB")
@@ -51,16 +53,17 @@ def test_full_tiles_carry_no_guard_to_the_end(extent, guards):
 
 def test_every_step_says_why_it_stands_where_it_stands():
     kinds = [kind.name for kind in target_kinds()]
-    with refcomp.build_options(contract=True, narrow_indices=True):
+    with refcomp.build_options(**_LICENCES):
         steps = [step for kind in kinds for step in (*passes_for(kind), *kernel_passes_for(kind))]
     assert all(step.reason and step.level for step in steps)
     assert set(PASSES) == {step.name for step in steps}
 
 
 def test_some_steps_need_a_licence():
-    with refcomp.build_options(contract=True, narrow_indices=True):
+    with refcomp.build_options(**_LICENCES):
         licensed = {step.name for step in passes_for("llvm")}
     assert licensed - {step.name for step in passes_for("llvm")} == {
+        "check_accesses",
         "fuse_multiply_add",
         "narrow_index_types",
     }

@@ -13,7 +13,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.stand_ins import with_stand_ins
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import PipelineStep, kernel_passes_for, passes_for, run_pass
+from refcomp.pipeline import CHECK_ACCESSES, PipelineStep, kernel_passes_for, passes_for, run_pass
 
 _ORDERING = ("inject_virtual_threads", "inject_double_buffers", "insert_barriers")
 # These may round in another way, within the bounds of what they replace.
@@ -50,14 +50,19 @@ def in_order(func: PrimFunc, steps: Sequence[PipelineStep]) -> PrimFunc:
 
 
 def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
-    """The lowered `func`, and what each pass for targets of `kind` made of it that changed it."""
-    steps, is_exact = passes_for(kind), True
-    yield Version("lowering", func, steps)
+    """The lowered `func`, and what each pass for targets of `kind` made of it that changed it.
+
+    Bounds are not checked (`check_accesses`): the interpreter itself refuses what leaves a buffer.
+    """
+    steps, is_exact = [step for step in passes_for(kind) if step is not CHECK_ACCESSES], True
+    yield Version("lowering", func, tuple(steps))
     for number, step in enumerate(steps, 1):
         changed = run_pass(step, func)
         if changed is not func:
             is_exact &= step.name not in _BITS
-            yield Version(step.name, changed, steps[number:], step.name in _ROUNDING, is_exact)
+            yield Version(
+                step.name, changed, tuple(steps[number:]), step.name in _ROUNDING, is_exact
+            )
         func = changed
     if kernel_passes_for(kind):
         yield from _kernel_versions(func, kind)

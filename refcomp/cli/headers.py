@@ -99,7 +99,8 @@ def check_header(header: Header, text: str, name: str) -> None:
 
 def _check_types(signature: Signature, params: str, name: str) -> None:
     types = [param.split()[0] for param in params.split(",") if param.strip()]
-    expected = [*map(_type_of, signature.params), *("i64" for _ in signature.symbols), "i32"]
+    expected = [*map(_type_of, signature.params), *["ptr"] * bool(signature.checks)]
+    expected += [*("i64" for _ in signature.symbols), "i32"]
     if types != expected:
         raise UserError(
             f"the signature of {signature.name} does not fit the function in {name}",

@@ -109,7 +109,7 @@ def changed_signatures(
     """How functions are called that the types of their arguments do not tell any more."""
     kept = called_signatures(text, name, funcs)
     now = [signature_of(func) for func in results]
-    return [signature for signature, other in zip(kept, now, strict=True) if signature != other]
+    return [old for old, new in zip(kept, now, strict=True) if old.params != new.params]
 
 
 def called_signatures(text: str, name: str, funcs: Sequence[PrimFunc]) -> list[Signature]:
@@ -125,7 +125,9 @@ def called_signatures(text: str, name: str, funcs: Sequence[PrimFunc]) -> list[S
                 why=f"the function is {signature}",
                 remedy="remove the line `# refcomp.signature ...`, or mend the function",
             )
-    return [told.get(signature.name, signature) for signature in plain]
+    return [
+        replace(told.get(signature.name, signature), checks=signature.checks) for signature in plain
+    ]
 
 
 def _is_lowered(before: Signature, after: Signature) -> bool:
@@ -137,4 +139,4 @@ def _is_lowered(before: Signature, after: Signature) -> bool:
         replace(old, dtype=new.dtype) if (old.dtype, new.dtype) == (_BF16, _U16) else old
         for old, new in pairs
     )
-    return replace(before, params=params) == after
+    return replace(before, params=params, checks=after.checks) == after

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -15,6 +16,7 @@ from refcomp.cli.passes import called_signatures, run_verified
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_funcs
 from refcomp.codegen.llvm import print_llvm
+from refcomp.codegen.signature import checks_of
 from refcomp.entry_conditions import with_entry_conditions
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc
@@ -39,6 +41,10 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
     funcs = [with_entry_conditions(func) for func in text_to_funcs(text, file)]
     signatures = called_signatures(text, name_of(file), funcs)
     ready = [_ready(func, target, all_passes) for func in funcs]
+    signatures = [
+        replace(signature, checks=checks_of(func))
+        for signature, func in zip(signatures, ready, strict=True)
+    ]
     source = print_source(ready, target)
     printed = with_header(source, target, signatures)
     if as_json:

@@ -6,7 +6,15 @@ user gave them. Refuses, with Unsupported, a dimension that no caller could comp
 
 from __future__ import annotations
 
-from refcomp.artifacts import Condition, Dim, ScalarParam, Signature, TensorParam
+from refcomp.artifacts import (
+    CheckedAccess,
+    Condition,
+    Dim,
+    ScalarParam,
+    Signature,
+    TensorParam,
+    checked_access_from_text,
+)
 from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
@@ -58,15 +66,16 @@ def signature_of(func: PrimFunc) -> Signature:
     Parameters and symbols that share a name are told apart by a number. Raises Unsupported.
     """
     names = _unique_names(func)
+    checks = checks_of(func)
     params = tuple(
         _tensor_param(func, param, names)
         if isinstance(param, Buffer)
         else ScalarParam(names[param], param.dtype)
-        for param in func.params
+        for param in func.params[: len(func.params) - bool(checks)]
     )
     symbols = tuple(names[var] for var in func.symbols)
     requires = tuple(_condition(requirement, names) for requirement in func.requires)
-    return Signature(machine_symbol(func.name), params, symbols, requires)
+    return Signature(machine_symbol(func.name), params, symbols, requires, checks)
 
 
 def _condition(requirement: Requirement, names: dict[Buffer | Var, str]) -> Condition:
@@ -92,6 +101,11 @@ def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
         case ir.Binary(a=a, b=b):
             return (_TEST_OPERATORS[type(expr)], _test(a, names), _test(b, names))
     raise AssertionError(expr)
+
+
+def checks_of(func: PrimFunc) -> tuple[CheckedAccess, ...]:
+    """Return the accesses that `func` checks; its last parameter is no caller's then."""
+    return tuple(map(checked_access_from_text, func.checks))
 
 
 def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:

@@ -3,7 +3,7 @@
 Grammar::
 
     func = PrimFunc(str name, param* params, stmt body, str* outputs, str* imports,
-                    requirement* requires)
+                    requirement* requires, str* checks)
     param = Var | Buffer
     requirement = Requirement(expr condition)
 """
@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refcomp.artifacts import STATUS_WORDS, checked_access_from_text
+from refcomp.dtype import I64
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Cast, Expr, Var
+from refcomp.ir.expr import Cast, Expr, IntImm, Var
 from refcomp.ir.node import Node, node
 from refcomp.ir.rewrite import variables_in, with_fields
 from refcomp.ir.stmt import Stmt
@@ -48,7 +50,9 @@ class PrimFunc(Node):
     Variables in the shapes of buffer parameters that are no parameters themselves (the symbols)
     are solved from the arguments' shapes; each is >= 0. `outputs` names the buffers that are
     written. `imports` are texts of LLVM IR that define C functions which the body calls.
-    `requires` holds at each call; it is checked before anything is run.
+    `requires` holds at each call; it is checked before anything is run. `checks` are the accesses
+    that the body checks (texts of `refcomp.artifacts.CheckedAccess`); the last parameter is then
+    the array in which it notes wrong indices (`refcomp.passes.check_accesses`).
     """
 
     binds = ("params", "symbols")
@@ -60,6 +64,7 @@ class PrimFunc(Node):
     outputs: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
     requires: tuple[Requirement, ...] = ()
+    checks: tuple[str, ...] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -80,6 +85,24 @@ class PrimFunc(Node):
     def with_body(self, body: Stmt) -> PrimFunc:
         """This function with another body; itself when the body is the same object."""
         return self if body is self.body else with_fields(self, body=body)
+
+
+def checks_fault(func: PrimFunc) -> str | None:
+    """Return what is wrong with the checks of `func`, or with the parameter for their status."""
+    if not func.checks:
+        return None
+    try:
+        for text in func.checks:
+            checked_access_from_text(text)
+    except ValueError as error:
+        return str(error)
+    status = func.params[-1] if func.params else None
+    wanted = len(func.checks), STATUS_WORDS
+    if isinstance(status, Buffer) and status.dtype == I64 and status.name in func.outputs:
+        shape = tuple(d.value if isinstance(d, IntImm) else None for d in status.shape)
+        if shape == wanted:
+            return None
+    return f"a function with {len(func.checks)} checks takes an i64{list(wanted)} out last"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -151,15 +151,15 @@ class _Parser:
         self.exprs.declares_symbols = True
         params, outputs = self._params()
         self.exprs.declares_symbols = False
-        imports, requires = self._imports(), self._requires()
-        func = PrimFunc(name.text, params, Block(()), outputs, imports, requires)
+        imports, requires, checks = self._texts("import"), self._requires(), self._texts("check")
+        func = PrimFunc(name.text, params, Block(()), outputs, imports, requires, checks)
         self.exprs.check(begin, func)
         return func.with_body(self._braces(_Open(lambda body: body, mark)))
 
-    def _imports(self) -> tuple[str, ...]:
-        """Texts in quotes, each behind the word `import`."""
+    def _texts(self, word: str) -> tuple[str, ...]:
+        """Texts in quotes, each behind `word`."""
         texts: list[str] = []
-        while self.stream.take_if("import"):
+        while self.stream.take_if(word):
             token = self.stream.take()
             try:
                 texts.append(str(json.loads(token.text if token.kind == "text" else "")))

@@ -193,13 +193,15 @@ class _Writer:
         for k, param in enumerate(func.params):
             parts += [", "] if k else []
             parts += [partial(self._param, param, param.name in outputs)]
-        imports = [f"import {json.dumps(text)} " for text in func.imports]
-        requires = self._requires(func)
-        return [*parts, ") ", *imports, *requires, *self._scope(0, func, func.body)]
+        parts += [")", *(f" import {json.dumps(text)}" for text in func.imports)]
+        parts += self._requires(func)
+        for text in func.checks:
+            parts += [partial(self._begin_line, 1), f"check {json.dumps(text)}"]
+        return [*parts, " ", *self._scope(0, func, func.body)]
 
     def _requires(self, func: PrimFunc) -> list[_Part]:
         conditions = [requirement.condition for requirement in func.requires]
-        return ["requires (", *self._listed(conditions), ") "] if conditions else []
+        return [" requires (", *self._listed(conditions), ")"] if conditions else []
 
     def _param(self, param: Var | Buffer, is_output: bool) -> list[_Part]:
         if isinstance(param, Var):

@@ -17,7 +17,7 @@ from refcomp.errors import UserError
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Expr
-from refcomp.ir.func import PrimFunc, Requirement
+from refcomp.ir.func import PrimFunc, Requirement, checks_fault
 from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
 from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
 from refcomp.ir.names import is_callee
@@ -380,7 +380,7 @@ def _prim_func(item: PrimFunc) -> str | None:
         if buffer.scope == "shared":
             return f"the parameter {buffer.name} is shared; memory of a caller is global"
     unknown = set(item.outputs) - {buffer.name for buffer in item.buffers}
-    return f"the output {min(unknown)} is no parameter" if unknown else None
+    return f"the output {min(unknown)} is no parameter" if unknown else checks_fault(item)
 
 
 def _requirement(item: Requirement) -> str | None:

@@ -28,13 +28,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.arith import Facts, prove
-from refcomp.ir.buffer import BufferLoad
-from refcomp.ir.expr import LE, LT, Expr, IfThenElseExpr, IntImm, Let, Not, Select
+from refcomp.arith import Facts
+from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Not, Select
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import map_children, memoised, walk
 from refcomp.ir.stmt import For, IfThenElse, LetStmt, Stmt
+from refcomp.passes.access_ranges import is_in_range
 from refcomp.passes.simplify_expressions import facts_of
 
 
@@ -79,7 +78,7 @@ def _expr(expr: Expr, facts: Facts) -> Expr:
             is_same = value is node.value and body is node.body
             return node if is_same else Let(node.var, value, body)
         if isinstance(node, Select) and not all(
-            _is_in_range(side, facts) for side in (node.true_value, node.false_value)
+            is_in_range(side, facts) for side in (node.true_value, node.false_value)
         ):
             lazy = IfThenElseExpr(node.condition, node.true_value, node.false_value)
             return _choice(lazy, facts)
@@ -97,14 +96,3 @@ def _choice(node: IfThenElseExpr, facts: Facts) -> Expr:
         return _expr(inner, facts.assume(holds))
 
     return map_children(node, child)
-
-
-def _is_in_range(expr: Expr, facts: Facts) -> bool:
-    """Whether all that `expr` may read is there."""
-    loads = [node for node in walk(expr) if isinstance(node, BufferLoad)]
-    return all(
-        prove(LE(IntImm(0, index.dtype), index), facts)
-        and prove(LT(index, cast(index.dtype, dim)), facts)
-        for load in loads
-        for index, dim in zip(load.indices, load.buffer.shape, strict=True)
-    )

@@ -8,6 +8,7 @@ import numpy as np
 
 from refcomp.artifacts import ScalarParam, Signature
 from refcomp.errors import UserError
+from refcomp.runtime.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.device import Device, cpu
 from refcomp.runtime.entry_checks import EntryChecks
 from refcomp.runtime.ndarray import NDArray
@@ -46,7 +47,10 @@ class Function(ABC):
 
         Numbers are taken as they are now, arrays by reference.
         """
-        return self._bound(args, self._checks.check(args))
+        values = self._checks.check(args)
+        if self.signature.checks:  # each call has a status of its own
+            return lambda: self._run(args, list(values))
+        return self._bound(args, values)
 
     def refusal_of_names(self, named: Iterable[str]) -> UserError:
         """Return the error for arguments given by name."""
@@ -87,7 +91,14 @@ class PythonFunction(Function):
         self._callable = body
 
     def _run(self, args: Sequence[Any], values: list[Any]) -> None:
-        self._callable(self._as_numpy(args))
+        if not self.signature.checks:
+            self._callable(self._as_numpy(args))
+            return
+        status = fresh_status(self.signature)
+        try:
+            self._callable([*self._as_numpy(args), status])
+        finally:  # a wrong index comes before what follows from it
+            require_in_bounds(self.signature, status)
 
     def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
         arguments = self._as_numpy(args)

@@ -18,6 +18,8 @@ from refcomp.dtype import DType
 from refcomp.errors import CompilerBug, ToolchainError, UserError
 from refcomp.private_folder import private_folder
 from refcomp.runtime import callback
+from refcomp.runtime.access_status import fresh_status, require_in_bounds
+from refcomp.runtime.device import address_of
 from refcomp.runtime.function import Function
 from refcomp.runtime.threads import shared_thread_count
 
@@ -87,6 +89,7 @@ class HostFunction(Function):
         callback.connect(library)
         self._types = [
             *map(_c_type, signature.params),
+            *([ctypes.c_void_p] if signature.checks else []),
             *(ctypes.c_int64 for _ in signature.symbols),
         ]
         # Two objects for one symbol: the typed one converts Python numbers, the other passes
@@ -97,7 +100,16 @@ class HostFunction(Function):
         shared_thread_count()
 
     def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+        if self.signature.checks:
+            self._run_checked(values)
+        elif status := self._entry(*values, shared_thread_count()):
+            raise failure(self.name, status)
+
+    def _run_checked(self, values: list[Any]) -> None:
+        accesses = fresh_status(self.signature)
+        values.insert(len(self.signature.params), address_of(accesses))
         status = self._entry(*values, shared_thread_count())
+        require_in_bounds(self.signature, accesses)
         if status:
             raise failure(self.name, status)
 

@@ -245,13 +245,15 @@ class Module:
     def export_library(self, path: str | os.PathLike[str]) -> None:
         """Write the bare shared object when `path` ends in `.so`, else a module file.
 
-        The bare one is for other languages: it does not tell its functions' arguments.
+        The bare one is for other languages: it does not tell its functions' arguments. UserError
+        for functions that check accesses (the build option `check_bounds`).
         """
         name = checked_path(path, "a shared object")
         if name.endswith(".so"):
-            data = self._machine_code().binary.data
-            refuse_if_called_back(data)
-            write_file(name, data)
+            contents = self._machine_code()
+            refuse_if_called_back(contents.binary.data)
+            _refuse_if_checked(contents.signatures)
+            write_file(name, contents.binary.data)
         else:
             self.save(path)
 
@@ -295,6 +297,17 @@ class Module:
         UserError for another device than the function's.
         """
         return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
+
+
+def _refuse_if_checked(signatures: Iterable[Signature]) -> None:
+    """UserError for functions that check accesses: only a module file says how to read them."""
+    for signature in signatures:
+        if signature.checks:
+            raise UserError(
+                f"{signature.name} checks its accesses, and cannot be a bare shared object",
+                why="a caller passes it one more array, and makes an error of what stands there",
+                remedy="save a module file, or build it without the build option check_bounds",
+            )
 
 
 def _by_name(functions: Iterable[Function]) -> dict[str, Function]:

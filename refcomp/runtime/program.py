@@ -15,6 +15,7 @@ from typing import Any
 from refcomp.artifacts import Binary, Signature, Source, TensorParam
 from refcomp.errors import RefcompError
 from refcomp.ir.func import PrimFunc
+from refcomp.runtime.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.device import Device, Memory
 from refcomp.runtime.function import Function
 from refcomp.runtime.host_walk import compile_host
@@ -134,7 +135,17 @@ class ProgramFunction(Function):
         return self
 
     def _run(self, args: Sequence[Any], values: list[Any]) -> None:
-        self._walk.run(self._with_memory(args, values))
+        values = self._with_memory(args, values)
+        if not self.signature.checks:
+            self._walk.run(values)
+            return
+        status, driver, index = fresh_status(self.signature), self._code.driver, self.device.index
+        memory = driver.allocate(index, status.nbytes)
+        driver.upload(index, status, memory)
+        values.insert(len(self.signature.params), memory)
+        self._walk.run(values)
+        driver.download(index, memory, status)  # it waits for the kernels
+        require_in_bounds(self.signature, status)
 
     def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
         bound = self._with_memory(args, values)

@@ -184,4 +184,6 @@ def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
 def _fits(host: PrimFunc, signature: Signature) -> bool:
     kinds = [isinstance(param, Buffer) for param in host.params]
     wanted = [isinstance(param, TensorParam) for param in signature.params]
-    return kinds == wanted and len(host.symbols) == len(signature.symbols)
+    wanted += [True] * bool(signature.checks)  # their status
+    fits = kinds == wanted and len(host.symbols) == len(signature.symbols)
+    return fits and len(host.checks) == len(signature.checks)

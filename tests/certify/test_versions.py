@@ -32,6 +32,13 @@ def test_a_licensed_pass_is_a_version_that_rounds():
     assert made["fuse_multiply_add"].rounds and made["fuse_multiply_add"].is_exact
 
 
+def test_checked_accesses_are_no_version():
+    a = rc.placeholder((rc.var("n"),), name="A")
+    func = rc.lower(rc.create_schedule(b := rc.compute((6,), lambda i: a[i] + 1, name="B")), [a, b])
+    with rc.build_options(check_bounds=True):
+        assert all(not v.made.checks for v in versions(func, "llvm"))
+
+
 def test_kernels_go_through_passes_of_their_own():
     made = list(versions(_scaled("threadIdx.x", "bfloat16"), "opencl"))
     names = [v.name for v in made]

@@ -1,8 +1,11 @@
 """The comment lines of a text come back as they were written, and must fit the functions."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from refcomp.artifacts import ScalarParam, Signature, Source, TensorParam
+from refcomp.artifacts import CheckedAccess, ScalarParam, Signature, Source, TensorParam
 from refcomp.cli.headers import check_header, read_header, signature_lines, with_header
 from refcomp.dtype import as_dtype
 from refcomp.errors import UserError
@@ -34,6 +37,17 @@ def test_what_was_written_is_read_back_whatever_the_names() -> None:
     assert header.requires == {"libm", "libgomp"}
     assert str(header.target) == "llvm -mcpu=x86-64"
     check_header(header, printed(), "x.ll")
+
+
+def test_a_function_that_checks_accesses_takes_one_more_pointer() -> None:
+    access = CheckedAccess("reads", "A", 0, "n", "i", "B[i] = A[i]")
+    text = printed().replace(json.dumps(SIGNATURE.to_json()), "SIGNATURE")
+    checked = json.dumps(replace(SIGNATURE, checks=(access,)).to_json())
+    text = text.replace("SIGNATURE", checked)
+    with pytest.raises(UserError, match=r"it would get ptr, i16, i8, double, i8, ptr, i64, i32"):
+        check_header(read_header(text, "x.ll"), text, "x.ll")
+    text = text.replace("i8 %u, ", "i8 %u, ptr %faults, ")
+    check_header(read_header(text, "x.ll"), text, "x.ll")
 
 
 def test_loop_ir_text_has_the_same_lines_behind_its_own_mark() -> None:

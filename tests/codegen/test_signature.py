@@ -1,7 +1,7 @@
 import pytest
 
 from refcomp.artifacts import ScalarParam, evaluate_dim
-from refcomp.codegen.signature import machine_symbol, signature_of
+from refcomp.codegen.signature import checks_of, machine_symbol, signature_of
 from refcomp.dtype import F32, I64, as_dtype
 from refcomp.errors import Unsupported
 from refcomp.ir.buffer import Buffer
@@ -9,6 +9,7 @@ from refcomp.ir.expr import Cast, IntImm, Mul, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import Block
+from refcomp.passes.check_accesses import check_accesses
 
 
 def test_params_symbols_and_outputs():
@@ -21,6 +22,15 @@ def test_params_symbols_and_outputs():
     assert str(signature) == ("f(A: f32[n, 64], B: bf16[64, m], C: i8[n, m] (output), alpha: f16)")
     assert signature.symbols == ("n", "m")
     assert signature.params[3] == ScalarParam("alpha", as_dtype("f16"))
+
+
+def test_the_status_of_checked_accesses_is_no_argument_of_a_caller():
+    func = check_accesses(parse_func("func f(A: f32[n] out, x: f32) { A[3] = x }"))
+    assert [param.name for param in func.params] == ["A", "x", "faults"]
+    signature = signature_of(func)
+    assert str(signature) == "f(A: f32[n] (output), x: f32)"
+    assert signature.checks == checks_of(func)
+    assert [(c.action, c.index) for c in signature.checks] == [("writes", "3")]
 
 
 def test_compound_dimensions_are_computed_from_symbols():

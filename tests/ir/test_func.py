@@ -30,6 +30,12 @@ def test_with_body_keeps_the_function_when_the_body_is_the_same():
     assert func.with_body(other).body is other and func.with_body(other).name == "f"
 
 
+def test_with_body_keeps_all_else():
+    func = PrimFunc("f", (), Block(()), (), ("text",), checks=("check",))
+    other = func.with_body(Block((Block(()),)))
+    assert (other.imports, other.checks) == (("text",), ("check",))
+
+
 def test_symbol_of_sees_through_a_conversion_only():
     n = Var("n", I32)
     assert symbol_of(N) is N

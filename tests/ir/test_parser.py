@@ -209,6 +209,26 @@ def test_what_is_imported_must_be_a_text(given):
     assert parse_func('func f() import "a\\n\\"b" { }').imports == ('a\n"b',)
 
 
+_CHECKED = """\
+func f(A: f32[n] out, faults: i64[1, 3] out)
+  check "writes\\nA\\n0\\nn\\n3\\nA[3] = 0.0f32\\n" {
+  A[3] = 0.0f32
+}
+"""
+
+
+def test_checks_are_read_back():
+    func = parse_func(_CHECKED)
+    assert func.checks == ("writes\nA\n0\nn\n3\nA[3] = 0.0f32\n",)
+    assert print_func(func) == _CHECKED
+    for wrong in ("7", '"reads A"', "x"):
+        begin, end = _CHECKED.index('"'), _CHECKED.index(" {")
+        with pytest.raises(UserError, match=r"in.txt:\d:\d+: (expected a text|'reads A' desc)"):
+            parse_func(_CHECKED[:begin] + wrong + _CHECKED[end:], "in.txt")
+    with pytest.raises(UserError, match=r"takes an i64\[1, 3\] out last"):
+        parse_func(_CHECKED.replace("i64[1, 3]", "i64[2, 3]"))
+
+
 @given(runnable_funcs("flat"), st.data())
 def test_damaged_text_is_read_or_refused_with_its_place(drawn, data: st.DataObject):
     text = print_func(drawn[0])

@@ -19,6 +19,7 @@ ONE, SMALL = IntImm(1, I64), IntImm(1, I32)
 V = Var("v", I64.with_lanes(4))
 Q = Var("q", BOOL.with_lanes(4))
 A = Buffer("A", F32, (IntImm(4, I64),))
+CHECK = "reads\nA\n0\nn\ni\nB[i] = A[i]\n"
 
 
 @pytest.mark.parametrize("expr", EXPRS, ids=str)
@@ -97,6 +98,18 @@ def test_operands_of_each_binary_class_have_one_dtype(expr):
         (PrimFunc("f", (A, A), Block(())), "two parameters or symbols are named A"),
         (PrimFunc("f", (V,), Block(())), "the parameter v is a scalar or a buffer, not i64x4"),
         (PrimFunc("f", (A,), Block(()), ("B",)), "the output B is no parameter"),
+        (
+            PrimFunc("f", (A,), Block(()), ("A",), checks=(CHECK,)),
+            "a function with 1 checks takes an i64[1, 3] out last",
+        ),
+        (
+            PrimFunc("f", (), Block(()), checks=(CHECK,)),
+            "a function with 1 checks takes an i64[1, 3] out last",
+        ),
+        (
+            PrimFunc("f", (A,), Block(()), ("A",), checks=("eats A",)),
+            "'eats A' describes no access",
+        ),
         (
             PrimFunc("f", (Buffer("B", F32, (ir.Cast(I64, Var("n", I32)),)),), Block(())),
             "the symbol n has dtype i32; it must be i64",

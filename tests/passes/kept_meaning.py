@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from refcomp.codegen.signature import signature_of
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import verify
 from refcomp.oracle.interpret import interpret
+from refcomp.runtime.access_status import fresh_status, require_in_bounds
 from tests.strategies.funcs import make_arguments
 
 
@@ -18,12 +20,16 @@ def assert_meaning_is_kept(
     symbols: Mapping[Var, int],
     level: str,
 ) -> None:
-    """`function(func)` is legal at `level` and leaves the same bytes in the same arguments."""
+    """`function(func)` is legal at `level` and leaves the same bytes in the same arguments; a
+    function that checks its accesses finds none out of bounds."""
     after = function(func)
     verify(after, level)
     arguments, others = make_arguments(func, symbols), make_arguments(func, symbols)
+    signature = signature_of(after)
+    status = fresh_status(signature)
     interpret(func, arguments)
-    interpret(after, others)
+    interpret(after, [*others, status] if signature.checks else others)
+    require_in_bounds(signature, status)
     for expected, actual in zip(arguments, others, strict=True):
         message = f"{print_func(func)}\nbecame\n{print_func(after)}"
         np.testing.assert_array_equal(actual, expected, err_msg=message)

@@ -75,13 +75,13 @@ def _as_stored(array: np.ndarray, dtype: refcomp.DType) -> np.ndarray:
 
 def check_compiled(computation: Computation, schedule: Schedule) -> None:
     """The machine code agrees with numpy, and writes nothing around its arrays."""
-    zoned = [_RedZoned(array) for array in computation.arrays(_SEED)]
+    zoned = [RedZoned(array) for array in computation.arrays(_SEED)]
     refcomp.build(lowered(computation, schedule), target="llvm")(*(z.array for z in zoned))
     agree([z.array for z in zoned], expected(computation), "compiled")
     assert all(z.is_intact() for z in zoned), "compiled: memory around an array was written"
 
 
-class _RedZoned:
+class RedZoned:
     """A copy of an array with marked memory before and behind it."""
 
     _BYTES, _MARK = 1024, 0xA5

@@ -139,6 +139,12 @@ def test_host_functions_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> No
         _unpack(members)
 
 
+def _checked(host: str) -> str:
+    """The function with one parameter more, the status of an access that it checks."""
+    text = json.dumps("reads\nA\n0\nn\ni\nB[i] = A[i]\n")
+    return host.replace(") {", f", faults: i64[1, 3] out) check {text} {{", 1)
+
+
 @pytest.mark.parametrize(
     ("launch", "why"),
     [
@@ -153,6 +159,10 @@ def test_host_functions_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> No
         (
             f"{print_func(STEPS.host)}\n{print_func(ADD.host)}",
             r"its host function steps does not fit add\(A: f32\[n\]",
+        ),
+        (
+            f"{_checked(print_func(ADD.host))}\n{print_func(STEPS.host)}",
+            r"its host function add does not fit add\(A: f32\[n\]",
         ),
     ],
 )

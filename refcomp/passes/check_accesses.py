@@ -1,0 +1,418 @@
+"""Checks each access that is not proved to be in bounds when it is made, and notes what was wrong.
+
+Before::
+
+    func gather(A: u8[n], I: i64[m], B: u8[m] out) {
+      for i in range(m) {
+        B[i] = A[I[i]]
+      }
+    }
+
+After::
+
+    func gather(A: u8[n], I: i64[m], B: u8[m] out, faults: i64[1, 3] out)
+      check "reads\\nA\\n0\\nn\\nI[i]\\nB[i] = A[I[i]]\\n" {
+      for i in range(m) {
+        let A.at: i64 = I[i] {
+          if (A.at < 0 or n <= A.at) {
+            faults[0, 0] = A.at
+            faults[0, 1] = A.at
+            faults[0, 2] = n
+          }
+        }
+        B[i] = (let A.at: i64 = I[i] in if_then_else(0 <= A.at and A.at < n, A[A.at], 0u8))
+      }
+    }
+
+The checks of what a statement reads stand before it, under the conditions that choose the read. A
+wrong read gives 0; a wrong store, update or call is left out. Each checked dimension has a row of
+three words in the last parameter: the least and the greatest wrong index, and the extent. Threads
+of a kernel update a row atomically; on the host it holds a wrong index that was met.
+
+Requires: nothing. Ensures: no access leaves its buffer, but for what functions outside of the loop
+IR do with an address. Which accesses may leave theirs is decided by `refcomp.passes.access_ranges`.
+Level: nested, kept. It refuses nothing. A prefetch is not checked, as it does nothing. The extent
+of a bound loop is not checked: it must not be read from memory anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+from refcomp.arith import Facts
+from refcomp.artifacts import STATUS_WORDS, CheckedAccess
+from refcomp.dtype import I64
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
+from refcomp.ir.expr import And, Expr, IfThenElseExpr, IntImm, Let, Not, Or, Select, Var
+from refcomp.ir.fresh_names import with_fresh_names
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import asks_others, is_bound
+from refcomp.ir.names import UniqueNames
+from refcomp.ir.printer import print_stmt
+from refcomp.ir.promotion import const
+from refcomp.ir.rewrite import (
+    map_children,
+    memoised,
+    replace_buffers,
+    walk,
+    with_changes,
+    with_fields,
+)
+from refcomp.ir.stmt import (
+    Allocate,
+    AtomicUpdate,
+    Block,
+    BufferStore,
+    CallExtern,
+    CallPacked,
+    For,
+    IfThenElse,
+    LetStmt,
+    Pragma,
+    Prefetch,
+    Stmt,
+    block,
+)
+from refcomp.passes.access_ranges import OpenIndex, is_in_range, open_index, reads_memory
+from refcomp.passes.simplify_expressions import facts_of
+
+_LONGEST_TEXT = 200  # characters of a statement or an index that an error shows
+# What the words of a row hold, as the operators by which threads update them.
+_OPERATORS = ("min", "max", "max")
+
+
+def check_accesses(func: PrimFunc) -> PrimFunc:
+    """Return `func` with a check of each access that may leave its buffer; itself if none may."""
+    if func.checks:
+        return func
+    checking = _Checking()
+    body = checking.stmt(func.body, _facts_of(func), in_kernel=False)
+    if not checking.checked:
+        return func
+    names = UniqueNames()
+    for item in (*func.params, *func.symbols):
+        names.take(item.name)
+    rows = IntImm(len(checking.checked), I64), IntImm(STATUS_WORDS, I64)
+    status = Buffer(names.take("faults"), I64, rows)
+    return with_fields(
+        func,
+        params=(*func.params, status),
+        body=replace_buffers(body, {checking.status: status}),
+        outputs=(*func.outputs, status.name),
+        checks=tuple(access.to_text() for access in checking.checked),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCounts:
+    """Numbers of dimensions of accesses, as they stand in the text of a function.
+
+    Attributes:
+        proved: dimensions whose index is proved to be in range.
+        checked: dimensions that `check_accesses` would check.
+    """
+
+    proved: int
+    checked: int
+
+
+def count_accesses(func: PrimFunc) -> AccessCounts:
+    """Return how many dimensions of the accesses of `func` are proved, and how many are not."""
+    checking = _Checking()
+    checking.stmt(func.body, _facts_of(func), in_kernel=False)
+    return AccessCounts(checking.proved, len(checking.checked))
+
+
+def _facts_of(func: PrimFunc) -> Facts:
+    """Return what holds at each call: sizes are not negative, and are such as `func` requires."""
+    facts = facts_of(func)
+    for requirement in func.requires:
+        facts = facts.assume(requirement.condition)
+    return facts
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of an expression.
+
+    Attributes:
+        stmt: the statement that evaluates it.
+        facts: what holds there.
+        in_kernel: True if threads of a GPU run the statement.
+        around: builds, from a statement, that statement under the conditions and lets that stand
+            around the expression.
+        checks: statements to be run before `stmt`.
+    """
+
+    stmt: Stmt
+    facts: Facts
+    in_kernel: bool
+    around: Callable[[Stmt], Stmt] = lambda stmt: stmt
+    checks: list[Stmt] = field(default_factory=list)
+
+    def where(self, condition: Expr) -> _Place:
+        """Return the place of what is evaluated only where `condition` holds."""
+        return replace(
+            self,
+            facts=self.facts.assume(condition),
+            around=lambda stmt: self.around(IfThenElse(condition, stmt, None, self.stmt.origin)),
+        )
+
+    def within(self, let: Let) -> _Place:
+        """Return the place of the body of `let`."""
+        return replace(
+            self,
+            facts=self.facts.let(let.var, let.value),
+            around=lambda stmt: self.around(LetStmt(let.var, let.value, stmt, self.stmt.origin)),
+        )
+
+    def checked(self, stmt: Stmt) -> Stmt:
+        """Return `stmt` behind the checks."""
+        return block([*self.checks, stmt], self.stmt.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An access with the indices that are not proved.
+
+    Attributes:
+        indices: all indices; the names of `lets` stand for those that would be read twice.
+        lets: names and values of indices.
+        rows: of each index that is not proved, its row in the status array.
+    """
+
+    indices: tuple[Expr, ...]
+    lets: tuple[tuple[Var, Expr], ...]
+    rows: tuple[tuple[int, OpenIndex], ...]
+
+
+class _Checking:
+    """Visits a function in order of evaluation; `checked` are the accesses that it checks."""
+
+    def __init__(self) -> None:
+        self.status = Buffer("faults", I64, (IntImm(0, I64), IntImm(STATUS_WORDS, I64)))
+        self.checked: list[CheckedAccess] = []
+        self.proved = 0
+
+    # Statements.
+
+    def stmt(self, stmt: Stmt, facts: Facts, in_kernel: bool) -> Stmt:
+        """Return `stmt`, which stands where `facts` hold, with its checks."""
+        place = _Place(stmt, facts, in_kernel)
+        match stmt:
+            case Block():
+                stmts = tuple(self.stmt(item, facts, in_kernel) for item in stmt.stmts)
+                unchanged = all(a is b for a, b in zip(stmts, stmt.stmts, strict=True))
+                return stmt if unchanged else block(stmts, stmt.origin)
+            case Allocate() | Pragma():
+                return with_changes(stmt, body=self.stmt(stmt.body, facts, in_kernel))
+            case For():
+                return self._loop(stmt, place)
+            case IfThenElse():
+                return self._branch(stmt, place)
+            case LetStmt():
+                value = self.expr(stmt.value, place)
+                body = self.stmt(stmt.body, facts.let(stmt.var, value), in_kernel)
+                return place.checked(with_changes(stmt, value=value, body=body))
+            case BufferStore() | AtomicUpdate():
+                return place.checked(self._write(stmt, place))
+            case Prefetch():
+                indices = self._exprs(stmt.indices, place)
+                return place.checked(with_changes(stmt, indices=indices))
+            case CallPacked() | CallExtern():
+                return place.checked(self._call(stmt, place))
+        return stmt
+
+    def _loop(self, stmt: For, place: _Place) -> Stmt:
+        minimum, extent = stmt.minimum, stmt.extent
+        if not is_bound(stmt):
+            minimum, extent = self._exprs((minimum, extent), place)
+        facts = place.facts.bind(stmt.var, minimum, extent)
+        body = self.stmt(stmt.body, facts, place.in_kernel or is_bound(stmt))
+        return place.checked(with_changes(stmt, minimum=minimum, extent=extent, body=body))
+
+    def _branch(self, stmt: IfThenElse, place: _Place) -> Stmt:
+        condition, facts = self.expr(stmt.condition, place), place.facts
+        then_case = self.stmt(stmt.then_case, facts.assume(condition), place.in_kernel)
+        else_case = stmt.else_case
+        if else_case is not None:
+            else_case = self.stmt(else_case, facts.assume(Not(condition)), place.in_kernel)
+        return place.checked(
+            with_changes(stmt, condition=condition, then_case=then_case, else_case=else_case)
+        )
+
+    def _write(self, stmt: BufferStore | AtomicUpdate, place: _Place) -> Stmt:
+        value, indices = self.expr(stmt.value, place), self._exprs(stmt.indices, place)
+        action = "writes" if isinstance(stmt, BufferStore) else "updates"
+        access = self._access(action, stmt.buffer, indices, stmt.indices, place)
+        if not access.rows:
+            return with_changes(stmt, value=value, indices=indices)
+        if not any(map(asks_others, walk(value))):
+            return self._guarded(
+                with_fields(stmt, value=value, indices=access.indices), [access], place
+            )
+        # All threads of a group have to come to the value, those with a wrong index, too.
+        name = Var(f"{stmt.buffer.name}.value", value.dtype)
+        write = with_fields(stmt, value=name, indices=access.indices)
+        return LetStmt(name, value, self._guarded(write, [access], place), stmt.origin)
+
+    def _call(self, stmt: CallPacked | CallExtern, place: _Place) -> Stmt:
+        args: list[Expr] = []
+        accesses: list[_Access] = []
+        for arg in stmt.args:
+            if not (isinstance(arg, AddressOf) and arg.indices):
+                args.append(self.expr(arg, place))
+                continue
+            indices = self._exprs(arg.indices, place)
+            accesses.append(self._access("passes", arg.buffer, indices, arg.indices, place))
+            args.append(with_changes(arg, indices=accesses[-1].indices))
+        unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
+        call = stmt if unchanged else with_fields(stmt, args=tuple(args))
+        return self._guarded(call, accesses, place)
+
+    def _guarded(self, stmt: Stmt, accesses: Sequence[_Access], place: _Place) -> Stmt:
+        """Return `stmt` where all indices of `accesses` are in range, else a note of one."""
+        for access in reversed(accesses):
+            for row, index in reversed(access.rows):
+                note = self._note(row, index, place)
+                stmt = IfThenElse(_all(index.holds), stmt, note, place.stmt.origin)
+            for var, value in reversed(access.lets):
+                stmt = LetStmt(var, value, stmt, place.stmt.origin)
+        return stmt
+
+    def _note(self, row: int, index: OpenIndex, place: _Place) -> Stmt:
+        """Return what writes the wrong `index` to its row."""
+        words: list[Stmt] = []
+        values = (index.position, index.position, index.extent)
+        for word, (operator, value) in enumerate(zip(_OPERATORS, values, strict=True)):
+            at, origin = (IntImm(row, I64), IntImm(word, I64)), place.stmt.origin
+            if place.in_kernel:
+                words.append(AtomicUpdate(operator, self.status, at, value, origin))
+            else:
+                words.append(BufferStore(self.status, at, value, origin))
+        return block(words, place.stmt.origin)
+
+    # Accesses.
+
+    def _access(
+        self,
+        action: str,
+        buffer: Buffer,
+        indices: Sequence[Expr],
+        written: Sequence[Expr],
+        place: _Place,
+    ) -> _Access:
+        """Return an access of `buffer` at `indices`, which the user's program has as `written`."""
+        if len(indices) != len(buffer.shape):  # an offset in elements, of later levels
+            return _Access(tuple(indices), (), ())
+        used: list[Expr] = []
+        lets: list[tuple[Var, Expr]] = []
+        rows: list[tuple[int, OpenIndex]] = []
+        for dimension, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            found = open_index(index, extent, place.facts)
+            if found is not None and reads_memory(index):
+                var = Var(f"{buffer.name}.at", index.dtype)
+                lets.append((var, index))
+                found = open_index(var, extent, place.facts.let(var, index))
+                index = var
+            used.append(index)
+            if found is None:
+                self.proved += 1
+                continue
+            rows.append((len(self.checked), found))
+            self.checked.append(_described(action, buffer, dimension, written[dimension], place))
+        return _Access(tuple(used), tuple(lets), tuple(rows))
+
+    # Expressions.
+
+    def _exprs(self, exprs: tuple[Expr, ...], place: _Place) -> tuple[Expr, ...]:
+        results = tuple(self.expr(expr, place) for expr in exprs)
+        return exprs if all(a is b for a, b in zip(results, exprs, strict=True)) else results
+
+    def expr(self, expr: Expr, place: _Place) -> Expr:
+        """Return `expr` with wrong reads as 0; their checks are added to those of `place`."""
+        if not reads_memory(expr):
+            return expr
+
+        def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+            match node:
+                case BufferLoad():
+                    return self._load(node, map_children(node, recurse), place)
+                case IfThenElseExpr():
+                    return self._choice(node, recurse(node.condition), place)
+                case Select() if not self._may_evaluate_both(node, place.facts):
+                    return self._choice(
+                        IfThenElseExpr(node.condition, node.true_value, node.false_value),
+                        recurse(node.condition),
+                        place,
+                    )
+                case Let():
+                    let = with_changes(node, value=recurse(node.value))
+                    return with_changes(let, body=self.expr(node.body, place.within(let)))
+            return map_children(node, recurse)
+
+        result: Expr = memoised(visit)(expr)
+        return result
+
+    def _may_evaluate_both(self, node: Select, facts: Facts) -> bool:
+        return all(is_in_range(side, facts) for side in (node.true_value, node.false_value))
+
+    def _choice(self, node: IfThenElseExpr, condition: Expr, place: _Place) -> Expr:
+        return with_changes(
+            node,
+            condition=condition,
+            true_value=self.expr(node.true_value, place.where(condition)),
+            false_value=self.expr(node.false_value, place.where(Not(condition))),
+        )
+
+    def _load(self, original: BufferLoad, load: BufferLoad, place: _Place) -> Expr:
+        access = self._access("reads", load.buffer, load.indices, original.indices, place)
+        if not access.rows:
+            return load
+        check: Stmt | None = None
+        for row, index in reversed(access.rows):
+            note = self._note(row, index, place)
+            check = IfThenElse(_any(index.fails), note, check, place.stmt.origin)
+        assert check is not None
+        for var, value in reversed(access.lets):
+            check = LetStmt(var, value, check, place.stmt.origin)
+        # The statement binds the same names once more.
+        place.checks.append(with_fresh_names(place.around(check), {}))
+        return _read_in_range(load, access)
+
+
+def _read_in_range(load: BufferLoad, access: _Access) -> Expr:
+    """Return `load` where all its indices are in range, else 0."""
+    holds = _all([condition for _, index in access.rows for condition in index.holds])
+    inside = with_fields(load, indices=access.indices)
+    result: Expr = IfThenElseExpr(holds, inside, const(0, load.dtype))
+    for var, value in reversed(access.lets):
+        result = Let(var, value, result)
+    return result
+
+
+def _described(
+    action: str, buffer: Buffer, dimension: int, index: Expr, place: _Place
+) -> CheckedAccess:
+    """Return what an error says of an access."""
+    statement = print_stmt(place.stmt).partition("\n")[0]
+    origin = "" if place.stmt.origin is None else str(place.stmt.origin)
+    texts = (repr(buffer.shape[dimension]), repr(index), statement, origin)
+    extent, at, line, origin = (_on_one_line(text) for text in texts)
+    return CheckedAccess(action, _on_one_line(buffer.name), dimension, extent, at, line, origin)
+
+
+def _on_one_line(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _LONGEST_TEXT else f"{plain[: _LONGEST_TEXT - 3]}..."
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    return reduce(And, conditions)
+
+
+def _any(conditions: Sequence[Expr]) -> Expr:
+    return reduce(Or, conditions)
