@@ -123,6 +123,21 @@ def test_the_device_pipeline(kind, golden):
     np.testing.assert_array_equal(b, a[:, ::-1] + a)
 
 
+def test_no_mask_of_a_vectorized_loop_stands_around_a_launch():
+    a = refcomp.placeholder((7, 1), name="A")
+    c = refcomp.compute((7, 1), lambda i, j: a[i, j] + 1, name="C")
+    s = refcomp.create_schedule(c.op)
+    _, inner = s[c].split(c.op.axis[0], factor=4)
+    s[c].vectorize(inner)
+    s[c].bind(c.op.axis[1], refcomp.thread_axis("blockIdx.x"))
+    func = refcomp.lower(s, [a, c], "case")
+    program = run_device_passes(func, "rocm", limits_of(as_target("rocm")))
+    assert not any(isinstance(n, Expr) and n.dtype.lanes > 1 for n in walk(program.host.body))
+    values, out = np.arange(7, dtype=np.float32).reshape(7, 1), np.zeros((7, 1), np.float32)
+    interpret_program(program, [values, out])
+    assert out[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_vectors_are_cut_for_opencl_alone():
     def lanes(kind):
         a = refcomp.placeholder((4, 6), name="A")

@@ -35,8 +35,9 @@ are masked. Memory allocated in the loop gets one copy per lane. Inner loops are
 
 A loop stays serial, as a whole, when it has fewer than two or more than 256 lanes, holds vectors
 already (of two nested vectorized loops the inner becomes vectors), when bounds of an inner loop or
-the shape of an allocation depend on its variable, or when iterations may touch one element that
-one of them writes (see `refcomp.passes.lane_conflicts`). It refuses (UserError) an extent that is
+the shape of an allocation depend on its variable, when iterations may touch one element that
+one of them writes (see `refcomp.passes.lane_conflicts`), or when a mask would stand around a
+kernel: what launches kernels has no vectors. It refuses (UserError) an extent that is
 negative or no constant: how many lanes to use must be known.
 """
 
@@ -50,6 +51,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Ramp, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernels import is_bound, kernels_in
 from refcomp.ir.rewrite import children, map_children, memoised, variables_in, with_fields
 from refcomp.ir.stmt import (
     SERIAL,
@@ -77,17 +79,19 @@ class _StaysSerial(Exception):
 
 def vectorize_loops(func: PrimFunc) -> PrimFunc:
     """`func` with each vectorized loop replaced by vector statements, or by a serial loop."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body, in_kernel=False))
 
 
-def _visit(node: Any) -> Any:
+def _visit(node: Any, in_kernel: bool) -> Any:
     if isinstance(node, Expr):
         return node
-    node = map_children(node, _visit)
-    return _vectorize(node) if isinstance(node, For) and node.kind == VECTORIZED else node
+    inside = in_kernel or is_bound(node)
+    node = map_children(node, lambda child: _visit(child, inside))
+    is_marked = isinstance(node, For) and node.kind == VECTORIZED
+    return _vectorize(node, in_kernel) if is_marked else node
 
 
-def _vectorize(loop: For) -> Stmt:
+def _vectorize(loop: For, in_kernel: bool) -> Stmt:
     lanes = constant_extent(loop)
     serial = with_fields(loop, kind=SERIAL)
     if not 2 <= lanes <= MAX_LANES:
@@ -98,7 +102,19 @@ def _vectorize(loop: For) -> Stmt:
         body = _Widening(lanes, {loop.var: steps}, private).stmt(loop.body)
     except _StaysSerial:
         return serial
+    if not in_kernel and _has_mask_around_kernel(body):
+        return serial
     return serial if may_conflict(body, lanes, frozenset(private.values())) else body
+
+
+def _has_mask_around_kernel(body: Stmt) -> bool:
+    """Return True if a vector is bound to a variable around a kernel, which would take it."""
+    if is_bound(body):
+        return False
+    if isinstance(body, LetStmt) and body.var.dtype.lanes > 1 and any(kernels_in(body)):
+        return True
+    stmts = (child for child in children(body) if isinstance(child, Stmt))
+    return any(map(_has_mask_around_kernel, stmts))
 
 
 class _Widening:

@@ -301,6 +301,10 @@ def test_a_condition_is_evaluated_before_the_branch_changes_what_it_reads():
         "for i in range(4) vectorized { for k in range(3) { B@[i * i] = A@[k] } }",
         "for i in range(4) vectorized { B@[i * n] = B@[i * n] + 1.0f32 }",
         "for i in range(4) vectorized { if (B@[0] > 0.0f32) { B@[i] = A@[i] } }",
+        "for i in range(4) vectorized { if (i < n) { for b in range(1) blockIdx.x "
+        "{ B@[i] = A@[i] } } }",
+        "for i in range(4) vectorized { let k: i64 = n - i { for b in range(1) blockIdx.x "
+        "{ B@[i] = A@[k] } } }",
     ],
 )
 def test_stays_serial(text):
@@ -318,6 +322,9 @@ def test_stays_serial(text):
         "for i in range(4) vectorized { B@[i // 2] = A@[i] }",
         "for i in range(4) vectorized { B@[1] = A@[i] }",
         "for i in range(4) vectorized { B@[1] = A@[2] + f32(i) }",
+        "for i in range(4) vectorized { for b in range(1) blockIdx.x { B@[i] = A@[i] } }",
+        "for b in range(1) blockIdx.x { for i in range(4) vectorized { if (i < n) "
+        "{ B@[i] = A@[i] } } }",
     ],
 )
 def test_becomes_vectors(text):
