@@ -19,6 +19,7 @@ from refcomp.errors import RefcompError, UserError
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.printer import print_expr
+from refcomp.ir.rewrite import variables_in
 from refcomp.oracle.arrays import Array
 from refcomp.oracle.elementwise import ELEMENTWISE
 from refcomp.oracle.expressions import Frame
@@ -103,7 +104,14 @@ def bind_feeds(
     for tensor in needed:
         shape = shape_of(tensor, values)
         if shape != known[tensor].shape:
-            raise UserError(f"{tensor.name} has shape {shape}, {known[tensor].shape} given")
+            symbols = dict.fromkeys(var for dim in tensor.shape for var in variables_in(dim))
+            sizes = (f"{var.name} is {int(values[var])}" for var in symbols)
+            raise UserError(
+                f"{tensor.name} has shape {shape}, {known[tensor].shape} given",
+                where=_declared(tensor),
+                why=", ".join(sizes),
+                remedy="give arrays whose shapes agree",
+            )
 
 
 def _checked_feed(tensor: Tensor, feed: Array) -> Array:
@@ -123,16 +131,19 @@ def shape_of(tensor: Tensor, values: Mapping[Var, Array]) -> tuple[int, ...]:
     it has no size."""
     symbol = unknown_symbol(tensor, values)
     if symbol is not None:
-        dims = ", ".join(print_expr(dim) for dim in tensor.shape)
         raise UserError(
             f"the size of {symbol.name} is not known, which the shape of {tensor.name} needs",
-            where=f"{tensor.name}: {tensor.dtype}[{dims}]",
+            where=_declared(tensor),
             why=f"no array that is given determines {symbol.name}",
             remedy=f"give it among the scalars: {{{symbol.name}: 10}}",
         )
     return tuple(
         max(0, _integer(dim, values, f"the shape of {tensor.name}")) for dim in tensor.shape
     )
+
+
+def _declared(tensor: Tensor) -> str:
+    return f"{tensor.name}: {tensor.dtype}[{', '.join(map(print_expr, tensor.shape))}]"
 
 
 def _compute(

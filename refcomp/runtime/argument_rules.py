@@ -262,11 +262,14 @@ def _wrong_dim(
 ) -> UserError:
     is_symbolic = any(names_in_dim(expected))
     text = f"{dim_to_text(expected)} = {value}" if is_symbolic else str(value)
+    remedy = "pass arrays whose shapes agree"
+    if value < 0:
+        remedy = f"pass arrays of sizes that make {dim_to_text(expected)} at least 0"
     return UserError(
         f"dimension {axis} of {place} is {found}, expected {text}",
         where=str(place.signature),
         why=sizes.explain(expected),
-        remedy="pass arrays whose shapes agree",
+        remedy=remedy,
     )
 
 

@@ -110,6 +110,20 @@ def test_a_symbol_that_nothing_determines_is_asked_for(run):
 
 
 @pytest.mark.parametrize("run", [evaluate, bound_errors])
+def test_a_compound_extent_that_no_size_fits_is_refused(run):
+    a, b = rc.placeholder((N,), name="A"), rc.placeholder((2 * N, 3), name="B")
+    c = rc.compute((N,), lambda i: a[i] + b[i, 0], name="C")
+    with pytest.raises(UserError) as caught:
+        run([c], {a: np.zeros(2, np.float32), b: np.zeros((5, 3), np.float32)})
+    assert str(caught.value) == (
+        "B has shape (4, 3), (5, 3) given\n"
+        "  where: B: f32[2 * n, 3]\n"
+        "  why: n is 2\n"
+        "  what to do: give arrays whose shapes agree"
+    )
+
+
+@pytest.mark.parametrize("run", [evaluate, bound_errors])
 def test_a_shape_of_an_output_alone_is_asked_for_too(run):
     b = rc.compute((N,), lambda i: i * 2, name="B")
     with pytest.raises(UserError, match="the size of n is not known, which the shape of B needs"):

@@ -72,6 +72,16 @@ def test_symbols_are_solved_from_linear_dimensions() -> None:
     )
 
 
+def test_a_negative_dimension_is_refused_with_advice() -> None:
+    signature = _signature(("n",), (("sub", "n", 2),), symbols=("n",))
+    assert _refusal(signature, _form(1), _form(0)) == (
+        "dimension 0 of argument B (2 of 2) is 0, expected (n - 2) = -1\n"
+        f"  where: {signature}\n"
+        "  why: n is 1 by dimension 0 of A\n"
+        "  what to do: pass arrays of sizes that make (n - 2) at least 0"
+    )
+
+
 def test_a_symbol_that_is_multiplied_by_zero_cannot_be_solved() -> None:
     signature = _signature(("n",), (("mul", "n", "m"),), symbols=("n", "m"))
     assert _refusal(signature, _form(0), _form(0)) == (
