@@ -28,8 +28,10 @@ from tests.properties import targets
 from tests.properties.differential import lowered
 from tests.strategies.computation import Computation
 
-_ROUND = 100  # schedules between two looks at the clock
+_ROUND = 100  # schedules of a round, between two looks at the clock, where they take no minute
+_FIRST_ROUND = 20
 _SHRINKING = 60.0  # seconds for each failure, at most
+_ROUND_SECONDS = 60.0
 _TOLD = 10  # rounds between two lines that tell how far it is
 _BLOB = re.compile(r"@reproduce_failure\((?P<blob>.*)\) as a decorator")
 _FILE = '''#!/usr/bin/env python3
@@ -152,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     end, most = begin + given_.minutes * 60, given_.examples
     total, found = 0, set[str]()
     while total < most and time.monotonic() < end:
-        examples = int(min(_ROUND, most - total))
+        examples = int(min(_size_of_round(total, time.monotonic() - begin), most - total))
         ran, program = fuzz_round(given_.target, number, examples, until=end)
         total, number = total + ran, number + 1
         if program:
@@ -164,6 +166,13 @@ def main(arguments: list[str] | None = None) -> int:
     print(_told(total, len(found), begin))
     print(f"{total} schedules on {given_.target}, {len(found)} failures, last seed {number - 1}")
     return 1 if found else 0
+
+
+def _size_of_round(total: int, seconds: float) -> int:
+    """Return how many schedules take about a minute, if `total` took `seconds`."""
+    if not total:
+        return _FIRST_ROUND
+    return max(_FIRST_ROUND, min(_ROUND, int(total * _ROUND_SECONDS / max(seconds, 1e-9))))
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:

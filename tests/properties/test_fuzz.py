@@ -82,8 +82,8 @@ def test_the_command_ends_after_so_many_schedules(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(fuzz, "fuzz_round", run)
     code = fuzz.main(["--examples", "250", "--seed", "7", "--folder", str(tmp_path)])
     assert code == 1
-    assert asked == [100, 100, 80], "what a failure cut off runs in a later round"
-    assert "250 schedules on llvm, 1 failures, last seed 9" in capsys.readouterr().out
+    assert asked == [20, 100, 100, 60], "what a failure cut off runs in a later round"
+    assert "250 schedules on llvm, 1 failures, last seed 10" in capsys.readouterr().out
     assert [path.read_text() for path in tmp_path.iterdir()] == ["a program"]
 
 
@@ -97,3 +97,10 @@ def test_schedules_are_counted_until_one_fails(monkeypatch):
     plain, _ = fuzz.fuzz_round("interp", 7, until=0)
     shrunk, _ = fuzz.fuzz_round("interp", 7)
     assert plain == shrunk, "what shrinking tries is not counted"
+
+
+def test_a_round_of_slow_schedules_takes_a_minute():
+    assert fuzz._size_of_round(0, 0.0) == 20
+    assert fuzz._size_of_round(20, 40.0) == 30
+    assert fuzz._size_of_round(20, 400.0) == 20
+    assert fuzz._size_of_round(20, 1.0) == 100
