@@ -11,8 +11,9 @@ depend on data. So nothing is required that a right call does not fulfil (see `a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from refcomp.arith import Facts, prove, simplify
@@ -52,9 +53,12 @@ class _Access:
 
 
 @deep_recursion()
-def with_entry_conditions(func: PrimFunc) -> PrimFunc:
+def with_entry_conditions(
+    func: PrimFunc, lines: Mapping[Stmt, str] = MappingProxyType({})
+) -> PrimFunc:
     """`func`, which requires what its accesses need; itself where it says so already.
 
+    `lines` are those of the user's where statements stand that have no origin, as file:line.
     UserError for an access that is out of range whatever the sizes are.
     """
     facts = Facts()
@@ -65,7 +69,7 @@ def with_entry_conditions(func: PrimFunc) -> PrimFunc:
     required = {id(facts.table.intern(r.condition)): r for r in func.requires}
     for requirement in func.requires:
         facts = facts.assume(requirement.condition)
-    for requirement in _requirements(func, box):
+    for requirement in _requirements(func, box, lines):
         key = id(facts.table.intern(requirement.condition))
         if key in required:
             known = required[key]
@@ -81,7 +85,7 @@ def _is_size(var: Var) -> bool:
     return var.dtype.is_int and var.dtype.max_value <= I64.max_value
 
 
-def _requirements(func: PrimFunc, box: Box) -> Iterator[Requirement]:
+def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterator[Requirement]:
     judged: set[tuple[int, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
         node = access.node
@@ -94,9 +98,9 @@ def _requirements(func: PrimFunc, box: Box) -> Iterator[Requirement]:
             judged.add(key)
             judgement = access.box.judge(index, extent)
             if judgement.beyond is not None:
-                _refuse(func, access, dim, judgement.beyond)
+                _refuse(func, access, dim, judgement.beyond, lines)
             for condition in judgement.conditions:
-                yield Requirement(condition, _origin(access, dim))
+                yield Requirement(condition, _origin(access, dim, lines))
 
 
 def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
@@ -150,9 +154,10 @@ def _certain_loads(stmt: Stmt) -> Iterator[BufferLoad]:
             stack.extend(reversed(children(node)))
 
 
-def _origin(access: _Access, dim: int) -> RequirementOrigin:
+def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> RequirementOrigin:
     origin, verb = access.stmt.origin, _VERBS[type(access.node)]
-    stage, line = ("", "") if origin is None else (origin.stage, origin.line)
+    line = lines.get(access.stmt, "")
+    stage, line = ("", line) if origin is None else (origin.stage, origin.line)
     by = f"stage {stage}" if stage else f"`{_first_line(access.stmt)}`"
     return RequirementOrigin(_text(access), f"{by} {verb}", line, access.node.buffer.name, dim)
 
@@ -167,12 +172,15 @@ def _first_line(stmt: Stmt) -> str:
     return print_stmt(stmt).partition("\n")[0]
 
 
-def _refuse(func: PrimFunc, access: _Access, dim: int, beyond: Bound) -> NoReturn:
+def _refuse(
+    func: PrimFunc, access: _Access, dim: int, beyond: Bound, lines: Mapping[Stmt, str]
+) -> NoReturn:
     buffer, origin = access.node.buffer, access.stmt.origin
     used = set(variables_in(access.node.indices[dim]))
     loops = [node for node in walk(func.body) if isinstance(node, For) and node.var in used]
     around = "".join(f", in {_first_line(loop).removesuffix(' {')}" for loop in loops)
-    at = f" ({origin})" if origin is not None else ""
+    line = lines.get(access.stmt)
+    at = f" ({origin})" if origin is not None else f", at {line}" if line else ""
     raise UserError(
         f"{func.name} {_VERBS[type(access.node)]} index {beyond} of dimension {dim} of "
         f"{buffer.name}",

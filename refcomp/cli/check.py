@@ -8,9 +8,8 @@ import click
 
 from refcomp.cli.levels import check_level, level_of
 from refcomp.cli.options import examples, json_option
-from refcomp.cli.streams import write_json
-from refcomp.cli.texts import read_funcs
-from refcomp.entry_conditions import with_entry_conditions
+from refcomp.cli.streams import read_text, write_json
+from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_expr
 from refcomp.ir.verify import LEVELS
@@ -27,7 +26,7 @@ def command(file: str, level: str | None, as_json: bool) -> None:
     leaves its buffer whatever the sizes are is refused. What a call must fulfil, so that none does,
     is printed after `requires`.
     """
-    report = [_check(func, level) for func in read_funcs(file)]
+    report = [_check(func, level) for func in text_to_checked_funcs(read_text(file), file)]
     if as_json:
         write_json(report)
         return
@@ -41,6 +40,5 @@ def _check(func: PrimFunc, level: str | None) -> dict[str, Any]:
     if level is not None:
         check_level(func, level)
     found = level_of(func) if level is None else level
-    requires = with_entry_conditions(func).requires
-    conditions = [print_expr(requirement.condition) for requirement in requires]
+    conditions = [print_expr(requirement.condition) for requirement in func.requires]
     return {"name": func.name, "level": found, "requires": conditions}

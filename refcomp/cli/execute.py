@@ -51,8 +51,7 @@ from refcomp.cli.streams import (
     read_bytes,
     write_json,
 )
-from refcomp.cli.texts import text_to_funcs
-from refcomp.entry_conditions import with_entry_conditions
+from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.errors import UserError
 from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc, Program
@@ -170,7 +169,7 @@ def _load(file: str, target: Target | None, calls: bool, as_is: bool) -> Module:
         raise UserError(
             f"{name_of(file)} is LLVM IR text", remedy="send it through `refcomp assemble` first"
         )
-    funcs = [with_entry_conditions(func) for func in text_to_funcs(text, file)]
+    funcs = text_to_checked_funcs(text, file)
     if not calls:
         _refuse_calls(funcs, file)
     if target is not None and target.kind != "interp":

@@ -16,10 +16,9 @@ from refcomp.cli.headers import read_header, signature_lines
 from refcomp.cli.levels import level_of, steps_left
 from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
-from refcomp.cli.texts import text_to_funcs
+from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.signature import signature_of
 from refcomp.dtype import as_dtype
-from refcomp.entry_conditions import with_entry_conditions
 from refcomp.errors import CompilerBug, UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func, print_funcs
@@ -61,7 +60,7 @@ def command(
         raise click.UsageError("give either names of passes or --all; --list tells the names")
     chosen = [find_pass(name) for name in names]
     text = read_text(file)
-    funcs = text_to_funcs(text, file)
+    funcs = text_to_checked_funcs(text, file)
     results = [_run(func, chosen if names else _left(func, target)) for func in funcs]
     signatures = changed_signatures(text, name_of(file), funcs, results)
     if as_json:
@@ -85,7 +84,6 @@ def _left(func: PrimFunc, target: Target) -> list[Pass]:
 
 def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
     level_of(func)  # refuses an illegal text before a pass meets it
-    func = with_entry_conditions(func)
     for run in chosen:
         func = run_verified(func, run)
     return func

@@ -14,10 +14,9 @@ from refcomp.cli.levels import steps_left
 from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.passes import called_signatures, run_verified
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
-from refcomp.cli.texts import text_to_funcs
+from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.llvm import print_llvm
 from refcomp.codegen.signature import checks_of
-from refcomp.entry_conditions import with_entry_conditions
 from refcomp.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.target import Target
@@ -38,7 +37,7 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
     """
     _require_llvm(target)
     text = read_text(file)
-    funcs = [with_entry_conditions(func) for func in text_to_funcs(text, file)]
+    funcs = text_to_checked_funcs(text, file)
     signatures = called_signatures(text, name_of(file), funcs)
     ready = [_ready(func, target, all_passes) for func in funcs]
     signatures = [

@@ -56,11 +56,18 @@ def parse_func(text: str, filename: str = "<stdin>") -> PrimFunc:
 
 def parse_funcs(text: str, filename: str = "<stdin>") -> list[PrimFunc]:
     """The functions in `text` in order; there may be none."""
+    return parse_funcs_with_lines(text, filename)[0]
+
+
+def parse_funcs_with_lines(
+    text: str, filename: str = "<stdin>"
+) -> tuple[list[PrimFunc], dict[Stmt, str]]:
+    """The functions in `text`, and the line on which each statement begins, as file:line."""
     parser = _Parser(text, filename)
     funcs = []
     while not parser.is_at_end():
         funcs.append(parser.func())
-    return funcs
+    return funcs, {stmt: parser.stream.line_of(token) for stmt, token in parser.begins.items()}
 
 
 def parse_program(text: str, filename: str = "<stdin>") -> Program:
@@ -91,6 +98,7 @@ class _Open:
 
     build: Callable[[Stmt], Stmt]
     names: int
+    token: Token | None = None  # the first of the statement
     is_block: bool = False
     condition: Expr | None = None
     branches: list[tuple[Expr, Stmt]] = field(default_factory=list)
@@ -114,6 +122,7 @@ class _Parser:
     def __init__(self, text: str, filename: str) -> None:
         self.stream = TokenStream(text, filename)
         self.exprs = ExprParser(self.stream)
+        self.begins: dict[Stmt, Token] = {}
         self._openers: dict[str, Callable[[Token], _Open]] = {
             "for": self._for,
             "if": self._if,
@@ -247,7 +256,7 @@ class _Parser:
                 if done.condition is not None and self.stream.take_if("else"):
                     opened.append(self._else(done, done.condition))
                 elif opened:
-                    opened[-1].stmts.append(done.close())
+                    self._add(opened[-1], done.close(), done.token)
                 else:
                     return done.close()
             else:
@@ -257,15 +266,21 @@ class _Parser:
         token = self.stream.peek()
         simple, opener = self._simple.get(token.text), self._openers.get(token.text)
         if simple is not None:
-            opened[-1].stmts.append(simple(self.stream.take()))
+            self._add(opened[-1], simple(self.stream.take()), token)
             return
         if opener is None:
-            opened[-1].stmts.append(self._store())
+            self._add(opened[-1], self._store(), token)
             return
         if len(opened) > MAX_BLOCKS:
             self.stream.fail(token, f"statements are nested deeper than {MAX_BLOCKS} levels")
         opened.append(opener(self.stream.take()))
+        opened[-1].token = token
         self.stream.expect("{", f"before the body of {token}")
+
+    def _add(self, around: _Open, stmt: Stmt, token: Token | None) -> None:
+        around.stmts.append(stmt)
+        if token is not None:
+            self.begins[stmt] = token
 
     def _open(self, token: Token, build: Callable[[Stmt], Stmt], names: int) -> _Open:
         self.exprs.check(token, build(Block(())))

@@ -101,15 +101,19 @@ class TokenStream:
             self.fail(self.peek(), f"expected {what}, found {self.peek()}")
         return self.take()
 
+    def line_of(self, token: Token) -> str:
+        """The line on which `token` begins, as file:line."""
+        line = self._text.count("\n", 0, token.start) + 1
+        return f"{self._filename}:{line}"
+
     def fail(self, token: Token, what: str, remedy: str | None = None) -> NoReturn:
         """Raises a UserError that shows where `token` stands."""
-        line = self._text.count("\n", 0, token.start) + 1
         begin = self._text.rfind("\n", 0, token.start) + 1
         column = token.start - begin
         end = self._text.find("\n", begin)
         shown = self._text[begin : len(self._text) if end < 0 else end]
         raise UserError(
-            f"{self._filename}:{line}:{column + 1}: {what}",
+            f"{self.line_of(token)}:{column + 1}: {what}",
             where=_with_caret(shown, column),
             remedy=remedy,
         )

@@ -336,3 +336,4 @@ def test_sizes_that_do_not_fit_are_refused_at_the_call(cli: Cli, target: str) ->
     assert result.stderr.startswith(
         "error: `B[i] = A[i]` reads index m - 1 = 5 of dimension 0 of A, which has 5 elements\n"
     )
+    assert "(output)), at <stdin>:1\n" in result.stderr

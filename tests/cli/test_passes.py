@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -116,3 +117,23 @@ def test_no_pass_ends_in_a_traceback_on_any_level(cli: Cli, scale_text: str, nam
         text = cli("pass", *before, input=text).stdout if before else text
         result = cli("pass", name, input=text)
         assert "a bug in refcomp" not in result.stderr
+
+
+@pytest.mark.llvm
+def test_what_a_text_needs_goes_through_passes_and_print(cli: Cli, tmp_path: Path) -> None:
+    """A bfloat16 buffer has a comment on how the function is called, which has conditions, too."""
+    text = "func f(A: bf16[n], C: bf16[m] out) {\n  for i in range(m) {\n C[i] = A[i] } }"
+    first = cli("pass", "simplify_expressions", input=text).stdout
+    assert first.startswith("func f(A: bf16[n], C: bf16[m] out) requires (m - 1 < n) {")
+    lowered = cli("pass", "--all", input=first).stdout
+    assert "# refcomp.signature" in lowered and "requires (m - 1 < n)" in lowered
+    printed = cli("print", input=lowered)
+    assert printed.exit_code == 0, printed.stderr
+    (tmp_path / "f.ll").write_text(printed.stdout)
+    assert cli("assemble", tmp_path / "f.ll", "-o", tmp_path / "f.module").exit_code == 0
+    assert (
+        cli("execute", tmp_path / "f.module", "--symbol", "n=5", "--symbol", "m=5").exit_code == 0
+    )
+    result = cli("execute", tmp_path / "f.module", "--symbol", "n=5", "--symbol", "m=6")
+    assert result.exit_code == 4
+    assert "reads index m - 1 = 5 of dimension 0 of A" in result.stderr

@@ -10,7 +10,7 @@ from refcomp.dtype import F32, I32, I64
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Var
-from refcomp.ir.parser import MAX_BLOCKS, parse_func, parse_funcs
+from refcomp.ir.parser import MAX_BLOCKS, parse_func, parse_funcs, parse_funcs_with_lines
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Block, BufferStore, For, IfThenElse, LetStmt, ParallelRegion, Store
@@ -267,3 +267,10 @@ def test_requirements_are_read_and_printed():
 def test_a_requirement_that_no_caller_could_check_is_refused(condition, what):
     with pytest.raises(UserError, match=re.escape(what)):
         parse_func(f"func f(A: f32[n], x: f32) requires ({condition}) {{ }}")
+
+
+def test_lines_on_which_statements_begin():
+    text = "func f(A: f32[n] out) {\n  for i in range(n) {\n    A[i] = 1f32\n    barrier\n  }\n}\n"
+    (func,), lines = parse_funcs_with_lines(text, "a.ir")
+    assert lines[func.body] == "a.ir:2"
+    assert [lines[stmt] for stmt in func.body.body.stmts] == ["a.ir:3", "a.ir:4"]
