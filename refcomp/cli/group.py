@@ -37,7 +37,7 @@ COMMANDS = {
     "run": ("run", "Run an ONNX model."),
     "show": ("show", "Show every stage of a computation."),
     "lower": ("lower", "Lower a Python program or an ONNX model to loop-IR text."),
-    "check": ("check", "Check loop-IR text: syntax, names, types, level."),
+    "check": ("check", "Check loop-IR text: syntax, names, types, level, ranges."),
     "pass": ("passes", "Run passes over loop-IR text."),
     "certify": ("certify", "Compare a program's schedules with what they compute, exactly."),
     "judge": ("judge", "Judge arrays that another backend computed."),
