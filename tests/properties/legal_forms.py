@@ -1,12 +1,14 @@
 """Expressions that are both built as te and evaluated legally, with random licences taken."""
 
+import math
+
 import numpy as np
 
 import refcomp
 from refcomp.dtype import to_numpy
 from tests.properties import legal_arithmetic as arithmetic
 
-_FUNCTIONS = {
+FUNCTIONS = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -18,6 +20,18 @@ _FUNCTIONS = {
     "cosh": np.cosh,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "exp10": lambda x: np.float_power(10, x),
+    "log2": np.log2,
+    "log10": np.log10,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "sinh": np.sinh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "power": np.float_power,
     "hypot": np.hypot,
     "atan2": np.arctan2,
@@ -142,14 +156,14 @@ class Evaluation:
         return Legal(self, np.where(condition, a.value, a._of(b).value))
 
     def convert(self, a, dtype):
-        if dtype.startswith("int"):
+        if "int" in dtype:
             limits = np.iinfo(dtype)
             wide = np.nan_to_num(np.trunc(a.value.astype(np.float64)), nan=0.0)
             low, high = float(limits.min), float(limits.max)
             inside = np.clip(wide, low, high).astype(dtype)
             whole = np.where(wide >= high, limits.max, np.where(wide <= low, limits.min, inside))
             return Legal(self, whole.astype(dtype))
-        if a.value.dtype.kind == "i":
+        if a.value.dtype.kind in "iu":
             return Legal(self, arithmetic.narrow(a.value.astype(np.float64), dtype))
         return self._result(arithmetic.convert(a.value, dtype), "convert")
 
@@ -158,7 +172,7 @@ class Evaluation:
             values = [x.value for x in operands]
             if name in _EXACT:
                 return Legal(self, _EXACT[name](*values))
-            found = arithmetic.function(self.rng, _FUNCTIONS[name], _name(operands[0]), *values)
+            found = arithmetic.function(self.rng, FUNCTIONS[name], _name(operands[0]), *values)
             return self._result(found, name)
 
         return call
@@ -291,6 +305,16 @@ FORMS = {
     "cosh(a)": lambda o, a, b, c: o.cosh(a),
     "exp2(a) - b": lambda o, a, b, c: o.exp2(a) - b,
     "atan(a / b)": lambda o, a, b, c: o.atan(a / b),
+    "own(i64(a * b))": lambda o, a, b, c: o.convert(o.convert(a * b, "int64"), o.dtype),
+    "own(u8(a - c))": lambda o, a, b, c: o.convert(o.convert(a - c, "uint8"), o.dtype),
+}
+FORMS |= {
+    f"{name}(a * b)": lambda o, a, b, c, name=name: getattr(o, name)(a * b)
+    for name in ("exp10", "log2", "log10", "cos", "tan", "asin", "acos", "asinh", "acosh", "atanh")
+}
+FORMS |= {
+    f"{name}(a) * c": lambda o, a, b, c, name=name: getattr(o, name)(a) * c
+    for name in ("erf", "sinh", "tan", "atanh")
 }
 
 
