@@ -186,7 +186,7 @@ def test_compiled_networks_keep_their_meaning(graph) -> None:
     x = floats(2, 3, *graph.inputs[0].shape[1:])
     (output,), reference = graph.outputs, reference_of(graph)
     (actual,) = executor_of(graph, "llvm").run(x=x)
-    bounded = reference.bounds({"x": x}, [output.name], Licence())[output.name]
+    bounded = reference.bounds({"x": x}, [output.name], Licence(), {})[output.name]
     report = judge_bounded(actual.asnumpy(), bounded)
     assert report.agrees, report
 
