@@ -15,7 +15,7 @@ executor.py.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from refcomp.graph.builder import GraphBuilder, GraphRewriter
+from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.operators import (
@@ -41,7 +41,7 @@ _ON_FIRST_USE = {
 
 # fmt: off
 __all__ = [
-    "Graph", "Node", "Value", "GraphBuilder", "GraphRewriter",
+    "Graph", "Node", "Value", "GraphBuilder",
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
     "verify_graph", "evaluate_graph", "optimize",
     "compile_graph", "GraphModule", "GraphExecutor",

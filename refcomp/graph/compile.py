@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from refcomp.build import build_functions
 from refcomp.certify import certify_build
 from refcomp.compile_kernels import is_device_target
-from refcomp.errors import UserError
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
@@ -51,11 +50,6 @@ class GraphModule:
 
 def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """`graph` compiled for `target`; run it with `refcomp.graph.executor.GraphExecutor`."""
-    if not isinstance(graph, Graph):
-        raise UserError(
-            f"{graph!r} is not a graph",
-            remedy="pass what refcomp.from_onnx or GraphBuilder.finish returned",
-        )
     optimized, chosen = optimize(graph), as_target(target)
     lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
     with build_options(certify=False):  # each schedule was, if that is asked for

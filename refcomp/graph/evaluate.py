@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from refcomp.errors import UserError
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Array, Graph, Node, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
+from refcomp.graph.verify import verify_graph
 
 
 def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
     """The outputs for inputs given by name. UserError when these do not fit the graph."""
+    verify_graph(graph)
+    if not isinstance(feeds, Mapping) or not all(hasattr(a, "dtype") for a in feeds.values()):
+        raise UserError("feeds are not arrays by name", remedy='pass a dict: {"x": array}')
     check_feeds(graph, {name: (array.dtype, array.shape) for name, array in feeds.items()})
     return _evaluate(graph, {value: feeds[value.name] for value in graph.inputs})
 

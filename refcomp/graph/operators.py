@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from refcomp.errors import UserError
 from refcomp.graph.graph import Array, Attribute
+from refcomp.ir.names import checked_name
 from refcomp.te.tensor import Tensor
 from refcomp.topi import broadcast, dense, elementwise, pool, transform
 from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy
@@ -88,6 +89,8 @@ _OPERATORS: dict[str, Operator] = {}
 
 def register_operator(operator: Operator) -> None:
     """Makes `operator` known by its name; UserError when the name is taken."""
+    if not isinstance(operator, Operator):
+        raise UserError(f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator")
     if operator.name in _OPERATORS:
         raise UserError(f"operator {operator.name} is registered already")
     _OPERATORS[operator.name] = operator
@@ -95,7 +98,7 @@ def register_operator(operator: Operator) -> None:
 
 def find_operator(name: str) -> Operator:
     """The operator of that name; UserError that lists all when there is none."""
-    if name not in _OPERATORS:
+    if checked_name(name, "an operator") not in _OPERATORS:
         known = ", ".join(sorted(_OPERATORS))
         raise UserError(f"unknown operator {name!r}", remedy=f"operators: {known}")
     return _OPERATORS[name]

@@ -9,13 +9,21 @@ from __future__ import annotations
 from typing import NoReturn
 
 from refcomp.dtype import as_dtype
-from refcomp.errors import CompilerBug, RefcompError
+from refcomp.errors import CompilerBug, RefcompError, UserError
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED, infer_types
 
 
 def verify_graph(graph: Graph) -> None:
-    """Raises CompilerBug, with the graph's text, for the first rule that is broken."""
+    """Raises CompilerBug, with the graph's text, for the first rule that is broken.
+
+    UserError for what is not a graph.
+    """
+    if not isinstance(graph, Graph):
+        raise UserError(
+            f"{graph!r} is not a graph",
+            remedy="pass what refcomp.from_onnx or GraphBuilder.finish returned",
+        )
     defined: set[Value] = set()
     names: set[str] = set()
     for value in (*graph.inputs, *graph.constants):

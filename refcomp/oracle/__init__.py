@@ -15,12 +15,12 @@ from refcomp.oracle.compare import Report, compare, judge_bounded
 from refcomp.oracle.error_bounds import Bounded, Licence, bound_errors
 from refcomp.oracle.evaluate import EvaluateError, evaluate
 from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import evaluate_expr, interpret, interpret_program
+from refcomp.oracle.interpret import interpret
 from refcomp.oracle.whole_outputs import interpret_whole
 
 # fmt: off
 __all__ = [
-    "evaluate", "evaluate_expr", "interpret", "interpret_program", "interpret_whole",
+    "evaluate", "interpret", "interpret_whole",
     "compare", "judge_bounded", "bound_errors", "Report", "Bounded", "Licence",
     "EvaluateError", "InterpretError",
 ]

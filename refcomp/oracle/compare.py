@@ -94,7 +94,7 @@ def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
     differ, or the dtypes do and are not both floats."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     _check(actual, expected)
-    allowed = np.broadcast_to(np.asarray(bound, np.float64), expected.shape)
+    allowed = _as_bound(bound, expected.shape)
     difference = _difference(actual, expected)
     return _report(actual, expected, allowed, difference)
 
@@ -103,6 +103,11 @@ def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
 def judge_bounded(actual: Any, bounded: Bounded) -> Report:
     """The Report on `actual`, which should be legal values of `bounded`. Exact is the reference
     rounded once. Raises UserError when shapes or dtypes differ."""
+    if not isinstance(bounded, Bounded):
+        raise UserError(
+            f"a {type(bounded).__name__} does not say which values are legal",
+            remedy="pass what bound_errors returned; compare(a, b) compares two arrays",
+        )
     actual = np.asarray(actual)
     _check(actual, np.empty(bounded.value.shape, to_numpy(bounded.dtype)))
     difference = _difference(actual, bounded.value)
@@ -145,7 +150,20 @@ def _reason(report: Report, bounded: Bounded, beside: Any) -> str:
     return ", ".join(reasons)
 
 
+def _as_bound(bound: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        return np.broadcast_to(np.asarray(bound, np.float64), shape)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"a {type(bound).__name__} is not a bound for arrays of shape {shape}",
+            why=str(error),
+            remedy="pass a number, or an array of numbers of that shape",
+        ) from error
+
+
 def _check(actual: Any, expected: Any) -> None:
+    for array in (actual, expected):
+        as_dtype(array.dtype)  # refuses what is not a number
     if actual.shape != expected.shape:
         raise UserError(
             f"arrays of shapes {actual.shape} and {expected.shape} cannot be compared",

@@ -35,7 +35,14 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.oracle.approximate_expressions import Points
 from refcomp.oracle.approximate_statements import approximate_extern
 from refcomp.oracle.arrays import Array
-from refcomp.oracle.evaluate import bind_feeds, constant, grid_of, reduction_steps, shape_of
+from refcomp.oracle.evaluate import (
+    bind_feeds,
+    check_request,
+    constant,
+    grid_of,
+    reduction_steps,
+    shape_of,
+)
 from refcomp.oracle.legal_values import NO_OTHERS, Approx, code_of, exact, join, lost, zeros
 from refcomp.oracle.rounding import WIDE, to_dtype
 from refcomp.oracle.scan import run_scan
@@ -107,6 +114,7 @@ def bound_errors(
     """The Bounded of each of `outputs`. `feeds` gives the placeholders they need, exactly, and may
     give computed tensors, which are then taken as they are; `scalars` as `evaluate` takes them.
     Raises UserError, EvaluateError as it does; Unsupported."""
+    check_request(outputs, feeds, scalars)
     operations = _operations(outputs, feeds)
     values = {var: constant(value, var) for var, value in (scalars or {}).items()}
     arrays: dict[Tensor, Array] = {}

@@ -53,6 +53,7 @@ def evaluate(
     them. Raises UserError for feeds that are missing or do not fit and for symbols without a size,
     EvaluateError for a read out of range.
     """
+    check_request(outputs, feeds, scalars)
     operations = reachable_operations(tensor.op for tensor in outputs)
     scans = [op for op in operations if isinstance(op, ScanOp)]
     by_row = {inner for op in scans for inner in op.body_operations()}
@@ -83,6 +84,22 @@ def _given(operations: Sequence[Operation]) -> list[Tensor]:
     states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
     given = (op.outputs[0] for op in operations if isinstance(op, PlaceholderOp))
     return [tensor for tensor in given if tensor not in states]
+
+
+def check_request(outputs: Any, feeds: Any, scalars: Any) -> None:
+    """UserError for anything but a list of tensors, arrays by tensor, and numbers by variable."""
+    if not isinstance(outputs, list | tuple) or not all(isinstance(t, Tensor) for t in outputs):
+        raise UserError(f"{outputs!r} is not a list of tensors", remedy="pass a list such as [C]")
+    if not isinstance(feeds, Mapping):
+        raise UserError(
+            f"feeds are a {type(feeds).__name__}, not arrays by tensor",
+            remedy="pass a dict: {A: array}",
+        )
+    if scalars is not None and not isinstance(scalars, Mapping):
+        raise UserError(
+            f"scalars are a {type(scalars).__name__}, not numbers by variable",
+            remedy="pass a dict: {n: 3}",
+        )
 
 
 def bind_feeds(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.dtype import DType, to_numpy
+from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Program
@@ -107,6 +108,11 @@ def bind_arguments(
 ) -> None:
     """Binds the parameters and the symbols of `func` in `frame`; InterpretError as `interpret`.
     The buffers named in `fresh` count as never written."""
+    if not isinstance(func, PrimFunc) or not isinstance(args, list | tuple):
+        raise UserError(
+            f"a {type(func).__name__} is interpreted on a {type(args).__name__}",
+            remedy="pass a function of the loop IR, refcomp.lower(s, [A, B]), and a list of arrays",
+        )
     if len(args) != len(func.params):
         raise InterpretError(f"{func.name} takes {len(func.params)} arguments, {len(args)} given")
     pairs = list(zip(func.params, args, strict=True))

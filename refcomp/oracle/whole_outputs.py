@@ -36,10 +36,10 @@ def interpret_whole(
     """As `interpret`, but the outputs of `func` hold nothing before. Raises InterpretError also
     when an element of an output is read before it is written, or never written; then the function
     runs once more, to tell who writes next to it."""
-    before = [np.copy(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries
-    bind_arguments(frame, func, args, func.outputs)
+    bind_arguments(frame, func, args, getattr(func, "outputs", ()))
+    before = [np.copy(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     run_bound(frame, func.body, in_step)
     for buffer in func.buffers:
         memory = frame.memory[buffer]

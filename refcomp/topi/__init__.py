@@ -13,9 +13,9 @@ both.
 from refcomp.topi.batch_norm import batch_norm
 from refcomp.topi.broadcast import add, divide, multiply, scale, subtract
 from refcomp.topi.conv2d import conv2d, conv2d_nhwc
-from refcomp.topi.conv2d_nchwc import block_channels, conv2d_nchwc, unblock_channels
+from refcomp.topi.conv2d_nchwc import conv2d_nchwc
 from refcomp.topi.dense import gemm, matmul
-from refcomp.topi.elementwise import clip, identity, map_elements, relu, sigmoid, tanh
+from refcomp.topi.elementwise import clip, identity, relu, sigmoid, tanh
 from refcomp.topi.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm
@@ -25,9 +25,9 @@ from refcomp.topi.transform import concatenate, flatten, reshape, split, transpo
 # fmt: off
 __all__ = [
     "add", "subtract", "multiply", "divide", "scale",
-    "map_elements", "relu", "sigmoid", "tanh", "clip", "identity",
+    "relu", "sigmoid", "tanh", "clip", "identity",
     "matmul", "gemm", "softmax", "batch_norm",
-    "conv2d", "conv2d_nhwc", "conv2d_nchwc", "block_channels", "unblock_channels",
+    "conv2d", "conv2d_nhwc", "conv2d_nchwc",
     "max_pool2d", "avg_pool2d", "global_avg_pool2d",
     "reshape", "flatten", "transpose", "concatenate", "split",
     "schedule_llvm", "schedule_gpu",

@@ -18,7 +18,7 @@ from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, broadcast_extents, extents
+from refcomp.topi.shapes import Array, broadcast_extents, extents, require_tensor
 from refcomp.topi.tags import INJECTIVE
 
 
@@ -33,6 +33,8 @@ def combine_elements(
     a: Tensor, b: Tensor, function: Callable[[Expr, Expr], Any], name: str
 ) -> Tensor:
     """The tensor of function(element of a, element of b), broadcast; UserError for two dtypes."""
+    require_tensor(a, name)
+    require_tensor(b, name)
     if a.dtype != b.dtype:
         raise UserError(f"{name}: the operands have dtypes {a.dtype} and {b.dtype}")
     shape = broadcast_extents(extents(a), extents(b), name)
@@ -86,6 +88,7 @@ def divide_numpy(a: Array, b: Array) -> Array:
 
 def scale(data: Tensor, factor: float) -> Tensor:
     """Every element times `factor`, which is rounded to the dtype."""
+    require_tensor(data, "scale")
     result: Tensor = compute(
         data.shape,
         lambda *index: data[index] * const(factor, data.dtype),

@@ -18,6 +18,7 @@ from refcomp.topi.shapes import (
     is_same,
     require_extent,
     require_rank,
+    require_tensor,
     widen,
 )
 from refcomp.topi.tags import REDUCTION
@@ -77,6 +78,8 @@ def gemm_numpy(
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """a [..., i, k] @ b [..., k, j] -> [..., i, j]; the leading extents broadcast."""
+    require_tensor(a, "matmul")
+    require_tensor(b, "matmul")
     if a.ndim < 2 or b.ndim < 2:
         raise UserError(
             "matmul: an operand has fewer than two dimensions",

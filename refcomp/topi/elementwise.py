@@ -17,12 +17,13 @@ from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, widen
+from refcomp.topi.shapes import Array, require_tensor, widen
 from refcomp.topi.tags import INJECTIVE
 
 
 def map_elements(data: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
     """The tensor of function(element) for each element of `data`."""
+    require_tensor(data, name)
     result: Tensor = compute(
         data.shape, lambda *index: function(data[index]), name=name, tag=INJECTIVE
     )
@@ -30,6 +31,7 @@ def map_elements(data: Tensor, function: Callable[[Expr], Any], name: str) -> Te
 
 
 def _require_float(data: Tensor, operator: str) -> None:
+    require_tensor(data, operator)
     if not data.dtype.is_float:
         raise UserError(f"{operator} takes a float tensor, {data.dtype} given")
 

@@ -26,6 +26,7 @@ from refcomp.topi.shapes import (
     extents,
     product,
     require_rank,
+    require_tensor,
     widen,
     window_extent,
 )
@@ -218,6 +219,7 @@ def global_avg_pool2d_numpy(data: Array, *, layout: str = "NCHW") -> Array:
 
 
 def _require_float(data: Tensor, operator: str) -> None:
+    require_tensor(data, operator)
     if not data.dtype.is_float:
         raise UserError(f"{operator} takes a float tensor, {data.dtype} given")
 

@@ -20,6 +20,15 @@ Extent = int | Expr
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+def require_tensor(value: Any, operator: str) -> None:
+    """UserError for an operand that is not a tensor."""
+    if not isinstance(value, Tensor):
+        raise UserError(
+            f"{operator} is applied to a {type(value).__name__}, not to a tensor",
+            remedy="make one by refcomp.placeholder; arrays are given to the built function",
+        )
+
+
 def extents(tensor: Tensor) -> tuple[Extent, ...]:
     """The tensor's extents; each is an int where it is constant."""
     return tuple(d.value if isinstance(d, IntImm) else d for d in tensor.shape)
@@ -41,6 +50,7 @@ def require_constant(extent: Extent, what: str) -> int:
 
 def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
     """UserError when the tensor has another rank."""
+    require_tensor(tensor, operator)
     if tensor.ndim != rank:
         raise UserError(f"{operator}: {what} has {tensor.ndim} dimensions instead of {rank}")
 

@@ -10,12 +10,13 @@ from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, extents, normalize_axis, widen
+from refcomp.topi.shapes import Array, extents, normalize_axis, require_tensor, widen
 from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
 
 
 def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
     """exp(x - max) / sum of exp(x - max) along `axis`, of a float tensor."""
+    require_tensor(data, "softmax")
     if not data.dtype.is_float or not data.ndim:
         raise UserError(
             f"softmax takes a float tensor of one or more dimensions, {data.dtype} "

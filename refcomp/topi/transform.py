@@ -23,6 +23,7 @@ from refcomp.topi.shapes import (
     product,
     require_constant,
     require_extent,
+    require_tensor,
 )
 from refcomp.topi.tags import INJECTIVE
 
@@ -138,6 +139,7 @@ def _unravel(position: Expr, shape: Sequence[Extent]) -> list[Expr]:
 
 def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
     """A matrix: the extents before `axis` multiplied, then those from it on."""
+    require_tensor(data, "flatten")
     if not -data.ndim <= axis <= data.ndim:
         raise UserError(f"flatten: axis {axis} is out of range for {data.ndim} dimensions")
     place = axis + data.ndim if axis < 0 else axis

@@ -53,12 +53,15 @@ WRONG = {
     "type": int,
     "bytes": b"x",
 }
+ROOMS = (rc, rc.te, rc.topi, rc.graph, rc.oracle, rc.frontend)
 PUBLIC = {
-    name: value
-    for name in rc.__all__
-    if callable(value := getattr(rc, name))
+    f"{room.__name__}.{name}": value
+    for room in ROOMS
+    for name in room.__all__
+    if callable(value := getattr(room, name))
     and not isinstance(value, types.ModuleType)
     and not (isinstance(value, type) and issubclass(value, BaseException))
+    and (room is rc or name not in rc.__all__)
 }
 
 
@@ -83,6 +86,7 @@ def test_wrong_arguments_are_refused_in_words(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a text may be the name of a file
+    monkeypatch.setattr("refcomp.registry._FUNCTIONS", {})
     calls = (words for count in range(3) for words in itertools.product(WRONG, repeat=count))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy's, about what becomes of an array
@@ -185,6 +189,39 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: rc.extern((4,), [A], 3),
         "extern extern is given 3, not a function of its buffers\n.*lambda ins, outs",
     ),
+    "array as operand": (
+        lambda: rc.topi.relu(X),
+        "relu is applied to a ndarray, not to a tensor\n.*refcomp.placeholder; arrays are given to",
+    ),
+    "one output": (
+        lambda: rc.oracle.evaluate(C, {A: X}),
+        r"Tensor\(C: f32, rank 1\) is not a list of tensors\n.*such as \[C\]",
+    ),
+    "feeds in a list": (
+        lambda: rc.oracle.evaluate([C], [X]),
+        r"feeds are a list, not arrays by tensor\n.*pass a dict: \{A: array\}",
+    ),
+    "scalars in a list": (
+        lambda: rc.oracle.evaluate([C], {A: X}, [3]),
+        r"scalars are a list, not numbers by variable\n.*\{n: 3\}",
+    ),
+    "schedule interpreted": (
+        lambda: rc.oracle.interpret(S, [X, X]),
+        r"a Schedule is interpreted on a list\n.*refcomp\.lower\(s, \[A, B\]\), and a list of arr",
+    ),
+    "judged by an array": (
+        lambda: rc.oracle.judge_bounded(X, X),
+        r"a ndarray does not say which values are legal\n.*bound_errors returned; compare\(a, b\)",
+    ),
+    "bound in words": (
+        lambda: rc.oracle.compare(X, X, "small"),
+        r"a str is not a bound for arrays of shape \(4,\)(.|\n)*an array of numbers of that shape",
+    ),
+    "feeds of a graph": (
+        lambda: rc.graph.evaluate_graph(_graph(), [X]),
+        r"feeds are not arrays by name\n.*\{\"x\": array\}",
+    ),
+    "operator": (lambda: rc.graph.register_operator(3), "3 is not an operator\n.*graph.Operator"),
     "kind of device": (lambda: rc.device([]), r"unknown kind of device \[\]"),
     "name of a function": (lambda: rc.get_global_func([]), r"\[\] is no name for a function"),
 }

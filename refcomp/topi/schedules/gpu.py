@@ -21,7 +21,7 @@ _THREADS = 64
 
 def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
     """A schedule of everything that `outputs` are computed from."""
-    schedule = create_schedule([tensor.op for tensor in outputs])
+    schedule = create_schedule(outputs)
     computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
     threads: dict[Operation, IterVar] = {}
     # Consumers first: what is summed up for an element needs the element's thread.

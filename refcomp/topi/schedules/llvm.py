@@ -26,7 +26,7 @@ _UNROLLED_STEPS = 9
 
 def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
     """A schedule of everything that `outputs` are computed from."""
-    schedule = create_schedule([tensor.op for tensor in outputs])
+    schedule = create_schedule(outputs)
     tiled: set[Stage] = set()
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
