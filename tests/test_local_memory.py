@@ -8,8 +8,8 @@ from refcomp.local_memory import LocalMemory, place_local
 
 
 def test_pieces_follow_each_other_at_their_alignments():
-    pieces = [(LocalMemory(3), 1), (LocalMemory(8), 8), (LocalMemory(1), 2)]
-    assert place_local(5, pieces) == ([5, 8, 16], 17)
+    pieces = [(LocalMemory(4), 1), (LocalMemory(9), 8), (LocalMemory(1), 2)]
+    assert place_local(5, pieces) == ([5, 16, 26], 27)
     assert place_local(7, []) == ([], 7)
 
 

@@ -127,6 +127,10 @@ def test_batches_have_no_more_private_memory_than_fits(monkeypatch):
     request = LaunchRequest("vector_add", (8, 1, 1), _BLOCK, bytes(40), observers=(_Sizes(),))
     launch(loaded, request)
     assert sizes == [3, 3, 2]
+    sizes.clear()
+    report = launch(loaded, replace(request, limits=Limits(1)))
+    assert sizes == [3]  # once it is given up, no further groups begin
+    assert [finding.kind for finding in report.findings] == ["endless"]
 
 
 def test_what_a_launch_lays_out_is_given_back():
