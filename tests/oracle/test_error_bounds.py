@@ -352,6 +352,14 @@ def test_a_product_that_overflows_may_be_contracted_into_a_sum():
     assert _verdicts(bounded, -math.inf, -1.5e38) == [EXACT, WRONG]
 
 
+def test_a_product_of_another_stage_may_be_contracted_where_it_is_inlined():
+    a, b = (refcomp.placeholder((1,), name=name) for name in "AB")
+    product = refcomp.compute((1,), lambda i: a[i] * b[i], name="P")
+    total = refcomp.compute((1,), lambda i: product[i] + a[i], name="C")
+    (bounded,) = bound_errors([total], {a: np.float32([3e38]), b: np.float32([-1.5])})
+    assert _verdicts(bounded, -1.5e38, -math.inf, math.inf) == [EXACT, UNDECIDABLE, WRONG]
+
+
 @pytest.mark.parametrize("licence", [Licence(), IN_ORDER], ids=["any", "in order"])
 def test_products_that_overflow_in_a_dot_are_infinite_or_nan(licence):
     k = refcomp.reduce_axis((0, 2), "k")

@@ -243,6 +243,53 @@ def test_legal_evaluations_near_edges_are_never_called_wrong(request, record_pro
     record_property("summary", tally.summary("expressions"))
 
 
+def _scan(rows, operands):
+    state = refcomp.placeholder((4, rows), operands.dtype, "S")
+    init = refcomp.compute((1, rows), lambda t, i: operands[i, t, 0] * operands[i, t, 1])
+    update = refcomp.compute(
+        (4, rows), lambda t, i: state[t - 1, i] * operands[i, t, 0] + operands[i, t, 1]
+    )
+    return [refcomp.scan(init, update, state)]
+
+
+def _complex_products(rows, a):
+    product = refcomp.comm_reducer(
+        lambda x, y: (x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]),
+        lambda t, u: (1.0, 0.0),
+    )
+    k = refcomp.reduce_axis((0, 4), "k")
+    return refcomp.compute((rows,), lambda i: product((a[i, k, 0], a[i, k, 1]), axis=k))
+
+
+def _lazy_branches(rows, a):
+    return [
+        refcomp.compute(
+            (rows,),
+            lambda i: refcomp.if_then_else(
+                a[i, 0, 0] * a[i, 0, 1] > a[i, 1, 0],
+                a[i, 1, 1] * a[i, 1, 0] + a[i, 2, 0],
+                1.0 / (a[i, 2, 1] * a[i, 3, 1]),
+            ),
+        )
+    ]
+
+
+@pytest.mark.parametrize("computation", [_scan, _complex_products, _lazy_branches])
+@pytest.mark.parametrize("dtype", _DTYPES)
+def test_the_oracles_own_evaluation_near_edges_is_never_called_wrong(computation, dtype):
+    rows = 200
+    (numbers, _, _) = _drawn(np.random.default_rng(41), dtype, rows * 8)
+    feed, a = numbers.reshape(rows, 4, 2), refcomp.placeholder((rows, 4, 2), dtype, "A")
+    outputs = computation(rows, a)
+    found = evaluate(outputs, {a: feed})
+    for bounded, actual in zip(
+        bound_errors(outputs, {a: feed}, licence=_IN_ORDER), found, strict=True
+    ):
+        report = judge_bounded(actual, bounded)
+        assert report.wrong == 0, str(report)
+        assert report.exact > 0.7 * actual.size
+
+
 @pytest.mark.llvm
 @pytest.mark.parametrize(
     ("dtype", "contract"),
