@@ -14,18 +14,20 @@ After::
       check "reads\\nA\\n0\\nn\\nI[i]\\nB[i] = A[I[i]]\\n" {
       for i in range(m) {
         let A.at: i64 = I[i] {
-          if (A.at < 0 or n <= A.at) {
+          if (0 <= A.at and A.at < n) {
+            B[i] = A[A.at]
+          } else {
             faults[0, 0] = A.at
             faults[0, 1] = A.at
             faults[0, 2] = n
           }
         }
-        B[i] = (let A.at: i64 = I[i] in if_then_else(0 <= A.at and A.at < n, A[A.at], 0u8))
       }
     }
 
-The checks of what a statement reads stand before it, under the conditions that choose the read. A
-wrong read gives 0; a wrong store, update or call is left out. Each checked dimension has a row of
+A store, update or call with a wrong index is left out, and so is a store or update of a value that
+is always read with one. The checks of other reads stand before their statement, under the
+conditions that choose the read; such a wrong read gives 0. Each checked dimension has a row of
 three words in the last parameter: the least and the greatest wrong index, and the extent. Threads
 of a kernel update a row atomically; on the host it holds a wrong index that was met.
 
@@ -145,6 +147,8 @@ class _Place:
         around: builds, from a statement, that statement under the conditions and lets that stand
             around the expression.
         checks: statements to be run before `stmt`.
+        guards: reads that have to be in range for `stmt` to be run, as far as they are found; None
+            where `stmt` is run all the same, or the expression is evaluated by choice.
     """
 
     stmt: Stmt
@@ -152,12 +156,14 @@ class _Place:
     in_kernel: bool
     around: Callable[[Stmt], Stmt] = lambda stmt: stmt
     checks: list[Stmt] = field(default_factory=list)
+    guards: list[_Access] | None = None
 
     def where(self, condition: Expr) -> _Place:
         """Return the place of what is evaluated only where `condition` holds."""
         return replace(
             self,
             facts=self.facts.assume(condition),
+            guards=None,
             around=lambda stmt: self.around(IfThenElse(condition, stmt, None, self.stmt.origin)),
         )
 
@@ -166,6 +172,7 @@ class _Place:
         return replace(
             self,
             facts=self.facts.let(let.var, let.value),
+            guards=None,
             around=lambda stmt: self.around(LetStmt(let.var, let.value, stmt, self.stmt.origin)),
         )
 
@@ -245,16 +252,17 @@ class _Checking:
         )
 
     def _write(self, stmt: BufferStore | AtomicUpdate, place: _Place) -> Stmt:
-        value, indices = self.expr(stmt.value, place), self._exprs(stmt.indices, place)
+        # All threads of a group have to come to what they compute together, those with a wrong
+        # index, too.
+        is_alone = not any(map(asks_others, walk(stmt)))
+        guards: list[_Access] = []
+        inner = replace(place, guards=guards) if is_alone else place
+        value, indices = self.expr(stmt.value, inner), self._exprs(stmt.indices, inner)
         action = "writes" if isinstance(stmt, BufferStore) else "updates"
         access = self._access(action, stmt.buffer, indices, stmt.indices, place)
-        if not access.rows:
-            return with_changes(stmt, value=value, indices=indices)
-        if not any(map(asks_others, walk(value))):
-            return self._guarded(
-                with_fields(stmt, value=value, indices=access.indices), [access], place
-            )
-        # All threads of a group have to come to the value, those with a wrong index, too.
+        if is_alone or not access.rows:
+            write = with_changes(stmt, value=value, indices=access.indices)
+            return self._guarded(write, [*guards, access], place)
         name = Var(f"{stmt.buffer.name}.value", value.dtype)
         write = with_fields(stmt, value=name, indices=access.indices)
         return LetStmt(name, value, self._guarded(write, [access], place), stmt.origin)
@@ -372,6 +380,9 @@ class _Checking:
         access = self._access("reads", load.buffer, load.indices, original.indices, place)
         if not access.rows:
             return load
+        if place.guards is not None:
+            place.guards.append(access)
+            return with_fields(load, indices=access.indices)
         check: Stmt | None = None
         for row, index in reversed(access.rows):
             note = self._note(row, index, place)

@@ -8,6 +8,7 @@ run at once.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,22 @@ _DONE_TO = {
 
 def fresh_status(signature: Signature) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return a status that says that nothing was wrong."""
-    return np.full((len(signature.checks), STATUS_WORDS), _NOTHING_WRONG, np.int64)
+    return _nothing_wrong(len(signature.checks)).copy()
+
+
+@cache
+def _nothing_wrong(rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.full((rows, STATUS_WORDS), _NOTHING_WRONG, np.int64)
 
 
 def require_in_bounds(signature: Signature, status: np.ndarray[Any, np.dtype[np.int64]]) -> None:
     """Raise OutOfBounds for the first access whose row in `status` says that it was wrong."""
-    is_wrong = (status[:, :2] != _NOTHING_WRONG[:2]).any(axis=1)
-    if is_wrong.any():
-        row = int(is_wrong.argmax())
-        others = int(is_wrong.sum()) - 1
-        raise _out_of_bounds(signature, signature.checks[row], status[row].tolist(), others)
+    if status.tobytes() == _nothing_wrong(len(status)).tobytes():  # what most calls need
+        return
+    wrong = np.flatnonzero((status[:, :2] != _NOTHING_WRONG[:2]).any(axis=1)).tolist()
+    if wrong:
+        words, others = status[wrong[0]].tolist(), len(wrong) - 1
+        raise _out_of_bounds(signature, signature.checks[wrong[0]], words, others)
 
 
 def _out_of_bounds(
