@@ -213,7 +213,9 @@ class Module:
         return function
 
     def __call__(self, *args: object, **named: object) -> None:
-        self.entry(*args, **named)
+        if named:
+            raise self.entry.refusal_of_names(named)
+        self.entry(*args)
 
     def __repr__(self) -> str:
         return f"<refcomp module for {self.target}: {', '.join(self._functions)}>"

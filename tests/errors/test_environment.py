@@ -33,6 +33,7 @@ def tools(name: str) -> Callable[[], Any]:
 REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "REFCOMP_CACHE_LIMIT": (default_cache, ("2G", "-1", "9" * 5000)),
     "REFCOMP_CERTIFY": (current_options, ("yes", "2")),
+    "REFCOMP_CHECK_BOUNDS": (current_options, ("yes", "2")),
     "REFCOMP_CLANG": (tools("opencl_c"), ("/nowhere",)),
     "REFCOMP_LLC": (tools("llvm"), ("/nowhere", "/bin/true")),
     "REFCOMP_LLD": (tools("llvm"), ("/nowhere",)),
