@@ -82,7 +82,7 @@ def test_a_module_needs_functions_of_different_names() -> None:
 
 
 def test_signatures_are_checked_when_the_module_is_made() -> None:
-    bad = Signature("one", (TensorParam("A", F32, (("add", "n", 1),)),), ("n",))
+    bad = Signature("one", (TensorParam("A", F32, (("floordiv", "n", 2),)),), ("n",))
     with pytest.raises(UserError, match="the symbol n cannot be read off"):
         Module.from_callables({"one": _fill(1)}, [bad], target="interp", sources={})
 
