@@ -156,6 +156,12 @@ class CFunction(Chunks):
         """Adds whole lines, indented as deeply as the bodies are nested."""
         super().emit(textwrap.indent(text, _INDENT * (len(self._scopes) - 1)))
 
+    @property
+    def is_inside_block(self) -> bool:
+        """Whether what is printed lies in a loop or a branch of the kernel."""
+        # The first scope holds the parameters, the second the body.
+        return len(self._scopes) > 2
+
     def declare_above(self, text: str) -> None:
         """Adds lines to the top of the kernel."""
         self.declarations.append(textwrap.indent(text, _INDENT))

@@ -57,25 +57,16 @@ def _for(out: CFunction, loop: st.For) -> None:
         names.append(out.name(loop.var))
         print_stmt(out, loop.body)
 
+    is_kept = out.is_inside_block and _may_pass_barrier_by(loop)
     body = out.capture_block(print_body)
-    say_loop = out.say.loop_kept if _may_skip_barrier(loop.body) else out.say.loop
+    say_loop = out.say.loop_kept if is_kept else out.say.loop
     text = say_loop(type_, names[0], minimum.text, end.text, BODY)
     out.emit_around(text, body)
 
 
-def _may_skip_barrier(body: st.Stmt) -> bool:
-    """Whether a barrier is in `body` that not each execution of it may reach."""
-    if not _has_barrier(body):  # most loops
-        return False
-    return any(_may_be_skipped(inner) and _has_barrier(inner) for inner in walk(body))
-
-
-def _may_be_skipped(stmt: Node) -> bool:
-    """Whether it is possible that nothing in `stmt` is executed."""
-    if isinstance(stmt, st.For):
-        extent = constant_of(stmt.extent)
-        return extent is None or extent < 1
-    return isinstance(stmt, st.IfThenElse)
+def _may_pass_barrier_by(loop: st.For) -> bool:
+    """Return True if a barrier is in `loop`, and an extent of 0 is possible."""
+    return constant_of(loop.extent) is None and _has_barrier(loop.body)
 
 
 def _has_barrier(stmt: Node) -> bool:
@@ -153,3 +144,25 @@ _STATEMENTS: dict[type[Any], Callable[[CFunction, Any], None]] = {
     st.AtomicUpdate: print_atomic,
     st.Prefetch: _prefetch,
 }
+
+
+# Note [Loops that PoCL does not leave]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# This kernel is right: n is the same for all work-items, so all of them pass each barrier equally
+# often (OpenCL C 3.0, 6.15.8). Oclgrind and Intel's runtime run it; PoCL 3.1 never ends it, and
+# computes wrong sums where B[t] is set to 0 first:
+#
+#     for (long i = 0; i < 2; ++i) {
+#       for (long k = 0; k < n; ++k) barrier(CLK_LOCAL_MEM_FENCE);
+#       for (long j = 0; j < n; ++j)
+#         if (t < 2) B[t] += j;
+#     }
+#
+# LLVM sees that both inner loops ask 0 < n, and goes from the first past the second. So the barrier
+# becomes a conditional one inside the loop over i, and PoCL forms wrong regions of work-items. A k
+# that is kept in memory hides that both ask the same. To keep i so does not help: PoCL crashes.
+# PoCL's developers have a report of the kind (pocl/pocl issue 1990, versions 3 to 6).
+# `tests/codegen/test_pocl_faults.py` runs this kernel both ways, on each device that is there.
+#
+# Not all that seems to hang does: what follows a conditional barrier PoCL copies for each way
+# through it, so that kernels of many nested loops around barriers take it minutes to compile.
