@@ -1,8 +1,9 @@
 """How every test of this tree runs: what it needs, what it may skip, and what is told at the end.
 
 - A test says by a mark (`llvm`, `rocm`, `pocl`, ..., `gpu`) what it needs; where that is missing
-  it is skipped with the tool's name and the way to get it. With CI=true only `gpu` may be skipped:
-  any other skip is a failure.
+  it is skipped with the tool's name and the way to get it. With CI=true only `gpu` and `intel` may
+  be skipped: any other skip is a failure.
+- A test that needs `intel` runs with `--nightly` only; without, it is not selected.
 - `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards;
   so is `POCL_CACHE_DIR`, where PoCL keeps what it compiles.
 - `REFCOMP_TRACEBACK` is `full`: failures show refcomp's own frames, which users do not see.
@@ -12,6 +13,7 @@
 """
 
 import glob
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -110,6 +112,18 @@ def _lack_of_pocl() -> str:
     return "" if "Portable Computing Language" in names else f"no PoCL among {names}: {remedy}"
 
 
+def _lack_of_intel() -> str:
+    variable = "REFCOMP_TEST_INTEL_OPENCL"
+    if named := os.environ.get(variable):
+        return "" if os.path.exists(named) else f"no {named}, which {variable} names"
+    try:
+        importlib.metadata.distribution("intel-opencl-rt")
+    except importlib.metadata.PackageNotFoundError:
+        remedy = "pip install 'refcomp[intel]'"
+        return f"no intel-opencl-rt: {remedy}, or let {variable} name a libintelocl.so"
+    return "" if importlib.util.find_spec("pyopencl") else "no pyopencl: pip install pyopencl"
+
+
 def _lack_of_oclgrind() -> str:
     remedy = "apt-get install oclgrind; pip install pyopencl"
     if shutil.which("oclgrind") is None:
@@ -166,12 +180,23 @@ NEEDS: dict[str, Callable[[], str]] = {
     "nvcc": _lack_of_nvcc,
     "pocl": _lack_of_pocl,
     "oclgrind": _lack_of_oclgrind,
+    "intel": _lack_of_intel,
     "browser": _lack_of_browser,
     "gpu": _lack_of_gpu,
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# What only `--nightly` runs.
+_NIGHTLY = "intel"
+# What CI may skip.
+_OPTIONAL = ("gpu", _NIGHTLY)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--nightly"):
+        late = [item for item in items if item.get_closest_marker(_NIGHTLY)]
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if item not in late]
     for name, lack in NEEDS.items():
         needy = [item for item in items if item.get_closest_marker(name)]
         reason = lack() if needy else ""
@@ -187,7 +212,8 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if not item.get_closest_marker("gpu") and not hasattr(report, "wasxfail"):
+    may_skip = any(item.get_closest_marker(name) for name in _OPTIONAL)
+    if not may_skip and not hasattr(report, "wasxfail"):
         _refuse_skip(report)
     return report
 

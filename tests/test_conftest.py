@@ -86,6 +86,43 @@ def test_ci_refuses_a_skipped_file(tree: Path) -> None:
     assert any("CI may skip only what needs a real GPU." in line for line in lines)
 
 
+NIGHTLY = """
+import pytest
+
+@pytest.mark.intel
+def test_late(): ...
+
+def test_early(): ...
+"""
+
+
+def test_intel_s_runtime_judges_at_night_only(tree: Path) -> None:
+    library = tree / "libintelocl.so"
+    library.touch()
+    code, lines = run(tree, NIGHTLY, REFCOMP_TEST_INTEL_OPENCL=str(library), CI="true")
+    assert code == 0
+    assert "1 passed, 1 deselected" in lines[-1]
+    variables = {"REFCOMP_TEST_INTEL_OPENCL": str(library), "CI": "true"}
+    assert "2 passed" in run(tree, NIGHTLY, "--nightly", **variables)[1][-1]
+
+
+def test_missing_runtime_of_intel_may_be_skipped_at_night(tree: Path) -> None:
+    variables = {"REFCOMP_TEST_INTEL_OPENCL": "/nowhere/libintelocl.so", "CI": "true"}
+    code, lines = run(tree, NIGHTLY, "--nightly", **variables)
+    assert code == 0
+    assert "1 passed, 1 skipped" in lines[-1]
+    assert any("no /nowhere/libintelocl.so, which REFCOMP_TEST" in line for line in lines)
+
+
+def test_missing_wheels_of_intel_are_named_with_their_remedy(tree: Path) -> None:
+    conftest = tree / "tests" / "conftest.py"
+    absent = conftest.read_text(encoding="utf-8").replace('"intel-opencl-rt"', '"intel-absent"')
+    conftest.write_text(absent, encoding="utf-8")
+    code, lines = run(tree, NIGHTLY, "--nightly", CI="true")
+    assert code == 0
+    assert any("no intel-opencl-rt: pip install 'refcomp[intel]', or let" in line for line in lines)
+
+
 def test_missing_tool_is_named_with_its_remedy(tree: Path) -> None:
     text = "import pytest\n@pytest.mark.nvcc\ndef test(): ...\n"
     conftest = tree / "tests" / "conftest.py"
