@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import refcomp as rc
@@ -22,6 +22,8 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import with_fields
 from refcomp.oracle.failure import InterpretError
 from refcomp.oracle.interpret import evaluate_expr, interpret
+from tests.strategies.computes import computations
+from tests.strategies.schedules import schedules
 
 SIZES = st.integers(0, 4)
 
@@ -133,3 +135,14 @@ def test_a_call_is_refused_exactly_where_an_element_is_not_there(
         except UserError:
             is_let_in = False
         assert is_let_in == is_inside, (func, sizes)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(st.data())
+def test_random_computations_fulfil_what_they_require(data: st.DataObject) -> None:
+    """The programs of all other property tests: none is refused at the sizes it is drawn with."""
+    computation = data.draw(computations())
+    schedule = data.draw(schedules(computation))
+    func = with_entry_conditions(rc.lower(schedule, computation.args))
+    for requirement in func.requires:
+        assert evaluate_expr(requirement.condition, computation.sizes), requirement
