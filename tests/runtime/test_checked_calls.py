@@ -388,3 +388,30 @@ def test_the_environment_asks_for_checks(monkeypatch):
 def test_certified_builds_may_be_checked_too(target):
     with refcomp.build_options(certify=True):
         _check_rows(_scheduled(target, _unrolled), target)
+
+
+@pytest.mark.parametrize("target", ["interp", GPUS[0]])
+def test_a_buffer_that_is_filled_ahead_is_checked_once_for_each_filling(target):
+    n = refcomp.var("n")
+    a, i = refcomp.placeholder((n,), name="A"), refcomp.placeholder((8, 8), "int64", "I")
+    g = refcomp.compute((8, 8), lambda k, t: a[i[k, t]], name="G")
+    k = refcomp.reduce_axis((0, 8), "k")
+    b = refcomp.compute((8,), lambda t: refcomp.sum(g[k, 7 - t], axis=k), name="B")
+    s = refcomp.create_schedule(b)
+    s[g].set_scope("shared")
+    s[b].bind(b.op.axis[0], refcomp.thread_axis("threadIdx.x"))
+    s[g].compute_at(s[b], b.op.reduce_axis[0])
+    s[g].bind(g.op.axis[1], refcomp.thread_axis("threadIdx.x"))
+    s[g].double_buffer()
+    with refcomp.build_options(check_bounds=True):
+        module = refcomp.build(s, [a, i, b], target, name="sums")
+    values, out = np.arange(5, dtype=np.float32), np.zeros(8, np.float32)
+    good = np.arange(64).reshape(8, 8) % 5
+    assert np.array_equal(_call(module, target, values, good, out)[2], values[good].sum(0)[::-1])
+    for place in ((0, 0), (7, 3)):
+        bad = good.copy()
+        bad[place] = FAR
+        assert (
+            f"reads from A out of bounds: index {FAR}"
+            in _refused(module, target, values, bad, out).what
+        )
