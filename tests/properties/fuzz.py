@@ -14,6 +14,7 @@ import re
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture import engine
 
 from refcomp.ir.printer import print_func
+from refcomp.kernel_resources import SlowKernelWarning
 from refcomp.schedule.schedule import Schedule
 from tests.properties import targets
 from tests.properties.differential import lowered
@@ -149,6 +151,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Fuzzes until the time is up, or so many schedules ran; the exit code is 1 when something
     failed."""
     given_ = _parsed(arguments)
+    warnings.simplefilter("ignore", SlowKernelWarning)  # random kernels are not meant to be fast
     number = int(time.time()) if given_.seed is None else given_.seed
     begin, first = time.monotonic(), number
     end, most = begin + given_.minutes * 60, given_.examples
