@@ -1,8 +1,6 @@
 """Dot products and products of matrices, by tensorize: instructions, text, results."""
 
 import re
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from tests.codegen.amdgpu_kernels import (
     use_llvm,
     with_llvm,
 )
+from tests.walkthroughs import walkthrough
 
 _LIMITS = limits_of(as_target("rocm"))
 DTYPES = {"sdot4": ("int8", "int32"), "udot4": ("uint8", "uint32")}
@@ -164,8 +163,7 @@ def test_a_gpu_without_it_refuses():
 
 # Products of matrices, by the walkthrough's schedule.
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "walkthroughs" / "matrix_cores.py"
-MATRIX = runpy.run_path(str(SCRIPT))
+MATRIX = walkthrough("matrix_cores")
 WALKTHROUGH = MATRIX["INSTRUCTIONS"]
 SMALL = WALKTHROUGH[0][1]
 _OTHERS = (

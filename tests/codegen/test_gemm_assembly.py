@@ -5,9 +5,7 @@ the lanes of a wave touch together are worked out from the loop IR; the tuned on
 """
 
 import re
-import runpy
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,16 +21,7 @@ from refcomp.kernel_resources import resources_of
 from refcomp.oracle.interpret import evaluate_expr
 from refcomp.pipeline import run_passes
 from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, use_llvm
-
-FOLDER = Path(__file__).parents[2] / "scripts" / "walkthroughs"
-
-
-def walkthrough(name):
-    """Its names; scripts there import each other, as a script's own folder is searched first."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        return runpy.run_path(str(FOLDER / f"{name}.py"))
-
+from tests.walkthroughs import walkthrough
 
 GEMM, TUNED = walkthrough("tiled_gemm_rocm"), walkthrough("tuned_gemm_rocm")
 CORES = walkthrough("tuned_matrix_cores")

@@ -1,7 +1,5 @@
 """Counts of kernels, beside what can be told by hand, and closed formulas of products."""
 
-import runpy
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +21,7 @@ from tests.emulator.counting.profiled import (
     profile_text,
 )
 from tests.emulator.snippets import assembly
+from tests.walkthroughs import walkthrough
 
 pytestmark = pytest.mark.rocm
 
@@ -251,20 +250,15 @@ def test_an_access_that_does_not_say_to_which_memory_counts_for_each():
     assert not [*counts.accesses("private")]
 
 
-def _matrix_cores():
-    path = Path(__file__).parents[3] / "scripts" / "walkthroughs" / "matrix_cores.py"
-    return runpy.run_path(str(path))
-
-
 @pytest.mark.parametrize("gpu", GENERATIONS)
 def test_matrix_instructions_do_as_many_multiply_adds_as_the_formula(gpu):
     """Whatever the instruction: it alone does all that the product needs."""
-    walkthrough, n, depth = _matrix_cores(), 64, 32
+    matrix_cores, n, depth = walkthrough("matrix_cores"), 64, 32
     done = 0
-    for name, one in walkthrough["INSTRUCTIONS"]:
+    for name, one in matrix_cores["INSTRUCTIONS"]:
         if name != gpu:
             continue
-        schedule, args = walkthrough["schedule_product"](one, n, depth)
+        schedule, args = matrix_cores["schedule_product"](one, n, depth)
         module, profile = refcomp.build(schedule, args, f"rocm -mcpu={gpu}"), Profile()
         device = rocm_emulator(gpu, profile=profile)
         dtype = to_numpy(as_dtype(one.dtype))
