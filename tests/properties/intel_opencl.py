@@ -9,7 +9,7 @@ import os
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-# Without it, Intel's vectorizer crashes on `tests/properties/test_intel_schedules.py`'s case.
+# Intel's vectorizer is known to crash on some random programs. The judge does without it.
 NO_VECTORIZER = {"CL_CONFIG_CPU_VECTORIZER_MODE": "1"}
 # A runtime that lies elsewhere, such as that of a oneAPI installation.
 _VARIABLE = "REFCOMP_TEST_INTEL_OPENCL"
