@@ -114,7 +114,8 @@ def _storing_thread(draw: _Draw, stage: StageSchedule) -> None:
 
 
 _WISHES: tuple[_Wish, ...] = (
-    *(_pragma, *[_prefetch] * 4, *[_double_buffer] * 6, *[_storage_align] * 5),
+    *(_pragma, *[_prefetch] * 3, _virtual_thread, *[_double_buffer] * 5, _virtual_thread),
+    *([_storage_align] * 5),
     *([_virtual_thread] * 5),
     _storing_thread,
 )
