@@ -111,7 +111,7 @@ def test_json_errors_go_to_stderr(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("words", "kind", "what"),
     [
-        (["emulate", "--json", "k.hsaco"], "UsageError", "--grid and --block say how"),
+        (["emulate", "--json", "k.hsaco", "--card", "MI300X"], "UsageError", "add --profile"),
         (["show", "--stage", "--json"], "MissingParameter", "SCRIPT.py"),
         (["lower", "--jsn", "a.py", "--json"], "NoSuchOption", "--jsn"),
         (["run", "m.onnx", "--repeat", "0", "--json"], "BadParameter", "x>=1"),
