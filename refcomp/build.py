@@ -55,7 +55,6 @@ def build(
         raise UserError(f"a host function cannot be compiled for {target_host}", remedy='"llvm"')
     chosen = as_target(target)
     if not isinstance(inputs, Schedule):
-        _check_given(inputs)
         return build_functions([inputs], chosen)
     if args is None:
         raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
@@ -66,7 +65,7 @@ def build(
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
     """One module of several functions, which are compiled together; the first is its entry."""
-    if not isinstance(funcs, list | tuple) or not all(isinstance(f, PrimFunc) for f in funcs):
+    if not isinstance(funcs, list | tuple):
         raise UserError(
             f"{funcs!r} is not a list of functions of the loop IR",
             remedy="pass a list such as [refcomp.lower(schedule, [A, B, C])]",
@@ -74,6 +73,8 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     if not funcs:
         raise UserError("there is no function to build", remedy="pass at least one")
     chosen = as_target(target)
+    for func in funcs:
+        _check_given(func)
     ready = [with_entry_conditions(func) for func in funcs]
     for func in ready if current_options().certify else ():
         certify_build(func, (), func.name, chosen.kind)
@@ -131,9 +132,12 @@ def compile_to_source(funcs: Sequence[PrimFunc], target: Target | str) -> Source
 
 
 def _check_given(func: Any) -> None:
-    """Refuses what is no function, and a function of the user's own that breaks a rule."""
+    """Refuse what is not a function, and a function of the user's own that breaks a rule."""
     if not isinstance(func, PrimFunc):
-        raise UserError(f"{func!r} cannot be built", remedy="pass a schedule: create_schedule(C)")
+        raise UserError(
+            f"{func!r} cannot be built",
+            remedy="pass a schedule, create_schedule(C), or a function of the loop IR",
+        )
     fault = find_fault(func, "nested")
     if fault is not None:
         raise UserError(

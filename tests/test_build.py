@@ -137,6 +137,15 @@ def test_a_function_of_the_users_that_breaks_a_rule_is_refused(target):
     assert caught.value.where == "A[0] = 1.0f32"
 
 
+@pytest.mark.parametrize("target", ["llvm", "interp", "opencl"])
+def test_a_function_that_is_flat_already_is_refused(target):
+    func = refcomp.parse_func("func f(A: f32[4] out) { A@[0] = 1.0f32 }")
+    with pytest.raises(UserError, match="f cannot be built: Store is not allowed"):
+        refcomp.build(func, target=target)
+    with pytest.raises(UserError, match="f cannot be built: Store is not allowed"):
+        refcomp.build_functions([func], target)
+
+
 # Devices.
 
 

@@ -46,6 +46,10 @@ class DeviceModule:
         """
         return self._sources.get(format)
 
+    def __contains__(self, name: object) -> bool:
+        """Return True if `self[name]` is a kernel."""
+        return name in self._bare
+
     def __getitem__(self, name: str) -> BareKernel:
         """The kernel `name` of a bare code object. UserError where there is none."""
         if name in self._bare:

@@ -39,3 +39,4 @@ def test_assembly_of_machine_code() -> None:
 def test_kernels_are_not_called_by_themselves() -> None:
     with pytest.raises(UserError, match=r"'add_kernel' cannot be called(.|\n)*that imports this"):
         _module()["add_kernel"]
+    assert "add_kernel" not in _module()
