@@ -133,18 +133,23 @@ class ScalarParam:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What the sizes and scalars of a call must fulfil, and what would happen otherwise."""
+    """A condition on the sizes and scalars of a call, and the access or extent that needs it.
 
-    test: Dim  # 0 where it does not hold
-    text: str = field(
-        default="", compare=False
-    )  # the access that the condition is for, or what has an extent
-    by: str = field(default="", compare=False)  # who needs it, and how: `compute C reads`
-    line: str = field(default="", compare=False)  # the user's source line, as file:line
-    buffer: str = field(
-        default="", compare=False
-    )  # the parameter that is accessed; '' where an extent is meant
-    dim: int = field(default=0, compare=False)  # the dimension that is accessed
+    Attributes:
+        test: 0 if the condition does not hold.
+        text: the access that the condition is for, or what has the extent.
+        by: the stage or statement that needs it: `compute C reads`.
+        line: the user's source line, as file:line.
+        buffer: the parameter that is accessed; '' if the condition is about an extent.
+        dim: the dimension that is accessed.
+    """
+
+    test: Dim
+    text: str = field(default="", compare=False)
+    by: str = field(default="", compare=False)
+    line: str = field(default="", compare=False)
+    buffer: str = field(default="", compare=False)
+    dim: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return dim_to_plain_text(self.test)

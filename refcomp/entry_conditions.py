@@ -1,12 +1,11 @@
-"""What the loop IR itself says about the sizes that it needs.
+"""Derives from the loop IR which sizes a call must have.
 
 Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
 After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
 
-Speaks of accesses with one index for each dimension, which are those of the nested level. Refuses,
-by UserError, an access that leaves its buffer whenever it is run. Only accesses that each iteration
-of the loops around does are judged: those under a condition are left alone, as are indices that
-depend on data. So nothing is required that a right call does not fulfil (see `arith.attained`).
+It judges accesses at the nested level, which have one index for each dimension. An access that
+leaves its buffer in every call is refused by UserError. Accesses under a condition and indices that
+depend on data are not judged. So a right call fulfils all that is required (see `arith.attained`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """One access, by the statement that does it for all values of the axes of `box`."""
+    """An access that `stmt` makes, once for each value of the axes of `box`."""
 
     node: Any  # BufferLoad | BufferStore | AtomicUpdate
     stmt: Stmt
@@ -56,10 +55,10 @@ class _Access:
 def with_entry_conditions(
     func: PrimFunc, lines: Mapping[Stmt, str] = MappingProxyType({})
 ) -> PrimFunc:
-    """`func`, which requires what its accesses need; itself where it says so already.
+    """Return `func` with the requirements of its accesses; itself if it has them already.
 
-    `lines` are those of the user's where statements stand that have no origin, as file:line.
-    UserError for an access that is out of range whatever the sizes are.
+    `lines` has the user's source line, as file:line, of statements without an origin. Raise
+    UserError for an access that is out of range in every call.
     """
     facts = Facts()
     for symbol in func.symbols:
@@ -104,7 +103,7 @@ def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterat
 
 
 def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
-    """The accesses that are done whatever the conditions are, each with the loops around it."""
+    """Yield the accesses that no condition guards, each with the loops around it."""
     stack: list[tuple[Stmt, Box]] = [(body, box)]
     while stack:
         stmt, around = stack.pop()
@@ -118,7 +117,7 @@ def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
 
 
 def _certain_parts(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The statements that are run whenever `stmt` is, and its loop has an iteration."""
+    """Return the parts of `stmt` that run in each of its iterations, unconditionally."""
     match stmt:
         case Block(stmts=stmts):
             return stmts
@@ -136,7 +135,7 @@ def _box_inside(stmt: Stmt, box: Box) -> Box:
 
 
 def _certain_loads(stmt: Stmt) -> Iterator[BufferLoad]:
-    """The elements that `stmt` itself reads whenever it is run."""
+    """Yield the reads that `stmt` itself makes whenever it runs."""
     if isinstance(stmt, Prefetch):  # a hint, which is not an error out of range
         return
     stack: list[Node] = [part for part in reversed(children(stmt)) if isinstance(part, Expr)]

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that is not known."""
+"""Suggests known names that are near to an unknown one."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
-"""The least and the greatest value that an index attains over a box of axes, and what follows.
+"""The least and the greatest value that an index attains over a box of axes.
 
-An index is followed as long as both of its ends are really attained: sums and differences of
-independent axes, products with what does not depend on axes, floor quotients, minima and maxima.
-So a bound that lies outside of a dimension is an access that really happens, and a condition that
-`Box.judge` states is *necessary*: where it does not hold, an element is accessed that is not there.
-It is stated over symbols, which are what a caller chooses: sizes and scalar arguments.
+The ends of an index are computed only if both are attained: for sums and differences of independent
+axes, products with a value that does not depend on axes, floor quotients, minima and maxima. So an
+end outside of a dimension means an access that happens and is out of bounds. A condition that
+`Box.judge` states is therefore *necessary*: a call that breaks it accesses an element that does not
+exist. Conditions are stated over symbols: the sizes and scalar arguments that a caller chooses.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ Bound = int | Expr  # plain integers are by far the most, and cost no proof
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """Two values that an expression has for some values of `axes`, and none beyond them."""
+    """The ends of an expression: it has both values, and none beyond them."""
 
     low: Bound
     high: Bound
-    axes: frozenset[Var] = frozenset()
+    axes: frozenset[Var] = frozenset()  # the axes that the expression depends on
 
 
 class Judgement(NamedTuple):
-    """What is known of an access in one dimension; neither field is set where all is well."""
+    """The judgement on one dimension of an access. It is empty if the index is in range."""
 
-    beyond: Bound | None = None  # an index that is met in each run, and is no element
-    conditions: tuple[Expr, ...] = ()  # what a call must fulfil, or else no element is met
+    beyond: Bound | None = None  # an index out of range that occurs in every call
+    conditions: tuple[Expr, ...] = ()  # a call that breaks one accesses an index out of range
 
 
 class Box:
-    """The axes around an access, each run whole, and each independent of all that is read.
+    """The axes around an access. Each runs over its whole range, independently of any data.
 
-    `symbols` are the variables that conditions may speak of, None: all that are no axes. `facts`
-    are those about symbols; they hold whether or not any axis has values.
+    Conditions name only `symbols`, or any variable that is not an axis if `symbols` is None.
+    `facts` are about symbols. They hold even if an axis is empty.
     """
 
     def __init__(self, facts: Facts, symbols: frozenset[Var] | None = None) -> None:
@@ -82,7 +82,7 @@ class Box:
         return box
 
     def unknown(self) -> Box:
-        """A box of which nothing is known."""
+        """Return a box in which nothing is judged."""
         box = Box(self.facts, self.symbols)
         box.is_known = False
         return box
@@ -100,7 +100,7 @@ class Box:
 
     @property
     def inside(self) -> Facts:
-        """The facts where something is run: no axis is empty."""
+        """Return the facts that hold inside all axes, where none of them is empty."""
         if self._inside is None:
             facts = self.facts
             for extent in self._extents:
@@ -110,7 +110,7 @@ class Box:
         return self._inside
 
     def judge(self, index: Expr, dim: Expr) -> Judgement:
-        """What is known of an access at `index` of a dimension of `dim` elements."""
+        """Judge an access at `index` in a dimension of `dim` elements."""
         values, count = self.attained(index), self.attained(dim)
         if not self.is_known or values is None or count is None or count.axes:
             return Judgement()
@@ -125,7 +125,10 @@ class Box:
         return Judgement(conditions=tuple(conditions))
 
     def _compare(self, bound: Bound, begin: int | None, limit: Bound | None) -> bool | Expr:
-        """Compare with a first element, or with what comes after the last: a condition if open."""
+        """Compare `bound` with the first index, or with the limit after the last one.
+
+        Return True or False if that is proved, else the condition.
+        """
         if isinstance(bound, int) and (limit is None or isinstance(limit, int)):
             return bound >= 0 if limit is None else bound < limit
         value = _as_expr(self._simplified(bound))
@@ -144,7 +147,10 @@ class Box:
         return bound if isinstance(bound, int) else simplify(bound, self.inside)
 
     def _unless_empty(self, condition: Expr) -> Expr:
-        """`condition`, or an extent is <= 0; without the extents for which it then holds anyway."""
+        """Return "an extent is <= 0, or `condition` holds".
+
+        An extent is left out if the condition holds anyway when it is empty.
+        """
         for extent in reversed(_distinct(self._extents, self.facts)):
             is_empty = LE(simplify(extent, self.facts), IntImm(0, extent.dtype))
             if not prove(condition, self.facts.assume(is_empty)):
@@ -152,7 +158,7 @@ class Box:
         return condition
 
     def attained(self, expr: Expr) -> Attained | None:
-        """The ends of `expr`, None where they may not be attained."""
+        """Return the ends of `expr`, or None if they may not be attained."""
         match expr:
             case IntImm(value=value):
                 return Attained(value, value)
@@ -191,7 +197,7 @@ def _as_expr(bound: Bound) -> Expr:
 
 
 def _positive_parts(extent: Expr) -> list[Expr]:
-    """What is positive if `extent` is: max(m - 2, 0) is so only where m - 2 is."""
+    """Return expressions that are positive if `extent` is, such as m - 2 for max(m - 2, 0)."""
     parts = [extent]
     while isinstance(extent, Max) and isinstance(extent.b, IntImm) and extent.b.value <= 0:
         extent = extent.a
@@ -204,7 +210,7 @@ def _is_constant(*values: Attained) -> bool:
 
 
 def _in_range(values: Attained | None, dtype: DType) -> Attained | None:
-    """`values`, unless they might wrap: constants beyond the dtype, anything else but i64."""
+    """Return `values`, or None if they might wrap around in `dtype`."""
     if values is None or not dtype.is_int:
         return None
     if isinstance(values.low, int) and isinstance(values.high, int):
@@ -238,7 +244,7 @@ def _difference(_box: Box, a: Attained, b: Attained) -> Attained:
 
 
 def _product(box: Box, a: Attained, b: Attained) -> Attained | None:
-    """Of an axis and a factor of known sign."""
+    """Return the ends of an axis times a factor of known sign, else None."""
     if a.axes and b.axes:
         return None
     values, factor = (a, b.low) if a.axes else (b, a.low)
@@ -256,7 +262,7 @@ def _quotient(_box: Box, a: Attained, b: Attained) -> Attained | None:
 
 
 def _remainder(_box: Box, a: Attained, b: Attained) -> Attained | None:
-    """Of values that lie in one period, in which the remainder grows with them."""
+    """Return the ends of a remainder if all values lie in one period, where it is monotone."""
     divisor = b.low
     if not (_is_constant(a) and isinstance(divisor, int) and divisor > 0) or b.axes:
         return None

@@ -1,8 +1,8 @@
-"""How it is known that each access of a function stays within its buffer.
+"""Classifies each access of a function by the reason why it stays within its buffer.
 
-An access is *proved* where that follows from the loops and conditions around it alone. It is
-*checked at entry* where it follows once a call fulfils what the function requires. It *depends on
-data* where an index, or a loop or condition around it, reads memory. The rest is *not stated*.
+An access is *proved* if that follows from the loops and conditions around it. It is *checked at
+entry* if it follows from these and from the function's requirements. It *depends on data* if an
+index, or a loop or condition around it, reads memory. The rest is *not stated*.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BoundsReport:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many accesses there are of each kind."""
+        """Return the number of accesses of each kind."""
         kinds = [kind for _, kind in self.accesses]
         return {kind: kinds.count(kind) for kind in KINDS}
 
@@ -65,7 +65,7 @@ class BoundsReport:
 
 @deep_recursion()
 def bounds_of(func: PrimFunc) -> BoundsReport:
-    """The report on `func`, of the nested level."""
+    """Return the report on `func`, which is at the nested level."""
     func = with_entry_conditions(func)
     facts = Facts()
     for symbol in func.symbols:
@@ -80,7 +80,7 @@ def bounds_of(func: PrimFunc) -> BoundsReport:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What is known where a node stands, and the variables that data decide on."""
+    """The facts at a node, and the variables whose values depend on data."""
 
     facts: Facts
     is_by_data: bool = False
@@ -93,17 +93,17 @@ class _Around:
         return not self.by_data.isdisjoint(variables_in(expr))
 
     def under(self, condition: Expr) -> _Around:
-        """This place, where `condition` holds."""
+        """Return this place where `condition` holds."""
         is_by_data = self.is_by_data or self.reads(condition)
         return _Around(self.facts.assume(condition), is_by_data, self.by_data)
 
     def in_loop(self, loop: For) -> _Around:
-        """This place, in an iteration of `loop`."""
+        """Return this place in an iteration of `loop`."""
         facts = self.facts.bind(loop.var, loop.minimum, loop.extent)
         return self._with(loop.var, facts, self.reads(loop.minimum) or self.reads(loop.extent))
 
     def with_let(self, var: Var, value: Expr) -> _Around:
-        """This place, where `var` is `value`."""
+        """Return this place where `var` is `value`."""
         return self._with(var, self.facts.let(var, value), self.reads(value))
 
     def _with(self, var: Var, facts: Facts, is_by_data: bool) -> _Around:

@@ -1,4 +1,4 @@
-"""What `refcomp emulate FILE.hsaco` prints without arguments: the kernels and how to run one.
+"""Lists the kernels of a code object and how to run one: `refcomp emulate FILE.hsaco`.
 
 Needs the metadata of a code object, no tool. Names in it may be a stranger's.
 """

@@ -1,4 +1,4 @@
-"""What `refcomp emulate` does with a program or a model, and how it prints a profile.
+"""Runs a program or a model on an emulated GPU, and prints its profile: `refcomp emulate`.
 
 A program is compiled for the emulated GPU and called once, on arrays that are filled in; its
 schedule, its loop IR and its LLVM IR stand in the page beside the machine code. So is a model, all
@@ -56,7 +56,7 @@ def page_path(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 
 
 def is_program(file: str) -> bool:
-    """Whether `file` is SCRIPT.py, SCRIPT.py:NAME or a model, no code object."""
+    """Return True if `file` is SCRIPT.py, SCRIPT.py:NAME or a model, False for a code object."""
     path = file.rpartition(":")[0] if ".py:" in file else file
     return Path(path).suffix in (".py", _MODEL)
 
@@ -85,7 +85,7 @@ class EmulatedDevice:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """What came of a program's launches.
+    """The outcome of a program's launches.
 
     Attributes:
         reports: The profile of each kernel of the functions that ran to their ends.

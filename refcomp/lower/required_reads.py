@@ -1,11 +1,11 @@
-"""What sizes a call must have, so that no stage reads an element that is not there.
+"""Derives from tensor expressions which sizes a call must have, so that all reads are in range.
 
 Before (te):    C = compute((m,), lambda i: A[i])           with A of n elements
 After:          func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { ... }
 
-Needs a schedule that can be lowered. A stage at the root is computed whole, so that each of its
-reads really happens; a stage that is attached is computed at least where the stage it is attached
-to reads it. Reads on a condition are not judged. Scalars that are extents must be at least 0.
+Needs a schedule that can be lowered. A stage at the root is computed whole, so each of its reads
+happens. An attached stage is computed at least at the places where its consumer reads it. Reads
+under a condition are not judged. Scalars that are extents must be at least 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _MOST_FOLLOWED = 200  # reads of attached stages, of one at the root; the rest i
 def required_reads(
     stages: Sequence[Stage], bodies: Mapping[Stage, Sequence[Expr]], args: Sequence[Tensor | Var]
 ) -> tuple[Requirement, ...]:
-    """What calls must fulfil, each condition once; `bodies` are the stages' after inlining."""
+    """Return the requirements of all stages, each condition once.
+
+    `bodies` has the expressions of each stage after inlining.
+    """
     symbols = [v for a in args if isinstance(a, Tensor) for d in a.shape for v in variables_in(d)]
     scalars = [arg for arg in args if isinstance(arg, Var) and _is_size(arg)]
     extents = [*_required_extents(stages, args, scalars)]
@@ -57,7 +60,10 @@ def _is_size(var: Var) -> bool:
 def _required_extents(
     stages: Sequence[Stage], args: Sequence[Tensor | Var], scalars: Sequence[Var]
 ) -> Iterator[tuple[Var, RequirementOrigin]]:
-    """The scalars that are at least 0, as they are extents; but what a shape says shows there."""
+    """Yield the scalars that must be at least 0, since they are extents.
+
+    A scalar that is itself a dimension of an argument is checked with the shapes.
+    """
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     shown = {dim for tensor in tensors for dim in tensor.shape}
     left = {var for var in scalars if var not in shown}
@@ -95,7 +101,7 @@ class _Reads:
         self._scans = [stage.op for stage in stages if isinstance(stage.op, ScanOp)]
 
     def of_root(self, stage: Stage) -> Iterator[Requirement]:
-        """The requirements of a stage, and of those that are attached to it."""
+        """Yield the requirements of a stage at the root, and of the stages attached to it."""
         op = stage.op
         if isinstance(op, ScanOp):
             rows = [
@@ -109,7 +115,7 @@ class _Reads:
             yield from self._follow(self._computed(stage, self._bodies[stage], axes, around))
 
     def _around_init(self, op: ComputeOp) -> Box:
-        """The init of a scan is computed in the scan's result, where that has as many rows."""
+        """Return the box of an init: it is computed only if the scan's result has enough rows."""
         box = self._box
         for scan in self._scans:
             for init, result in zip(scan.init, scan.outputs, strict=True):
@@ -141,7 +147,7 @@ class _Reads:
                     stack += self._of_attached(maker, read, computed.box)
 
     def _of_attached(self, stage: Stage, read: TensorRead, box: Box) -> Iterator[_Computed]:
-        """What an attached stage computes for one read of it."""
+        """Yield the computation of an attached stage that serves one read of it."""
         op = stage.op
         if isinstance(op, ComputeOp):
             at = dict(zip((axis.var for axis in op.axis), read.indices, strict=True))

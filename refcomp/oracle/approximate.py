@@ -1,4 +1,4 @@
-"""What each operation of the IR makes of values that are known up to an error.
+"""Computes each operation of the IR on values that are known up to an error.
 
 An Approx (`refcomp.oracle.legal_values`) holds a reference value in more digits than any dtype of
 the IR has, and how far a legal value may be from it: one that rounds to nearest after each
@@ -175,7 +175,7 @@ def _logic(node: type[ir.Binary], a: Approx, b: Approx) -> Approx:
 
 
 def _part(size: Any, error: Any) -> Any:
-    """|size| * error, where an exact operand adds nothing, however great the other one."""
+    """Return |size| * error; 0 for an exact operand, however great `size` is."""
     return np.where(error == 0, WIDE(0), np.abs(size) * error)
 
 
@@ -246,8 +246,10 @@ def _quotient(a: Approx, b: Approx, dtype: DType) -> Approx:
 
 
 def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
-    """Make infinite what is divided by 0, or by numbers so near to it that it must overflow; and
-    NaN legal for an exact 0 that is."""
+    """Make quotients infinite whose divisor is 0, or so near to 0 that they must overflow.
+
+    0 / 0 may be NaN.
+    """
     least = (np.abs(a.value) - a.error) / (np.abs(b.value) + b.error)
     sure = np.isinf(result.error) & (least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype))
     is_negative = np.signbit(a.value) != np.signbit(b.value)
@@ -267,7 +269,7 @@ def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
 
 
 def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
-    """fmod: exact, but it jumps where the quotient passes a whole number."""
+    """Return fmod, which is exact but jumps where the quotient passes a whole number."""
     value, whole = np.fmod(a.value, b.value), np.trunc(a.value / b.value)
     quotients = [np.trunc((a.value + i * a.error) / (b.value + j * b.error)) for i, j in _CORNERS]
     safe = not_zero(b) & np.logical_and.reduce([end == whole for end in quotients])

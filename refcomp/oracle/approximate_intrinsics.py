@@ -1,4 +1,4 @@
-"""What each intrinsic of the IR makes of values that are known up to an error.
+"""Computes each intrinsic of the IR on values that are known up to an error.
 
 Needs functions that are monotone on each side of zero, or a rule of their own (`_TRAVELS`). The
 references are the C library's in WIDE, taken to be right within 8 roundings; that of erf is
@@ -60,7 +60,7 @@ def _function(name: str, operands: tuple[Approx, ...], dtype: DType) -> Approx:
 
 
 def _travelled(name: str, value: Any, operands: tuple[Approx, ...]) -> Any:
-    """How far the value may be off because the operands are."""
+    """Return a bound of the error that the operands' errors cause in the value."""
     if not np.any(_any([a.error > 0 for a in operands])):
         return np.zeros(np.shape(value), WIDE)
     travel: Callable[..., Any] = _TRAVELS.get(name, _by_corners)
@@ -132,31 +132,33 @@ _RULES: dict[str, Callable[..., Approx]] = {"fma": _fma, "sqrt": _sqrt, "copysig
 
 
 def _by_corners(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
-    """Of a function that is monotone in each operand, on each side of zero: its extremes lie at
-    the ends of the operands' ranges, or at zero."""
+    """Bound the error of a function that is monotone in each operand on each side of zero.
+
+    Its extremes lie at the ends of the operands' ranges, or at zero.
+    """
     ranges = [(*ends(a), np.clip(WIDE(0), *ends(a))) for a in operands]
     reach = [_gap(function(*point), value) for point in itertools.product(*ranges)]
     return np.maximum.reduce(np.broadcast_arrays(*reach)) + _of_reference(value)
 
 
 def _of_reference(value: Any) -> Any:
-    """The error of the reference itself."""
+    """Return a bound of the error of the reference itself."""
     return np.where(np.isfinite(value), np.abs(value), WIDE(0)) * _REFERENCE_FUNCTION
 
 
 def _step(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
-    """Rounding to a whole number is monotone, and itself exact."""
+    """Bound the error of rounding to a whole number, which is monotone and exact."""
     low, high = (_gap(function(end), value) for end in ends(operands[0]))
     return np.maximum(low, high)
 
 
 def _gap(a: Any, b: Any) -> Any:
-    """|a - b|, 0 where both are the same infinity or NaN."""
+    """Return |a - b|, which is 0 if both are the same infinity or NaN."""
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), WIDE(0), np.abs(a - b))
 
 
 def _lipschitz(most: float) -> Callable[..., Any]:
-    """Of a function whose slope is at most 1, and whose values lie at most `most` apart."""
+    """Return the bound for a function of slope at most 1 whose values differ by at most `most`."""
 
     def error(_function: Callable[..., Any], _value: Any, operands: tuple[Approx, ...]) -> Any:
         return np.minimum(sum(a.error for a in operands), most)
@@ -165,21 +167,21 @@ def _lipschitz(most: float) -> Callable[..., Any]:
 
 
 def _tangent(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
-    """It jumps where the cosine changes its sign."""
+    """Bound the error of the tangent, which jumps where the cosine changes its sign."""
     low, high = (np.cos(end) > 0 for end in ends(operands[0]))
     between = (low == high) & (operands[0].error < 1)
     return np.where(between, _by_corners(function, value, operands), np.inf)
 
 
 def _angle(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
-    """atan2 jumps where y passes zero left of the origin."""
+    """Bound the error of atan2, which jumps where y passes zero left of the origin."""
     y, x = operands
     jumps = (np.abs(y.value) <= y.error) & (x.value - x.error <= 0)
     return np.where(jumps, 2 * math.pi, _by_corners(function, value, operands))
 
 
 def _power(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
-    """Of a base that may be negative, known only for exponents that are whole and exact."""
+    """Bound the error of a power. A negative base needs an exponent that is whole and exact."""
     base, exponent = operands
     whole = (exponent.error == 0) & (np.trunc(exponent.value) == exponent.value)
     known = (base.value - base.error > 0) | whole
@@ -207,7 +209,10 @@ def _erf(x: Any) -> Any:
 
 
 def _pow(x: Any, y: Any) -> Any:
-    """Of an infinite base as f64 has it: glibc's long double gives inf for (-inf) ** -(2 ** 63)."""
+    """Return x ** y, for an infinite base computed in f64.
+
+    In long double, glibc returns inf for (-inf) ** -(2 ** 63).
+    """
     special = np.float_power(np.asarray(x, np.float64), np.asarray(y, np.float64))
     return np.where(np.isinf(x), special, np.float_power(x, y))
 

@@ -1,4 +1,4 @@
-"""Sums and products of many terms, in any order or in that in which they come, with their errors.
+"""Sums and products of many terms with error bounds, in any order or in the given one.
 
 Terms come one step at a time, each an Approx for some or all of the elements of a result: see
 Note [Sums in any order] and Note [Sums in order] of `refcomp.oracle.error_bounds`.
@@ -184,14 +184,16 @@ class _Ends:
 
 
 def _least_sum(total: Any, term: Any, error: Any, dtype: DType) -> Any:
-    """Return total + term - error, rounded once to `dtype`: WIDE has rounded it down before, where
-    it rounds at all, and so the result is no greater."""
+    """Return total + term - error, rounded once to `dtype`.
+
+    WIDE rounds it down first, if at all, so the result is not greater than the exact value.
+    """
     low = _at_most(*two_sum(total, _at_most(*two_sum(term, -error))))
     return nearest(low, dtype)
 
 
 def _at_most(total: Any, rest: Any) -> Any:
-    """No more than total + rest, and as much where there is no rest."""
+    """Return a value of at most total + rest; exactly `total` if `rest` is 0."""
     return np.where(rest < 0, np.nextafter(total, WIDE(-np.inf)), total)
 
 

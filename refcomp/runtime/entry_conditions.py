@@ -1,4 +1,4 @@
-"""What a signature requires of the sizes of a call, and the message where a call breaks it."""
+"""Checks the sizes of a call against the conditions that its signature requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from refcomp.symbol_sizes import Sizes
 
 
 def check_conditions(signature: Signature, sizes: Sizes) -> None:
-    """UserError for the first condition of `signature` that `sizes` do not fulfil."""
+    """Raise UserError for the first condition of `signature` that `sizes` do not fulfil."""
     for condition in signature.requires:
         if not evaluate_dim(condition.test, sizes.values):
             raise _broken(signature, condition, sizes)
