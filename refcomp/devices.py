@@ -151,16 +151,23 @@ def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
 
 
 def _limits(texts: Mapping[str, str], choice: str) -> Limits:
-    """The limits that options ask for. UserError for what is not a limit."""
+    """Return the limits that options ask for. UserError for a text that is not a limit."""
     usual = USUAL_LIMITS
     try:
         steps = int(texts.get(_MAX_STEPS, usual.steps))
         seconds = float(texts.get(_MAX_SECONDS, usual.seconds))
     except ValueError as error:
         given = ", ".join(f"{name}={text}" for name, text in texts.items())
-        remedy = f"such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10"
-        raise UserError(f"{given} is not a limit", where=choice, remedy=remedy) from error
+        raise UserError(
+            f"{_shortened(given)} is not a limit",
+            where=_shortened(choice),
+            remedy=f"such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10",
+        ) from error
     return Limits(steps, seconds)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 register_emulator(_emulated)

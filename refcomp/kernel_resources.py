@@ -40,7 +40,7 @@ class SlowKernelWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class KernelResources:
-    """What one kernel takes of an AMD GPU."""
+    """The resources of an AMD GPU that one kernel takes."""
 
     kernel: str
     vgprs: int  # vector registers of a lane, those for matrices included

@@ -150,6 +150,7 @@ def test_limits_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"max_steps": 0}, "a launch cannot be given up after 0 steps"),
         ({"max_steps": "many"}, "max-steps=many is not a limit"),
+        ({"max_steps": "9" * 5000}, r"max-steps=9{67}\.\.\. is not a limit"),
         ({"max_seconds": -1}, "a launch cannot be given up after -1.0 seconds"),
         ({"max_seconds": "soon"}, "max-seconds=soon is not a limit"),
     ],

@@ -45,7 +45,7 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """How far a kind of target works here.
+    """The state of a kind of target on this machine.
 
     Attributes:
         target: The kind.

@@ -218,7 +218,7 @@ def _named_results(reference: Reference, arrays: Arrays, source: str) -> Given:
 
 
 def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:
-    """What the command writes for the inputs in `feeds`, in a private folder."""
+    """Return the arrays that the command writes for the inputs in `feeds`, in a private folder."""
     inputs = {name: array for name, array in feeds.items() if name not in reference.outputs}
     tool, *args = call
     found = shutil.which(tool)

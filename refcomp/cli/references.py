@@ -85,8 +85,7 @@ class TensorReference:
     def bounds(
         self, inputs: Arrays, names: Sequence[str], licence: Licence, sizes: Mapping[str, int]
     ) -> dict[str, Bounded]:
-        """What the named tensors must be, computed from the inputs alone; `sizes` are those of the
-        symbols."""
+        """Return the bounds of the named tensors, from the inputs and the `sizes` of symbols."""
         found = bound_errors(
             [self.tensors[name] for name in names],
             self._feeds(inputs),

@@ -158,7 +158,7 @@ class CFunction(Chunks):
 
     @property
     def is_inside_block(self) -> bool:
-        """Whether what is printed lies in a loop or a branch of the kernel."""
+        """Return True inside a loop or a branch of the kernel."""
         # The first scope holds the parameters, the second the body.
         return len(self._scopes) > 2
 

@@ -70,8 +70,7 @@ _NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "h
 
 
 class KernelFailure(UserError):
-    """What a launch raises when the emulator found something wrong with the kernel; `findings` is
-    all of it."""
+    """An error of a launch whose kernel the emulator found wrong; `findings` has them all."""
 
     def __init__(self, kernel: str, findings: tuple[Finding, ...]) -> None:
         count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"

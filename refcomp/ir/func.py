@@ -23,7 +23,7 @@ from refcomp.ir.stmt import Stmt
 
 @dataclass(frozen=True, slots=True)
 class RequirementOrigin:
-    """What a Requirement is for, in words that stay when the function is rewritten."""
+    """The reason of a Requirement, in words that stay when the function is rewritten."""
 
     text: str  # the access as the user wrote it (`A[i + 1]`), or the axis of an extent
     by: str  # who needs it, and how: `compute C reads`; '' where nobody knows
