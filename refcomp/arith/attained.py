@@ -244,14 +244,16 @@ def _difference(_box: Box, a: Attained, b: Attained) -> Attained:
 
 
 def _product(box: Box, a: Attained, b: Attained) -> Attained | None:
-    """Return the ends of an axis times a factor of known sign, else None."""
+    """Return the ends of an axis times a factor. A factor below 0 exchanges them."""
     if a.axes and b.axes:
         return None
     values, factor = (a, b.low) if a.axes else (b, a.low)
     low, high = values.low * factor, values.high * factor
     if box.is_nonnegative(factor):
         return Attained(low, high, values.axes)
-    return Attained(high, low, values.axes) if isinstance(factor, int) else None
+    if isinstance(factor, int):
+        return Attained(high, low, values.axes)
+    return Attained(_smaller(low, high), _greater(low, high), values.axes)
 
 
 def _quotient(_box: Box, a: Attained, b: Attained) -> Attained | None:

@@ -15,9 +15,9 @@ from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import substitute
 from refcomp.oracle.interpret import evaluate_expr
 
-N, M, K = (Var(name, I64) for name in "nmk")
+N, M, K, T = (Var(name, I64) for name in "nmkt")
 AXIS, J, S = Var("i", I64), Var("j", I64), Var("s", I32)
-NAMES = {var.name: var for var in (N, M, K, AXIS, J, S)}
+NAMES = {var.name: var for var in (N, M, K, T, AXIS, J, S)}
 
 
 def _expr(text: str) -> Expr:
@@ -26,7 +26,7 @@ def _expr(text: str) -> Expr:
 
 def _box(i: str, j: str = "3", first: str = "0") -> Box:
     facts = Facts().nonnegative(N).nonnegative(M)
-    box = Box(facts, frozenset((N, M, K, S)))
+    box = Box(facts, frozenset((N, M, K, T, S)))
     return box.with_axis(AXIS, _expr(first), _expr(i)).with_axis(J, IntImm(0, I64), _expr(j))
 
 
@@ -78,6 +78,7 @@ def test_a_sum_that_wraps_in_its_type_is_not_followed():
         ("m", "i - 1 + k", "n", ["m <= 0 or 0 <= k - 1", "m <= 0 or k + m - 2 < n"]),
         ("3", "i", "n", ["2 < n"]),
         ("max(m - 2, 0)", "i + 2", "m", []),
+        ("3", "i * k", "n", ["0 <= min(k * 2, 0)", "max(k * 2, 0) < n"]),
     ],
 )
 def test_conditions_over_symbols(i, index, dim, conditions):
@@ -125,9 +126,9 @@ def test_a_let_is_followed():
 
 @st.composite
 def indices(draw: st.DrawFn, depth: int = 2) -> Expr:
-    """An index over i and j, and m."""
+    """An index over i and j, the size m, and t of any sign."""
     if depth == 0 or draw(st.booleans()):
-        leaves = [AXIS, J, M, *(IntImm(v, I64) for v in (-3, 0, 2, 5))]
+        leaves = [AXIS, J, M, T, *(IntImm(v, I64) for v in (-3, 0, 2, 5))]
         return draw(st.sampled_from(leaves))
     operator = draw(st.sampled_from(["+", "-", "*", "//", "%", "min", "max"]))
     a, b = draw(indices(depth - 1)), draw(indices(depth - 1))
@@ -136,19 +137,26 @@ def indices(draw: st.DrawFn, depth: int = 2) -> Expr:
     return substitute(parse_expr(text, names), {names["a"]: a, names["b"]: b})
 
 
-@given(indices(), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5), st.integers(-2, 9))
-def test_conditions_hold_exactly_where_all_elements_are_there(index, i, j, m, size):
+@given(
+    indices(),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(0, 5),
+    st.integers(-3, 3),
+    st.integers(-2, 9),
+)
+def test_conditions_hold_exactly_where_all_elements_are_there(index, i, j, m, t, size):
     """Where an index is followed, the judgement on a box is that of a walk over it."""
     box = _box("n", str(j))
     if box.attained(index) is None:
         return
     judgement = box.judge(index, K)
     values = [
-        evaluate_expr(index, {AXIS: a, J: b, M: m})
+        evaluate_expr(index, {AXIS: a, J: b, M: m, T: t})
         for a, b in itertools.product(range(i), range(j))
     ]
     is_inside = all(0 <= value < size for value in values)
-    sizes = {N: i, M: m, K: size}
+    sizes = {N: i, M: m, T: t, K: size}
     if judgement.beyond is not None:
         assert not is_inside
     else:

@@ -7,6 +7,7 @@ from refcomp.ir.expr import Var
 from refcomp.ir.printer import print_expr
 
 N, M, K, T = (rc.var(name) for name in "nmkt")
+STRIDE = rc.var("stride")
 A = rc.placeholder((N,), name="A")
 B = rc.placeholder((K,), name="B")
 X = rc.placeholder((N, M), name="X")
@@ -60,6 +61,11 @@ def test_a_scalar_in_an_index():
     offset = rc.var("offset", "int32")
     moved = _compute((4,), lambda i: A[i + offset])
     assert _required(moved, [A, offset]) == ["0 <= i64(offset)", "i64(offset) + 3 < n"]
+    strided = _compute((M,), lambda i: A[i * STRIDE])
+    assert _required(strided, [A, STRIDE]) == [
+        "m <= 0 or 0 <= min(stride * (m - 1), 0)",
+        "m <= 0 or max(stride * (m - 1), 0) < n",
+    ]
     unsigned = rc.var("unsigned", "uint64")  # some of its values are no i64: nothing is said
     assert _required(_compute((4,), lambda i: A[i + unsigned]), [A, unsigned]) == []
 
