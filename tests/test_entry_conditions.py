@@ -29,6 +29,7 @@ VECTORS = "A: f32[n], C: f32[m] out, k: i64"
             "for i in range(m) { let j: i64 = i + k { C[i] = A[j] } }",
             ["m <= 0 or 0 <= k", "m <= 0 or k + m - 1 < n"],
         ),
+        ("for i in range(8) { let j: i64 = i * 3 { C[0] = A[j % 8] } }", ["0 < m", "7 < n"]),
         ("if (A[3] < 1.0f32) { C[k] = 0.0f32 }", ["3 < n"]),
         (
             "for i in range(m) { atomic add C[i] with A[k] }",

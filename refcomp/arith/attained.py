@@ -1,10 +1,11 @@
 """The least and the greatest value that an index attains over a box of axes.
 
 The ends of an index are computed only if both are attained: for sums and differences of independent
-axes, products with a value that does not depend on axes, floor quotients, minima and maxima. So an
-end outside of a dimension means an access that happens and is out of bounds. A condition that
-`Box.judge` states is therefore *necessary*: a call that breaks it accesses an element that does not
-exist. Conditions are stated over symbols: the sizes and scalar arguments that a caller chooses.
+axes, products with a value that does not depend on axes, floor quotients, minima and maxima. Other
+expressions over few constant points are enumerated. So an end outside of a dimension means an
+access that happens and is out of bounds. A condition that `Box.judge` states is therefore
+*necessary*: a call that breaks it accesses an element that does not exist. Conditions are stated
+over symbols: the sizes and scalar arguments that a caller chooses.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from refcomp.arith.enumerated import Enumeration
 from refcomp.arith.facts import Facts
 from refcomp.arith.prove import prove, simplify
 from refcomp.dtype import I64, DType
@@ -65,6 +67,9 @@ class Box:
         # False: an axis has no values, or nobody knows which, so that nothing can be said.
         self.is_known = True
         self._ranges: dict[Var, Attained] = {}
+        self._constant: dict[Var, range] = {}  # the axes of constant ranges
+        self._lets: dict[Var, Expr] = {}
+        self._points = Enumeration(self._constant, self._lets)
         self._extents: tuple[Expr, ...] = ()  # those that might be empty
         self._inside: Facts | None = None
 
@@ -74,11 +79,14 @@ class Box:
         if first is None or count is None or count.axes:
             return self.unknown()
         last = first.high + (count.high - 1)
-        box = self._with_range(var, Attained(first.low, last, first.axes | {var}))
+        box = self._copy()
+        box._ranges[var] = Attained(first.low, last, first.axes | {var})
         if not isinstance(count.high, int):
             box._extents = (*self._extents, _as_expr(count.high))
         elif count.high <= 0:
             return box.unknown()
+        elif isinstance(first.low, int) and not first.axes:
+            box._constant[var] = range(first.low, first.low + count.high)
         return box
 
     def unknown(self) -> Box:
@@ -89,13 +97,19 @@ class Box:
 
     def with_let(self, var: Var, value: Expr) -> Box:
         """This box where `var` has a value, which is followed if it can be."""
+        box = self._copy()
+        box._lets[var] = value
         found = self.attained(value)
-        return self if found is None else self._with_range(var, found)
+        if found is not None:
+            box._ranges[var] = found
+        return box
 
-    def _with_range(self, var: Var, values: Attained) -> Box:
+    def _copy(self) -> Box:
         box = Box(self.facts, self.symbols)
         box.is_known, box._extents = self.is_known, self._extents
-        box._ranges = {**self._ranges, var: values}
+        box._ranges.update(self._ranges)
+        box._constant.update(self._constant)
+        box._lets.update(self._lets)
         return box
 
     @property
@@ -111,6 +125,7 @@ class Box:
 
     def judge(self, index: Expr, dim: Expr) -> Judgement:
         """Judge an access at `index` in a dimension of `dim` elements."""
+        self._points = Enumeration(self._constant, self._lets)  # forgets the last index
         values, count = self.attained(index), self.attained(dim)
         if not self.is_known or values is None or count is None or count.axes:
             return Judgement()
@@ -159,6 +174,16 @@ class Box:
 
     def attained(self, expr: Expr) -> Attained | None:
         """Return the ends of `expr`, or None if they may not be attained."""
+        found = self._attained_by_rules(expr)
+        return self._enumerated(expr) if found is None else found
+
+    def _enumerated(self, expr: Expr) -> Attained | None:
+        values = self._points.values(expr) if expr.dtype.is_int else None
+        if values is None:
+            return None
+        return Attained(int(values.array.min()), int(values.array.max()), values.axes)
+
+    def _attained_by_rules(self, expr: Expr) -> Attained | None:
         match expr:
             case IntImm(value=value):
                 return Attained(value, value)

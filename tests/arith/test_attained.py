@@ -41,6 +41,11 @@ def _box(i: str, j: str = "3", first: str = "0") -> Box:
         ("min(i, 2) + max(j, 1)", (1, 4)),
         ("(i + 5) % 10", (5, 9)),
         ("(i + 5) % 5", (0, 4)),
+        ("i * 3 % 4 + 1", (1, 4)),
+        ("i - i", (0, 0)),
+        ("i * j", (0, 8)),
+        ("7 // (i - 2)", (-7, 7)),
+        ("select(i < 3, i, 9 - j)", (0, 9)),
     ],
 )
 def test_ends_of_constant_boxes(index, ends):
@@ -52,16 +57,17 @@ def test_ends_of_constant_boxes(index, ends):
     "index", ["i - i", "i + i", "i * j", "i // j", "i % 3", "7 // (i + 1)", "i ^ j"]
 )
 def test_an_index_whose_ends_may_not_be_attained_is_not_followed(index):
-    assert _box("5").attained(_expr(index)) is None
+    assert _box("m").attained(_expr(index)) is None
+    assert _box("4097").attained(_expr(index)) is None
 
 
 def test_a_sum_that_wraps_in_its_type_is_not_followed():
     i = Var("i", DType("int", 8))
     box = Box(Facts(), frozenset()).with_axis(i, IntImm(100, i.dtype), IntImm(20, i.dtype))
     assert box.attained(i) == Attained(100, 119, frozenset((i,)))
-    assert box.attained(i + i) is None
+    assert box.attained(i + i) == Attained(-56, -18, frozenset((i,)))  # enumerated
     assert box.attained(i + IntImm(8, i.dtype)) == Attained(108, 127, frozenset((i,)))
-    assert box.attained(i + IntImm(9, i.dtype)) is None
+    assert box.attained(i + IntImm(9, i.dtype)) == Attained(-128, 127, frozenset((i,)))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +83,8 @@ def test_a_sum_that_wraps_in_its_type_is_not_followed():
         ("m", "s", "9", ["m <= 0 or 0 <= i64(s)", "m <= 0 or i64(s) < 9"]),
         ("m", "i - 1 + k", "n", ["m <= 0 or 0 <= k - 1", "m <= 0 or k + m - 2 < n"]),
         ("3", "i", "n", ["2 < n"]),
+        ("8", "i * 3 % 8", "n", ["7 < n"]),
+        ("8", "i * 3 % 8 + k", "n", ["0 <= k", "k + 7 < n"]),
         ("max(m - 2, 0)", "i + 2", "m", []),
         ("3", "i * k", "n", ["0 <= min(k * 2, 0)", "max(k * 2, 0) < n"]),
     ],
@@ -95,6 +103,8 @@ def test_conditions_over_symbols(i, index, dim, conditions):
         ("n", "i + 1", "n", "n"),
         ("n", "n", "n", "n"),
         ("n", "i - 1", "n", -1),
+        ("8", "i * 3 % 8", "7", 7),
+        ("5", "i * i - i", "12", 12),
     ],
 )
 def test_an_index_that_is_certainly_beyond(i, index, dim, beyond):
@@ -121,7 +131,8 @@ def test_a_let_is_followed():
     name = Var("x", I64)
     box = _box("5").with_let(name, _expr("i * 2"))
     assert box.attained(name + J) == Attained(0, 10, frozenset((AXIS, J)))
-    assert box.attained(name + AXIS) is None
+    assert box.attained(name + AXIS) == Attained(0, 12, frozenset((AXIS,)))
+    assert _box("m").with_let(name, _expr("i * 2")).attained(name + AXIS) is None
 
 
 @st.composite
@@ -144,10 +155,11 @@ def indices(draw: st.DrawFn, depth: int = 2) -> Expr:
     st.integers(0, 5),
     st.integers(-3, 3),
     st.integers(-2, 9),
+    st.booleans(),
 )
-def test_conditions_hold_exactly_where_all_elements_are_there(index, i, j, m, t, size):
+def test_conditions_hold_exactly_where_all_elements_are_there(index, i, j, m, t, size, is_constant):
     """Where an index is followed, the judgement on a box is that of a walk over it."""
-    box = _box("n", str(j))
+    box = _box(str(i) if is_constant else "n", str(j))
     if box.attained(index) is None:
         return
     judgement = box.judge(index, K)

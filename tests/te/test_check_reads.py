@@ -22,6 +22,8 @@ K = rc.reduce_axis((0, 11), name="k")
         ((22,), lambda i: A[i // 2], "index 10 of", "0 .. 9"),
         ((1,), lambda i: rc.sum(A[K], axis=K), "index 10 of", "0 .. 9"),
         ((1,), lambda i: A[12], "index 12 of", "0 .. 9"),
+        ((11,), lambda i: A[i * 3 % 11], "index 10 of", "0 .. 9"),
+        ((4, 5), lambda i, j: A[i * j], "index 12 of", "0 .. 9"),
         ((N,), lambda i: S[i + 1, 0], "index n of dimension 0 of S", "0 .. n - 1"),
         ((N,), lambda i: S[i, 8], "index 8 of dimension 1 of S", "0 .. 7"),
         ((N + 1,), lambda i: S[i, 0], "index n of dimension 0 of S", "0 .. n - 1"),

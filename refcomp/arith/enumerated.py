@@ -1,0 +1,141 @@
+"""The values of an index at all points of a small box of constant axes.
+
+The ends of `i * 3 % 8`, `i * j` or `select(i < 3, i, 0)` do not follow from the ends of their
+operands. All values are computed, on whole numpy arrays, as `refcomp.ir.expr` defines them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refcomp.dtype import DType, to_numpy
+from refcomp.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Binary,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IfThenElseExpr,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+)
+
+MAX_POINTS = 4096
+_MAX_RANK = 16  # axes of a box, each of which is a dimension of the arrays
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Values(NamedTuple):
+    """The values of an expression, with one dimension for each axis of the box."""
+
+    array: Array
+    axes: frozenset[Var]  # the axes that the expression depends on
+
+
+class Enumeration:
+    """Computes expressions at all points of `axes`. `lets` has variables with a known value."""
+
+    def __init__(self, axes: Mapping[Var, range], lets: Mapping[Var, Expr]) -> None:
+        self._axes, self._lets = axes, lets
+        self._known: dict[int, tuple[Expr, Values | None]] = {}
+
+    def values(self, expr: Expr) -> Values | None:
+        """Return the values of `expr`; None if it is not an integer function of few points."""
+        known = self._known.get(id(expr))
+        if known is None:
+            with np.errstate(all="ignore"):
+                known = expr, self._computed(expr)
+            self._known[id(expr)] = known
+        return known[1]
+
+    def _computed(self, expr: Expr) -> Values | None:
+        if not _is_discrete(expr.dtype) or len(self._axes) > _MAX_RANK:
+            return None
+        match expr:
+            case IntImm(value=value):
+                return Values(np.array(value, to_numpy(expr.dtype)), frozenset())
+            case Var():
+                return self._of_variable(expr)
+            case Cast(value=value):
+                return self._applied(lambda a: a.astype(to_numpy(expr.dtype)), value)
+            case Not(a=a):
+                return self._applied(np.logical_not, a)
+            case Binary(a=a, b=b) if type(expr) in _OPERATORS:
+                return self._applied(_OPERATORS[type(expr)], a, b)
+            case Select() | IfThenElseExpr():
+                parts = expr.condition, expr.true_value, expr.false_value
+                return self._applied(np.where, *parts)
+        return None
+
+    def _of_variable(self, var: Var) -> Values | None:
+        if var in self._lets:
+            return self.values(self._lets[var])
+        if var not in self._axes or len(self._axes[var]) > MAX_POINTS:
+            return None
+        shape = [1] * len(self._axes)
+        shape[list(self._axes).index(var)] = -1
+        values = np.array(self._axes[var], to_numpy(var.dtype)).reshape(shape)
+        return Values(values, frozenset((var,)))
+
+    def _applied(self, operator: Callable[..., Array], *exprs: Expr) -> Values | None:
+        operands: list[Values] = []
+        for expr in exprs:
+            found = self.values(expr)
+            if found is None:
+                return None
+            operands.append(found)
+        axes = frozenset[Var]().union(*(operand.axes for operand in operands))
+        if math.prod(len(self._axes[axis]) for axis in axes) > MAX_POINTS:
+            return None
+        return Values(operator(*(operand.array for operand in operands)), axes)
+
+
+def _is_discrete(dtype: DType) -> bool:
+    return dtype.lanes == 1 and (dtype.is_int or dtype.is_bool)
+
+
+_OPERATORS: dict[type[Expr], Callable[[Array, Array], Array]] = {
+    Add: np.add,
+    Sub: np.subtract,
+    Mul: np.multiply,
+    FloorDiv: np.floor_divide,  # numpy, too, gives 0 for x // 0 and MIN for MIN // -1
+    FloorMod: np.remainder,
+    Mod: np.fmod,
+    Min: np.minimum,
+    Max: np.maximum,
+    BitAnd: np.bitwise_and,
+    BitOr: np.bitwise_or,
+    BitXor: np.bitwise_xor,
+    EQ: np.equal,
+    NE: np.not_equal,
+    LT: np.less,
+    LE: np.less_equal,
+    GT: np.greater,
+    GE: np.greater_equal,
+    And: np.logical_and,
+    Or: np.logical_or,
+}
