@@ -28,6 +28,7 @@ from refcomp.artifacts import (
 )
 from refcomp.dtype import DType
 from refcomp.errors import RefcompError, UserError
+from refcomp.python_limits import paused_collector
 from refcomp.target import Target, as_target
 
 _LINE = re.compile(r"^[;#] refcomp\.(target|requires|signature) (.*)$", re.MULTILINE)
@@ -69,7 +70,8 @@ def read_header(text: str, name: str) -> Header:
 
 def _read_signature(line: str, name: str) -> Signature:
     try:
-        return signature_from_json(json.loads(line))
+        with paused_collector():  # see `refcomp.runtime.manifest`
+            return signature_from_json(json.loads(line))
     except _MALFORMED as error:
         raise UserError(
             f"{name} holds a malformed signature",

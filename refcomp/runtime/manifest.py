@@ -15,6 +15,7 @@ from typing import Any
 from refcomp import __version__
 from refcomp.artifacts import Binary, Signature, signature_from_json
 from refcomp.errors import RefcompError, UserError
+from refcomp.python_limits import paused_collector
 from refcomp.runtime import machine
 from refcomp.runtime.archive import damaged
 
@@ -104,7 +105,9 @@ def checked_manifest(path: str, members: Mapping[str, bytes]) -> dict[str, Any]:
 
 def _read_manifest(path: str, raw: bytes) -> dict[str, Any]:
     try:
-        manifest = json.loads(raw)
+        # A finalizer that the collector runs in nested JSON has no room left on the stack.
+        with paused_collector():
+            manifest = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise malformed(path, error) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:

@@ -22,7 +22,11 @@ from refcomp.ir.stmt import Block, For, IfThenElse, ParallelRegion
         (For, ("minimum", "extent", "body"), ("var", "kind")),
         (IfThenElse, ("condition", "then_case", "else_case"), ()),
         (Block, ("stmts",), ()),
-        (PrimFunc, ("body", "requires"), ("name", "params", "outputs", "imports")),
+        (
+            PrimFunc,
+            ("body", "requires"),
+            ("name", "params", "outputs", "imports", "checks"),
+        ),
     ],
 )
 def test_fields_are_children_or_data_and_origin_is_neither(cls, children, data):

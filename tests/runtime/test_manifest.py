@@ -1,7 +1,9 @@
 """Manifests: there and back, and every check with its message."""
 
 import configparser
+import gc
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,31 @@ def test_foreign_manifests(raw: bytes) -> None:
 @pytest.mark.parametrize("raw", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a": 1' * 3])
 def test_manifests_that_are_no_json(raw: bytes) -> None:
     assert "file is damaged\n  why: its manifest is malformed" in _refusal({"manifest.json": raw})
+
+
+def test_no_finalizer_runs_deep_within_a_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail there, for want of stack."""
+    failed: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+    room = sys.getrecursionlimit()
+
+    class Cyclic:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            json.loads("[" * (room // 2) + "]" * (room // 2))
+
+    threshold = gc.get_threshold()
+    try:
+        gc.collect()
+        Cyclic()
+        gc.set_threshold(room * 2 // 3)  # the collector runs so many lists further on
+        _refusal({"manifest.json": b"[" * 100_000})
+    finally:
+        gc.set_threshold(*threshold)
+    gc.collect()
+    assert failed == []
 
 
 def _fields() -> list[str]:
