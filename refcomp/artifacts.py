@@ -12,7 +12,7 @@ from typing import Any
 from refcomp.dtype import DType, as_dtype
 
 # An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`. In a
-# Condition there are those of `_TEST_OPERATORS`, too, whose results are 0 and 1.
+# Condition there are those of `_TEST_OPERATORS`, too: tests, whose results are 0 and 1, and `i64`.
 Dim = int | str | tuple[str, Any, Any]
 
 
@@ -40,6 +40,7 @@ _TEST_OPERATORS: dict[str, Callable[[int, int], int]] = {
     "ne": lambda a, b: a != b,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),
+    "i64": lambda a, _: (a + (1 << 63)) % (1 << 64) - (1 << 63),  # a u64 as i64
 }
 _OPERATORS = _DIM_OPERATORS | _TEST_OPERATORS
 _DIM_SPELLING = {
@@ -74,6 +75,8 @@ def dim_to_text(dim: Dim) -> str:
     operator, left, right = dim
     if operator == "add" and isinstance(right, int) and right < 0:
         return f"({dim_to_text(left)} - {-right})"
+    if operator == "i64":
+        return f"i64({dim_to_plain_text(left)})"
     if operator in _DIM_SPELLING:
         return f"({dim_to_text(left)} {_DIM_SPELLING[operator]} {dim_to_text(right)})"
     return f"{operator}({dim_to_text(left)}, {dim_to_text(right)})"

@@ -92,6 +92,7 @@ class DType:
 BOOL = DType("bool", 1)
 I32 = DType("int", 32)
 I64 = DType("int", 64)
+U64 = DType("uint", 64)
 F32 = DType("float", 32)
 F64 = DType("float", 64)
 STRING = DType("string", 0)

@@ -16,8 +16,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from refcomp.arith import Facts, prove, simplify
-from refcomp.arith.attained import Bound, Box
-from refcomp.dtype import I64
+from refcomp.arith.attained import Bound, Box, is_size
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
@@ -63,7 +62,7 @@ def with_entry_conditions(
     facts = Facts()
     for symbol in func.symbols:
         facts = facts.nonnegative(symbol)
-    scalars = (p for p in func.params if isinstance(p, Var) and _is_size(p))
+    scalars = (p for p in func.params if isinstance(p, Var) and is_size(p))
     box = Box(facts, frozenset((*func.symbols, *scalars)))
     required = {id(facts.table.intern(r.condition)): r for r in func.requires}
     for requirement in func.requires:
@@ -78,10 +77,6 @@ def with_entry_conditions(
     if [*map(id, required.values())] == [*map(id, func.requires)]:
         return func
     return with_fields(func, requires=tuple(required.values()))
-
-
-def _is_size(var: Var) -> bool:
-    return var.dtype.is_int and var.dtype.max_value <= I64.max_value
 
 
 def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterator[Requirement]:

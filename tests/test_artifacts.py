@@ -13,6 +13,7 @@ from refcomp.artifacts import (
     Binary,
     BufferArgument,
     CheckedAccess,
+    Condition,
     Dim,
     PackedCall,
     ScalarParam,
@@ -230,3 +231,13 @@ def test_checks_that_are_no_texts_are_refused() -> None:
 
 def test_a_signature_without_checks_does_not_mention_them() -> None:
     assert "checks" not in Signature("f", ()).to_json()
+
+
+def test_a_size_of_u64_is_compared_as_i64():
+    test = ("le", 0, ("i64", ("add", "m", 1), 0))
+    assert [evaluate_dim(test, {"m": m}) for m in (0, 2**63 - 2, 2**63 - 1, 2**64 - 2)] == [
+        *(1, 1, 0, 0)
+    ]
+    assert str(Condition(test)) == "0 <= i64(m + 1)"
+    signature = Signature("f", (), ("m",), (Condition(test),))
+    assert signature_from_json(signature.to_json()) == signature

@@ -170,3 +170,26 @@ def test_a_negative_scalar_is_no_extent() -> None:
         with pytest.raises(UserError) as caught:
             function(np.ones((3, 4), "f4"), wrong, result)
         assert caught.value.what == what
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_scalars_of_u64_are_compared_as_the_code_uses_them(target: str) -> None:
+    n, p = rc.var("n"), rc.var("p")
+    length, step = rc.var("length", "uint64"), rc.var("step", "uint64")
+    source = rc.placeholder((p,), name="A")
+    r = rc.reduce_axis((0, length), name="r")
+    output = rc.compute((n,), lambda i: rc.sum(source[3 + r * step], axis=r), name="C")
+    function = rc.build(rc.create_schedule(output.op), [source, length, step, output], target)
+    for given in [(4, 1, 7), (4, 2**64 - 1, 4), (0, 99, 0)]:
+        result = np.ones(2, "f4")
+        function(np.ones(given[2], "f4"), *given[:2], result)
+        assert (result == given[0]).all()
+    for given, what in [
+        ((4, 1, 6), "compute C reads index "),
+        ((5, 2**64 - 1, 4), "compute C reads index "),
+        ((2**64 - 1, 1, 4), "i64(length) = -1 is negative, and is an extent of compute C"),
+    ]:
+        with pytest.raises(UserError) as caught:
+            function(np.ones(given[2], "f4"), *given[:2], np.ones(2, "f4"))
+        assert caught.value.what.startswith(what), caught.value

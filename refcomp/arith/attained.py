@@ -17,7 +17,7 @@ from typing import NamedTuple
 from refcomp.arith.enumerated import Enumeration
 from refcomp.arith.facts import Facts
 from refcomp.arith.prove import prove, simplify
-from refcomp.dtype import I64, DType
+from refcomp.dtype import I64, U64, DType
 from refcomp.ir.expr import (
     LE,
     LT,
@@ -189,6 +189,8 @@ class Box:
                 return Attained(value, value)
             case Var():
                 return self._attained_by_variable(expr)
+            case Cast(value=Add() | Sub() | Mul() as value) if _is_signed(expr):
+                return self.attained(type(value)(_signed(value.a), _signed(value.b)))
             case Cast(dtype=dtype, value=value):
                 return _converted(expr, self.attained(value), dtype)
             case Binary(a=a, b=b) if type(expr) in _RULES:
@@ -213,6 +215,11 @@ class Box:
         if isinstance(bound, int):
             return bound >= 0
         return prove(LE(IntImm(0, bound.dtype), bound), self.inside)
+
+
+def is_size(var: Var) -> bool:
+    """Return True for a scalar that conditions may name. u64 is named as i64(scalar) there."""
+    return var.dtype.is_int
 
 
 def _as_expr(bound: Bound) -> Expr:
@@ -250,14 +257,21 @@ def _converted(expr: Cast, values: Attained | None, dtype: DType) -> Attained | 
     if _is_constant(values):
         return _in_range(values, dtype)
     source = expr.value
-    fits = source.dtype == dtype or (source.dtype.is_int and _holds(dtype, source.dtype))
-    if not (fits and dtype == I64):
+    if not (isinstance(source, Var) and source.dtype.is_int and dtype == I64) or values.axes:
         return None
-    return Attained(expr, expr) if isinstance(source, Var) and not values.axes else None
+    return Attained(expr, expr)
 
 
-def _holds(dtype: DType, other: DType) -> bool:
-    return dtype.min_value <= other.min_value and other.max_value <= dtype.max_value
+def _is_signed(expr: Cast) -> bool:
+    """Return True if u64 is converted to i64: the same bits, so that sums are the same, too."""
+    return expr.dtype == I64 and expr.value.dtype == U64
+
+
+def _signed(expr: Expr) -> Expr:
+    """Return `expr` of u64 as i64."""
+    if isinstance(expr, Cast) and expr.value.dtype == I64:
+        return expr.value
+    return Cast(I64, expr)
 
 
 def _sum(_box: Box, a: Attained, b: Attained) -> Attained:

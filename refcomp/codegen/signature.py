@@ -15,6 +15,7 @@ from refcomp.artifacts import (
     TensorParam,
     checked_access_from_text,
 )
+from refcomp.dtype import I64, U64
 from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
@@ -92,8 +93,9 @@ def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
             return value
         case Var():
             return names[expr]
-        case ir.Cast(value=value):
-            return _test(value, names)
+        case ir.Cast(dtype=dtype, value=value):
+            operand = _test(value, names)
+            return ("i64", operand, 0) if dtype == I64 and value.dtype == U64 else operand
         case ir.Not(a=a):
             return ("eq", _test(a, names), 0)
         case ir.GT(a=a, b=b) | ir.GE(a=a, b=b):

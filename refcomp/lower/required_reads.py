@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.arith import Facts
-from refcomp.arith.attained import Box
-from refcomp.dtype import I64
+from refcomp.arith.attained import Box, is_size
+from refcomp.dtype import I64, U64
 from refcomp.ir.expr import LE, Cast, Expr, IntImm, Var
 from refcomp.ir.func import Requirement, RequirementOrigin
 from refcomp.ir.rewrite import substitute, variables_in
@@ -36,12 +36,12 @@ def required_reads(
     `bodies` has the expressions of each stage after inlining.
     """
     symbols = [v for a in args if isinstance(a, Tensor) for d in a.shape for v in variables_in(d)]
-    scalars = [arg for arg in args if isinstance(arg, Var) and _is_size(arg)]
+    scalars = [arg for arg in args if isinstance(arg, Var) and is_size(arg)]
     extents = [*_required_extents(stages, args, scalars)]
+    found = [Requirement(_is_nonnegative(var), origin) for var, origin in extents]
     facts = Facts()
     for var in dict.fromkeys((*symbols, *(var for var, _ in extents))):
-        facts = facts.nonnegative(var)
-    found = [Requirement(LE(IntImm(0, var.dtype), var), origin) for var, origin in extents]
+        facts = facts.assume(_is_nonnegative(var)) if var.dtype == U64 else facts.nonnegative(var)
     reads = _Reads(stages, bodies, Box(facts, frozenset((*symbols, *scalars))))
     for stage in stages:
         if stage.host is None:
@@ -52,9 +52,10 @@ def required_reads(
     return tuple(distinct.values())
 
 
-def _is_size(var: Var) -> bool:
-    """Return True for a scalar whose values are all values of i64."""
-    return var.dtype.is_int and var.dtype.max_value <= I64.max_value
+def _is_nonnegative(var: Var) -> Expr:
+    """Return the condition that `var` is an extent, which is i64 wherever it is used."""
+    size = Cast(I64, var) if var.dtype == U64 else var
+    return LE(IntImm(0, size.dtype), size)
 
 
 def _required_extents(

@@ -66,8 +66,15 @@ def test_a_scalar_in_an_index():
         "m <= 0 or 0 <= min(stride * (m - 1), 0)",
         "m <= 0 or max(stride * (m - 1), 0) < n",
     ]
-    unsigned = rc.var("unsigned", "uint64")  # some of its values are no i64: nothing is said
-    assert _required(_compute((4,), lambda i: A[i + unsigned]), [A, unsigned]) == []
+
+
+def test_a_scalar_of_u64_is_stated_as_i64():
+    offset, length = rc.var("offset", "uint64"), rc.var("length", "uint64")
+    moved = _compute((4,), lambda i: A[i + offset])
+    assert _required(moved, [A, offset]) == ["0 <= i64(offset)", "i64(offset) + 3 < n"]
+    r = rc.reduce_axis((0, length), name="r")
+    total = _compute((N,), lambda i: rc.sum(X[i, r], axis=r))
+    assert _required(total, [X, length]) == ["0 <= i64(length)", "n <= 0 or i64(length) - 1 < m"]
 
 
 def test_tuples_that_are_reduced():
