@@ -16,7 +16,9 @@ so a result has the sign of what is rounded, or is 0 (`keeps_sign`).
 
 Where a legal result may overflow, the infinity is one more legal value beside the interval
 (`others`), and further operations have each combination. A sum may take a product that is not
-rounded (`contracted`), and so is finite where the rounded product is infinite.
+rounded (`contracted`), and so is finite where the rounded product is infinite. A simplifier may
+first remove what leaves a product as it is: a choice, or an operand of 1 or zero. So the results
+of these are `contracted`, too.
 
 Integers and bools are exact, or nothing is known of them (error inf). The source is N. J. Higham,
 Accuracy and Stability of Numerical Algorithms, 2nd edition: section 2.2 (model of rounding, with
@@ -47,6 +49,7 @@ from refcomp.oracle.legal_values import (
     ends,
     join,
     over_cases,
+    pick,
     unknown,
     unknown_truth,
 )
@@ -134,14 +137,54 @@ def _of_floats(node: type[ir.Binary], a: Approx, b: Approx, dtype: DType) -> App
         return _FLOATS[node](x, y, dtype)
 
     result = over_cases(rule, a, b)
-    if node not in (ir.Add, ir.Sub):
+    if a.contracted is None and b.contracted is None:
         return result
+    if node in (ir.Add, ir.Sub):
+        result = _with_contractions(rule, a, b, result)
+    return _keeping_products(node, a, b, result)
+
+
+def _with_contractions(
+    rule: Callable[[Approx, Approx], Approx], a: Approx, b: Approx, result: Approx
+) -> Approx:
+    """Add to the sum `result` what it is with one of its products contracted."""
     for product, operands in ((a, (a.contracted, b)), (b, (a, b.contracted))):
         if product.contracted is not None:  # of two products one is contracted
             overflows = (product.others != 0) | (product.value != product.contracted.value)
             fused = over_cases(rule, *(x for x in operands if x is not None))
             result = join(result, fused, overflows & np.isfinite(product.contracted.value))
     return result
+
+
+# Operands on the left, and on the right, that leave any other operand as it is.
+_IDENTITIES: dict[type[ir.Binary], tuple[float | None, float | None]] = {
+    ir.Mul: (1.0, 1.0),
+    ir.Div: (None, 1.0),
+    ir.Add: (-0.0, -0.0),  # -0.0 + 0.0 is 0.0
+    ir.Sub: (None, 0.0),
+}
+
+
+def _keeping_products(node: type[ir.Binary], a: Approx, b: Approx, result: Approx) -> Approx:
+    """Let a sum take the unrounded products that `node` leaves as they are."""
+    left, right = _IDENTITIES.get(node, (None, None))
+    kept = [(a, _is_exactly(b, right)), (b, _is_exactly(a, left))]
+    if node in (ir.Min, ir.Max):
+        x, y = a.unrounded, b.unrounded
+        kept = [(a, (x.value == y.value) & (x.error == y.error))]
+    unrounded = result.unrounded
+    for operand, where in kept:
+        if operand.contracted is not None and np.any(where):
+            unrounded = pick(where, operand.contracted, unrounded)
+    return result if unrounded is result.unrounded else replace(result, contracted=unrounded)
+
+
+def _is_exactly(a: Approx, number: float | None) -> Any:
+    """Return where `a` is `number`, with its sign, and nothing else."""
+    if number is None:
+        return np.False_
+    is_it = (a.value == number) & (np.signbit(a.value) == np.signbit(number))
+    return is_it & (a.error == 0) & (a.others == 0)
 
 
 _COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE)
@@ -318,20 +361,9 @@ _FLOATS: dict[type[ir.Binary], _Rule] = {
 
 def choose(condition: Approx, yes: Approx, no: Approx) -> Approx:
     """Return Select: where the condition is undecided, both branches are legal."""
-    taken = _picked(condition.value, yes, no)
+    taken = pick(condition.value, yes, no)
     undecided = condition.error > 0
-    return join(taken, _picked(condition.value, no, yes), undecided) if np.any(undecided) else taken
-
-
-def _picked(condition: Any, yes: Approx, no: Approx) -> Approx:
-    return Approx(
-        np.where(condition, yes.value, no.value),
-        np.where(condition, yes.error, no.error),
-        np.where(condition, yes.doubtful, no.doubtful),
-        np.where(condition, yes.magnitude, no.magnitude),
-        np.where(condition, yes.others, no.others),
-        np.where(condition, yes.keeps_sign, no.keeps_sign),
-    )
+    return join(taken, pick(condition.value, no, yes), undecided) if np.any(undecided) else taken
 
 
 def convert(a: Approx, source: DType, target: DType) -> Approx:
@@ -344,7 +376,7 @@ def _converted(a: Approx, source: DType, target: DType) -> Approx:
         wide = a.value.astype(WIDE)
         magnitude = a.magnitude if source.is_float else np.abs(wide)
         if source.is_float and _holds(target, source):
-            return replace(a, contracted=None)  # exact
+            return a if target == source else replace(a, contracted=None)  # exact
         raw = Approx(wide, a.error, a.doubtful, magnitude, keeps_sign=a.keeps_sign)
         return rounded(raw, target)
     if target.is_bool:

@@ -90,14 +90,18 @@ def _select(points: Points, expr: ir.Select) -> Approx:
 def _if_then_else(points: Points, expr: ir.IfThenElseExpr) -> Approx:
     """Only what is chosen is evaluated; where that is undecided, nothing is known."""
     condition = points.value(expr.condition).spread(points.shape)
-    result = zeros(points.shape, expr.dtype)
+    result, unrounded = zeros(points.shape, expr.dtype), zeros(points.shape, expr.dtype)
+    has_products = False
     for chosen, branch in (
         (condition.value, expr.true_value),
         (~condition.value, expr.false_value),
     ):
         if chosen.any():
             within = points.where(chosen)
-            result[chosen] = within.value(branch).spread(within.shape)
+            found = within.value(branch).spread(within.shape)
+            result[chosen], unrounded[chosen] = found, found.unrounded
+            has_products |= found.contracted is not None
+    result = replace(result, contracted=unrounded) if has_products else result
     return lost(result, condition.error > 0)
 
 

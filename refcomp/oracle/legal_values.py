@@ -35,8 +35,9 @@ class Approx:
             |value| is the condition number (Higham, section 4.2).
         others: bits PLUS_INF, ... of further legal values.
         keeps_sign: bool; no legal finite value lies on the other side of zero than `value`.
-        contracted: of a product that may overflow: what a sum takes that it is contracted into,
-            in the range of WIDE; else None.
+        contracted: what a sum takes of each product that may overflow and that it is contracted
+            into, in the range of WIDE; of other elements, these themselves. Contains all finite
+            legal values. None where no element is such a product.
     """
 
     value: Any
@@ -46,6 +47,11 @@ class Approx:
     others: Any = NO_OTHERS
     keeps_sign: Any = np.False_
     contracted: Approx | None = None
+
+    @property
+    def unrounded(self) -> Approx:
+        """Return what a sum takes that each product is contracted into."""
+        return self if self.contracted is None else self.contracted
 
     @property
     def _parts(self) -> tuple[Any, ...]:
@@ -96,6 +102,7 @@ def lost(result: Approx, where: Any) -> Approx:
         error=np.where(where, WIDE(np.inf), result.error),
         doubtful=result.doubtful | where,
         keeps_sign=result.keeps_sign & ~where,
+        contracted=None if result.contracted is None else lost(result.contracted, where),
     )
 
 
@@ -151,11 +158,28 @@ def _case(bit: np.uint8) -> Approx:
     return Approx(value, WIDE(0), np.False_, np.abs(value), keeps_sign=np.True_)
 
 
+def pick(condition: Any, yes: Approx, no: Approx) -> Approx:
+    """Return the elements of `yes` where `condition` holds, and those of `no` elsewhere."""
+    pairs = zip(yes._parts, no._parts, strict=True)
+    picked = Approx(*(np.where(condition, one, other) for one, other in pairs))
+    if yes.contracted is None and no.contracted is None:
+        return picked
+    return replace(picked, contracted=pick(condition, yes.unrounded, no.unrounded))
+
+
 def join(a: Approx, b: Approx, where: Any) -> Approx:
     """Return the union of `a` and `b` at `where`, and `a` elsewhere. Its reference is that of `a`,
     or that of `b` where only that one is finite."""
     if np.asarray(a.value).dtype != WIDE:
         return lost(a, where & ((a.value != b.value) | (a.error > 0) | (b.error > 0)))
+    joined = _union(a, b, where)
+    if a.contracted is None and b.contracted is None:
+        return joined
+    return replace(joined, contracted=_union(a.unrounded, b.unrounded, where))
+
+
+def _union(a: Approx, b: Approx, where: Any) -> Approx:
+    """Return what `join` does, of rounded or of unrounded elements."""
     finite = np.isfinite(a.value)
     both, swapped = finite & np.isfinite(b.value), where & ~finite & np.isfinite(b.value)
     hull = np.where(both, np.abs(a.value - b.value) + b.error, b.error)
@@ -173,5 +197,4 @@ def join(a: Approx, b: Approx, where: Any) -> Approx:
         np.where(swapped, b.magnitude, a.magnitude),
         np.where(where, a.others | more, a.others),
         np.where(swapped, b.keeps_sign, a.keeps_sign & (~where | (b.keeps_sign & ~signs_differ))),
-        a.contracted,
     )

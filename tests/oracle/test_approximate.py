@@ -18,6 +18,7 @@ from refcomp.oracle.legal_values import (
     PLUS_INF,
     Approx,
     exact,
+    lost,
     unknown,
     unknown_truth,
 )
@@ -134,3 +135,95 @@ def test_the_rounded_product_of_positive_numbers_is_not_negative():
 def test_remainders_whose_quotient_jumps_are_below_the_divisor():
     found = approx.binary(ir.Mod, _about(1e10, 5.0), _about(3.0), F32)
     assert found.doubtful and found.error < 7
+
+
+def _overflowing():
+    """-4.5e38: -inf as f32, unless a sum takes it unrounded."""
+    return approx.binary(ir.Mul, _f32(3e38), _f32(-1.5), F32)
+
+
+def _f32(value):
+    return exact(np.float32(value), F32)
+
+
+def _sum_with(product, addend=3e38):
+    return approx.binary(ir.Add, product, _f32(addend), F32)
+
+
+_LEFT_AS_IT_IS = {
+    "x * 1": lambda x: approx.binary(ir.Mul, x, _f32(1), F32),
+    "1 * x": lambda x: approx.binary(ir.Mul, _f32(1), x, F32),
+    "x / 1": lambda x: approx.binary(ir.Div, x, _f32(1), F32),
+    "x - 0": lambda x: approx.binary(ir.Sub, x, _f32(0), F32),
+    "x + -0": lambda x: approx.binary(ir.Add, x, _f32(-0.0), F32),
+    "-0 + x": lambda x: approx.binary(ir.Add, _f32(-0.0), x, F32),
+    "max(x, x)": lambda x: approx.binary(ir.Max, x, x, F32),
+    "min(x, x)": lambda x: approx.binary(ir.Min, x, x, F32),
+    "f32(x)": lambda x: approx.convert(x, F32, F32),
+    "select(True, x, 2)": lambda x: approx.choose(exact(np.True_, BOOL), x, _f32(2)),
+    "select(False, 2, x)": lambda x: approx.choose(exact(np.False_, BOOL), _f32(2), x),
+    "(x * 1) / 1 - 0": lambda x: _LEFT_AS_IT_IS["x - 0"](
+        _LEFT_AS_IT_IS["x / 1"](_LEFT_AS_IT_IS["x * 1"](x))
+    ),
+}
+
+
+@pytest.mark.parametrize("form", _LEFT_AS_IT_IS)
+@np.errstate(all="ignore")
+def test_a_product_is_contracted_through_what_leaves_it_as_it_is(form):
+    found = _sum_with(_LEFT_AS_IT_IS[form](_overflowing()))
+    assert found.value == pytest.approx(-1.5e38) and found.error < 3e31
+    assert found.others == MINUS_INF
+
+
+_CHANGING = {
+    "x + 0": lambda x: approx.binary(ir.Add, x, _f32(0), F32),
+    "x - -0": lambda x: approx.binary(ir.Sub, x, _f32(-0.0), F32),
+    "1 / (1 / x)": lambda x: approx.binary(
+        ir.Div, _f32(1), approx.binary(ir.Div, _f32(1), x, F32), F32
+    ),
+    "x * 2": lambda x: approx.binary(ir.Mul, x, _f32(2), F32),
+    "x * about 1": lambda x: approx.binary(ir.Mul, x, _about(1.0, 1e-9), F32),
+    "min(x, 2)": lambda x: approx.binary(ir.Min, x, _f32(2), F32),
+    "f32(f64(x))": lambda x: approx.convert(approx.convert(x, F32, F64), F64, F32),
+}
+
+
+@pytest.mark.parametrize("form", _CHANGING)
+@np.errstate(all="ignore")
+def test_a_product_is_rounded_before_any_other_operation(form):
+    found = _sum_with(_CHANGING[form](_overflowing()))
+    assert found.value == -math.inf and found.error == 0
+    assert not found.others & ~MINUS_INF
+
+
+@np.errstate(all="ignore")
+def test_a_product_is_rounded_before_it_is_widened():
+    widened = approx.convert(_overflowing(), F32, F64)
+    found = approx.binary(ir.Add, widened, exact(np.float64(3e38), F64), F64)
+    assert (found.value, found.error, found.others) == (-math.inf, 0, 0)
+
+
+@np.errstate(all="ignore")
+def test_the_branch_in_doubt_is_contracted_beside_the_other_one():
+    undecided = unknown_truth(np.True_, np.True_)
+    for pair in ((_overflowing(), _f32(2)), (_f32(2), _overflowing())):
+        found = _sum_with(approx.choose(undecided, *pair))
+        for legal in (-1.5e38, 3e38):
+            assert _is_within(found, WIDE(legal) * WIDE(0.999999)), legal
+        assert found.others & MINUS_INF and found.doubtful
+
+
+@np.errstate(all="ignore")
+def test_each_element_of_a_choice_is_contracted_on_its_own():
+    taken = exact(np.array([True, False, True]), BOOL)
+    product = approx.binary(ir.Mul, _f32([3e38, 3e38, 2]), _f32([-1.5, -1.5, 3]), F32)
+    found = _sum_with(approx.choose(taken, product, _f32([math.inf, -math.inf, 0])))
+    assert found.value.tolist() == pytest.approx([-1.5e38, -math.inf, 3e38], rel=1e-6)
+    assert found.others.tolist() == [MINUS_INF, 0, 0] and found.error[1] == 0
+
+
+@np.errstate(all="ignore")
+def test_nothing_is_known_of_the_sum_of_a_lost_product():
+    product = lost(_overflowing(), np.True_)
+    assert math.isinf(_sum_with(product).error) and math.isinf(product.unrounded.error)

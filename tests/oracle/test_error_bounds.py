@@ -361,6 +361,19 @@ def test_a_product_of_another_stage_may_be_contracted_where_it_is_inlined():
 
 
 @pytest.mark.parametrize("licence", [Licence(), IN_ORDER], ids=["any", "in order"])
+def test_a_product_between_padding_may_be_contracted(licence):
+    k, zero = refcomp.reduce_axis((0, 3), "k"), refcomp.const(0, "float32")
+    bounded = _pair(
+        lambda a, b, i: refcomp.sum(
+            refcomp.if_then_else(refcomp.all(k >= 1, k < 3), a[i, k - 1] * b[i, k - 1], zero),
+            axis=k,
+        ),
+        *([[3e38, 3e38]], [[1.0, -1.5]], "float32", licence),
+    )
+    assert _verdicts(bounded, -1.5e38, -math.inf, math.inf, 0) == [EXACT, UNDECIDABLE, WRONG, WRONG]
+
+
+@pytest.mark.parametrize("licence", [Licence(), IN_ORDER], ids=["any", "in order"])
 def test_products_that_overflow_in_a_dot_are_infinite_or_nan(licence):
     k = refcomp.reduce_axis((0, 2), "k")
     bounded = _pair(

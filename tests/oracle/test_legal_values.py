@@ -1,6 +1,7 @@
 """Unions of sets, and rules over each combination of what operands may be."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from refcomp.oracle.legal_values import (
     join,
     lost,
     over_cases,
+    pick,
     unknown,
     unknown_truth,
     zeros,
@@ -99,6 +101,33 @@ def test_the_union_of_truths_that_differ_is_unknown():
     no = exact(np.bool_(False), BOOL)
     assert join(exact(np.bool_(True), BOOL), no, YES).error == math.inf
     assert join(no, no, YES).error == 0
+
+
+def _product():
+    """-inf, of which a sum may take -4 +- 0.5."""
+    return replace(_about(-math.inf), contracted=_about(-4.0, 0.5))
+
+
+def test_each_element_that_is_picked_keeps_what_a_sum_takes_of_it():
+    found = pick(np.array([True, False]), _product(), _about(math.inf))
+    assert found.value.tolist() == [-math.inf, math.inf]
+    assert found.unrounded.value.tolist() == [-4, math.inf]
+    assert found.unrounded.error.tolist() == [0.5, 0]
+    assert pick(YES, _about(1.0), _about(2.0)).contracted is None
+
+
+def test_a_sum_may_take_either_member_of_a_union_unrounded():
+    for pair in ((_product(), _about(-3.0)), (_about(-3.0), _product())):
+        found = join(*pair, YES)
+        assert (found.value, found.error, found.others) == (-3, 0, MINUS_INF)
+        low, high = ends(found.unrounded)
+        assert low <= -4.5 and high >= -3
+    assert join(_about(1.0), _about(2.0), YES).contracted is None
+
+
+def test_a_lost_product_is_lost_to_sums():
+    found = lost(_product(), YES)
+    assert found.error == found.unrounded.error == math.inf
 
 
 def test_codes_of_what_is_not_finite():

@@ -120,14 +120,19 @@ class Evaluation:
             fused = np.flatnonzero(self.rng.random(result.size) < self.contract)
             x, y = (factor[fused] for factor in product.factors)
             result[fused] = arithmetic.fused(x, y, other.value[fused], _name(a))
-        return self._result(result, "add")
+        is_removed = (b.value == 0) & np.signbit(b.value)
+        return self._result(result, "add", _factors(is_removed, a, Legal(self, result)))
 
     def multiply(self, a, b):
         product = arithmetic.multiply(a.value, b.value, _name(a))
-        return self._result(product, "multiply", (a.value, b.value))
+        own = Legal(self, product, (a.value, b.value))
+        is_removed = (b.value == 1) & (self.rng.random(product.size) < 0.5)
+        return self._result(product, "multiply", _factors(is_removed, a, own))
 
     def divide(self, a, b):
-        return self._result(arithmetic.divide(a.value, b.value, _name(a)), "divide")
+        quotient = arithmetic.divide(a.value, b.value, _name(a))
+        factors = _factors(b.value == 1, a, Legal(self, quotient))
+        return self._result(quotient, "divide", factors)
 
     def sqrt(self, a):
         name = _name(a)
@@ -142,18 +147,20 @@ class Evaluation:
 
     def maximum(self, a, b):
         b = a._of(b)
-        return self._result(
-            np.where((b.value > a.value) | np.isnan(b.value), b.value, a.value), "maximum"
-        )
+        greater = np.where((b.value > a.value) | np.isnan(b.value), b.value, a.value)
+        return self._result(greater, "maximum", _factors_of_both(a, b))
 
     def minimum(self, a, b):
         b = a._of(b)
-        return self._result(
-            np.where((b.value < a.value) | np.isnan(b.value), b.value, a.value), "minimum"
-        )
+        lesser = np.where((b.value < a.value) | np.isnan(b.value), b.value, a.value)
+        return self._result(lesser, "minimum", _factors_of_both(a, b))
 
     def select(self, condition, a, b):
-        return Legal(self, np.where(condition, a.value, a._of(b).value))
+        b = a._of(b)
+        factors = _factors(condition, a, b)
+        return Legal(self, np.where(condition, a.value, b.value), factors)
+
+    if_then_else = select
 
     def convert(self, a, dtype):
         if "int" in dtype:
@@ -165,7 +172,8 @@ class Evaluation:
             return Legal(self, whole.astype(dtype))
         if a.value.dtype.kind in "iu":
             return Legal(self, arithmetic.narrow(a.value.astype(np.float64), dtype))
-        return self._result(arithmetic.convert(a.value, dtype), "convert")
+        factors = a.factors if dtype == _name(a) else None
+        return self._result(arithmetic.convert(a.value, dtype), "convert", factors)
 
     def __getattr__(self, name):
         def call(*operands):
@@ -180,6 +188,23 @@ class Evaluation:
 
 def _name(a):
     return str(a.value.dtype)
+
+
+def _factors(condition, a, b):
+    """Those of `a` where the condition holds, else of `b`; of what is no product, itself and 1."""
+    if a.factors is None and b.factors is None:
+        return None
+    pairs = [x.factors or (x.value, np.ones_like(x.value)) for x in (a, b)]
+    return tuple(np.where(condition, x, y) for x, y in zip(*pairs, strict=True))
+
+
+def _factors_of_both(a, b):
+    """The factors of two products that are the same one."""
+    if a.factors is None or b.factors is None:
+        return None
+    pairs = zip(a.factors, b.factors, strict=True)
+    same = all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
+    return a.factors if same else None
 
 
 class Flawed(Evaluation):
@@ -308,6 +333,22 @@ FORMS = {
     "own(i64(a * b))": lambda o, a, b, c: o.convert(o.convert(a * b, "int64"), o.dtype),
     "own(u8(a - c))": lambda o, a, b, c: o.convert(o.convert(a - c, "uint8"), o.dtype),
 }
+# What is taken from about a product before it is contracted.
+FORMS |= {
+    "(a * b) * 1 + c": lambda o, a, b, c: (a * b) * 1.0 + c,
+    "c - (a * b) * 1": lambda o, a, b, c: c - (a * b) * 1.0,
+    "(a * b) / 1 + c": lambda o, a, b, c: (a * b) / 1.0 + c,
+    "((a * b) - 0) + c": lambda o, a, b, c: ((a * b) - 0.0) + c,
+    "((a * b) + -0) + c": lambda o, a, b, c: ((a * b) + -0.0) + c,
+    "((a * b) + 0) + c": lambda o, a, b, c: ((a * b) + 0.0) + c,
+    "own(a * b) + c": lambda o, a, b, c: o.convert(a * b, o.dtype) + c,
+    "max(a * b, a * b) + c": lambda o, a, b, c: o.maximum(a * b, a * b) + c,
+    "min(a * b, a * c) - c": lambda o, a, b, c: o.minimum(a * b, a * c) - c,
+    "select(True, a * b, a) + c": lambda o, a, b, c: o.select(True, a * b, a) + c,
+    "select(a > b, a * b, a) + c": lambda o, a, b, c: o.select(a > b, a * b, a) + c,
+    "select(a * b > c, c, a * b) + a": lambda o, a, b, c: o.select(a * b > c, c, a * b) + a,
+    "if(a > b, c, (a * b) * 1) - b": lambda o, a, b, c: o.if_then_else(a > b, c, (a * b) * 1.0) - b,
+}
 FORMS |= {
     f"{name}(a * b)": lambda o, a, b, c, name=name: getattr(o, name)(a * b)
     for name in ("exp10", "log2", "log10", "cos", "tan", "asin", "acos", "asinh", "acosh", "atanh")
@@ -339,87 +380,3 @@ def evaluate_form(name, evaluation, arrays):
     """A legal value of each element."""
     with np.errstate(all="ignore"):
         return FORMS[name](evaluation, *map(evaluation.value, arrays)).value
-
-
-# Reductions: the reducer, its term, and what becomes of the result.
-REDUCTIONS = {
-    "sum(a)": ("sum", lambda o, a, b: a, lambda o, x: x),
-    "sum(a * b)": ("sum", lambda o, a, b: a * b, lambda o, x: x),
-    "sum(a + b)": ("sum", lambda o, a, b: a + b, lambda o, x: x),
-    "sum(a * b * a)": ("sum", lambda o, a, b: a * b * a, lambda o, x: x),
-    "sum(exp(a))": ("sum", lambda o, a, b: o.exp(a), lambda o, x: x),
-    "1 / sum(a)": ("sum", lambda o, a, b: a, lambda o, x: 1.0 / x),
-    "sum(a * b) / 3": ("sum", lambda o, a, b: a * b, lambda o, x: x / 3.0),
-    "sqrt(sum(a * a))": ("sum", lambda o, a, b: a * a, lambda o, x: o.sqrt(x)),
-    "prod(a)": ("prod", lambda o, a, b: a, lambda o, x: x),
-    "prod(a * b)": ("prod", lambda o, a, b: a * b, lambda o, x: x),
-    "1 / prod(a)": ("prod", lambda o, a, b: a, lambda o, x: 1.0 / x),
-    "max(a * b)": ("max", lambda o, a, b: a * b, lambda o, x: x),
-    "1 / max(a)": ("max", lambda o, a, b: a, lambda o, x: 1.0 / x),
-    "1 / min(a)": ("min", lambda o, a, b: a, lambda o, x: 1.0 / x),
-    "exp(min(a + b))": ("min", lambda o, a, b: a + b, lambda o, x: o.exp(x)),
-}
-
-
-def te_of_reduction(name, dtype, shape):
-    """The te of a reduction over the second axis of two placeholders."""
-    reducer, term, finish = REDUCTIONS[name]
-    build = Tensors(dtype)
-    a, b = (refcomp.placeholder(shape, dtype, letter) for letter in "AB")
-    k = refcomp.reduce_axis((0, shape[1]), "k")
-    reduced = refcomp.compute(
-        shape[:1], lambda i: getattr(refcomp, reducer)(term(build, a[i, k], b[i, k]), axis=k)
-    )
-    return refcomp.compute(shape[:1], lambda i: finish(build, reduced[i])), [a, b]
-
-
-def evaluate_reduction(name, evaluation, x, y, *, in_order=False, accumulate=None):
-    """A legal value of each row: one tree for all of them, each with its own contractions."""
-    reducer, term, finish = REDUCTIONS[name]
-    combine = _COMBINE[reducer]
-    identity = evaluation.value(np.full(len(x), _IDENTITIES[reducer]).astype(x.dtype))
-    with np.errstate(all="ignore"):
-        nodes = [
-            term(evaluation, evaluation.value(x[:, k]), evaluation.value(y[:, k]))
-            for k in range(x.shape[1])
-        ]
-        if accumulate is not None:
-            nodes = [_in_another(evaluation, node, accumulate) for node in nodes]
-            identity = evaluation.convert(identity, accumulate)
-        if in_order or evaluation.rng.random() < 0.5:
-            nodes.insert(0, identity)
-        total = _folded(evaluation, nodes, combine, in_order)
-        return finish(evaluation, evaluation.convert(total, str(x.dtype))).value
-
-
-def _in_another(evaluation, node, dtype):
-    """A term in another dtype: rounded before, or a product of factors in that dtype."""
-    wider = dtype == "float32" and node.value.dtype != np.float64
-    if node.factors is not None and wider and evaluation.rng.random() < 0.5:
-        x, y = (evaluation.convert(evaluation.value(factor), dtype) for factor in node.factors)
-        return x * y
-    return evaluation.convert(node, dtype)
-
-
-def _folded(evaluation, nodes, combine, in_order):
-    rng = evaluation.rng
-    chain = rng.random() < 0.5
-    while len(nodes) > 1:
-        if in_order:
-            first, second = nodes.pop(0), nodes.pop(0)
-            nodes.insert(0, combine(evaluation, first, second))
-            continue
-        first = nodes.pop(rng.integers(len(nodes)))
-        second = nodes.pop(-1 if chain else rng.integers(len(nodes)))
-        pair = (first, second) if rng.random() < 0.5 else (second, first)
-        nodes.append(combine(evaluation, *pair))
-    return nodes[0]
-
-
-_COMBINE = {
-    "sum": lambda o, a, b: a + b,
-    "prod": lambda o, a, b: a * b,
-    "max": lambda o, a, b: o.maximum(a, b),
-    "min": lambda o, a, b: o.minimum(a, b),
-}
-_IDENTITIES = {"sum": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf}

@@ -15,6 +15,7 @@ from refcomp.oracle.error_bounds import Licence, bound_errors
 from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.intrinsics import apply_intrinsic
 from tests.properties import legal_forms as forms
+from tests.properties import legal_reductions as reductions
 from tests.properties.legal_arithmetic import edge_operands
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -332,11 +333,11 @@ def _rows(rng, dtype, shape):
 def test_legal_reductions_near_edges_are_never_called_wrong(request, record_property):
     nightly = request.config.getoption("--nightly")
     rng, tally = np.random.default_rng(None if nightly else 19), _Tally()
-    for name in list(forms.REDUCTIONS) * (40 if nightly else 1):
+    for name in list(reductions.REDUCTIONS) * (40 if nightly else 1):
         for dtype in _DTYPES:
             shape = (150 if nightly else 20, int(rng.integers(1, 10)))
             x, y = _rows(rng, dtype, shape)
-            output, operands = forms.te_of_reduction(name, dtype, shape)
+            output, operands = reductions.te_of_reduction(name, dtype, shape)
             others = _OTHER_ACCUMULATORS[dtype] if name.startswith("sum") else ()
             for accumulate in (None, *others):
                 for in_order in (False, True):
@@ -344,7 +345,7 @@ def test_legal_reductions_near_edges_are_never_called_wrong(request, record_prop
                     licence = Licence(not in_order, another)
                     feeds = dict(zip(operands, (x, y), strict=True))
                     (bounded,) = bound_errors([output], feeds, licence=licence)
-                    actual = forms.evaluate_reduction(
+                    actual = reductions.evaluate_reduction(
                         *(name, forms.Evaluation(rng, dtype), x, y),
                         in_order=in_order,
                         accumulate=accumulate,
@@ -420,15 +421,15 @@ def test_most_wrong_expressions_near_edges_are_noticed(record_property):
 
 def test_most_reductions_without_a_term_are_noticed_near_edges(record_property):
     rng, counts = np.random.default_rng(31), np.zeros(2, int)
-    for name in forms.REDUCTIONS:
+    for name in reductions.REDUCTIONS:
         for dtype in _DTYPES:
             shape = (60, int(rng.integers(2, 10)))
             x, y = _rows(rng, dtype, shape)
-            output, operands = forms.te_of_reduction(name, dtype, shape)
+            output, operands = reductions.te_of_reduction(name, dtype, shape)
             (bounded,) = bound_errors([output], dict(zip(operands, (x, y), strict=True)))
             evaluation = forms.Evaluation(rng, dtype)
-            legal = [forms.evaluate_reduction(name, evaluation, x, y) for _ in range(8)]
-            flawed = forms.evaluate_reduction(name, evaluation, x[:, 1:], y[:, 1:])
+            legal = [reductions.evaluate_reduction(name, evaluation, x, y) for _ in range(8)]
+            flawed = reductions.evaluate_reduction(name, evaluation, x[:, 1:], y[:, 1:])
             counts += _noticed(name, flawed, legal, bounded)
     visible, noticed = counts
     assert noticed / visible > 0.8
