@@ -47,6 +47,10 @@ _DIM_SPELLING = {
     **{"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%"},
     **{"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "and": "and", "or": "or"},
 }
+_PRECEDENCE = {
+    **{"or": 1, "and": 2, "lt": 3, "le": 3, "eq": 3, "ne": 3},
+    **{"add": 4, "sub": 4, "mul": 5, "floordiv": 5, "floormod": 5},
+}
 
 
 def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
@@ -79,25 +83,21 @@ def dim_to_text(dim: Dim) -> str:
         return f"i64({dim_to_plain_text(left)})"
     if operator in _DIM_SPELLING:
         return f"({dim_to_text(left)} {_DIM_SPELLING[operator]} {dim_to_text(right)})"
-    return f"{operator}({dim_to_text(left)}, {dim_to_text(right)})"
+    return f"{operator}({dim_to_plain_text(left)}, {dim_to_plain_text(right)})"
 
 
-def dim_to_plain_text(dim: Dim) -> str:
-    """`dim` without parentheses around it, nor around what a test compares."""
+def dim_to_plain_text(dim: Dim, binding: int = 0) -> str:
+    """`dim` with the parentheses that an operator of precedence `binding` around it needs."""
     if not isinstance(dim, tuple) or dim[0] not in _DIM_SPELLING:
         return dim_to_text(dim)
     operator, left, right = dim
-    sides = [
-        dim_to_plain_text(side) if _binds_tighter(side, operator) else dim_to_text(side)
-        for side in (left, right)
-    ]
-    return f" {_DIM_SPELLING[operator]} ".join(sides)
-
-
-def _binds_tighter(side: Dim, operator: str) -> bool:
-    """Return True if `side` needs no parentheses beside `operator`."""
-    is_test = isinstance(side, tuple) and side[0] in _TEST_OPERATORS
-    return operator == "or" or (operator in _TEST_OPERATORS and not is_test)
+    sign, own = _DIM_SPELLING[operator], _PRECEDENCE[operator]
+    if operator == "add" and isinstance(right, int) and right < 0:
+        sign, right = "-", -right
+    is_associative = operator in ("add", "and", "or")
+    first = dim_to_plain_text(left, own + (operator in _TEST_OPERATORS and not is_associative))
+    text = f"{first} {sign} {dim_to_plain_text(right, own + (not is_associative))}"
+    return f"({text})" if own < binding else text
 
 
 def _dim_from_json(value: Any, operators: Container[str] = _DIM_OPERATORS.keys()) -> Dim:

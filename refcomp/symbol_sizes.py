@@ -95,6 +95,21 @@ def solvable_symbols(dims: Iterable[Dim], known: Iterable[str] = ()) -> set[str]
 _LARGE = 1_000_003
 
 
+class LeastSize(NamedTuple):
+    """The least size of a symbol with which an extent is not negative."""
+
+    name: str
+    size: int
+
+
+def least_size(dim: Dim) -> LeastSize | None:
+    """Return the least size that `dim` needs; None if it does not grow with one symbol only."""
+    linear = _linear_unknown(dim, {})
+    if linear is None or linear.slope < 0:
+        return None
+    return LeastSize(linear.name, max(0, -(linear.rest // linear.slope)))
+
+
 class _Linear(NamedTuple):
     """`slope * name + rest`, where the slope is not 0."""
 

@@ -241,3 +241,16 @@ def test_a_size_of_u64_is_compared_as_i64():
     assert str(Condition(test)) == "0 <= i64(m + 1)"
     signature = Signature("f", (), ("m",), (Condition(test),))
     assert signature_from_json(signature.to_json()) == signature
+
+
+@pytest.mark.parametrize(
+    ("dim", "text"),
+    [
+        (("sub", ("add", ("sub", ("mul", "n", "m"), "m"), "p"), 1), "n * m - m + p - 1"),
+        (("sub", "n", ("sub", "m", ("add", "p", -1))), "n - (m - (p - 1))"),
+        (("mul", ("add", "n", 1), ("floordiv", "m", 2)), "(n + 1) * (m // 2)"),
+        (("or", ("le", ("max", ("sub", "m", 6), 0), 0), ("lt", "m", "n")), None),
+    ],
+)
+def test_a_condition_has_no_needless_parentheses(dim: Dim, text: str | None) -> None:
+    assert str(Condition(dim)) == (text or "max(m - 6, 0) <= 0 or m < n")

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refcomp.artifacts import Dim, evaluate_dim
-from refcomp.symbol_sizes import Extent, Sizes, solvable_symbols
+from refcomp.symbol_sizes import Extent, Sizes, least_size, solvable_symbols
 
 
 def solved(*pairs: tuple[Dim, int], **known: int) -> dict[str, int]:
@@ -85,3 +85,10 @@ def test_what_is_solved_is_the_truth(dims: list[Dim], truth: dict[str, int]) -> 
     assume(all(extent >= 0 for extent in extents))
     found = solved(*zip(dims, extents, strict=True))
     assert found == {name: truth[name] for name in found}
+
+
+def test_the_least_size_that_fits_an_extent():
+    assert least_size(("sub", "m", 1)) == ("m", 1)
+    assert least_size(("sub", ("mul", 2, "m"), 5)) == ("m", 3)
+    assert least_size(("sub", 5, "m")) is None
+    assert least_size(("sub", "n", "m")) is None

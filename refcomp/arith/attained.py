@@ -78,15 +78,18 @@ class Box:
         first, count = self.attained(minimum), self.attained(extent)
         if first is None or count is None or count.axes:
             return self.unknown()
-        last = first.high + (count.high - 1)
+        size = count.high if isinstance(count.high, int) else simplify(count.high, self.facts)
+        if isinstance(size, IntImm):
+            size = size.value
+        last = first.high + (size - 1)
         box = self._copy()
         box._ranges[var] = Attained(first.low, last, first.axes | {var})
-        if not isinstance(count.high, int):
-            box._extents = (*self._extents, _as_expr(count.high))
-        elif count.high <= 0:
+        if not isinstance(size, int):
+            box._extents = (*self._extents, _as_expr(size))
+        elif size <= 0:
             return box.unknown()
         elif isinstance(first.low, int) and not first.axes:
-            box._constant[var] = range(first.low, first.low + count.high)
+            box._constant[var] = range(first.low, first.low + size)
         return box
 
     def unknown(self) -> Box:

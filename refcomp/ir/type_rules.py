@@ -58,6 +58,7 @@ _ENTRY_NODES = (
     *(nodes.Var, nodes.IntImm, nodes.Cast, nodes.Comparison, nodes.And, nodes.Or, nodes.Not),
     *(nodes.Add, nodes.Sub, nodes.Mul, nodes.FloorDiv, nodes.FloorMod, nodes.Min, nodes.Max),
 )
+_ENTRY_OPERATORS = "+, -, *, //, %, min, max, comparisons, and, or, not"
 
 
 def type_fault(item: Node) -> str | None:
@@ -388,7 +389,7 @@ def _requirement(item: Requirement) -> str | None:
         return f"a requirement is a bool, not {item.condition.dtype}"
     for part in walk(item.condition):
         if not isinstance(part, _ENTRY_NODES):
-            return f"a requirement compares sizes and integers, and has no {type(part).__name__}"
+            return f"a requirement compares sizes and integers, by {_ENTRY_OPERATORS} only"
         if isinstance(part, Expr) and part.dtype.kind not in (*_INT, "bool"):
             return f"a requirement compares sizes and integers, not values of {part.dtype}"
     return None

@@ -15,6 +15,7 @@ from refcomp.artifacts import (
     ScalarParam,
     Signature,
     TensorParam,
+    dim_to_plain_text,
     dim_to_text,
     evaluate_dim,
     names_in_dim,
@@ -24,7 +25,7 @@ from refcomp.errors import RefcompError, UserError
 from refcomp.runtime.device import device_kinds
 from refcomp.runtime.entry_conditions import check_conditions
 from refcomp.runtime.ndarray import ALIGNED, CONTIGUOUS, WRITABLE, Form
-from refcomp.symbol_sizes import Extent, Sizes, solvable_symbols
+from refcomp.symbol_sizes import Extent, Sizes, least_size, solvable_symbols
 
 
 class Admitted(NamedTuple):
@@ -261,10 +262,14 @@ def _wrong_dim(
     place: _Place, axis: int, expected: Dim, value: int, found: int, sizes: Sizes
 ) -> UserError:
     is_symbolic = any(names_in_dim(expected))
-    text = f"{dim_to_text(expected)} = {value}" if is_symbolic else str(value)
+    text = f"{dim_to_plain_text(expected)} = {value}" if is_symbolic else str(value)
     remedy = "pass arrays whose shapes agree"
     if value < 0:
-        remedy = f"pass arrays of sizes that make {dim_to_text(expected)} at least 0"
+        least = least_size(expected)
+        needed = f"make {dim_to_plain_text(expected)} at least 0"
+        if least is not None:
+            needed = f"fit: {least.name} must be at least {least.size}"
+        remedy = f"pass arrays of sizes that {needed}"
     return UserError(
         f"dimension {axis} of {place} is {found}, expected {text}",
         where=str(place.signature),

@@ -35,12 +35,14 @@ def _what(signature: Signature, condition: Condition, values: Mapping[str, int])
         test = test[2]
     if not isinstance(test, tuple) or not condition.text:
         return f"{signature.name} cannot be called with these sizes"
-    _, left, right = test
+    operator, left, right = test
     if not condition.buffer:
         owner = condition.by or signature.name
         return f"{_valued(right, values)} is negative, and is an extent of {owner}"
-    index, elements = (left, right) if left != 0 else (right, None)
-    ends = "" if elements is None else f", which has {evaluate_dim(elements, values)} elements"
+    index, ends = right, ""  # 0 <= index
+    if operator == "lt":
+        index, count = left, evaluate_dim(right, values)
+        ends = f", which has {count} element{'' if count == 1 else 's'}"
     return (
         f"{condition.by} index {_valued(index, values)} of dimension {condition.dim} of "
         f"{condition.buffer}{ends}"

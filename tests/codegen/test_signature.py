@@ -90,7 +90,7 @@ def test_requirements_become_conditions():
     )
     assert [*map(str, signature_of(func).requires)] == [
         "0 < k",
-        "((n % 4) == 1) == 0",
+        "(n % 4 == 1) == 0",
         "2 <= n",
         "n == 0 or 1",
     ]

@@ -258,9 +258,14 @@ def test_requirements_are_read_and_printed():
     ("condition", "what"),
     [
         ("n", "a requirement is a bool, not i64"),
-        ("A[0] < 1.0f32", "a requirement compares sizes and integers, and has no BufferLoad"),
+        (
+            "A[0] < 1.0f32",
+            "a requirement compares sizes and integers, by +, -, *, //, %, min, max, "
+            "comparisons, and, or, not only",
+        ),
         ("x < 1.0f32", "a requirement compares sizes and integers, not values of f32"),
-        ("popcount(n) < 3", "a requirement compares sizes and integers, and has no Call"),
+        ("(n << 2) < 3", "a requirement compares sizes and integers, by +, -,"),
+        ("popcount(n) < 3", "a requirement compares sizes and integers, by +, -,"),
         ("i < n", "unknown"),
     ],
 )

@@ -41,9 +41,9 @@ LOW = Condition(("le", 0, "k"), "A[i + k]", "compute C reads", "", "A", 0)
 
 def test_an_index_beyond_the_end():
     assert _refusal(HIGH, 5, 4, 2) == (
-        "compute C reads index (m - 1) + k = 5 of dimension 0 of A, which has 5 elements\n"
+        "compute C reads index m - 1 + k = 5 of dimension 0 of A, which has 5 elements\n"
         "  where: f(A: f32[n], C: f32[m] (output), k: i64), at x.py:3\n"
-        "  why: A[i + k] needs m <= 0 or (m - 1) + k < n: m is 4 by dimension 0 of C; "
+        "  why: A[i + k] needs m <= 0 or m - 1 + k < n: m is 4 by dimension 0 of C; "
         "k is 2 by argument k; n is 5 by dimension 0 of A\n"
         "  what to do: pass arrays and numbers whose sizes fit, or access it under a condition only"
     )
@@ -55,6 +55,15 @@ def test_an_index_before_the_beginning():
     assert _refusal(LOW, 5, 4, -1).splitlines()[0] == (
         "compute C reads index k = -1 of dimension 0 of A"
     )
+
+
+def test_an_index_that_is_constant():
+    first = Condition(("lt", 0, "n"), "A[0]", "compute C reads", "", "A", 0)
+    assert _refusal(first, 0, 4, 0).splitlines()[0] == (
+        "compute C reads index 0 of dimension 0 of A, which has 0 elements"
+    )
+    second = Condition(("lt", 1, "n"), "A[1]", "compute C reads", "", "A", 0)
+    assert ", which has 1 element\n" in _refusal(second, 1, 4, 0)
 
 
 def test_a_negative_extent():
