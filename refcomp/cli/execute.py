@@ -14,9 +14,10 @@ from typing import Any
 import click
 import numpy as np
 
-from refcomp.artifacts import ScalarParam, Signature, TensorParam
+from refcomp.artifacts import ScalarParam, Signature, TensorParam, evaluate_dim, names_in_dim
 from refcomp.build import build_functions
 from refcomp.cli.arrays import (
+    DEFAULT,
     Arrays,
     Filling,
     Given,
@@ -59,12 +60,15 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.private_folder import private_folder
 from refcomp.runtime.device import cpu
+from refcomp.runtime.entry_conditions import refusal
 from refcomp.runtime.function import ArrayCallable, Function
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_file import load_module
 from refcomp.runtime.ndarray import NDArray, array
+from refcomp.symbol_sizes import Sizes
 from refcomp.target import Target
 
+_EXAMPLES = (10, 100, 1000, 10_000)  # sizes that messages propose
 _BINARY = (b"PK", b"\x7fELF")
 
 
@@ -245,7 +249,23 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
     default = 0 if filling.mode == "zeros" else 1
     for name, scalar in scalars.items():
         made[name] = numbers.get(name, _number(scalar, sizes.get(name, default)))
+        if scalar.dtype.is_int:
+            known.add(name, made[name], DEFAULT)
+    _check_chosen(signature, known)
     return {param.name: made[param.name] for param in signature.params}
+
+
+def _check_chosen(signature: Signature, sizes: Sizes) -> None:
+    """UserError for a condition that fails since nobody gave a size: it names an option."""
+    for condition in signature.requires:
+        if evaluate_dim(condition.test, sizes.values):
+            continue
+        names = dict.fromkeys(names_in_dim(condition.test))
+        for name in (name for name in names if sizes.origins[name] == DEFAULT):
+            for size in _EXAMPLES:
+                if evaluate_dim(condition.test, sizes.values | {name: size}):
+                    option = "--symbol" if name in signature.symbols else "--scalar"
+                    raise refusal(signature, condition, sizes, f"choose {option} {name}={size}")
 
 
 def _number(param: ScalarParam, value: Any) -> Any:

@@ -13,10 +13,13 @@ def check_conditions(signature: Signature, sizes: Sizes) -> None:
     """Raise UserError for the first condition of `signature` that `sizes` do not fulfil."""
     for condition in signature.requires:
         if not evaluate_dim(condition.test, sizes.values):
-            raise _broken(signature, condition, sizes)
+            raise refusal(signature, condition, sizes)
 
 
-def _broken(signature: Signature, condition: Condition, sizes: Sizes) -> UserError:
+def refusal(
+    signature: Signature, condition: Condition, sizes: Sizes, remedy: str = ""
+) -> UserError:
+    """Return the error for a condition that `sizes` do not fulfil."""
     given = sizes.explain(condition.test)
     needed = f"{condition.text or signature.name} needs {condition}"
     at = f", at {condition.line}" if condition.line else ""
@@ -24,7 +27,7 @@ def _broken(signature: Signature, condition: Condition, sizes: Sizes) -> UserErr
         _what(signature, condition, sizes.values),
         where=f"{signature}{at}",
         why=f"{needed}: {given}" if given else needed,
-        remedy="pass arrays and numbers whose sizes fit"
+        remedy=(remedy or "pass arrays and numbers whose sizes fit")
         + (", or access it under a condition only" if condition.buffer else ""),
     )
 

@@ -337,3 +337,13 @@ def test_sizes_that_do_not_fit_are_refused_at_the_call(cli: Cli, target: str) ->
         "error: `B[i] = A[i]` reads index m - 1 = 5 of dimension 0 of A, which has 5 elements\n"
     )
     assert "(output)), at <stdin>:1\n" in result.stderr
+
+
+def test_a_default_size_that_does_not_fit_is_chosen_by_an_option(cli: Cli) -> None:
+    body = "{ for i in range(n) { B[i] = A[i, 64 * k] } }"
+    text = f"func f(A: f32[n, m], k: i64, B: f32[n] out) {body}"
+    result = cli("execute", input=text)
+    assert result.exit_code == 2
+    assert "m is 1 by default" in result.stderr
+    assert "what to do: choose --symbol m=100, or access" in result.stderr
+    assert cli("execute", "--symbol", "m=100", input=text).exit_code == 0
