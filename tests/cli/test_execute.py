@@ -343,7 +343,7 @@ def test_a_default_size_that_does_not_fit_is_chosen_by_an_option(cli: Cli) -> No
     body = "{ for i in range(n) { B[i] = A[i, 64 * k] } }"
     text = f"func f(A: f32[n, m], k: i64, B: f32[n] out) {body}"
     result = cli("execute", input=text)
-    assert result.exit_code == 2
+    assert result.exit_code == 4
     assert "m is 1 by default" in result.stderr
     assert "what to do: choose --symbol m=100, or access" in result.stderr
     assert cli("execute", "--symbol", "m=100", input=text).exit_code == 0
