@@ -68,10 +68,10 @@ def check_extent(stage: Stage, loop: IterVar, extent: Expr, mark: str) -> None:
             why=f"the {what} is not a constant known when the schedule is made",
             remedy=f"split it by a factor and {primitive} the inner loop",
         )
-    if mark == VECTORIZED and not 1 <= extent.value <= MAX_LANES:
+    if mark == VECTORIZED and extent.value > MAX_LANES:  # a loop of 0 iterations stays serial
         stage.refuse(
             "vectorize",
             loop.name,
-            f"the vector length {extent.value} is not within 1 .. {MAX_LANES}",
+            f"the vector length {extent.value} is more than {MAX_LANES}",
             "split the axis first and vectorize the inner part",
         )
