@@ -1,4 +1,4 @@
-"""Right kernels that PoCL runs wrongly, and the text by which it runs them well.
+"""Right kernels that PoCL runs wrongly or crashes on, and the text by which it runs them well.
 
 See Note [Loops that PoCL does not leave] in `refcomp/codegen/c_statements.py`. Each kernel runs in
 a process of its own, as nothing else ends what hangs in there.
@@ -15,7 +15,7 @@ from tests.properties.intel_opencl import alone
 
 _PLAIN = """
 kernel __attribute__((reqd_work_group_size(3, 1, 1)))
-void f(global int *restrict B, const long n) {
+void f(global int *restrict B, const long n, global const int *restrict A) {
   const long t = get_local_id(0);
   for (long i = 0; i < 2; ++i) {
     for (long k = 0; k < n; ++k) barrier(CLK_LOCAL_MEM_FENCE);
@@ -24,9 +24,39 @@ void f(global int *restrict B, const long n) {
   }
 }
 """
-_KEPT = _PLAIN.replace("(long k", "(volatile long k")
-_CRASHES = _PLAIN.replace("(long i", "(volatile long i")
-_RIGHT = "[6, 6, 0]"
+_TILED = """
+kernel __attribute__((reqd_work_group_size(2, 1, 1)))
+void f(global int *restrict B, const long n, global const int *restrict A) {
+  local int S[3];
+  const long g = get_group_id(0);
+  const long t = get_local_id(0);
+  for (long i = 0; i < 2; ++i) {
+    for (long k = 0; k < n; ++k) {
+      int own[1];
+      for (long j = 0; j < 2; ++j)
+        if (3 * g + t + i + 2 * j < 12 && t + 2 * j < 3)
+          S[t + 2 * j] = A[(3 * g + t + i + 2 * j) * n + k];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (3 * g + 2 * t + i < 12) own[0] = S[2 * t];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (2 * t + i < 3) B[(3 * g + 2 * t + i) * n + k] = own[0];
+    }
+  }
+}
+"""
+_RIGHT = {_PLAIN: "[6, 6, 0, 0, 0, 0, 0, 0, 0]", _TILED: "[0, 1, 2, 3, 4, 5, 6, 7, 8]"}
+
+
+def _keep(text: str, *loops: str) -> str:
+    """Return `text` with the variables of these loops kept in memory."""
+    for var in loops:
+        text = text.replace(f"(long {var} ", f"(volatile long {var} ")
+    return text
+
+
+# The loops to keep, by which PoCL fails, and those by which it runs the kernel well.
+_WRONG = [(_PLAIN, ""), (_PLAIN, "i"), (_TILED, "k")]
+_WELL = [(_PLAIN, "ik"), (_TILED, "ik")]
 _RUN = """
 import sys
 import numpy as np
@@ -34,11 +64,14 @@ import pyopencl as cl
 
 context = cl.create_some_context(interactive=False)
 queue = cl.CommandQueue(context)
-sums = np.zeros(3, np.int32)
+sums, source = np.zeros(9, np.int32), np.arange(12, dtype=np.int32)
 memory = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=sums)
+other = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=source)
 kernel = cl.Program(context, sys.argv[1]).build().f
 print(context.devices[0].platform.version, flush=True)
-kernel(queue, (3,), (3,), memory, np.int64(3))
+key = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+size = kernel.get_work_group_info(key, context.devices[0])
+kernel(queue, size, size, memory, np.int64(3), other)
 queue.finish()
 cl.enqueue_copy(queue, sums, memory)
 print(sums.tolist())
@@ -65,31 +98,32 @@ def _run(text: str, *command: str, limit_s: float = 300, **variables: str) -> tu
 
 
 @pytest.mark.pocl
-def test_kernel_with_its_loop_kept_ends_well_on_pocl() -> None:
-    assert _run(_KEPT)[1] == _RIGHT
+@pytest.mark.parametrize(("text", "kept"), _WELL)
+def test_kernel_with_its_loops_kept_ends_well_on_pocl(text: str, kept: str) -> None:
+    assert _run(_keep(text, *kept))[1] == _RIGHT[text]
 
 
 @pytest.mark.pocl
-@pytest.mark.parametrize("text", [_PLAIN, _CRASHES])
-def test_pocl_still_needs_the_loop_to_be_kept(text: str, record_property) -> None:
+@pytest.mark.parametrize(("text", "kept"), _WRONG)
+def test_pocl_still_needs_both_loops_to_be_kept(text: str, kept: str, record_property) -> None:
     """When this fails for each version that is in use, `loop_kept` is needed no longer."""
-    version, result = _run(text, limit_s=60)
+    version, result = _run(_keep(text, *kept), limit_s=60)
     if any(faulty in version.lower() for faulty in _FAULTY):
-        assert result != _RIGHT, f"{version} runs it well now: remove the workaround"
+        assert result != _RIGHT[text], f"{version} runs it well now: remove the workaround"
     else:
         record_property("summary", f"{version} on the kernel of test_pocl_faults: {result!r}")
 
 
 @pytest.mark.oclgrind
-@pytest.mark.parametrize("text", [_PLAIN, _KEPT])
-def test_oclgrind_finds_the_kernels_right(text: str) -> None:
-    assert _run(text, "oclgrind", "--data-races")[1] == _RIGHT
+@pytest.mark.parametrize(("text", "kept"), _WRONG + _WELL)
+def test_oclgrind_finds_the_kernels_right(text: str, kept: str) -> None:
+    assert _run(_keep(text, *kept), "oclgrind", "--data-races")[1] == _RIGHT[text]
 
 
 @pytest.mark.intel
-@pytest.mark.parametrize("text", [_PLAIN, _KEPT, _CRASHES])
-def test_intel_s_runtime_finds_the_kernels_right(text: str, tmp_path) -> None:
-    assert _run(text, **alone(tmp_path))[1] == _RIGHT
+@pytest.mark.parametrize(("text", "kept"), _WRONG + _WELL)
+def test_intel_s_runtime_finds_the_kernels_right(text: str, kept: str, tmp_path) -> None:
+    assert _run(_keep(text, *kept), **alone(tmp_path))[1] == _RIGHT[text]
 
 
 _MERGED = """
