@@ -212,6 +212,7 @@ INTERPRETED = (
     SeededBug(
         *("memory shared one statement too early", f"{_PASSES}.reuse_storage", "_put"),
         *("m.last < use[0]", "m.last <= use[0]"),
+        kinds=("chain of folds", "scan of computed init"),
     ),
     SeededBug(
         *("all guards of an attached stage lost", f"{_LOWER}.needed_guards", "needed_guards"),

@@ -15,6 +15,7 @@ than four computed stages, inexact intrinsics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -284,6 +285,9 @@ EXTERNS = tuple(map(kind_of, EXTERN_MAKERS))
 _MAKERS = (*_FEW_STAGES, *_MORE_STAGES, *EDGE_MAKERS, *EDGE_MAKERS, *SCAN_MAKERS, *EXTERN_MAKERS)
 _WHERE_NAMED = (*REARRANGEMENTS, *TYPED)
 MORE = tuple(map(kind_of, _WHERE_NAMED))
+# Of all kinds but MORE. Scans alone have inits to attach, products alone can be tensorized.
+_RARE = (*SCAN_MAKERS, _matmul, _matmul_of_computed)
+WEIGHTS = Counter(map(kind_of, (*_MAKERS, *_RARE)))
 
 
 @st.composite

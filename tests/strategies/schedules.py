@@ -221,17 +221,34 @@ _WEIGHTED = tuple(step for weight, step in _STEPS for _ in range(weight))
 _PLACING = (_at, _at, _cache_read, _rfactor, _rfactor)
 
 
+def _init_at(draw: _Draw, stage: StageSchedule) -> bool:
+    """Compute an init of a scan, or what one reads, at a loop of a stage that needs it."""
+    stages = stage.schedule.stages
+    inits = {init for s in stages if isinstance(s.op, ScanOp) for init in s.op.init}
+    needed = inits.union(*(init.op.inputs for init in inits))
+    fitting = [
+        s for s in stages if isinstance(s.op, ComputeOp) and not needed.isdisjoint(s.op.outputs)
+    ]
+    return _at(draw, stage.schedule[fitting[draw(st.integers(0, len(fitting) - 1))].op])
+
+
+def _steps_of(kind: str, number: int) -> tuple[Callable[[_Draw, StageSchedule], bool], ...]:
+    """What step `number` is drawn from: every third one places what is hard to place."""
+    if number % 3 == 0 and kind in EDGES:
+        return _PLACING
+    return (_init_at, _at) if number % 3 == 0 and kind in SCANS else _WEIGHTED
+
+
 @st.composite
 def schedules(draw: _Draw, computation: Computation, by_blocks: bool = True) -> Schedule:
     """A schedule of `computation`; its `steps` tell what was drawn. Most products are done by
     blocks, if that is allowed."""
     schedule = _begun(draw, computation, by_blocks)
     depth = draw(st.sampled_from(_DEPTHS))
-    at_edges = computation.kind in EDGES
     for number in range(2 * depth):  # a step that finds nothing to work on is drawn again
         computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
         stage = computed[draw(st.integers(0, len(computed) - 1))]
-        step = draw(st.sampled_from(_PLACING if at_edges and number % 3 == 0 else _WEIGHTED))
+        step = draw(st.sampled_from(_steps_of(computation.kind, number)))
         try:
             step(draw, schedule[stage.op])
         except (UserError, Unsupported):  # no other computation has anything to refuse
