@@ -28,13 +28,22 @@ AttachGuests = Callable[[IterVar, Stmt], Stmt]
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """The loops of one stage; `attach` puts what is computed in a loop before the rest of its body,
-    `hosts` are the loops that hold anything, `all_bounds` those of every stage."""
+    """The loops of one stage.
+
+    Attributes:
+        bounds: the bounds of the stage.
+        all_bounds: the bounds of every stage.
+        attach: puts the stages that are attached to a loop before the rest of its body.
+        hosts: the loops that stages are attached to.
+        guards_guests: True if guards stand around attached stages, too. A row of a scan must not
+            read rows that come later, which the iterations beyond a tail would do.
+    """
 
     bounds: StageBounds
     all_bounds: Mapping[Stage, StageBounds]
     attach: AttachGuests
     hosts: frozenset[IterVar]
+    guards_guests: bool = False
 
     def slots(self) -> list[Slot]:
         """The loops in order, and the kernel's place among them if it begins in this stage."""
@@ -45,17 +54,34 @@ class Loops:
         return slots
 
     def wrap(self, slots: Sequence[Slot], body: Stmt, guards: Sequence[Guard]) -> Stmt:
-        """`body` inside `slots` and `guards`, each guard as far outside as it can stand."""
-        placed = self._placed(slots, guards)
+        """Return `body` inside `slots` and `guards`, each guard as far outside as it can stand."""
+        around_guests: list[Guard] = []
+        others: list[Guard] = []
+        for guard in guards:
+            (around_guests if self._may_guard_guests(guard) else others).append(guard)
+        outer, inner = self._placed(slots, around_guests, -1), self._placed(slots, others)
         for number in reversed(range(len(slots))):
-            body = self.guarded(placed.get(number, []), body)
-            body = self._inside(slots[number], body)
-        return self.guarded(placed.get(-1, []), body)
+            body = self.guarded(inner.get(number, []), body)
+            body = self._inside(slots[number], body, outer.get(number, []))
+        return self.guarded([*outer.get(-1, []), *inner.get(-1, [])], body)
 
-    def _placed(self, slots: Sequence[Slot], guards: Sequence[Guard]) -> dict[int, list[Guard]]:
-        """Guards by the number of the innermost slot around them, -1 for none."""
+    def _may_guard_guests(self, guard: Guard) -> bool:
+        """Return True for a guard around attached stages, on which all threads agree."""
+        kernel = self.bounds.place.kernel
+        threads = () if kernel is None else kernel.variables.values()
+        return self.guards_guests and not any(v in threads for v in variables_in(guard[1]))
+
+    def _placed(
+        self, slots: Sequence[Slot], guards: Sequence[Guard], deepest: int | None = None
+    ) -> dict[int, list[Guard]]:
+        """Return guards by the number of the innermost slot around them, -1 for none.
+
+        None stands further outside than slot `deepest`, by default the innermost that hosts a
+        stage.
+        """
         numbers = self._numbers(slots)
-        deepest = max((k for k, slot in enumerate(slots) if slot in self.hosts), default=-1)
+        if deepest is None:
+            deepest = max((k for k, slot in enumerate(slots) if slot in self.hosts), default=-1)
         placed: dict[int, list[Guard]] = {}
         for guard in guards:
             reads = (numbers.get(var, -1) for var in variables_in(guard[1]))
@@ -72,10 +98,11 @@ class Loops:
                 numbers[self.bounds.variables[slot]] = number
         return numbers
 
-    def _inside(self, slot: Slot, body: Stmt) -> Stmt:
+    def _inside(self, slot: Slot, body: Stmt, guards: Sequence[Guard]) -> Stmt:
+        """Return the loop of `slot` around `guards`, the stages attached to it, and `body`."""
         if isinstance(slot, Kernel):
-            return self._kernel(slot, body)
-        body = self.attach(slot, body)
+            return self._kernel(slot, self.guarded(guards, body))
+        body = self.guarded(guards, self.attach(slot, body))
         if slot not in self.bounds.stage.threads:
             body = self._loop(slot, body)
         for axis, key, value in self.bounds.stage.pragmas:

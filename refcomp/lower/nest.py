@@ -41,6 +41,7 @@ from refcomp.lower.tensorize import Replacement, lower_intrin
 from refcomp.lower.together import store_together
 from refcomp.schedule.infer_bounds import Region
 from refcomp.schedule.kernels import LOCAL, Kernel
+from refcomp.schedule.placement import loops_around
 from refcomp.schedule.regions import StageBounds
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
@@ -83,7 +84,8 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
 
     hosts = frozenset(leaf for leaf in stage.leaves if leaf in nests.guests)
-    loops = Loops(bounds, nests.bounds, attach, hosts)
+    in_scan = any(isinstance(host.op, ScanOp) for host, _ in loops_around(stage))
+    loops = Loops(bounds, nests.bounds, attach, hosts, guards_guests=in_scan)
     if isinstance(stage.op, ScanOp):
         copies = copy_inits(stage, stage.op, nests.buffers, nests.scans, nests.bounds)
         rows = [s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)]

@@ -11,6 +11,7 @@ import refcomp
 from refcomp.errors import UserError
 from refcomp.oracle.evaluate import evaluate
 from refcomp.oracle.interpret import interpret
+from refcomp.oracle.whole_outputs import interpret_whole
 
 M, N = refcomp.var("m"), refcomp.var("n")
 
@@ -202,3 +203,30 @@ def test_a_state_is_no_argument():
     s = refcomp.create_schedule(hs)
     with pytest.raises(UserError, match="the state h of scan S is an argument"):
         refcomp.lower(s, [parts["X"], parts["W"], hs, cs, hs.op.state[0]])
+
+
+@pytest.mark.parametrize("place", ["t.outer", "t.inner", "i"])
+def test_iterations_beyond_a_tail_read_no_later_rows(place):
+    """The rows that they would read are not computed yet, or do not exist."""
+    n, m = 5, 3
+    x, first = refcomp.placeholder((n, m), name="X"), refcomp.placeholder((1, m), name="I")
+    init = refcomp.compute((1, m), lambda t, i: first[t, i] + 1.0, name="init")
+    state = refcomp.placeholder((n, m), name="state")
+    k = refcomp.reduce_axis((0, m), "k")
+    sums = refcomp.compute((n, m), lambda t, i: refcomp.sum(state[t - 1, k], axis=k), name="D")
+    update = refcomp.compute(
+        (n, m), lambda t, i: refcomp.minimum(sums[t, i] + x[t, i], 5.0), name="U"
+    )
+    rows = refcomp.scan(init, update, state, inputs=[x], name="S")
+    s = refcomp.create_schedule(rows)
+    outer, inner = s[update].split(update.op.axis[0], factor=4)
+    loops = {"t.outer": outer, "t.inner": inner, "i": update.op.axis[1]}
+    s[sums].compute_at(s[update], loops[place])
+    func = refcomp.lower(s, [first, x, rows], name="f")
+    found = np.empty((n, m), np.float32)
+    given = np.ones((1, m), np.float32), np.ones((n, m), np.float32)
+    interpret_whole(func, [*given, found])
+    wanted = [np.full(m, 2.0)]
+    for _ in range(1, n):
+        wanted.append(np.minimum(wanted[-1].sum() + np.ones(m), 5.0))
+    np.testing.assert_array_equal(found, wanted)
