@@ -142,10 +142,10 @@ def test_scalars_in_shapes_are_told_apart() -> None:
     checks = EntryChecks(Signature("f", params))
     four = np.zeros(4, np.float32)
     assert checks.check((2, four)) == [2, _address(four)]
-    with pytest.raises(UserError, match=r"is 4, expected \(k \* 2\) = 6"):
+    with pytest.raises(UserError, match=r"is 4, expected k \* 2 = 6"):
         checks.check((3, four))
     assert checks.check((2, four)) == [2, _address(four)]
-    with pytest.raises(UserError, match=r"expected \(k \* 2\) = -2"):
+    with pytest.raises(UserError, match="k must be at least 0"):
         checks.check((-1, four))
 
 
