@@ -9,10 +9,11 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
-from refcomp.dtype import DType, as_dtype
+from refcomp.dtype import SCALAR_DTYPES, DType, as_dtype
 
 # An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`. In a
-# Condition there are those of `_TEST_OPERATORS`, too: tests, whose results are 0 and 1, and `i64`.
+# Condition there are those of `_TEST_OPERATORS`, too: tests, whose results are 0 and 1. The name of
+# an integer type, such as `i64`, converts the left operand to it; the right operand is 0.
 Dim = int | str | tuple[str, Any, Any]
 
 
@@ -22,6 +23,12 @@ def _floordiv(a: int, b: int) -> int:
 
 def _floormod(a: int, b: int) -> int:
     return a % b if b else 0
+
+
+def _conversion(dtype: DType) -> Callable[[int, int], int]:
+    """Return the conversion to `dtype`, which keeps the low bits."""
+    low, count = dtype.min_value, 1 << dtype.bits
+    return lambda a, _: (a - low) % count + low
 
 
 _DIM_OPERATORS: dict[str, Callable[[int, int], int]] = {
@@ -40,9 +47,11 @@ _TEST_OPERATORS: dict[str, Callable[[int, int], int]] = {
     "ne": lambda a, b: a != b,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),
-    "i64": lambda a, _: (a + (1 << 63)) % (1 << 64) - (1 << 63),  # a u64 as i64
 }
-_OPERATORS = _DIM_OPERATORS | _TEST_OPERATORS
+_CONVERSIONS: dict[str, Callable[[int, int], int]] = {
+    str(dtype): _conversion(dtype) for dtype in SCALAR_DTYPES if dtype.is_int
+}
+_OPERATORS = _DIM_OPERATORS | _TEST_OPERATORS | _CONVERSIONS
 _DIM_SPELLING = {
     **{"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%"},
     **{"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "and": "and", "or": "or"},
@@ -79,8 +88,8 @@ def dim_to_text(dim: Dim) -> str:
     operator, left, right = dim
     if operator == "add" and isinstance(right, int) and right < 0:
         return f"({dim_to_text(left)} - {-right})"
-    if operator == "i64":
-        return f"i64({dim_to_plain_text(left)})"
+    if operator in _CONVERSIONS:
+        return f"{operator}({dim_to_plain_text(left)})"
     if operator in _DIM_SPELLING:
         return f"({dim_to_text(left)} {_DIM_SPELLING[operator]} {dim_to_text(right)})"
     return f"{operator}({dim_to_plain_text(left)}, {dim_to_plain_text(right)})"

@@ -29,6 +29,7 @@ VECTORS = "A: f32[n], C: f32[m] out, k: i64"
             "for i in range(m) { let j: i64 = i + k { C[i] = A[j] } }",
             ["m <= 0 or 0 <= k", "m <= 0 or k + m - 1 < n"],
         ),
+        ("let j: i64 = k + 1 { C[0] = A[j + 1] }", ["0 < m", "0 <= k + 2", "k + 2 < n"]),
         ("for i in range(8) { let j: i64 = i * 3 { C[0] = A[j % 8] } }", ["0 < m", "7 < n"]),
         ("if (A[3] < 1.0f32) { C[k] = 0.0f32 }", ["3 < n"]),
         (
@@ -193,3 +194,22 @@ def test_scalars_of_u64_are_compared_as_the_code_uses_them(target: str) -> None:
         with pytest.raises(UserError) as caught:
             function(np.ones(given[2], "f4"), *given[:2], np.ones(2, "f4"))
         assert caught.value.what.startswith(what), caught.value
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_scalars_of_i32_wrap_around_as_the_code_does(target: str) -> None:
+    body = "for i in range(2) { C[i] = A[i64(s + 1i32) + i] }"
+    func = parse_func(f"func f(A: f32[n], s: i32, C: f32[2] out) {{ {body} }}")
+    function = rc.build(func, target)
+    result = np.zeros(2, "f4")
+    function(np.arange(4, dtype="f4"), 1, result)
+    assert result.tolist() == [2, 3]
+    with pytest.raises(UserError) as caught:
+        function(np.ones(4, "f4"), 2, result)
+    assert caught.value.what == (
+        "`C[i] = A[i64(s + 1i32) + i]` reads index i32(s + 1) + 1 = 4 of dimension 0 of A, "
+        "which has 4 elements"
+    )
+    with pytest.raises(UserError, match=r"reads index i32\(s \+ 1\) = -2147483648 of dimension 0"):
+        function(np.ones(4, "f4"), 2**31 - 1, result)

@@ -6,18 +6,21 @@ expressions over few constant points are enumerated. So an end outside of a dime
 access that happens and is out of bounds. A condition that `Box.judge` states is therefore
 *necessary*: a call that breaks it accesses an element that does not exist. Conditions are stated
 over symbols: the sizes and scalar arguments that a caller chooses.
+
+Arithmetic in a type narrower than i64 wraps around. On symbols alone it is kept in its type. With
+axes it is followed in i64, and a condition allows each call in which it wraps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from refcomp.arith.enumerated import Enumeration
 from refcomp.arith.facts import Facts
 from refcomp.arith.prove import prove, simplify
-from refcomp.dtype import I64, U64, DType
+from refcomp.dtype import BOOL, I64, U64, DType
 from refcomp.ir.expr import (
     LE,
     LT,
@@ -31,10 +34,12 @@ from refcomp.ir.expr import (
     Max,
     Min,
     Mul,
+    Not,
     Or,
     Sub,
     Var,
 )
+from refcomp.ir.rewrite import with_changes
 
 Bound = int | Expr  # plain integers are by far the most, and cost no proof
 
@@ -46,6 +51,7 @@ class Attained:
     low: Bound
     high: Bound
     axes: frozenset[Var] = frozenset()  # the axes that the expression depends on
+    wraps: tuple[Expr, ...] = ()  # where one of them holds, the ends are others
 
 
 class Judgement(NamedTuple):
@@ -76,7 +82,7 @@ class Box:
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
         """This box with one more axis, whose extent must be the same in each iteration."""
         first, count = self.attained(minimum), self.attained(extent)
-        if first is None or count is None or count.axes:
+        if first is None or count is None or count.axes or first.wraps:
             return self.unknown()
         size = count.high if isinstance(count.high, int) else simplify(count.high, self.facts)
         if isinstance(size, IntImm):
@@ -134,16 +140,20 @@ class Box:
             return Judgement()
         low, high, end = values.low, values.high, count.high
         conditions: list[Expr] = []
-        for bound, begin, limit in ((low, 0, None), (high, None, end)):
-            verdict = self._compare(bound, begin, limit)
+        for bound, limit in ((low, None), (high, end)):
+            verdict = self._compare(bound, limit)
+            if verdict is False and values.wraps:
+                verdict = IntImm(0, BOOL)
             if verdict is False:
                 return Judgement(beyond=self._simplified(bound))
             if isinstance(verdict, Expr):
-                conditions.append(self._unless_empty(verdict))
+                condition = self._unless_wrapped(verdict, values.wraps)
+                if condition is not None:
+                    conditions.append(self._unless_empty(condition))
         return Judgement(conditions=tuple(conditions))
 
-    def _compare(self, bound: Bound, begin: int | None, limit: Bound | None) -> bool | Expr:
-        """Compare `bound` with the first index, or with the limit after the last one.
+    def _compare(self, bound: Bound, limit: Bound | None) -> bool | Expr:
+        """Compare `bound` with the limit after the last index, or with 0 if that is None.
 
         Return True or False if that is proved, else the condition.
         """
@@ -163,6 +173,18 @@ class Box:
 
     def _simplified(self, bound: Bound) -> Bound:
         return bound if isinstance(bound, int) else simplify(bound, self.inside)
+
+    def _unless_wrapped(self, condition: Expr, wraps: Iterable[Expr]) -> Expr | None:
+        """Return "one of `wraps` holds, or `condition`", without those that imply it.
+
+        Return None if that always holds.
+        """
+        for wrap in wraps:
+            if prove(condition, self.inside.assume(Not(wrap))):
+                return None
+            if not prove(condition, self.inside.assume(wrap)):
+                condition = Or(wrap, condition)
+        return condition
 
     def _unless_empty(self, condition: Expr) -> Expr:
         """Return "an extent is <= 0, or `condition` holds".
@@ -195,16 +217,52 @@ class Box:
             case Cast(value=Add() | Sub() | Mul() as value) if _is_signed(expr):
                 return self.attained(type(value)(_signed(value.a), _signed(value.b)))
             case Cast(dtype=dtype, value=value):
-                return _converted(expr, self.attained(value), dtype)
+                return self._converted(self.attained(value), value.dtype, dtype)
             case Binary(a=a, b=b) if type(expr) in _RULES:
                 left, right = self.attained(a), self.attained(b)
                 if left is None or right is None or left.axes & right.axes:
                     return None
                 if not (left.axes or right.axes or _is_constant(left, right)):
-                    return _in_range(Attained(expr, expr), expr.dtype)
-                found = _RULES[type(expr)](self, left, right)
-                return _in_range(found, expr.dtype)
+                    ends = {"a": _typed(left.low, a.dtype), "b": _typed(right.low, b.dtype)}
+                    value = with_changes(expr, **ends)
+                    return Attained(value, value)
+                found = _RULES[type(expr)](self, _in_i64(left), _in_i64(right))
+                if found is not None:
+                    found = replace(found, wraps=_merged(left.wraps, right.wraps))
+                return self._fitted(found, expr.dtype)
         return None
+
+    def _converted(self, values: Attained | None, source: DType, dtype: DType) -> Attained | None:
+        if values is None or not dtype.is_int:
+            return None
+        if values.axes or isinstance(values.low, int):
+            return None if source == U64 != dtype else self._fitted(values, dtype)
+        value = values.low if source == dtype else Cast(dtype, values.low)
+        return Attained(value, value)
+
+    def _fitted(self, values: Attained | None, dtype: DType) -> Attained | None:
+        """Return `values` with the conditions under which they wrap around in `dtype`.
+
+        Return None if that is not followed.
+        """
+        if values is None or not dtype.is_int:
+            return None
+        low, high, wraps = values.low, values.high, list(values.wraps)
+        if isinstance(low, int) and isinstance(high, int):
+            return values if dtype.min_value <= low and high <= dtype.max_value else None
+        if dtype == I64:
+            return values
+        if dtype == U64:
+            return None
+        fits_below = self._compare(low - dtype.min_value, None)
+        fits_above = self._compare(high, dtype.max_value + 1)
+        if fits_below is False or fits_above is False:
+            return None
+        if fits_below is not True:
+            wraps.append(LT(_as_expr(self._simplified(low)), IntImm(dtype.min_value, I64)))
+        if fits_above is not True:
+            wraps.append(LT(IntImm(dtype.max_value, I64), _as_expr(self._simplified(high))))
+        return replace(values, wraps=tuple(wraps))
 
     def _attained_by_variable(self, var: Var) -> Attained | None:
         if var in self._ranges:
@@ -244,25 +302,22 @@ def _is_constant(*values: Attained) -> bool:
     return all(isinstance(v.low, int) and isinstance(v.high, int) for v in values)
 
 
-def _in_range(values: Attained | None, dtype: DType) -> Attained | None:
-    """Return `values`, or None if they might wrap around in `dtype`."""
-    if values is None or not dtype.is_int:
-        return None
-    if isinstance(values.low, int) and isinstance(values.high, int):
-        fits = dtype.min_value <= values.low and values.high <= dtype.max_value
-        return values if fits else None
-    return values if dtype == I64 else None
+def _typed(bound: Bound, dtype: DType) -> Expr:
+    return IntImm(bound, dtype) if isinstance(bound, int) else bound
 
 
-def _converted(expr: Cast, values: Attained | None, dtype: DType) -> Attained | None:
-    if values is None or not dtype.is_int:
-        return None
-    if _is_constant(values):
-        return _in_range(values, dtype)
-    source = expr.value
-    if not (isinstance(source, Var) and source.dtype.is_int and dtype == I64) or values.axes:
-        return None
-    return Attained(expr, expr)
+def _in_i64(values: Attained) -> Attained:
+    """Return `values` with ends of i64, whose sums are exact."""
+    low, high = values.low, values.high
+    if not isinstance(low, int):
+        low = _as_expr(low)
+    if not isinstance(high, int):
+        high = _as_expr(high)
+    return replace(values, low=low, high=high)
+
+
+def _merged(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return tuple(dict.fromkeys((*left, *right)))
 
 
 def _is_signed(expr: Cast) -> bool:

@@ -15,7 +15,7 @@ from refcomp.artifacts import (
     TensorParam,
     checked_access_from_text,
 )
-from refcomp.dtype import I64, U64
+from refcomp.dtype import I64, DType
 from refcomp.errors import Unsupported
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
@@ -36,6 +36,7 @@ _TEST_OPERATORS: dict[type[Expr], str] = {
     **_DIM_OPERATORS,
     **{ir.LT: "lt", ir.LE: "le", ir.EQ: "eq", ir.NE: "ne", ir.And: "and", ir.Or: "or"},
 }
+_WRAPPING = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv)
 _MIRRORED: dict[type[Expr], str] = {ir.GT: "lt", ir.GE: "le"}
 
 # A kernel of such a name would be taken for the C function, by the optimizer and by the loader.
@@ -94,15 +95,25 @@ def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
         case Var():
             return names[expr]
         case ir.Cast(dtype=dtype, value=value):
-            operand = _test(value, names)
-            return ("i64", operand, 0) if dtype == I64 and value.dtype == U64 else operand
+            return _wrapped(_test(value, names), dtype, value.dtype)
         case ir.Not(a=a):
             return ("eq", _test(a, names), 0)
         case ir.GT(a=a, b=b) | ir.GE(a=a, b=b):
             return (_MIRRORED[type(expr)], _test(b, names), _test(a, names))
         case ir.Binary(a=a, b=b):
-            return (_TEST_OPERATORS[type(expr)], _test(a, names), _test(b, names))
+            test = (_TEST_OPERATORS[type(expr)], _test(a, names), _test(b, names))
+            # Sums of i64 do not overflow: see `refcomp.arith.facts`.
+            is_narrow = isinstance(expr, _WRAPPING) and expr.dtype != I64
+            return (str(expr.dtype), test, 0) if is_narrow else test
     raise AssertionError(expr)
+
+
+def _wrapped(test: Dim, dtype: DType, source: DType) -> Dim:
+    """A value of `source` as one of `dtype`."""
+    if not (dtype.is_int and source.is_int):
+        return test
+    is_kept = dtype.min_value <= source.min_value and source.max_value <= dtype.max_value
+    return test if is_kept else (str(dtype), test, 0)
 
 
 def checks_of(func: PrimFunc) -> tuple[CheckedAccess, ...]:

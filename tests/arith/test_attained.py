@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from refcomp.arith import Facts
 from refcomp.arith.attained import Attained, Box
-from refcomp.dtype import I32, I64, DType
-from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.dtype import I32, I64, U64, DType
+from refcomp.ir.expr import Add, Cast, Expr, FloorDiv, IntImm, Min, Mul, Sub, Var
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import substitute
@@ -17,7 +17,8 @@ from refcomp.oracle.interpret import evaluate_expr
 
 N, M, K, T = (Var(name, I64) for name in "nmkt")
 AXIS, J, S = Var("i", I64), Var("j", I64), Var("s", I32)
-NAMES = {var.name: var for var in (N, M, K, T, AXIS, J, S)}
+B, U, W = Var("b", DType("int", 8)), Var("u", DType("uint", 32)), Var("w", U64)
+NAMES = {var.name: var for var in (N, M, K, T, AXIS, J, S, B, U, W)}
 
 
 def _expr(text: str) -> Expr:
@@ -26,7 +27,7 @@ def _expr(text: str) -> Expr:
 
 def _box(i: str, j: str = "3", first: str = "0") -> Box:
     facts = Facts().nonnegative(N).nonnegative(M)
-    box = Box(facts, frozenset((N, M, K, T, S)))
+    box = Box(facts, frozenset((N, M, K, T, S, B, U, W)))
     return box.with_axis(AXIS, _expr(first), _expr(i)).with_axis(J, IntImm(0, I64), _expr(j))
 
 
@@ -128,12 +129,50 @@ def test_an_axis_that_begins_at_another_is_not_independent_of_it():
     assert box.attained(tile - AXIS) is None
 
 
+@pytest.mark.parametrize(
+    ("index", "conditions"),
+    [
+        ("i64(s + 1i32)", ["0 <= i64(s + 1i32)", "i64(s + 1i32) < n"]),
+        ("s * s - 1i32", ["0 <= i64(s * s - 1i32)", "i64(s * s - 1i32) < n"]),
+        ("i64(s - 1i32) + i", ["0 <= i64(s - 1i32)", "i64(s - 1i32) + 2 < n"]),
+        ("i64(u - 1u32)", ["i64(u - 1u32) < n"]),
+        ("i64(w // 2u64)", ["i64(w // 2u64) < n"]),
+        ("i64(w - 1u64) + i", ["0 <= i64(w) - 1", "i64(w) + 1 < n"]),
+        ("i64(b * 2i8)", ["0 <= i64(b * 2i8)", "i64(b * 2i8) < n"]),
+        ("i64(i8(k))", ["0 <= i64(i8(k))", "i64(i8(k)) < n"]),
+        ("i64(i32(i) + s)", ["0 <= i64(s)", "2147483647 < i64(s) + 2 or i64(s) + 2 < n"]),
+        ("i64(u32(i) - u)", ["0 - i64(u) < 0 or 2 - i64(u) < n"]),
+        ("i64(i32(i) + i32(b))", ["0 <= i64(b)", "i64(b) + 2 < n"]),
+        ("i64(i8(i) * 50i8)", ["100 < n"]),
+        ("i64(u32(i) + u32(w))", ["4294967295 < i64(u32(w)) + 2 or i64(u32(w)) + 2 < n"]),
+    ],
+)
+def test_narrow_arithmetic_wraps_around(index, conditions):
+    judgement = _box("3").judge(_expr(index), N)
+    assert judgement.beyond is None
+    assert [*map(print_expr, judgement.conditions)] == conditions
+
+
+def test_an_index_that_may_wrap_is_not_certainly_beyond():
+    conditions = _box("3").judge(_expr("i64(i8(t) + i8(i)) + 200"), IntImm(50, I64)).conditions
+    assert all(evaluate_expr(c, {T: 126, N: 0, M: 0, K: 0, S: 0}) for c in conditions)
+    assert not all(evaluate_expr(c, {T: 3, N: 0, M: 0, K: 0, S: 0}) for c in conditions)
+    box = Box(Facts(), frozenset()).with_axis(AXIS, IntImm(0, I64), _expr("i64(s)"))
+    assert not box.is_known
+
+
 def test_a_let_is_followed():
     name = Var("x", I64)
     box = _box("5").with_let(name, _expr("i * 2"))
     assert box.attained(name + J) == Attained(0, 10, frozenset((AXIS, J)))
     assert box.attained(name + AXIS) == Attained(0, 12, frozenset((AXIS,)))
     assert _box("m").with_let(name, _expr("i * 2")).attained(name + AXIS) is None
+
+
+def test_the_value_of_a_let_is_named_by_its_symbols():
+    name = Var("x", I64)
+    conditions = _box("5").with_let(name, _expr("k + 1")).judge(name * 2, N).conditions
+    assert [*map(print_expr, conditions)] == ["0 <= k * 2 + 2", "k * 2 + 2 < n"]
 
 
 @st.composite
@@ -174,3 +213,37 @@ def test_conditions_hold_exactly_where_all_elements_are_there(index, i, j, m, t,
         assert not is_inside
     else:
         assert is_inside == all(evaluate_expr(c, sizes) for c in judgement.conditions)
+
+
+@st.composite
+def narrow_indices(draw: st.DrawFn, dtype: DType, leaves: list[Expr], depth: int = 2) -> Expr:
+    """An index of i8 or u8 over `leaves`, which are converted to the type."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        leaf = draw(st.sampled_from([*leaves, IntImm(3, dtype), IntImm(100, dtype)]))
+        return leaf if leaf.dtype == dtype else Cast(dtype, leaf)
+    operator = draw(st.sampled_from([Add, Sub, Mul, FloorDiv, Min]))
+    inner = draw(st.sampled_from([dtype, dtype, DType("int", 8), DType("uint", 8)]))
+    a, b = (draw(narrow_indices(inner, leaves, depth - 1)) for _ in range(2))
+    return operator(a, b) if inner == dtype else Cast(dtype, operator(a, b))
+
+
+@given(st.data(), st.integers(1, 4), st.integers(-128, 127), st.integers(0, 2**64 - 1))
+def test_conditions_on_narrow_indices_are_necessary(data, i, b, w):
+    """And sufficient, where no axis is in the index, or nothing wraps around."""
+    has_axis = data.draw(st.booleans())
+    dtype = data.draw(st.sampled_from([DType("int", 8), DType("uint", 8)]))
+    index = data.draw(narrow_indices(dtype, [B, W, *([AXIS] if has_axis else [])]))
+    box = _box(data.draw(st.sampled_from(["n", str(i)])))
+    found = box.attained(Cast(I64, index))
+    if found is None:
+        assert has_axis
+        return
+    judgement = box.judge(Cast(I64, index), K)
+    size = data.draw(st.integers(0, 260))
+    sizes = {N: i, K: size, M: 0, T: 0, S: 0, B: b, W: w, U: 0}
+    values = [evaluate_expr(Cast(I64, index), sizes | {AXIS: at}) for at in range(i)]
+    is_inside = all(0 <= value < size for value in values)
+    holds = judgement.beyond is None
+    holds = holds and all(evaluate_expr(c, sizes) for c in judgement.conditions)
+    wraps = any(evaluate_expr(wrap, sizes) for wrap in found.wraps)
+    assert holds == is_inside if not wraps else holds or not is_inside

@@ -9,6 +9,7 @@ from refcomp.ir.expr import Cast, IntImm, Mul, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import Block
+from refcomp.oracle.interpret import evaluate_expr
 from refcomp.passes.check_accesses import check_accesses
 
 
@@ -94,3 +95,29 @@ def test_requirements_become_conditions():
         "2 <= n",
         "n == 0 or 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("i64(s + 1i32) < n", "i32(s + 1) < n"),
+        ("i64(b * 2i8 // 3i8) < n", "i8(i8(b * 2) // 3) < n"),
+        ("i64(i8(s)) < n", "i8(s) < n"),
+        ("i64(u - 1u32) < i64(w)", "u32(u - 1) < i64(w)"),
+        ("i64(u32(b)) < n", "u32(b) < n"),
+        ("i64(b) + i64(u) < n", "b + u < n"),
+        ("i64(min(w, 3u64)) < n", "i64(min(w, 3)) < n"),
+    ],
+)
+def test_conditions_wrap_around_as_their_types_do(condition, text):
+    params = "A: f32[n], s: i32, b: i8, u: u32, w: u64"
+    func = parse_func(f"func f({params}) requires ({condition}) {{}}")
+    (found,) = signature_of(func).requires
+    assert str(found) == text
+    by_name = {var.name: var for var in (*func.symbols, *func.params)}
+    ends = {"s": (-(2**31), 2**31 - 1), "b": (-128, 127), "u": (0, 2**32 - 1), "w": (0, 2**64 - 1)}
+    for end in (0, 1):
+        sizes = {"n": 5} | {name: values[end] for name, values in ends.items()}
+        values = {by_name[name]: size for name, size in sizes.items()}
+        expected = evaluate_expr(func.requires[0].condition, values)
+        assert evaluate_dim(found.test, sizes) == expected
