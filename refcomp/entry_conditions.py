@@ -10,7 +10,7 @@ depend on data are not judged. So a right call fulfils all that is required (see
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -50,6 +50,42 @@ class _Access:
     box: Box
 
 
+_MOST_GIVEN = 32  # requirements that one proof assumes
+
+
+class Given:
+    """The requirements of a function, of which a proof assumes at most `_MOST_GIVEN`.
+
+    Each assumption costs proofs, so that many of them are assumed only for their own buffer.
+    """
+
+    def __init__(self, requires: Sequence[Requirement]) -> None:
+        self._requires = requires
+        self._by_buffer: dict[str, list[Requirement]] = {}
+        for requirement in requires:
+            self._by_buffer.setdefault(_buffer_of(requirement), []).append(requirement)
+
+    def about(self, buffer: str, text: str, facts: Facts) -> Facts:
+        """Return `facts` with the requirements that may matter for the access `text` of `buffer`.
+
+        If there are too many, those for the access itself are preferred.
+        """
+        chosen = self._requires
+        if len(chosen) > _MOST_GIVEN:
+            names = dict.fromkeys(("", buffer))
+            chosen = [r for name in names for r in self._by_buffer.get(name, ())]
+        if len(chosen) > _MOST_GIVEN:
+            own = [r for r in chosen if r.origin is not None and r.origin.text == text]
+            chosen = own or chosen
+        for requirement in chosen[-_MOST_GIVEN:]:
+            facts = facts.assume(requirement.condition)
+        return facts
+
+
+def _buffer_of(requirement: Requirement) -> str:
+    return "" if requirement.origin is None else requirement.origin.buffer
+
+
 @deep_recursion()
 def with_entry_conditions(
     func: PrimFunc, lines: Mapping[Stmt, str] = MappingProxyType({})
@@ -65,14 +101,13 @@ def with_entry_conditions(
     scalars = (p for p in func.params if isinstance(p, Var) and is_size(p))
     box = Box(facts, frozenset((*func.symbols, *scalars)))
     required = {id(facts.table.intern(r.condition)): r for r in func.requires}
-    for requirement in func.requires:
-        facts = facts.assume(requirement.condition)
+    given = Given(func.requires)
     for requirement in _requirements(func, box, lines):
         key = id(facts.table.intern(requirement.condition))
         if key in required:
             known = required[key]
             required[key] = known if known.origin is not None else requirement
-        elif not prove(requirement.condition, facts):
+        elif not prove(requirement.condition, given.about(_buffer_of(requirement), "", facts)):
             required[key] = requirement
     if [*map(id, required.values())] == [*map(id, func.requires)]:
         return func

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.entry_conditions import with_entry_conditions
+from refcomp.arith import Facts, prove
+from refcomp.entry_conditions import Given, with_entry_conditions
 from refcomp.errors import UserError
-from refcomp.ir.parser import parse_func
+from refcomp.ir.expr import Expr, Var
+from refcomp.ir.func import PrimFunc, Requirement
+from refcomp.ir.parser import parse_expr, parse_func
 from refcomp.ir.printer import print_expr, print_func
+from refcomp.ir.rewrite import with_fields
 
 
 def _required(params: str, body: str) -> list[str]:
@@ -213,3 +217,56 @@ def test_scalars_of_i32_wrap_around_as_the_code_does(target: str) -> None:
     )
     with pytest.raises(UserError, match=r"reads index i32\(s \+ 1\) = -2147483648 of dimension 0"):
         function(np.ones(4, "f4"), 2**31 - 1, result)
+
+
+def _proofs_of(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Return how many requirements two rounds find for `count` arrays, and what they assume."""
+    params = ", ".join(f"A{k}: f32[n{k}]" for k in range(count))
+    stores = " ".join(f"C[i] = A{k}[i]" for k in range(count))
+    func = parse_func(f"func f({params}, C: f32[m] out) {{ for i in range(m) {{ {stores} }} }}")
+    first = with_entry_conditions(func)
+    # The texts of other requirements, so that nothing is dropped without a proof.
+    weaker = [
+        with_fields(r, condition=parse_expr(f"m - 2 < n{k}", _names(func)))
+        for k, r in enumerate(first.requires)
+    ]
+    assumed = 0
+
+    def assume(self: Facts, condition: Expr, plain=Facts.assume) -> Facts:
+        nonlocal assumed
+        assumed += 1
+        return plain(self, condition)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Facts, "assume", assume)
+        second = with_entry_conditions(with_fields(func, requires=tuple(weaker)))
+    return len(second.requires), assumed
+
+
+def _names(func: PrimFunc) -> dict[str, Var]:
+    return {var.name: var for var in func.symbols}
+
+
+def test_the_cost_of_a_requirement_does_not_grow_with_their_number(monkeypatch) -> None:
+    few, of_few = _proofs_of(40, monkeypatch)
+    many, of_many = _proofs_of(160, monkeypatch)
+    assert (few, many) == (80, 320)
+    assert of_many <= 4 * of_few
+
+
+def test_of_many_requirements_those_of_the_buffer_are_assumed() -> None:
+    func = parse_func(
+        "func f(A: f32[n], B: f32[k], C: f32[m] out) { for i in range(m) { C[i] = A[i] + B[i] } }"
+    )
+    first, second = with_entry_conditions(func).requires
+    names = _names(func)
+    others = [Requirement(parse_expr(f"m != {k + 99}", names), second.origin) for k in range(50)]
+    facts = Facts().nonnegative(names["n"]).nonnegative(names["m"])
+    given = Given((first, *others))
+    assert prove(parse_expr("m - 2 < n", names), given.about("A", "A[i]", facts))
+    assert prove(parse_expr("m != 148", names), given.about("B", "B[7]", facts))
+    assert not prove(parse_expr("m != 148", names), given.about("A", "A[i]", facts))
+    named = Given((first, *(with_fields(first, condition=r.condition) for r in others)))
+    assert prove(parse_expr("m - 2 < n", names), Given((first, first)).about("C", "", facts))
+    assert prove(parse_expr("m != 148", names), named.about("A", "other", facts))
+    assert not prove(parse_expr("m != 99", names), named.about("A", "other", facts))

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from refcomp.arith import Facts, prove
-from refcomp.entry_conditions import with_entry_conditions
+from refcomp.entry_conditions import Given, with_entry_conditions
 from refcomp.ir.buffer import AddressOf, BufferLoad
 from refcomp.ir.expr import LE, LT, Expr, IfThenElseExpr, IntImm, Let, Not, Select, Var
 from refcomp.ir.func import PrimFunc
@@ -115,7 +115,7 @@ class _Accesses:
     """Walks a function, with what is known at each place."""
 
     def __init__(self, func: PrimFunc) -> None:
-        self._required = [requirement.condition for requirement in func.requires]
+        self._given = Given(func.requires)
 
     def found(self, node: Node, around: _Around) -> Iterator[tuple[str, str]]:
         """The text of each access in `node`, and how its bounds are known."""
@@ -129,10 +129,8 @@ class _Accesses:
     def _kind(self, node: Any, around: _Around) -> str:
         if self._is_inside(node, around.facts):
             return PROVED
-        facts = around.facts
-        for condition in self._required:  # inside the loops, where no extent is empty
-            facts = facts.assume(condition)
-        if self._is_inside(node, facts):
+        # They are assumed inside the loops, where no extent is empty.
+        if self._is_inside(node, self._given.about(node.buffer.name, _text(node), around.facts)):
             return AT_ENTRY
         is_by_data = around.is_by_data or any(map(around.reads, node.indices))
         return BY_DATA if is_by_data else NOT_STATED
