@@ -4,8 +4,9 @@ Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
 After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
 
 It judges accesses at the nested level, which have one index for each dimension. An access that
-leaves its buffer in every call is refused by UserError. Accesses under a condition and indices that
-depend on data are not judged. So a right call fulfils all that is required (see `arith.attained`).
+leaves its buffer in every call is refused by UserError. An access under a condition is judged if
+the condition compares axes and sizes (see `Box.with_guard`). Other conditions, and indices that
+depend on data, are not judged. So a right call fulfils all that is required (`arith.attained`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from refcomp.arith import Facts, prove, simplify
-from refcomp.arith.attained import Bound, Box, is_size
+from refcomp.arith.attained import Box, is_size
+from refcomp.arith.ends import Bound
 from refcomp.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
@@ -30,6 +32,7 @@ from refcomp.ir.stmt import (
     Block,
     BufferStore,
     For,
+    IfThenElse,
     LetStmt,
     ParallelRegion,
     Pragma,
@@ -115,13 +118,13 @@ def with_entry_conditions(
 
 
 def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterator[Requirement]:
-    judged: set[tuple[int, int, int, int]] = set()
+    judged: set[tuple[Box, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
         node = access.node
         if len(node.indices) != len(node.buffer.shape):  # an update at the flat level
             continue
         for dim, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
-            key = (id(access.box), id(node.buffer), dim, id(index))
+            key = (access.box, id(node.buffer), dim, id(index))
             if key in judged:
                 continue
             judged.add(key)
@@ -133,27 +136,31 @@ def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterat
 
 
 def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
-    """Yield the accesses that no condition guards, each with the loops around it."""
+    """Yield the accesses, each with the loops and the guards around it."""
     stack: list[tuple[Stmt, Box]] = [(body, box)]
     while stack:
         stmt, around = stack.pop()
+        if not around.is_known:
+            continue
         if isinstance(stmt, BufferStore | AtomicUpdate):
             yield _Access(stmt, stmt, around)
-        for load in _certain_loads(stmt):
-            yield _Access(load, stmt, around)
-        inner = _box_inside(stmt, around)
-        if inner.is_known:
-            stack += [(part, inner) for part in reversed(_certain_parts(stmt))]
+        yield from _loads(stmt, around)
+        stack += reversed(_parts(stmt, around))
 
 
-def _certain_parts(stmt: Stmt) -> tuple[Stmt, ...]:
-    """Return the parts of `stmt` that run in each of its iterations, unconditionally."""
+def _parts(stmt: Stmt, box: Box) -> list[tuple[Stmt, Box]]:
+    """Return the parts of `stmt`, each with the box around it."""
     match stmt:
         case Block(stmts=stmts):
-            return stmts
+            return [(part, box) for part in stmts]
         case For() | Allocate() | LetStmt() | Pragma() | ParallelRegion():
-            return (stmt.body,)
-    return ()
+            return [(stmt.body, _box_inside(stmt, box))]
+        case IfThenElse(condition=condition, then_case=then_case, else_case=else_case):
+            parts = [(then_case, box.with_guard(condition))]
+            if else_case is not None:
+                parts.append((else_case, box.with_guard(condition, holds=False)))
+            return parts
+    return []
 
 
 def _box_inside(stmt: Stmt, box: Box) -> Box:
@@ -164,23 +171,26 @@ def _box_inside(stmt: Stmt, box: Box) -> Box:
     return box
 
 
-def _certain_loads(stmt: Stmt) -> Iterator[BufferLoad]:
-    """Yield the reads that `stmt` itself makes whenever it runs."""
+def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
+    """Yield the reads that `stmt` itself makes, each with the loops and the guards around it."""
     if isinstance(stmt, Prefetch):  # a hint, which is not an error out of range
         return
-    stack: list[Node] = [part for part in reversed(children(stmt)) if isinstance(part, Expr)]
-    seen: set[int] = set()
+    parts = [part for part in children(stmt) if isinstance(part, Expr)]
+    stack: list[tuple[Node, Box]] = [(part, around) for part in reversed(parts)]
+    seen: set[tuple[int, Box]] = set()
     while stack:
-        node = stack.pop()
-        if id(node) in seen:
+        node, box = stack.pop()
+        if (id(node), box) in seen or not box.is_known:
             continue
-        seen.add(id(node))
+        seen.add((id(node), box))
         if isinstance(node, BufferLoad):
-            yield node
+            yield _Access(node, stmt, box)
         if isinstance(node, IfThenElseExpr | Select):
-            stack.append(node.condition)
+            stack.append((node.false_value, box.with_guard(node.condition, holds=False)))
+            stack.append((node.true_value, box.with_guard(node.condition)))
+            stack.append((node.condition, box))
         else:
-            stack.extend(reversed(children(node)))
+            stack += [(part, box) for part in reversed(children(node))]
 
 
 def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> RequirementOrigin:

@@ -42,7 +42,34 @@ VECTORS = "A: f32[n], C: f32[m] out, k: i64"
         ),
         ("alloc T: f32[k] { for i in range(m) { T[i] = 0.0f32 } }", ["m <= 0 or m - 1 < k"]),
         ("for i in range(m) { pragma unroll 1 { C[i] = A[0] } }", ["m <= 0 or 0 < n"]),
-        # On a condition, or at places that nobody knows:
+        # On a condition that is followed:
+        (
+            "if (k < 4) { C[0] = A[k] }",
+            ["4 - k <= 0 or 0 < m", "4 - k <= 0 or 0 <= k", "4 - k <= 0 or k < n"],
+        ),
+        ("for i in range(m) { if (i < 4) { C[i] = A[i] } }", ["min(m - 1, 3) < n"]),
+        (
+            "for i in range(m) { if (i < n) { } else { C[i] = A[i - n] } }",
+            ["m - n - 1 < n"],
+        ),
+        ("for i in range(9) { if (i >= 2 and i < 7) { C[0] = A[i * 2] } }", ["0 < m", "12 < n"]),
+        (
+            "for i in range(m) { C[i] = if_then_else(i == 7, A[i], 0.0f32) }",
+            ["m - 7 <= 0 or 7 < n"],
+        ),
+        (
+            "for i in range(m) { C[i] = select(k + 1 > i * 2, A[i], 0.0f32) }",
+            ["min(m - 1, k // 2) < n"],
+        ),
+        ("for i in range(9) { if (i > 12) { C[i] = A[-5] } }", []),
+        ("if (n < 0) { C[0] = A[-5] }", []),
+        ("if (k < 0) { C[k] = 0.0f32 }", ["0 - k <= 0 or 0 <= k", "0 - k <= 0 or k < m"]),
+        # On another condition, or at places that nobody knows:
+        ("for i in range(m) { if (i * k < n) { C[i] = A[9] } }", []),
+        ("for i in range(m) { for j in range(4) { if (i * 4 + j < n) { C[i] = A[9] } } }", []),
+        ("for i in range(m) { let x: i64 = i * 2 { if (i < 3) { C[0] = A[x] } } }", []),
+        ("for i in range(m) { if (i < 3 or k < 2) { C[i] = A[9] } }", []),
+        ("for i in range(m) { if (A[i] < 3.0f32) { C[i] = A[9] } }", ["m - 1 < n"]),
         ("for i in range(m) { if (i < n) { C[i] = A[i] } }", []),
         ("for i in range(m) { C[i] = if_then_else(i < n, A[i], 0.0f32) }", []),
         ("for i in range(m) { C[i] = select(i < n, A[i], 0.0f32) }", []),

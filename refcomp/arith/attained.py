@@ -13,14 +13,26 @@ axes it is followed in i64, and a condition allows each call in which it wraps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
+from refcomp.arith.ends import (
+    RULES,
+    Attained,
+    Bound,
+    as_expr,
+    greater,
+    in_i64,
+    is_constant,
+    smaller,
+    typed,
+)
 from refcomp.arith.enumerated import Enumeration
 from refcomp.arith.facts import Facts
+from refcomp.arith.guards import AtMost, comparisons, linear
 from refcomp.arith.prove import prove, simplify
-from refcomp.dtype import BOOL, I64, U64, DType
+from refcomp.dtype import I64, U64, DType
 from refcomp.ir.expr import (
     LE,
     LT,
@@ -28,8 +40,6 @@ from refcomp.ir.expr import (
     Binary,
     Cast,
     Expr,
-    FloorDiv,
-    FloorMod,
     IntImm,
     Max,
     Min,
@@ -39,19 +49,7 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
-from refcomp.ir.rewrite import with_changes
-
-Bound = int | Expr  # plain integers are by far the most, and cost no proof
-
-
-@dataclass(frozen=True, slots=True)
-class Attained:
-    """The ends of an expression: it has both values, and none beyond them."""
-
-    low: Bound
-    high: Bound
-    axes: frozenset[Var] = frozenset()  # the axes that the expression depends on
-    wraps: tuple[Expr, ...] = ()  # where one of them holds, the ends are others
+from refcomp.ir.rewrite import variables_in, with_changes
 
 
 class Judgement(NamedTuple):
@@ -78,6 +76,7 @@ class Box:
         self._points = Enumeration(self._constant, self._lets)
         self._extents: tuple[Expr, ...] = ()  # those that might be empty
         self._inside: Facts | None = None
+        self._is_guarded = False  # whether the accesses are perhaps not made at any size
 
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
         """This box with one more axis, whose extent must be the same in each iteration."""
@@ -91,7 +90,7 @@ class Box:
         box = self._copy()
         box._ranges[var] = Attained(first.low, last, first.axes | {var})
         if not isinstance(size, int):
-            box._extents = (*self._extents, _as_expr(size))
+            box._extents = (*self._extents, as_expr(size))
         elif size <= 0:
             return box.unknown()
         elif isinstance(first.low, int) and not first.axes:
@@ -113,9 +112,80 @@ class Box:
             box._ranges[var] = found
         return box
 
+    def with_guard(self, condition: Expr, holds: bool = True) -> Box:
+        """This box where `condition` holds, or where it does not.
+
+        Each comparison must be of symbols, or linear in one axis that no other one depends on.
+        """
+        parts = comparisons(condition, holds)
+        if parts is None:
+            return self.unknown()
+        box = self._copy()
+        box._is_guarded = True
+        for part in parts:
+            box = box._narrowed(part)
+        return box
+
+    def _narrowed(self, part: AtMost) -> Box:
+        """This box where `part` holds."""
+        small, large = self.attained(part.small), self.attained(part.large)
+        named = {*variables_in(part.small), *variables_in(part.large)}
+        axes = [var for var in named if var in self._ranges and self._ranges[var].axes]
+        if not (axes or small is None or large is None):
+            return self._where(in_i64(large).low - in_i64(small).low + (1 - part.gap))
+        if len(axes) != 1 or not self._is_independent(axes[0]):
+            return self.unknown()
+        below, above = linear(part.small, axes[0]), linear(part.large, axes[0])
+        rest = below and above and self.attained(above.rest - below.rest - part.gap)
+        if below is None or above is None or rest is None or rest.axes:
+            return self.unknown()
+        return self._cut(axes[0], above.factor - below.factor, rest.low)
+
+    def _is_independent(self, axis: Var) -> bool:
+        """Return True if the range of `axis` does not depend on other axes, nor they on it."""
+        others = (found for var, found in self._ranges.items() if var is not axis)
+        is_alone = self._ranges[axis].axes == {axis}
+        return is_alone and not any(axis in found.axes for found in others)
+
+    def _cut(self, axis: Var, factor: int, rest: Bound) -> Box:
+        """This box where `factor * axis + rest` is at least 0."""
+        if factor == 0:
+            return self._where(rest + 1)
+        box, low, high = self, self._ranges[axis].low, self._ranges[axis].high
+        if factor > 0:
+            least = 0 - rest // factor
+            for end in _operands(high, Min):
+                box = box._where(end - least + 1)
+            low = greater(low, least)
+        else:
+            most = rest // -factor
+            for end in _operands(low, Max):
+                box = box._where(most - end + 1)
+            high = smaller(high, most)
+        if not box.is_known:
+            return box
+        box._ranges[axis] = Attained(low, high, frozenset((axis,)))
+        box._constant.pop(axis, None)
+        if isinstance(low, int) and isinstance(high, int):
+            box._constant[axis] = range(low, high + 1)
+        return box
+
+    def _where(self, extent: Bound) -> Box:
+        """This box where `extent` is positive."""
+        size = extent if isinstance(extent, int) else simplify(extent, self.facts)
+        if isinstance(size, IntImm):
+            size = size.value
+        box = self._copy()
+        if not isinstance(size, int):
+            box._extents = (*self._extents, size)
+        elif size <= 0:
+            return self.unknown()
+        return box
+
     def _copy(self) -> Box:
         box = Box(self.facts, self.symbols)
         box.is_known, box._extents = self.is_known, self._extents
+        box._is_guarded = self._is_guarded
         box._ranges.update(self._ranges)
         box._constant.update(self._constant)
         box._lets.update(self._lets)
@@ -142,8 +212,8 @@ class Box:
         conditions: list[Expr] = []
         for bound, limit in ((low, None), (high, end)):
             verdict = self._compare(bound, limit)
-            if verdict is False and values.wraps:
-                verdict = IntImm(0, BOOL)
+            if verdict is False and (values.wraps or self._is_guarded):
+                verdict = self._condition(bound, limit)
             if verdict is False:
                 return Judgement(beyond=self._simplified(bound))
             if isinstance(verdict, Expr):
@@ -159,17 +229,17 @@ class Box:
         """
         if isinstance(bound, int) and (limit is None or isinstance(limit, int)):
             return bound >= 0 if limit is None else bound < limit
-        value = _as_expr(self._simplified(bound))
-        if limit is None:
-            holds: Expr = LE(IntImm(0, I64), value)
-            fails: Expr = LT(value, IntImm(0, I64))
-        else:
-            end = _as_expr(self._simplified(limit))
-            holds = LT(value, end)
-            fails = LE(end, value)
+        holds = self._condition(bound, limit)
+        fails = LT(holds.b, holds.a) if isinstance(holds, LE) else LE(holds.b, holds.a)
         if prove(fails, self.inside):
             return False
         return True if prove(holds, self.inside) else holds
+
+    def _condition(self, bound: Bound, limit: Bound | None) -> LE | LT:
+        value = as_expr(self._simplified(bound))
+        if limit is None:
+            return LE(IntImm(0, I64), value)
+        return LT(value, as_expr(self._simplified(limit)))
 
     def _simplified(self, bound: Bound) -> Bound:
         return bound if isinstance(bound, int) else simplify(bound, self.inside)
@@ -218,15 +288,15 @@ class Box:
                 return self.attained(type(value)(_signed(value.a), _signed(value.b)))
             case Cast(dtype=dtype, value=value):
                 return self._converted(self.attained(value), value.dtype, dtype)
-            case Binary(a=a, b=b) if type(expr) in _RULES:
+            case Binary(a=a, b=b) if type(expr) in RULES:
                 left, right = self.attained(a), self.attained(b)
                 if left is None or right is None or left.axes & right.axes:
                     return None
-                if not (left.axes or right.axes or _is_constant(left, right)):
-                    ends = {"a": _typed(left.low, a.dtype), "b": _typed(right.low, b.dtype)}
+                if not (left.axes or right.axes or is_constant(left, right)):
+                    ends = {"a": typed(left.low, a.dtype), "b": typed(right.low, b.dtype)}
                     value = with_changes(expr, **ends)
                     return Attained(value, value)
-                found = _RULES[type(expr)](self, _in_i64(left), _in_i64(right))
+                found = RULES[type(expr)](self.is_nonnegative, in_i64(left), in_i64(right))
                 if found is not None:
                     found = replace(found, wraps=_merged(left.wraps, right.wraps))
                 return self._fitted(found, expr.dtype)
@@ -259,9 +329,9 @@ class Box:
         if fits_below is False or fits_above is False:
             return None
         if fits_below is not True:
-            wraps.append(LT(_as_expr(self._simplified(low)), IntImm(dtype.min_value, I64)))
+            wraps.append(LT(as_expr(self._simplified(low)), IntImm(dtype.min_value, I64)))
         if fits_above is not True:
-            wraps.append(LT(IntImm(dtype.max_value, I64), _as_expr(self._simplified(high))))
+            wraps.append(LT(IntImm(dtype.max_value, I64), as_expr(self._simplified(high))))
         return replace(values, wraps=tuple(wraps))
 
     def _attained_by_variable(self, var: Var) -> Attained | None:
@@ -283,12 +353,6 @@ def is_size(var: Var) -> bool:
     return var.dtype.is_int
 
 
-def _as_expr(bound: Bound) -> Expr:
-    if isinstance(bound, int):
-        return IntImm(bound, I64)
-    return bound if bound.dtype == I64 else Cast(I64, bound)
-
-
 def _positive_parts(extent: Expr) -> list[Expr]:
     """Return expressions that are positive if `extent` is, such as m - 2 for max(m - 2, 0)."""
     parts = [extent]
@@ -296,24 +360,6 @@ def _positive_parts(extent: Expr) -> list[Expr]:
         extent = extent.a
         parts.append(extent)
     return parts
-
-
-def _is_constant(*values: Attained) -> bool:
-    return all(isinstance(v.low, int) and isinstance(v.high, int) for v in values)
-
-
-def _typed(bound: Bound, dtype: DType) -> Expr:
-    return IntImm(bound, dtype) if isinstance(bound, int) else bound
-
-
-def _in_i64(values: Attained) -> Attained:
-    """Return `values` with ends of i64, whose sums are exact."""
-    low, high = values.low, values.high
-    if not isinstance(low, int):
-        low = _as_expr(low)
-    if not isinstance(high, int):
-        high = _as_expr(high)
-    return replace(values, low=low, high=high)
 
 
 def _merged(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -332,75 +378,12 @@ def _signed(expr: Expr) -> Expr:
     return Cast(I64, expr)
 
 
-def _sum(_box: Box, a: Attained, b: Attained) -> Attained:
-    return Attained(a.low + b.low, a.high + b.high, a.axes | b.axes)
-
-
-def _difference(_box: Box, a: Attained, b: Attained) -> Attained:
-    return Attained(a.low - b.high, a.high - b.low, a.axes | b.axes)
-
-
-def _product(box: Box, a: Attained, b: Attained) -> Attained | None:
-    """Return the ends of an axis times a factor. A factor below 0 exchanges them."""
-    if a.axes and b.axes:
-        return None
-    values, factor = (a, b.low) if a.axes else (b, a.low)
-    low, high = values.low * factor, values.high * factor
-    if box.is_nonnegative(factor):
-        return Attained(low, high, values.axes)
-    if isinstance(factor, int):
-        return Attained(high, low, values.axes)
-    return Attained(_smaller(low, high), _greater(low, high), values.axes)
-
-
-def _quotient(_box: Box, a: Attained, b: Attained) -> Attained | None:
-    divisor = b.low
-    if not isinstance(divisor, int) or divisor <= 0 or b.axes:
-        return None
-    return Attained(a.low // divisor, a.high // divisor, a.axes)
-
-
-def _remainder(_box: Box, a: Attained, b: Attained) -> Attained | None:
-    """Return the ends of a remainder if all values lie in one period, where it is monotone."""
-    divisor = b.low
-    if not (_is_constant(a) and isinstance(divisor, int) and divisor > 0) or b.axes:
-        return None
-    assert isinstance(a.low, int) and isinstance(a.high, int)
-    if a.low // divisor != a.high // divisor:
-        return None
-    return Attained(a.low % divisor, a.high % divisor, a.axes)
-
-
-def _least(_box: Box, a: Attained, b: Attained) -> Attained:
-    return Attained(_smaller(a.low, b.low), _smaller(a.high, b.high), a.axes | b.axes)
-
-
-def _greatest(_box: Box, a: Attained, b: Attained) -> Attained:
-    return Attained(_greater(a.low, b.low), _greater(a.high, b.high), a.axes | b.axes)
-
-
-def _smaller(a: Bound, b: Bound) -> Bound:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    return Min(_as_expr(a), _as_expr(b))
-
-
-def _greater(a: Bound, b: Bound) -> Bound:
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    return Max(_as_expr(a), _as_expr(b))
+def _operands(bound: Bound, kind: type[Min] | type[Max]) -> list[Bound]:
+    """Return the operands of the minimum or maximum `bound`."""
+    if isinstance(bound, kind):
+        return [*_operands(bound.a, kind), *_operands(bound.b, kind)]
+    return [bound]
 
 
 def _distinct(exprs: Iterable[Expr], facts: Facts) -> list[Expr]:
     return list({id(facts.table.intern(expr)): expr for expr in exprs}.values())
-
-
-_RULES: dict[type[Expr], Callable[[Box, Attained, Attained], Attained | None]] = {
-    Add: _sum,
-    Sub: _difference,
-    Mul: _product,
-    FloorDiv: _quotient,
-    FloorMod: _remainder,
-    Min: _least,
-    Max: _greatest,
-}

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from refcomp.arith import Facts, simplify
-from refcomp.arith.attained import Bound, Box
+from refcomp.arith.attained import Box
+from refcomp.arith.ends import Bound
 from refcomp.errors import UserError
 from refcomp.ir.expr import Add, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
 from refcomp.ir.node import Node

@@ -7,9 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.arith import Facts
-from refcomp.arith.attained import Attained, Box
+from refcomp.arith.attained import Box
+from refcomp.arith.ends import Attained
 from refcomp.dtype import I32, I64, U64, DType
-from refcomp.ir.expr import Add, Cast, Expr, FloorDiv, IntImm, Min, Mul, Sub, Var
+from refcomp.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Cast,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Sub,
+    Var,
+)
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import substitute
@@ -247,3 +267,61 @@ def test_conditions_on_narrow_indices_are_necessary(data, i, b, w):
     holds = holds and all(evaluate_expr(c, sizes) for c in judgement.conditions)
     wraps = any(evaluate_expr(wrap, sizes) for wrap in found.wraps)
     assert holds == is_inside if not wraps else holds or not is_inside
+
+
+@pytest.mark.parametrize(
+    ("guard", "index", "conditions"),
+    [
+        ("i < 3", "i", ["min(m - 1, 2) < n"]),
+        ("i == 7", "i", ["m - 7 <= 0 or 7 < n"]),
+        ("i * 2 < k and 1 <= i", "i", None),
+        ("s < 4i32", "i64(s)", None),
+        ("i + j < 3", "i", []),
+        ("i % 2 == 0", "i", []),
+        ("i64(u) < m", "i64(u)", ["m - i64(u) <= 0 or i64(u) < n"]),
+    ],
+)
+def test_a_guard_cuts_the_box(guard, index, conditions):
+    box = _box("m").with_guard(_expr(guard))
+    found = [*map(print_expr, box.judge(_expr(index), N).conditions)]
+    assert found if conditions is None else found == conditions
+
+
+def test_nothing_is_said_of_axes_that_depend_on_a_guarded_one():
+    box = _box("5").with_axis(Var("t", I64), _expr("i * 4"), IntImm(4, I64))
+    assert not box.with_guard(_expr("i < 3")).is_known
+    assert box.with_guard(_expr("j < 1")).is_known
+    assert not _box("5").with_guard(_expr("i > 7")).is_known
+
+
+@st.composite
+def guards(draw: st.DrawFn, depth: int = 2) -> Expr:
+    """A condition over i, j, m, t and the scalar b of i8."""
+    kind = draw(st.sampled_from(["and", "or", "not"])) if depth and draw(st.booleans()) else ""
+    if kind == "not":
+        return Not(draw(guards(depth - 1)))
+    if kind:
+        return (And if kind == "and" else Or)(draw(guards(depth - 1)), draw(guards(depth - 1)))
+    sides = [AXIS, J, AXIS * 2 - M, 3 - J * 3, M, T, Cast(I64, B), IntImm(1, I64), AXIS + J]
+    a, b = draw(st.sampled_from(sides)), draw(st.sampled_from(sides))
+    return draw(st.sampled_from([LT, LE, GT, GE, EQ, NE]))(a, b)
+
+
+@given(st.data(), st.integers(1, 4), st.integers(0, 5), st.integers(-3, 3), st.integers(-2, 9))
+def test_conditions_below_guards_are_those_of_a_walk(data, i, m, t, size):
+    """Where guards and an index are followed, the judgement is that of a walk over the box."""
+    is_constant, holds = data.draw(st.booleans()), data.draw(st.booleans())
+    conditions = [data.draw(guards()) for _ in range(data.draw(st.integers(1, 2)))]
+    box = _box(str(i) if is_constant else "n")
+    for guard in conditions:
+        box = box.with_guard(guard, holds)
+    index = data.draw(indices())
+    sizes = {N: i, M: m, T: t, K: size, B: data.draw(st.integers(-3, 3)), S: 0, W: 0, U: 0}
+    points = [sizes | {AXIS: a, J: b} for a, b in itertools.product(range(i), range(3))]
+    reached = [p for p in points if all(evaluate_expr(g, p) == holds for g in conditions)]
+    if not box.is_known or box.attained(index) is None:
+        return
+    judgement = box.judge(index, K)
+    assert judgement.beyond is None
+    is_inside = all(0 <= evaluate_expr(index, p) < size for p in reached)
+    assert is_inside == all(evaluate_expr(c, sizes) for c in judgement.conditions)

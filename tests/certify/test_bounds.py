@@ -23,7 +23,7 @@ def _accesses(body: str) -> dict[str, str]:
         ("for i in range(m) { if (i < n) { C[i] = A[i] } }", {"C[i]": PROVED, "A[i]": PROVED}),
         (
             "for i in range(m) { if (i < n) { } else { C[i] = A[i - n] } }",
-            {"C[i]": PROVED, "A[i - n]": NOT_STATED},
+            {"C[i]": PROVED, "A[i - n]": AT_ENTRY},
         ),
         (
             "for i in range(m) { C[i] = A[X[i]] }",

@@ -1,0 +1,123 @@
+"""The ends of sums, products, quotients, minima and maxima of values with known ends.
+
+Each rule of `RULES` takes operands that do not depend on an axis in common, at least one of them
+on none or both on axes of their own. It returns ends that are attained, in integers without an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from refcomp.dtype import I64, DType
+from refcomp.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
+
+Bound = int | Expr  # plain integers are by far the most, and cost no proof
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """The ends of an expression: it has both values, and none beyond them."""
+
+    low: Bound
+    high: Bound
+    axes: frozenset[Var] = frozenset()  # the axes that the expression depends on
+    wraps: tuple[Expr, ...] = ()  # where one of them holds, the ends are others
+
+
+Sign = Callable[[Bound], bool]  # whether a bound is proved to be at least 0
+Rule = Callable[[Sign, Attained, Attained], Attained | None]
+
+
+def as_expr(bound: Bound) -> Expr:
+    if isinstance(bound, int):
+        return IntImm(bound, I64)
+    return bound if bound.dtype == I64 else Cast(I64, bound)
+
+
+def typed(bound: Bound, dtype: DType) -> Expr:
+    return IntImm(bound, dtype) if isinstance(bound, int) else bound
+
+
+def in_i64(values: Attained) -> Attained:
+    """Return `values` with ends of i64, whose sums are exact."""
+    low, high = values.low, values.high
+    if not isinstance(low, int):
+        low = as_expr(low)
+    if not isinstance(high, int):
+        high = as_expr(high)
+    return replace(values, low=low, high=high)
+
+
+def is_constant(*values: Attained) -> bool:
+    return all(isinstance(v.low, int) and isinstance(v.high, int) for v in values)
+
+
+def _sum(_sign: Sign, a: Attained, b: Attained) -> Attained:
+    return Attained(a.low + b.low, a.high + b.high, a.axes | b.axes)
+
+
+def _difference(_sign: Sign, a: Attained, b: Attained) -> Attained:
+    return Attained(a.low - b.high, a.high - b.low, a.axes | b.axes)
+
+
+def _product(is_nonnegative: Sign, a: Attained, b: Attained) -> Attained | None:
+    """Return the ends of an axis times a factor. A factor below 0 exchanges them."""
+    if a.axes and b.axes:
+        return None
+    values, factor = (a, b.low) if a.axes else (b, a.low)
+    low, high = values.low * factor, values.high * factor
+    if is_nonnegative(factor):
+        return Attained(low, high, values.axes)
+    if isinstance(factor, int):
+        return Attained(high, low, values.axes)
+    return Attained(smaller(low, high), greater(low, high), values.axes)
+
+
+def _quotient(_sign: Sign, a: Attained, b: Attained) -> Attained | None:
+    divisor = b.low
+    if not isinstance(divisor, int) or divisor <= 0 or b.axes:
+        return None
+    return Attained(a.low // divisor, a.high // divisor, a.axes)
+
+
+def _remainder(_sign: Sign, a: Attained, b: Attained) -> Attained | None:
+    """Return the ends of a remainder if all values lie in one period, where it is monotone."""
+    divisor = b.low
+    if not (is_constant(a) and isinstance(divisor, int) and divisor > 0) or b.axes:
+        return None
+    assert isinstance(a.low, int) and isinstance(a.high, int)
+    if a.low // divisor != a.high // divisor:
+        return None
+    return Attained(a.low % divisor, a.high % divisor, a.axes)
+
+
+def _least(_sign: Sign, a: Attained, b: Attained) -> Attained:
+    return Attained(smaller(a.low, b.low), smaller(a.high, b.high), a.axes | b.axes)
+
+
+def _greatest(_sign: Sign, a: Attained, b: Attained) -> Attained:
+    return Attained(greater(a.low, b.low), greater(a.high, b.high), a.axes | b.axes)
+
+
+def smaller(a: Bound, b: Bound) -> Bound:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return Min(as_expr(a), as_expr(b))
+
+
+def greater(a: Bound, b: Bound) -> Bound:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return Max(as_expr(a), as_expr(b))
+
+
+RULES: dict[type[Expr], Rule] = {
+    Add: _sum,
+    Sub: _difference,
+    Mul: _product,
+    FloorDiv: _quotient,
+    FloorMod: _remainder,
+    Min: _least,
+    Max: _greatest,
+}

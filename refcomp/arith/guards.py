@@ -1,0 +1,95 @@
+"""Takes a condition apart into comparisons that have to hold, and those into a factor and a rest.
+
+A condition is followed if it is a conjunction of comparisons of integers, or the opposite of a
+disjunction of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from refcomp.dtype import I64, U64
+from refcomp.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Binary,
+    Expr,
+    IntImm,
+    Mul,
+    Not,
+    Or,
+    Sub,
+    Var,
+)
+from refcomp.ir.rewrite import variables_in
+
+
+class AtMost(NamedTuple):
+    """The comparison `small + gap <= large`, in exact integers."""
+
+    small: Expr
+    large: Expr
+    gap: int
+
+
+_MIRRORED: dict[type[Expr], type[LT] | type[LE]] = {GT: LT, GE: LE}
+
+
+def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | None:
+    """Return what `condition` is the conjunction of, or its opposite; None if not followed."""
+    match condition:
+        case Not(a=a):
+            return comparisons(a, not holds)
+        case And(a=a, b=b) | Or(a=a, b=b) if isinstance(condition, And) == holds:
+            left, right = comparisons(a, holds), comparisons(b, holds)
+            return None if left is None or right is None else (*left, *right)
+        case Binary(a=a, b=b) if a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64:
+            return _comparison(condition, a, b, holds)
+    return None
+
+
+def _comparison(condition: Expr, a: Expr, b: Expr, holds: bool) -> tuple[AtMost, ...] | None:
+    kind = type(condition)
+    if kind in (GT, GE):
+        kind, a, b = _MIRRORED[kind], b, a
+    if kind is LT:
+        return (AtMost(a, b, 1),) if holds else (AtMost(b, a, 0),)
+    if kind is LE:
+        return (AtMost(a, b, 0),) if holds else (AtMost(b, a, 1),)
+    if kind is (EQ if holds else NE):
+        return AtMost(a, b, 0), AtMost(b, a, 0)
+    return None
+
+
+class Linear(NamedTuple):
+    """The value `factor * var + rest`, whose rest does not depend on the variable."""
+
+    factor: int
+    rest: Expr
+
+
+def linear(expr: Expr, var: Var) -> Linear | None:
+    """Return `expr`, of i64, as a linear function of `var`; None if it is not one."""
+    if expr.dtype != I64:
+        return None
+    if expr is var:
+        return Linear(1, IntImm(0, I64))
+    if var not in variables_in(expr):
+        return Linear(0, expr)
+    match expr:
+        case Add(a=a, b=b) | Sub(a=a, b=b):
+            left, right = linear(a, var), linear(b, var)
+            if left is None or right is None:
+                return None
+            sign = 1 if isinstance(expr, Add) else -1
+            return Linear(left.factor + sign * right.factor, left.rest + right.rest * sign)
+        case Mul(a=a, b=IntImm(value=factor)) | Mul(a=IntImm(value=factor), b=a):
+            inner = linear(a, var)
+            return inner and Linear(inner.factor * factor, inner.rest * factor)
+    return None
