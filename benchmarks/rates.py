@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from benchmarks.fma_peak import PEAK_GFLOP, bind_peak
 from benchmarks.measure import Call, interleave
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 PEAK = "peak"  # of one core, by `fma_peak`
 _WIDTH, _ROW, _MARGIN, _NAMES, _NUMBERS = 900, 34, 20, 120, 90

@@ -2,42 +2,41 @@
 
 An architecture tour, in reading order; a computation passes through these rooms from top to bottom:
 
-1. te/         what to compute: `compute`, reductions, scans, externs     te/operation.py
-2. schedule/   how to compute it, as recorded primitives                  schedule/schedule.py
-3. lower/      both become one function of the loop IR                    lower/lower.py, nest.py
-4. ir/         the loop IR: nodes, text form, traversals, verifier        ir/expr.py, stmt.py
-5. arith/      facts about integers, the simplifier, proofs               arith/facts.py
-6. passes/     loop IR to loop IR, in the order that pipeline.py gives    pipeline.py
-7. codegen/    loop IR to text, spelled by templates/                     codegen/llvm.py
-8. toolchain/  text to machine code by the tools in toolchains/*.toml     toolchain/compile.py
-9. runtime/    machine code to a callable, arrays, devices, modules       runtime/module.py
-10. build.py   all of the above on one screen
+1. te/          what to compute: `compute`, reductions, scans, externs     te/operation.py
+2. schedule/    how to compute it, as recorded primitives                  schedule/schedule.py
+3. lowering/    both become one function of the loop IR                    lowering/lower.py
+4. ir/          the loop IR: nodes, text form, traversals, verifier        ir/expr.py, ir/stmt.py
+5. arith/       facts about integers, the simplifier, proofs               arith/facts.py
+6. passes/      loop IR to loop IR, in the order of driver/pipeline.py     passes/flatten_storage.py
+7. codegen/     loop IR to text, spelled by templates/                     codegen/llvm/module.py
+8. toolchain/   text to machine code by the tools in toolchains/*.toml     toolchain/compile.py
+9. runtime/     machine code to a callable, arrays, devices, modules       runtime/module.py
+10. driver/     which passes, which compiler and which device a target has driver/pipeline.py
+11. compiler.py all of the above on one screen
 
-Beside them: oracle/ says what every stage means, by numpy and by a plain interpreter; topi/,
-graph/ and frontend/ bring operators, models and ONNX; cli/ makes each stage a command. errors.py,
-dtype.py, target.py and artifacts.py are what the rooms hand to each other. The walkthrough
+Beside them: oracle/ says what every stage means, by numpy and by a plain interpreter; emulator/
+runs AMD machine code without a GPU; certificates/ find the step that changed a result; topi/,
+graph/ and frontend/ bring operators, models and ONNX; cli/ makes each stage a command.
+foundation/ has what all rooms use: errors, dtypes, targets, options, caches. The walkthrough
 scripts/walkthroughs/matmul.py follows one product of matrices along this tour, and prints it.
 
 Public names are resolved on first use, so that `import refcomp` stays quick.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = (
-    *("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "testing"),
-    *("profile",),
-)
+_MODULES = (*("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "profile"),)
 _SOURCES = {
-    "refcomp.dtype": "DType as_dtype",
-    "refcomp.errors": "CompilerBug OutOfBounds RefcompError ToolchainError Unsupported UserError",
-    "refcomp.registry": "get_global_func list_global_func_names register_func",
-    "refcomp.target": "Target as_target",
-    "refcomp.options": "build_options",
+    "refcomp.foundation.dtype": "DType as_dtype",
+    "refcomp.foundation.errors": (
+        "CompilerBug OutOfBounds RefcompError ToolchainError Unsupported UserError"
+    ),
+    "refcomp.foundation.registry": "get_global_func list_global_func_names register_func",
+    "refcomp.foundation.target": "Target as_target",
+    "refcomp.foundation.options": "build_options",
     "refcomp.ir.promotion": "const",
     "refcomp.ir.printer": "print_func",
     "refcomp.ir.parser": "parse_func",
@@ -60,14 +59,14 @@ _SOURCES = {
         "var"
     ),
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
-    "refcomp.certify": "Certificate certify",
-    "refcomp.build": "build build_functions lower",
-    "refcomp.compile_kernels": "load_code_object",
+    "refcomp.certificates": "Certificate certify",
+    "refcomp.compiler": "build build_functions lower",
+    "refcomp.driver.compile_kernels": "load_code_object",
     "refcomp.runtime.device": "cpu device",
-    "refcomp.devices": "context opencl rocm rocm_emulator",
-    "refcomp.local_memory": "LocalMemory",
-    "refcomp.emulator.counting": "Profile",
-    "refcomp.runtime.ndarray": "NDArray array empty from_dlpack from_numpy",
+    "refcomp.driver.devices": "context opencl rocm rocm_emulator",
+    "refcomp.foundation.local_memory": "LocalMemory",
+    "refcomp.emulator.observers.counting": "Profile",
+    "refcomp.runtime.arrays.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.module_file": "load_module",
     "refcomp.frontend.onnx": "from_onnx",
     "refcomp.graph.compile": "compile_graph",
@@ -78,9 +77,10 @@ _RENAMED = {"convert": ("refcomp.ir.promotion", "as_expr"), "pow": ("refcomp.te.
 
 # Modules by their classic names.
 _CLASSIC = {
-    "nd": "refcomp.runtime.ndarray",
+    "nd": "refcomp.runtime.arrays.ndarray",
     "ir_builder": "refcomp.ir.builder",
     "hybrid": "refcomp.hybrid",
+    "testing": "refcomp.driver.testing",
 }
 
 __all__ = ["__version__", *_CLASSIC, *_HOME, *_RENAMED, *_MODULES]
@@ -104,25 +104,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _RoomNamesake:
-    """A public function that a room shares its name with: `refcomp.lower`, `refcomp.build`."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, package: ModuleType, owner: type) -> Any:
-        return _load(self.name)
-
-    def __set__(self, package: ModuleType, room: ModuleType) -> None:
-        """The import system puts the room here once it is imported; the function stays."""
-
-
-class _Package(ModuleType):
-    lower = _RoomNamesake()
-    build = _RoomNamesake()
-    certify = _RoomNamesake()
-
-
-sys.modules[__name__].__class__ = _Package

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import refcomp as rc
-from refcomp.cache import default_cache
+from refcomp.foundation.cache import default_cache
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.executor import GraphExecutor

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes refcomp/hip_numbers.py: the HIP runtime's numbers, by version, read off what AMD ships.
+"""Writes refcomp/hip/numbers.py: the HIP runtime's numbers, by version, read off what AMD ships.
 
     scripts/hip_numbers.py SOURCE...     prints the table; a SOURCE is, oldest first,
         the include folder that holds hip/hip_runtime_api.h (read by clang), or

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.cache import Cache
-from refcomp.cache_folder import make_private
-from refcomp.errors import UserError
+from refcomp.foundation.cache import Cache
+from refcomp.foundation.cache_folder import make_private
+from refcomp.foundation.errors import UserError
 
 KEY = Cache.key("something")
 DATA = bytes(range(256)) * 3

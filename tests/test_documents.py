@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.target import target_kinds
+from refcomp.foundation.target import target_kinds
 
 ROOT = Path(__file__).parents[1]
 ROOMS = {path.name for path in (ROOT / "refcomp").iterdir() if path.suffix != ".md"}

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import refcomp
-from refcomp.artifacts import Binary
 from refcomp.emulator import EmulatedGpu, LaunchReport
-from refcomp.emulator.launch import Extents, LoadedCode
+from refcomp.emulator.execution.launch import Extents, LoadedCode
 from refcomp.emulator.run import explicit_arguments
+from refcomp.foundation.artifacts import Binary
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import create_schedule
 from refcomp.toolchain import disassemble

@@ -19,10 +19,10 @@ from benchmarks.emulator.kernels import Ready, build_product, code_of, product, 
 from benchmarks.fresh import ROOT
 from benchmarks.measure import figure_of, interleave, seconds_per_call
 from benchmarks.report import Bar, Row, Work, row_beside
-from refcomp.artifacts import Binary
-from refcomp.cache import Cache
 from refcomp.emulator import ARCHITECTURES
-from refcomp.emulator.assembly import read_assembly
+from refcomp.emulator.code.assembly import read_assembly
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.cache import Cache
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor

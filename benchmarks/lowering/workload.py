@@ -19,8 +19,8 @@ from benchmarks.lowering.corners import describe_corners
 from benchmarks.matmul import workload as matmul
 from benchmarks.measure import figure_of, interleave
 from benchmarks.report import Bar, Row
-from refcomp.codegen.llvm import print_llvm
-from refcomp.pipeline import run_passes
+from refcomp.codegen.llvm.module import print_llvm
+from refcomp.driver.pipeline import run_passes
 from refcomp.te.tensor import Tensor
 
 _SIZES = (10, 100, 1000, 10000)

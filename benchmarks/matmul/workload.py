@@ -20,7 +20,7 @@ from benchmarks.fresh import call_fresh
 from benchmarks.measure import interleave
 from benchmarks.report import Bar, Row, Work, row_beside
 from refcomp.ir.expr import Expr
-from refcomp.runtime.threads import set_thread_count
+from refcomp.runtime.host.threads import set_thread_count
 from refcomp.te.tensor import Tensor
 
 _ROWS, _COLUMNS, _LANES = 6, 64, 16

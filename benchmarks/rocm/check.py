@@ -22,7 +22,7 @@ from benchmarks.fresh import call_fresh
 from benchmarks.machine import describe_machine
 from benchmarks.rocm import parts
 from refcomp import __version__
-from refcomp.runtime.hip_library import CHOICE
+from refcomp.runtime.hip.library import CHOICE
 from refcomp.toolchain.diagnose import diagnose
 
 GPUS = ["gfx90a", "gfx942", "gfx1100"]

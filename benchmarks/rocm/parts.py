@@ -18,10 +18,10 @@ import refcomp
 from benchmarks.measure import figure_of
 from benchmarks.rocm.operators import CASES, OperatorCase
 from benchmarks.rocm.product import RocBlas, build_product, peak_flops
-from refcomp.errors import RefcompError
-from refcomp.kernel_resources import resources_of
+from refcomp.driver.kernel_resources import resources_of
+from refcomp.foundation.errors import RefcompError
 from refcomp.runtime.device import Device
-from refcomp.runtime.hip import HipDriver
+from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.timing import time_evaluator
 from tests.properties.fuzz import fuzz_round
 

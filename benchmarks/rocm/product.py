@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 import refcomp
-from refcomp.runtime.hip_info import HipInfo
+from refcomp.runtime.arrays.ndarray import NDArray
+from refcomp.runtime.hip.info import HipInfo
 from refcomp.runtime.module import Module
-from refcomp.runtime.ndarray import NDArray
 from refcomp.schedule.schedule import Schedule, create_schedule
 
 TILE = 128

@@ -15,7 +15,7 @@ import refcomp
 from benchmarks.fresh import call_fresh
 from benchmarks.measure import figure_of, interleave, seconds_per_call
 from benchmarks.report import Bar, Row, row_beside
-from refcomp.build import build
+from refcomp.compiler import build
 from refcomp.schedule.schedule import create_schedule
 
 _COLD, _CACHED = Bar(0.2), Bar(0.010)

@@ -32,7 +32,7 @@ from refcomp.arith.enumerated import Enumeration
 from refcomp.arith.facts import Facts
 from refcomp.arith.guards import AtMost, comparisons, linear
 from refcomp.arith.prove import prove, simplify
-from refcomp.dtype import I64, U64, DType
+from refcomp.foundation.dtype import I64, U64, DType
 from refcomp.ir.expr import (
     LE,
     LT,

@@ -15,7 +15,7 @@ from refcomp.arith.intern import bottom_up
 from refcomp.arith.interval import Interval
 from refcomp.arith.linear import Key, Monomial, Sum, SumTable, direction, is_summable
 from refcomp.arith.modular import Modular
-from refcomp.dtype import I64, DType
+from refcomp.foundation.dtype import I64, DType
 from refcomp.ir.expr import (
     Add,
     BitAnd,

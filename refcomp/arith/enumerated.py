@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refcomp.dtype import DType, to_numpy
+from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.ir.expr import (
     EQ,
     GE,

@@ -23,7 +23,7 @@ from refcomp.arith.interval import Interval
 from refcomp.arith.linear import Key, Sum, SumTable, direction, is_summable
 from refcomp.arith.modular import Modular
 from refcomp.arith.simplify.engine import Simplifier
-from refcomp.dtype import I64, DType
+from refcomp.foundation.dtype import I64, DType
 from refcomp.ir.expr import (
     EQ,
     LE,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from operator import is_
 from typing import Any, TypeVar
 
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir.buffer import BufferLoad, Load
 from refcomp.ir.expr import (
     Broadcast,

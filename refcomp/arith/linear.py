@@ -17,7 +17,7 @@ from math import gcd
 from typing import Any, TypeGuard
 
 from refcomp.arith.intern import ExprTable, Rank
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 
 Monomial = tuple[int, ...]  # serial numbers of atoms, ascending; a square repeats its atom

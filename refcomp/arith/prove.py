@@ -5,7 +5,7 @@ from __future__ import annotations
 from refcomp.arith.facts import Facts
 from refcomp.arith.interval import Interval
 from refcomp.arith.modular import Modular
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 
 

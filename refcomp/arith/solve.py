@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from refcomp.arith.facts import Facts
 from refcomp.arith.intern import free_of
 from refcomp.arith.linear import Sum, number
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import LE, LT, Expr, FloorDiv, IntImm, Sub, Var
 
 

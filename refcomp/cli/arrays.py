@@ -20,10 +20,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from refcomp.artifacts import Dim, TensorParam, dim_to_text, evaluate_dim, names_in_dim
-from refcomp.dtype import DType, to_numpy
-from refcomp.errors import UserError
-from refcomp.symbol_sizes import Extent, Sizes
+from refcomp.foundation.artifacts import Dim, TensorParam, dim_to_text, evaluate_dim, names_in_dim
+from refcomp.foundation.dtype import DType, to_numpy
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.symbol_sizes import Extent, Sizes
 
 Arrays = dict[str, Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from refcomp import toolchain
-from refcomp.artifacts import Source
 from refcomp.cli.headers import Header, check_header, read_header
 from refcomp.cli.options import examples, json_option
 from refcomp.cli.streams import (
@@ -18,8 +17,9 @@ from refcomp.cli.streams import (
     write_json,
     write_text,
 )
-from refcomp.errors import UserError
-from refcomp.private_folder import private_folder
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.private_folder import private_folder
 from refcomp.runtime.module import Module
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from refcomp.certify import Certificate, certify
+from refcomp.certificates import Certificate, certify
 from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.programs import Piece, load_program
 from refcomp.cli.streams import write_json
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 @click.command("certify", epilog=examples("refcomp certify matmul.py:matmul --every-step"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import as_dtype
+from refcomp.foundation.dtype import as_dtype
 
 _SHOWN = 6
 

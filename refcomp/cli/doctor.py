@@ -15,19 +15,19 @@ import click
 import numpy as np
 
 from refcomp import __version__
-from refcomp.build import build
 from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
 from refcomp.cli.streams import progress, write_json
-from refcomp.compile_kernels import is_device_target
-from refcomp.devices import device_for
-from refcomp.errors import RefcompError
-from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.machine import cpu_name
+from refcomp.compiler import build
+from refcomp.driver.compile_kernels import is_device_target
+from refcomp.driver.devices import device_for
+from refcomp.foundation.errors import RefcompError
+from refcomp.foundation.machine import cpu_name
+from refcomp.foundation.target import as_target, target_kinds
+from refcomp.runtime.arrays.ndarray import array
+from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.module import Module
-from refcomp.runtime.ndarray import array
 from refcomp.schedule.schedule import create_schedule
-from refcomp.target import as_target, target_kinds
 from refcomp.te.maths import var
 from refcomp.te.operation import compute, placeholder
 from refcomp.te.tensor import thread_axis

@@ -14,7 +14,6 @@ import numpy as np
 from click.core import ParameterSource
 
 from refcomp import toolchain
-from refcomp.artifacts import Binary
 from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.group import JSON_ASKED
@@ -41,20 +40,21 @@ from refcomp.cli.streams import (
     write_bytes,
     write_json,
 )
-from refcomp.dtype import as_dtype
 from refcomp.emulator import EmulatedGpu, LaunchReport
-from refcomp.emulator.code_object import CodeObject, Kernel, read_code_object
-from refcomp.emulator.counting import Profile
-from refcomp.emulator.generation import GENERATIONS
-from refcomp.emulator.hazards import HAZARDS
-from refcomp.emulator.launch import Extents, LoadedCode
+from refcomp.emulator.code.code_object import CodeObject, Kernel, read_code_object
+from refcomp.emulator.execution.launch import Extents, LoadedCode
+from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
+from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.emulator.run import explicit_arguments
-from refcomp.errors import RefcompError, UserError
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.unlinked import refuse_unlinked
 from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import Report, report_of
-from refcomp.unlinked import refuse_unlinked
 
 # Parameters that only a code object's kernel takes, and those that only a program takes.
 _OF_KERNELS = "kernel", "grid", "block", "arguments", "shared"

@@ -14,8 +14,6 @@ from typing import Any
 import click
 import numpy as np
 
-from refcomp.artifacts import ScalarParam, Signature, TensorParam, evaluate_dim, names_in_dim
-from refcomp.build import build_functions
 from refcomp.cli.arrays import (
     DEFAULT,
     Arrays,
@@ -53,20 +51,28 @@ from refcomp.cli.streams import (
     write_json,
 )
 from refcomp.cli.texts import text_to_checked_funcs
-from refcomp.errors import UserError
+from refcomp.compiler import build_functions
+from refcomp.foundation.artifacts import (
+    ScalarParam,
+    Signature,
+    TensorParam,
+    evaluate_dim,
+    names_in_dim,
+)
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.private_folder import private_folder
+from refcomp.foundation.symbol_sizes import Sizes
+from refcomp.foundation.target import Target
 from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
-from refcomp.private_folder import private_folder
+from refcomp.runtime.arrays.entry_conditions import refusal
+from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import cpu
-from refcomp.runtime.entry_conditions import refusal
 from refcomp.runtime.function import ArrayCallable, Function
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_file import load_module
-from refcomp.runtime.ndarray import NDArray, array
-from refcomp.symbol_sizes import Sizes
-from refcomp.target import Target
 
 _EXAMPLES = (10, 100, 1000, 10_000)  # sizes that messages propose
 _BINARY = (b"PK", b"\x7fELF")

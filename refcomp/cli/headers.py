@@ -3,7 +3,7 @@
 LLVM IR text begins with the target it was printed for, the libraries it needs, and how each of
 its functions is called::
 
-    ; refcomp.target llvm -mcpu=native
+    ; refcomp.foundation.target llvm -mcpu=native
     ; refcomp.requires libgomp
     ; refcomp.signature {"name": "add", "params": [...], "symbols": ["n"]}
 
@@ -19,17 +19,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from refcomp.artifacts import (
+from refcomp.foundation.artifacts import (
     ScalarParam,
     Signature,
     Source,
     TensorParam,
     signature_from_json,
 )
-from refcomp.dtype import DType
-from refcomp.errors import RefcompError, UserError
-from refcomp.python_limits import paused_collector
-from refcomp.target import Target, as_target
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.python_limits import paused_collector
+from refcomp.foundation.target import Target, as_target
 
 _LINE = re.compile(r"^[;#] refcomp\.(target|requires|signature) (.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^define i32 @([A-Za-z0-9_]+)\(([^)\n]*)\)", re.MULTILINE)
@@ -53,7 +53,7 @@ def signature_lines(signatures: Iterable[Signature], mark: str) -> str:
 
 def with_header(source: Source, target: Target, signatures: Sequence[Signature]) -> str:
     """LLVM IR text below the lines that `read_header` reads back."""
-    lines = [f"; refcomp.target {target}\n"]
+    lines = [f"; refcomp.foundation.target {target}\n"]
     lines += [f"; refcomp.requires {name}\n" for name in sorted(source.requires)]
     return "".join([*lines, signature_lines(signatures, ";"), source.text])
 
@@ -70,7 +70,7 @@ def read_header(text: str, name: str) -> Header:
 
 def _read_signature(line: str, name: str) -> Signature:
     try:
-        with paused_collector():  # see `refcomp.runtime.manifest`
+        with paused_collector():  # see `refcomp.runtime.files.manifest`
             return signature_from_json(json.loads(line))
     except _MALFORMED as error:
         raise UserError(

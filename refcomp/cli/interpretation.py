@@ -12,14 +12,14 @@ from typing import Any
 
 from refcomp.cli.levels import level_of
 from refcomp.cli.streams import note
+from refcomp.driver.pipeline import passes_for, run_pass
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VTHREAD, Barrier, For
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import interpret, interpret_program
-from refcomp.pipeline import passes_for, run_pass
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import interpret, interpret_program
 
 
 def in_order(func: PrimFunc, advice: str = "") -> PrimFunc:
@@ -55,7 +55,8 @@ def _lacks_barriers(*funcs: PrimFunc) -> bool:
 def interpret_text(
     func: PrimFunc, args: Sequence[Any], symbols: Mapping[Var, int] | None = None
 ) -> None:
-    """Run `func`, as `refcomp.oracle.interpret` does. Raises InterpretError with advice."""
+    """Run `func`, as `refcomp.oracle.interpreter.interpret` does. Raises InterpretError with
+    advice."""
     try:
         interpret(func, args, symbols=symbols)
     except InterpretError as error:

@@ -34,8 +34,9 @@ from refcomp.cli.outcomes import FAILED
 from refcomp.cli.references import Reference, load_reference
 from refcomp.cli.streams import write_json
 from refcomp.cli.verdicts import write_report
-from refcomp.dtype import DType, as_dtype
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.dtype import DType, as_dtype
+from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.foundation.private_folder import private_folder
 from refcomp.oracle.compare import (
     EXACT,
     UNDECIDABLE,
@@ -46,8 +47,7 @@ from refcomp.oracle.compare import (
     judge_bounded,
     upper_f64,
 )
-from refcomp.oracle.error_bounds import Bounded, Licence
-from refcomp.private_folder import private_folder
+from refcomp.oracle.floats.error_bounds import Bounded, Licence
 from refcomp.toolchain.run import finish_tool, start_tool, tool_timeout_s
 
 _ORDER = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)

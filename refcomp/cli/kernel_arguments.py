@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import as_dtype, to_numpy
-from refcomp.errors import UserError
-from refcomp.local_memory import LocalMemory
+from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.local_memory import LocalMemory
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
 _LOCAL = re.compile(r"local:(-?\w+)")

@@ -12,9 +12,9 @@ from typing import Any
 
 from refcomp.cli.kernel_arguments import ARGUMENT_FORMS
 from refcomp.cli.outcomes import printable
-from refcomp.emulator.code_object import Argument, CodeObject, Kernel
+from refcomp.emulator.code.code_object import Argument, CodeObject, Kernel
 from refcomp.emulator.run import explicit_arguments
-from refcomp.local_memory import LOCAL_POINTER
+from refcomp.foundation.local_memory import LOCAL_POINTER
 
 _BUFFER = "global_buffer"
 # Dtypes of C types, and of what has only a size.

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.errors import UserError
+from refcomp.driver.pipeline import PipelineStep, passes_for
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_stmt
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, LaunchKernel
 from refcomp.ir.verify import find_fault
-from refcomp.pipeline import PipelineStep, passes_for
 
 
 def level_of(func: PrimFunc) -> str:

@@ -13,7 +13,7 @@ from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import progress, write_json
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.mutate.compiler import score_compiler
 from refcomp.mutate.machine import score_spelling
 from refcomp.mutate.mutant import OURS, POLICIES, Mutant

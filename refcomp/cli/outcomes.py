@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from refcomp.errors import (
+from refcomp.foundation.errors import (
     CompilerBug,
     RefcompError,
     ToolchainError,

@@ -11,21 +11,21 @@ from dataclasses import replace
 
 import click
 
-from refcomp.artifacts import Signature
 from refcomp.cli.headers import read_header, signature_lines
 from refcomp.cli.levels import level_of, steps_left
 from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.signature import signature_of
-from refcomp.dtype import as_dtype
-from refcomp.errors import CompilerBug, UserError
+from refcomp.driver.pipeline import Pass, find_pass, passes_for
+from refcomp.foundation.artifacts import Signature
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import CompilerBug, UserError
+from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func, print_funcs
 from refcomp.ir.verify import verify
-from refcomp.pipeline import Pass, find_pass, passes_for
-from refcomp.python_limits import deep_recursion
-from refcomp.target import Target
 
 _BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
 

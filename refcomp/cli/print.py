@@ -8,18 +8,18 @@ from dataclasses import replace
 import click
 
 from refcomp import toolchain
-from refcomp.artifacts import Source
 from refcomp.cli.headers import with_header
 from refcomp.cli.levels import steps_left
 from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.passes import called_signatures, run_verified
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
-from refcomp.codegen.llvm import print_llvm
+from refcomp.codegen.llvm.module import print_llvm
 from refcomp.codegen.signature import checks_of
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
-from refcomp.target import Target
 
 
 @click.command("print", epilog=examples("refcomp print --all-passes matmul.ir -o matmul.ll"))

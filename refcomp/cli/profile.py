@@ -17,28 +17,28 @@ from typing import Any
 import click
 import numpy as np
 
-from refcomp.build import build_functions
 from refcomp.cli.arrays import Filling, complete
 from refcomp.cli.execute import make_arguments
 from refcomp.cli.outcomes import printable
 from refcomp.cli.programs import load_program
 from refcomp.cli.run import params_of
 from refcomp.cli.streams import note, progress, write_json
-from refcomp.devices import rocm_emulator
-from refcomp.emulator.counting import KernelCounts, Profile
+from refcomp.compiler import build_functions
+from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.hip import KernelFailure
-from refcomp.errors import UserError
+from refcomp.emulator.observers.counting import KernelCounts, Profile
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.options import build_options
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
-from refcomp.options import build_options
 from refcomp.profile.cards import card_for
 from refcomp.profile.page import write_page
 from refcomp.profile.report import Report, report_of
 from refcomp.profile.text import reports_to_text
+from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.module import Module
-from refcomp.runtime.ndarray import array
 from refcomp.schedule.schedule import Schedule
 
 IN_THE_TERMINAL = "-"

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from refcomp.cli.texts import read_funcs
-from refcomp.errors import RefcompError, UserError
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import lower_node
 from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
-from refcomp.lower.lower import lower
+from refcomp.lowering.lower import lower
 from refcomp.schedule.schedule import Schedule
-from refcomp.target import Target
 
 _DEFAULT_NAME = "computation"
 

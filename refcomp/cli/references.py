@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import TensorParam
 from refcomp.cli.arrays import Arrays
 from refcomp.cli.interpretation import in_order, interpret_text
 from refcomp.cli.programs import load_program
 from refcomp.codegen.signature import signature_of
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.artifacts import TensorParam
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Value
@@ -28,7 +28,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.oracle.compare import judge_bounded
-from refcomp.oracle.error_bounds import Bounded, Licence, bound_errors
+from refcomp.oracle.floats.error_bounds import Bounded, Licence, bound_errors
 from refcomp.te.operation import Operation, PlaceholderOp, reachable_operations
 from refcomp.te.tensor import Tensor
 

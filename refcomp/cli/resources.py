@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from refcomp.cli.levels import check_whole
-from refcomp.compile_kernels import compile_programs
+from refcomp.driver.compile_kernels import compile_programs
+from refcomp.driver.kernel_resources import KernelResources, resources_of
+from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
-from refcomp.kernel_resources import KernelResources, resources_of
-from refcomp.target import Target
 
 _HEADINGS = {
     "kernel": "kernel",

@@ -9,7 +9,6 @@ from typing import Any
 import click
 import numpy as np
 
-from refcomp.artifacts import TensorParam
 from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
 from refcomp.cli.digest import digest, digest_to_text, number_to_text, to_json
 from refcomp.cli.options import (
@@ -23,11 +22,12 @@ from refcomp.cli.options import (
     target_option,
 )
 from refcomp.cli.streams import progress, write_json
+from refcomp.foundation.artifacts import TensorParam
+from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.graph import Graph
-from refcomp.target import Target
 
 
 @click.command("run", epilog=examples("refcomp run model.onnx -i in.npz -o out.npz --print-top 3"))

@@ -17,15 +17,15 @@ from refcomp.cli.print import print_source
 from refcomp.cli.programs import Piece, Program, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
-from refcomp.compile_kernels import compile_programs, is_device_target
-from refcomp.errors import UserError
+from refcomp.driver.compile_kernels import compile_programs, is_device_target
+from refcomp.driver.pipeline import passes_for
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_funcs, print_program
-from refcomp.near_misses import did_you_mean
-from refcomp.pipeline import passes_for
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
-from refcomp.target import Target
 
 _SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
 _AFTER = "after:"

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import click
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 STANDARD = "-"
 

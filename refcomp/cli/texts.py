@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from refcomp.cli.streams import name_of, read_text
-from refcomp.entry_conditions import with_entry_conditions
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_funcs_with_lines
 from refcomp.ir.stmt import Stmt
+from refcomp.lowering.entry_conditions import with_entry_conditions
 
 
 def read_funcs(path: str) -> list[PrimFunc]:

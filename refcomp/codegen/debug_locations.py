@@ -2,9 +2,9 @@
 
 `link_lines` tells the same of the lines of the LLVM IR, and where the loop IR's lines came from.
 
-Needs LLVM IR as `refcomp.codegen.amdgpu` prints it: instructions are indented, labels are not, and
-functions begin in lines of their own that come from "func NAME". Ensures: each line stays the line
-it was; what the lines compute stays the same.
+Needs LLVM IR as `refcomp.codegen.amdgpu.module` prints it: instructions are indented, labels are
+not, and functions begin in lines of their own that come from "func NAME". Ensures: each line stays
+the line it was; what the lines compute stays the same.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from refcomp.artifacts import Source
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
+from refcomp.foundation.artifacts import Source
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func_with_lines
 

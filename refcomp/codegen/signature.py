@@ -6,7 +6,7 @@ user gave them. Refuses, with Unsupported, a dimension that no caller could comp
 
 from __future__ import annotations
 
-from refcomp.artifacts import (
+from refcomp.foundation.artifacts import (
     CheckedAccess,
     Condition,
     Dim,
@@ -15,13 +15,13 @@ from refcomp.artifacts import (
     TensorParam,
     checked_access_from_text,
 )
-from refcomp.dtype import I64, DType
-from refcomp.errors import Unsupported
+from refcomp.foundation.dtype import I64, DType
+from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.names import mangle
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Requirement
-from refcomp.ir.names import mangle
 
 _DIM_OPERATORS: dict[type[Expr], str] = {
     ir.Add: "add",

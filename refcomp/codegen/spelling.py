@@ -19,8 +19,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from refcomp.errors import CompilerBug
-from refcomp.resources import templates_dir
+from refcomp.foundation.errors import CompilerBug
+from refcomp.foundation.resources import templates_dir
 
 _MACRO = re.compile(r"{%-?\s*macro\s+(?P<name>\w+)\b.*?{%-?\s*endmacro\s*-?%}\n?", re.DOTALL)
 _CALL = re.compile(r"(\w+)\s*\(")

@@ -4,21 +4,20 @@ Waves run together, register by register, and what is wrong with a kernel is fou
 is out of bounds, and what depends on bits that nothing wrote. Imports nothing of what it judges;
 whoever makes an `EmulatedGpu` hands it a disassembler.
 
-Reading order: code_object.py and assembly.py (what is run), arrays.py, operation.py and the tables
-(vector_floats.py, vector_integers.py, vector_conversions.py, packed.py, scalar.py: what each
-instruction means, with exact.py and spreads.py), modes.py, signalling.py and output_modifiers.py
-(rounding, denormals, NaNs and clamps as the MODE register has them), registers.py, memory.py and
-waves.py (on what), observation.py and counting/ (who looks on, and who counts), wait_counters.py,
-wait_states.py, memory_order.py and hazards/ (what is wrong though the result may be right),
-sources.py, vector.py, scalar_binding.py, memory_access.py, atomics.py, cross_lane.py, dpp.py and
-matrix.py (instructions bound to operands), generation.py (what differs between GPUs), program.py
-and execute.py (in which order), limits.py (for how long), launch.py, run.py and hip.py (the doors),
-findings.py and ledger.py (what comes out, how far to be believed).
+code/           code objects and their instructions, as read
+machine/        the state: registers, memory, waves, and which of their bits were written
+instructions/   what each instruction does to that state
+generations/    how the emulated GPUs differ
+execution/      kernels launched, waves run
+observers/      who looks on: hazards, counts, coverage
+run.py, hip.py  the doors: one kernel on numpy arrays, and the functions of HIP
+ledger.py       which instructions were compared with a reference
+limits.py       when a launch is given up
 """
 
-from refcomp.emulator.findings import Finding
-from refcomp.emulator.generation import ARCHITECTURES
-from refcomp.emulator.launch import LaunchReport, LaunchRequest, launch, load_code
+from refcomp.emulator.code.findings import Finding
+from refcomp.emulator.execution.launch import LaunchReport, LaunchRequest, launch, load_code
+from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.emulator.run import EmulatedGpu
 
 __all__ = [

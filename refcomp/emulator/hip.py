@@ -1,4 +1,4 @@
-"""The functions of AMD's HIP runtime on an emulated GPU, for `refcomp.hip_interface.offered_by`.
+"""The functions of AMD's HIP runtime on an emulated GPU, for `refcomp.hip.interface.offered_by`.
 
 Everything is done at once and in order, so streams and events have nothing to wait for; an event is
 a time of the host's clock. What a driver answers by a number is answered so; what is found wrong
@@ -20,13 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp import hip_api
-from refcomp.emulator.code_object import LARGEST_BYTES, DamagedCode
-from refcomp.emulator.counting import Profile
-from refcomp.emulator.findings import Finding
-from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
-from refcomp.emulator.hazards import hazard_observers
-from refcomp.emulator.launch import (
+from refcomp.emulator.code.code_object import LARGEST_BYTES, DamagedCode
+from refcomp.emulator.code.findings import Finding
+from refcomp.emulator.execution.launch import (
     SHARED_LIMIT,
     THREADS_LIMIT,
     ForeignCode,
@@ -35,12 +31,16 @@ from refcomp.emulator.launch import (
     launch,
     load_code,
 )
+from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
-from refcomp.emulator.memory import Allocation, Arena
-from refcomp.emulator.observation import Observer
+from refcomp.emulator.machine.memory import Allocation, Arena
+from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.hazards import hazard_observers
 from refcomp.emulator.run import explicit_arguments
-from refcomp.errors import UserError
-from refcomp.hip_numbers import NUMBERS
+from refcomp.foundation.errors import UserError
+from refcomp.hip import api as hip_api
+from refcomp.hip.numbers import NUMBERS
 
 _ARENA_BYTES = 4 << 30
 _NAME = b"emulated AMD GPU\0"

@@ -15,9 +15,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from refcomp.emulator.coverage import OF_FLOATS, OF_INTEGERS, Seen, depends_on_lanes, edges_wanted
-from refcomp.emulator.generation import GFX942, Generation
-from refcomp.emulator.program import known_mnemonics
+from refcomp.emulator.execution.program import known_mnemonics
+from refcomp.emulator.generations.generation import GFX942, Generation
+from refcomp.emulator.observers.coverage import (
+    OF_FLOATS,
+    OF_INTEGERS,
+    Seen,
+    depends_on_lanes,
+    edges_wanted,
+)
 
 FOLDER = Path(__file__).with_name("ledgers")
 _HEAD = """# Instructions of {name} that agree with a reference

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 USUAL_STEPS = 2_000_000_000
 USUAL_SECONDS = 600.0

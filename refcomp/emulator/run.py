@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code_object import Argument, Kernel
-from refcomp.emulator.hazards import hazard_observers
-from refcomp.emulator.launch import (
+from refcomp.emulator.code.code_object import Argument, Kernel
+from refcomp.emulator.execution.launch import (
     Extents,
     LaunchReport,
     LaunchRequest,
@@ -27,10 +26,11 @@ from refcomp.emulator.launch import (
     load_code,
 )
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
-from refcomp.emulator.memory import Arena
-from refcomp.emulator.observation import Observer
-from refcomp.errors import UserError
-from refcomp.local_memory import LOCAL_POINTER, LocalMemory, place_local
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.observers.hazards import hazard_observers
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.local_memory import LOCAL_POINTER, LocalMemory, place_local
 
 _ARENA_BYTES = 1 << 30
 _SCALARS = {

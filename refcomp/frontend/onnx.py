@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import SCALAR_DTYPES, as_dtype
-from refcomp.errors import RefcompError, Unsupported, UserError
+from refcomp.foundation.dtype import SCALAR_DTYPES, as_dtype
+from refcomp.foundation.errors import RefcompError, Unsupported, UserError
+from refcomp.foundation.paths import checked_path
 from refcomp.frontend.onnx_attributes import Attributes, read_attributes
 from refcomp.frontend.onnx_operators import CONVERTERS, Context
 from refcomp.frontend.onnx_unsupported import Reasons
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph
 from refcomp.graph.verify import verify_graph
-from refcomp.paths import checked_path
 
 MAX_BYTES = 1 << 30
 # The versions of ONNX's operator set whose operators mean what the converters say.

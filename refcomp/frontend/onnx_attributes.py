@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 
 # What an attribute may be: "int", "float", "string", "ints", "floats", "tensor".
 Attributes = dict[str, Any]

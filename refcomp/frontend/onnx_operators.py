@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx_attributes import Attributes
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from refcomp.errors import Unsupported
+from refcomp.foundation.errors import Unsupported
 
 
 class Reasons:

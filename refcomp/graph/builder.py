@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Dim
-from refcomp.dtype import as_dtype, to_numpy
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import Dim
+from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import UserError
 from refcomp.graph.graph import Array, Attribute, Graph, Node, Value
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.operators import find_operator

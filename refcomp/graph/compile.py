@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from refcomp.build import build_functions
-from refcomp.certify import certify_build
-from refcomp.compile_kernels import is_device_target
+from refcomp.certificates import certify_build
+from refcomp.compiler import build_functions
+from refcomp.driver.compile_kernels import is_device_target
+from refcomp.foundation.options import build_options, current_options
+from refcomp.foundation.target import Target, as_target
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
 from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
-from refcomp.lower.lower import lower
-from refcomp.options import build_options, current_options
+from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
-from refcomp.target import Target, as_target
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from refcomp.artifacts import Dim
-from refcomp.dtype import I64
-from refcomp.errors import Unsupported
+from refcomp.foundation.artifacts import Dim
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.te import maths

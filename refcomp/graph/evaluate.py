@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Array, Graph, Node, Value
 from refcomp.graph.infer import FUSED

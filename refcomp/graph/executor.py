@@ -11,13 +11,13 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from refcomp.devices import device_for
-from refcomp.errors import UserError
+from refcomp.driver.devices import device_for
+from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.feeds import check_feeds, check_name, check_type
 from refcomp.graph.plan import Plan, make_plan
+from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device
-from refcomp.runtime.ndarray import NDArray, array
 
 # Plans kept at a time: each holds the memory of a whole run.
 _MOST_PLANS = 8

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from refcomp.artifacts import evaluate_dim, names_in_dim
-from refcomp.dtype import as_dtype, to_numpy
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import evaluate_dim, names_in_dim
+from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.symbol_sizes import Extent, Sizes
 from refcomp.graph.graph import Graph, Value, spell, spell_dim
-from refcomp.symbol_sizes import Extent, Sizes
 
 
 def check_feeds(graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]) -> dict[str, int]:

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import dim_to_text
-from refcomp.dtype import DType
+from refcomp.foundation.artifacts import dim_to_text
+from refcomp.foundation.dtype import DType
 from refcomp.graph.dims import Shape
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from refcomp.dtype import DType
-from refcomp.errors import RefcompError
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import RefcompError
 from refcomp.graph.dims import Shape, Symbols, dim_to_expr, expr_to_dim
 from refcomp.graph.graph import Attribute, Graph, Node, Value
 from refcomp.graph.operators import find_operator

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 from refcomp.graph.graph import Array, Attribute
-from refcomp.ir.names import checked_name
 from refcomp.te.tensor import Tensor
 from refcomp.topi import broadcast, dense, elementwise, pool, transform
 from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy

@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from refcomp.artifacts import evaluate_dim
-from refcomp.dtype import to_numpy
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import evaluate_dim
+from refcomp.foundation.dtype import to_numpy
+from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.graph import Value
 from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
+from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, Memory, PartingDriver
-from refcomp.runtime.ndarray import NDArray
 
 Life = tuple[int, int]
 

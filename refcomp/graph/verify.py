@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from refcomp.dtype import as_dtype
-from refcomp.errors import CompilerBug, RefcompError, UserError
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import CompilerBug, RefcompError, UserError
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.infer import FUSED, infer_types
 

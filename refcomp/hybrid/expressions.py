@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.dtype import BOOL
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL
+from refcomp.foundation.errors import UserError
 from refcomp.hybrid.plain import CASTS
 from refcomp.hybrid.source import Source
 from refcomp.ir.builder import BufferPointer

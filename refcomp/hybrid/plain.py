@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import SCALAR_DTYPES, as_dtype, to_numpy
+from refcomp.foundation.dtype import SCALAR_DTYPES, as_dtype, to_numpy
 
 LOOP_WORDS = {
     "range": "serial",

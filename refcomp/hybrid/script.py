@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.hybrid import plain
 from refcomp.hybrid.source import Source, read_source
 from refcomp.hybrid.statements import Writer

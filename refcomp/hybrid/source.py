@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from refcomp.dtype import I64, as_dtype
+from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.hybrid.expressions import Cell, Evaluator
 from refcomp.hybrid.plain import LOOP_WORDS
 from refcomp.hybrid.source import Source

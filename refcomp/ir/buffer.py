@@ -14,7 +14,7 @@ arguments of a call that has effects (`refcomp.ir.stmt`), and nowhere else.
 
 from __future__ import annotations
 
-from refcomp.dtype import HANDLE, DType
+from refcomp.foundation.dtype import HANDLE, DType
 from refcomp.ir.expr import Derived, Expr
 from refcomp.ir.node import Node, node
 

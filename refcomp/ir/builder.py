@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from refcomp.dtype import BOOL, I64, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, I64, as_dtype
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 from refcomp.ir.buffer import READ, AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import NEST_ORDER, is_bound
-from refcomp.ir.names import checked_name
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import (

@@ -38,8 +38,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from refcomp.dtype import BOOL, DType, to_numpy
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, DType, to_numpy
+from refcomp.foundation.errors import UserError
 from refcomp.ir.node import Node, node
 from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.structure import structurally_equal

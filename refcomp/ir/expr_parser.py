@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-from refcomp.dtype import BOOL, I64, DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, I64, DType
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import (
     Broadcast,

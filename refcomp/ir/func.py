@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refcomp.artifacts import STATUS_WORDS, checked_access_from_text
-from refcomp.dtype import I64
+from refcomp.foundation.artifacts import STATUS_WORDS, checked_access_from_text
+from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Expr, IntImm, Var
 from refcomp.ir.node import Node, node
@@ -47,12 +47,12 @@ class Requirement(Node):
 class PrimFunc(Node):
     """Runs `body` on its arguments: buffers by reference, which may not overlap, and scalars.
 
-    Variables in the shapes of buffer parameters that are no parameters themselves (the symbols)
-    are solved from the arguments' shapes; each is >= 0. `outputs` names the buffers that are
-    written. `imports` are texts of LLVM IR that define C functions which the body calls.
-    `requires` holds at each call; it is checked before anything is run. `checks` are the accesses
-    that the body checks (texts of `refcomp.artifacts.CheckedAccess`); the last parameter is then
-    the array in which it notes wrong indices (`refcomp.passes.check_accesses`).
+    Variables in the shapes of buffer parameters that are no parameters themselves (the symbols) are
+    solved from the arguments' shapes; each is >= 0. `outputs` names the buffers that are written.
+    `imports` are texts of LLVM IR that define C functions which the body calls. `requires` holds at
+    each call; it is checked before anything is run. `checks` are the accesses that the body checks
+    (texts of `refcomp.foundation.artifacts.CheckedAccess`); the last parameter is then the array in
+    which it notes wrong indices (`refcomp.passes.check_accesses`).
     """
 
     binds = ("params", "symbols")

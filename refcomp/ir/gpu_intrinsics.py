@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refcomp.dtype import I32, DType, as_dtype
+from refcomp.foundation.dtype import I32, DType, as_dtype
 from refcomp.ir.expr import IntImm, PureExtern
 
 _PREFIX = "llvm.amdgcn."

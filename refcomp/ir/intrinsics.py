@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from refcomp.dtype import BOOL, I32, DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, I32, DType
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 from refcomp.ir.expr import Call, IntImm
-from refcomp.ir.names import checked_name
 
 
 @dataclass(frozen=True, slots=True)

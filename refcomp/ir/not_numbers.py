@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 # Functions of numpy that refcomp has: those by another name, and those by the same one.
 _RENAMED = {

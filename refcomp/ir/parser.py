@@ -13,8 +13,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from refcomp.dtype import I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.expr_parser import ExprParser

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from refcomp.dtype import I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Comparison, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.ir.names import UniqueNames, to_identifier
 from refcomp.ir.node import Node, bound_by, child_fields, data_fields
 from refcomp.ir.rewrite import buffers_in, variables_in, walk
 from refcomp.ir.stmt import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.dtype import BOOL, F32, I32, I64, DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, F32, I32, I64, DType, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
     NE,
     And,

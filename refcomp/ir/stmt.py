@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, node
@@ -229,7 +229,8 @@ class Prefetch(Stmt):
 
 @node
 class CallPacked(Stmt):
-    """Calls the function registered as `name` (`refcomp.registry`), in Python, and waits for it.
+    """Calls the function registered as `name` (`refcomp.foundation.registry`), in Python, and waits
+    for it.
 
     It is given numbers, and numpy arrays on the memory of whole buffers (`AddressOf` without
     indices), which are read-only where they are read only. Its result is dropped. What it raises

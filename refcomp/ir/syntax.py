@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from refcomp.dtype import DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import DType, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
     EQ,
     GE,

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 TokenKind = Literal["name", "number", "text", "symbol", "end"]
 

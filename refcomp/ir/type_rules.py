@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import BOOL, I32, I64, DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, I32, I64, DType
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import is_callee
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Binary, Expr
 from refcomp.ir.func import PrimFunc, Requirement, checks_fault
 from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
 from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
-from refcomp.ir.names import is_callee
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import (

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from refcomp.errors import CompilerBug, UserError
+from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import READ, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.dtype import I64, DType, as_dtype
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.dtype import I64, DType, as_dtype
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.buffer import READ, UPDATE, WRITE, AddressOf, Buffer, BufferLoad
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.promotion import as_expr, cast

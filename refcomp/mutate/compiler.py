@@ -21,10 +21,11 @@ from math import ceil
 from types import FrameType
 from typing import Any
 
-from refcomp.errors import RefcompError
+from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.foundation.errors import RefcompError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
-from refcomp.lower.lower import lower
+from refcomp.lowering.lower import lower
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
 from refcomp.mutate.mutant import COMPILES, RUNS, Mutant, mutant_of
@@ -32,10 +33,9 @@ from refcomp.mutate.mutations import draw
 from refcomp.mutate.score import check_subject
 from refcomp.mutate.subjects import Subject
 from refcomp.mutate.trial import Trial
-from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.schedule import replay
 
-ROOMS = ("schedule", "lower", "passes")
+ROOMS = ("schedule", "lowering", "passes")
 _LIMIT_S, _PROCESSOR_S = 120.0, 5.0
 _Lines = frozenset[tuple[str, int]]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Binary
 from refcomp.codegen.signature import machine_symbol
-from refcomp.runtime.host import load_shared_object
+from refcomp.foundation.artifacts import Binary
+from refcomp.runtime.host.machine_code import load_shared_object
 
 _MARGIN = 256  # bytes; a multiple of every alignment
 _M_PERTURB = -6  # of mallopt: which bytes fresh and freed memory holds (glibc)

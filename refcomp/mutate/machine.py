@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from refcomp.errors import CompilerBug, Unsupported
+from refcomp.foundation.errors import CompilerBug, Unsupported
+from refcomp.foundation.private_folder import private_folder
 from refcomp.mutate.child import Outcome, Tell, run_in_child
 from refcomp.mutate.host_runs import Ran
 from refcomp.mutate.mutant import POLICIES, RUNS, Mutant, mutant_of
@@ -29,7 +30,6 @@ from refcomp.mutate.operations import Operations, operations
 from refcomp.mutate.outputs import OUTPUTS, Output
 from refcomp.mutate.right_results import RightResults
 from refcomp.mutate.spellings import SpellingEdit, spelling_edits
-from refcomp.private_folder import private_folder
 
 _MOST_RUNS = 3  # of programs that ours has told apart, for tolerances to notice them, too
 

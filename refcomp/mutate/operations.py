@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import DType, as_dtype, to_numpy
+from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.ir.expr import Expr
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.mutate.subjects import subjects

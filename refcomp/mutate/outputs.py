@@ -12,26 +12,26 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from refcomp import toolchain
-from refcomp.artifacts import Binary, Source
-from refcomp.build import build_functions
-from refcomp.cache import Cache
-from refcomp.codegen.amdgpu import print_amdgpu
-from refcomp.codegen.llvm import print_llvm
-from refcomp.codegen.opencl import print_opencl
-from refcomp.compile_kernels import device_limits
-from refcomp.devices import device_for
+from refcomp.codegen.amdgpu.module import print_amdgpu
+from refcomp.codegen.llvm.module import print_llvm
+from refcomp.codegen.opencl.module import print_opencl
+from refcomp.compiler import build_functions
+from refcomp.driver.compile_kernels import device_limits
+from refcomp.driver.devices import device_for
+from refcomp.driver.pipeline import run_device_passes, run_passes
 from refcomp.emulator.hip import EmulatedHip
-from refcomp.errors import ToolchainError
-from refcomp.hip_interface import offered_by
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.cache import Cache
+from refcomp.foundation.errors import ToolchainError
+from refcomp.foundation.target import DeviceLimits, as_target, limits_of
+from refcomp.hip.interface import offered_by
 from refcomp.ir.func import PrimFunc
 from refcomp.mutate.child import Tell, run_in_child
 from refcomp.mutate.host_runs import Ran, run_on_host
-from refcomp.pipeline import run_device_passes, run_passes
+from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
-from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import HipLibrary
-from refcomp.runtime.ndarray import array
-from refcomp.target import DeviceLimits, as_target, limits_of
+from refcomp.runtime.hip.driver import HipDriver
+from refcomp.runtime.hip.library import HipLibrary
 
 _TOOL_LIMIT_S = 20.0
 _LIMIT_S = 60.0

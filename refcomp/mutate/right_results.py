@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import to_numpy
-from refcomp.lower.lower import lower
+from refcomp.driver.pipeline import run_passes
+from refcomp.foundation.dtype import to_numpy
+from refcomp.lowering.lower import lower
 from refcomp.mutate.host_runs import Ran
 from refcomp.mutate.mutant import POLICIES, TOLERANCES
 from refcomp.mutate.operations import Operations
 from refcomp.oracle.compare import judge_bounded
-from refcomp.oracle.error_bounds import Bounded, bound_errors
-from refcomp.oracle.interpret import interpret
-from refcomp.pipeline import run_passes
+from refcomp.oracle.floats.error_bounds import Bounded, bound_errors
+from refcomp.oracle.interpreter.interpret import interpret
 
 _UNWRITTEN = 77  # what outputs begin with
 _MORE_SEEDS = range(3)

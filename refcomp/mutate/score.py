@@ -16,10 +16,11 @@ import random
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from refcomp.errors import UserError
+from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.func import PrimFunc
-from refcomp.lower.lower import lower
+from refcomp.lowering.lower import lower
 from refcomp.mutate.mutant import MORE_DATA, NO_DATA, OURS, Mutant, first_line
 from refcomp.mutate.mutations import (
     ROUNDING_KINDS,
@@ -30,7 +31,6 @@ from refcomp.mutate.mutations import (
 )
 from refcomp.mutate.subjects import Subject
 from refcomp.mutate.trial import Trial
-from refcomp.pipeline import passes_for, run_pass
 from refcomp.te.tensor import Tensor
 
 LOWERING = "lowering"

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from refcomp.codegen.spelling import Spelling, load_spelling, macros_of
-from refcomp.resources import templates_dir
+from refcomp.foundation.resources import templates_dir
 
 _MACRO = re.compile(r"{%-?\s*macro\s+(?P<name>\w+)\b.*?%}(?P<body>.*?){%-?\s*endmacro", re.DOTALL)
 _TAG = r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}"

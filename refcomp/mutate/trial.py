@@ -19,22 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import DType, to_numpy
-from refcomp.errors import RefcompError, Unsupported
+from refcomp.foundation.dtype import DType, to_numpy
+from refcomp.foundation.errors import RefcompError, Unsupported
+from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
 from refcomp.mutate.mutant import POLICIES, TOLERANCES
 from refcomp.mutate.subjects import Subject
 from refcomp.oracle.compare import judge_bounded
-from refcomp.oracle.error_bounds import Bounded, bound_errors
-from refcomp.oracle.evaluate import evaluate
-from refcomp.oracle.expressions import Frame
-from refcomp.oracle.field import P, field_dtype, tensors_to_field, to_field
-from refcomp.oracle.interpret import bind_arguments, interpret
-from refcomp.oracle.memory import Memory
-from refcomp.oracle.statements import run_to_end
+from refcomp.oracle.exact.field import P, field_dtype, tensors_to_field, to_field
+from refcomp.oracle.floats.error_bounds import Bounded, bound_errors
+from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.oracle.interpreter.interpret import bind_arguments, interpret
+from refcomp.oracle.interpreter.memory import Memory
+from refcomp.oracle.interpreter.statements import run_to_end
+from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.passes.simplify_expressions import simplify_expressions
-from refcomp.python_limits import deep_recursion
 from refcomp.te.tensor import Tensor
 
 _FLOATS, _RANDOM, _SPECIAL = "floats", "random", "special"

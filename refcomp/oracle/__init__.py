@@ -7,15 +7,19 @@
     (bounded,) = oracle.bound_errors([C], {A: a, B: b})    # each element with its largest error
     print(oracle.judge_bounded(c, bounded))
 
-Reading order: evaluate.py (te), interpret.py (loop IR), compare.py and error_bounds.py (which
-results are right), field.py (programs over a prime field); lockstep/ is the fast way to interpret.
+tensors/       te by numpy
+interpreter/   the loop IR, statement by statement: the definition
+floats/        which floats are legal results
+exact/         comparison in a finite field, where nothing rounds
+lockstep/      a fast way to interpret, which only knows that all is well
+compare.py     holds an array against the expected one
 """
 
 from refcomp.oracle.compare import Report, compare, judge_bounded
-from refcomp.oracle.error_bounds import Bounded, Licence, bound_errors
-from refcomp.oracle.evaluate import EvaluateError, evaluate
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.floats.error_bounds import Bounded, Licence, bound_errors
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.tensors.evaluate import EvaluateError, evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
 
 # fmt: off

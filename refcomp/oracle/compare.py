@@ -2,8 +2,8 @@
 
 Each element is exact (the same value; NaN equals NaN, an infinity itself, 0.0 equals -0.0), within
 the bound (the absolute difference is at most the bound), wrong, or undecidable. There is no
-tolerance: a bound is what `refcomp.oracle.error_bounds` proves (`judge_bounded`), or who compares
-says what error is allowed, and why (`compare`); without one only the same value is right.
+tolerance: a bound is what `refcomp.oracle.floats.error_bounds` proves (`judge_bounded`), or who
+compares says what error is allowed, and why (`compare`); without one only the same value is right.
 
 Undecidable is an infinity or NaN where an overflow hangs on rounding; finite values have their
 bound there all the same. So is what lies within a bound that says nothing: where a branch or a jump
@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import as_dtype, to_numpy
-from refcomp.errors import UserError
-from refcomp.oracle.error_bounds import Bounded
+from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import UserError
+from refcomp.oracle.floats.error_bounds import Bounded
 
 EXACT, WITHIN_BOUND, WRONG, UNDECIDABLE = 0, 1, 2, 3
 VERDICTS = ("exact", "within bound", "wrong", "undecidable")

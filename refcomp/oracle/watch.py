@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
-from refcomp.oracle.arrays import Array
-from refcomp.oracle.expressions import Frame
-from refcomp.oracle.failure import InterpretError, describe
-from refcomp.oracle.interpret import bind_arguments, run_bound
+from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.oracle.interpreter.failure import InterpretError, describe
+from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
+from refcomp.oracle.interpreter.memory import Memory
+from refcomp.oracle.interpreter.races import Thread
+from refcomp.oracle.interpreter.scalars import Scalar
 from refcomp.oracle.lockstep.choice import LEAST_THREADS
 from refcomp.oracle.lockstep.threads import Threads
-from refcomp.oracle.memory import Memory
-from refcomp.oracle.races import Thread
-from refcomp.oracle.scalars import Scalar
-from refcomp.python_limits import deep_recursion
+from refcomp.oracle.tensors.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Runs a function that must write each element of its outputs, and may read none before.
 
 So it is with what lowering makes. A function that goes on with what its outputs hold is run by
-`refcomp.oracle.interpret` alone.
+`refcomp.oracle.interpreter.interpret` alone.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import AtomicUpdate, BufferStore, Store
-from refcomp.oracle.expressions import Frame
-from refcomp.oracle.failure import InterpretError, describe
-from refcomp.oracle.interpret import bind_arguments, run_bound
+from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.oracle.interpreter.failure import InterpretError, describe
+from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
+from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.choice import LEAST_THREADS
-from refcomp.oracle.memory import Memory
 from refcomp.oracle.watch import writes_to
-from refcomp.python_limits import deep_recursion
 
 
 @deep_recursion()

@@ -32,9 +32,10 @@ three words in the last parameter: the least and the greatest wrong index, and t
 of a kernel update a row atomically; on the host it holds a wrong index that was met.
 
 Requires: nothing. Ensures: no access leaves its buffer, but for what functions outside of the loop
-IR do with an address. Which accesses may leave theirs is decided by `refcomp.passes.access_ranges`.
-Level: nested, kept. It refuses nothing. A prefetch is not checked, as it does nothing. The extent
-of a bound loop is not checked: it must not be read from memory anyway.
+IR do with an address. Which accesses may leave theirs is decided by
+`refcomp.passes.analysis.access_ranges`. Level: nested, kept. It refuses nothing. A prefetch is not
+checked, as it does nothing. The extent of a bound loop is not checked: it must not be read from
+memory anyway.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ from functools import reduce
 from typing import Any
 
 from refcomp.arith import Facts
-from refcomp.artifacts import STATUS_WORDS, CheckedAccess
-from refcomp.dtype import I64
+from refcomp.foundation.artifacts import STATUS_WORDS, CheckedAccess
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.names import UniqueNames
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
 from refcomp.ir.expr import And, Expr, IfThenElseExpr, IntImm, Let, Not, Or, Select, Var
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import asks_others, is_bound
-from refcomp.ir.names import UniqueNames
 from refcomp.ir.printer import print_stmt
 from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import (
@@ -78,7 +79,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.access_ranges import OpenIndex, is_in_range, open_index, reads_memory
+from refcomp.passes.analysis.access_ranges import OpenIndex, is_in_range, open_index, reads_memory
 from refcomp.passes.simplify_expressions import facts_of
 
 _LONGEST_TEXT = 200  # characters of a statement or an index that an error shows

@@ -33,7 +33,8 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
@@ -41,7 +42,6 @@ from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, memoised, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, For, Stmt, Store
-from refcomp.target import DeviceLimits
 
 _POINTER_BYTES = 8
 

@@ -25,7 +25,7 @@ a rank-0 buffer has offset 0.
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc

@@ -16,10 +16,10 @@ After::
       }
     }
 
-A pass of the pipeline only where `contract` of `refcomp.options` licenses it, as the result is
-another one: a sum of n products, each of at most p, differs by less than 2 (n + 1)^2 p units of
-roundoff (2^-24 for f32) from the one without. Which operations are fused is told by the loop IR,
-so every target gives the same bits, and the interpreter gives them too.
+A pass of the pipeline only where `contract` of `refcomp.foundation.options` licenses it, as the
+result is another one: a sum of n products, each of at most p, differs by less than 2 (n + 1)^2 p
+units of roundoff (2^-24 for f32) from the one without. Which operations are fused is told by the
+loop IR, so every target gives the same bits, and the interpreter gives them too.
 
 Of two products the left one is fused. x * y - z is fma(x, y, -z) and z - x * y is fma(-x, y, z),
 where negation, a product with -1, is exact. Requires: nothing. Ensures: no sum of f32 or f64 with
@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import F32, F64
+from refcomp.foundation.dtype import F32, F64
 from refcomp.ir.expr import Add, Call, Expr, Mul, Sub
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import const

@@ -50,7 +50,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import buffers_in, map_children, substitute, variables_in, walk, with_fields
 from refcomp.ir.stmt import For, IfThenElse, Stmt
-from refcomp.passes.loop_guards import conjuncts
+from refcomp.passes.analysis.loop_guards import conjuncts
 
 
 def hoist_conditions(func: PrimFunc) -> PrimFunc:

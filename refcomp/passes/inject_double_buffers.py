@@ -44,8 +44,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from refcomp.dtype import I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import LT, Add, Expr, FloorMod, IntImm, Sub
 from refcomp.ir.fresh_names import with_fresh_names

@@ -44,7 +44,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
@@ -75,7 +75,7 @@ from refcomp.ir.stmt import (
     Prefetch,
     Stmt,
 )
-from refcomp.passes.constant_extents import constant_extent
+from refcomp.passes.analysis.constant_extents import constant_extent
 
 
 def inject_virtual_threads(func: PrimFunc) -> PrimFunc:

@@ -34,9 +34,10 @@ After::
 
 Two accesses of shared or global memory, one of them a write, need a barrier on each way from one to
 the other, those around loops included, unless it is proved that different threads of a group never
-touch the same element by them (see `refcomp.passes.thread_conflicts`). A barrier that the others
-make needless is left out. All threads of a group must come to a barrier: a condition that has to
-have one inside is moved to the statements below it first, and read before when these change it.
+touch the same element by them (see `refcomp.passes.analysis.thread_conflicts`). A barrier that the
+others make needless is left out. All threads of a group must come to a barrier: a condition that
+has to have one inside is moved to the statements below it first, and read before when these change
+it.
 
 Requires: kernels in canonical form. Ensures: no conflict within a group is left without a barrier.
 Conflicts between groups are not looked for, as no barrier would help. Level: nested, kept. It
@@ -49,7 +50,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refcomp.arith import Facts, prove
-from refcomp.errors import Unsupported
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, Not, Var
 from refcomp.ir.func import PrimFunc
@@ -70,9 +71,8 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.simplify_expressions import facts_of
-from refcomp.passes.spread_conditions import read_first, spread
-from refcomp.passes.thread_conflicts import (
+from refcomp.passes.analysis.spread_conditions import read_first, spread
+from refcomp.passes.analysis.thread_conflicts import (
     WRITE,
     Access,
     Holds,
@@ -84,6 +84,7 @@ from refcomp.passes.thread_conflicts import (
     narrowed,
     reads_in,
 )
+from refcomp.passes.simplify_expressions import facts_of
 
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:

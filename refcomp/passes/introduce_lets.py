@@ -43,7 +43,7 @@ from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import child_fields
 from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt
-from refcomp.passes.sharing import Place, Sharing, barrier_fields, count_bindings
+from refcomp.passes.analysis.sharing import Place, Sharing, barrier_fields, count_bindings
 
 
 def introduce_lets(func: PrimFunc) -> PrimFunc:

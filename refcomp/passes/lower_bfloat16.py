@@ -25,7 +25,7 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any, cast
 
-from refcomp.dtype import F32, F64, DType
+from refcomp.foundation.dtype import F32, F64, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import AddressOf, Buffer, Load
 from refcomp.ir.expr import Call, Cast, Expr, Let, Select, Var

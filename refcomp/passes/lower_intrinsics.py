@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import F32, F64, DType
+from refcomp.foundation.dtype import F32, F64, DType
 from refcomp.ir.expr import EQ, LT, NE, Add, Call, Cast, Div, Expr, Let, Mul, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import const

@@ -33,7 +33,7 @@ from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Not, Select
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, memoised, walk
 from refcomp.ir.stmt import For, IfThenElse, LetStmt, Stmt
-from refcomp.passes.access_ranges import is_in_range
+from refcomp.passes.analysis.access_ranges import is_in_range
 from refcomp.passes.simplify_expressions import facts_of
 
 

@@ -38,7 +38,7 @@ from __future__ import annotations
 from typing import Any
 
 from refcomp.arith import Facts, Interval, interval
-from refcomp.dtype import I32, I64
+from refcomp.foundation.dtype import I32, I64
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var

@@ -29,7 +29,7 @@ Captures are in order of first use. Level: flat, kept. It refuses nothing.
 
 from typing import Any
 
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, Load
 from refcomp.ir.expr import Expr, FloorDiv, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc

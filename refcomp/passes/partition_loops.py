@@ -86,7 +86,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.loop_guards import Guard, conjuncts, guards_of, holds_choice
+from refcomp.passes.analysis.loop_guards import Guard, conjuncts, guards_of, holds_choice
 from refcomp.passes.simplify_expressions import facts_of
 
 MAX_COPIES = 16

@@ -20,7 +20,7 @@ Requires: nothing. Ensures: no bound loop is in the function. Level: any, kept. 
 (UserError) a bound loop.
 """
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.stmt import For

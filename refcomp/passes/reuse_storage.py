@@ -62,7 +62,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc

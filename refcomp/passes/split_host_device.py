@@ -57,14 +57,14 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from refcomp.arith import simplify
-from refcomp.dtype import I64
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.names import UniqueNames
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr, IntImm, Mul, PureExtern, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
 from refcomp.ir.kernels import is_bound, kernel_nest, kernels_in
-from refcomp.ir.names import UniqueNames
 from refcomp.ir.node import Node, bound_by
 from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import (

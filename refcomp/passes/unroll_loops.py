@@ -34,7 +34,7 @@ from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import SERIAL, UNROLLED, Block, For, Stmt, block
-from refcomp.passes.constant_extents import constant_extent
+from refcomp.passes.analysis.constant_extents import constant_extent
 
 MAX_COPIES = 256
 MAX_NODES = 10_000

@@ -35,10 +35,10 @@ are masked. Memory allocated in the loop gets one copy per lane. Inner loops are
 
 A loop stays serial, as a whole, when it has fewer than two or more than 256 lanes, holds vectors
 already (of two nested vectorized loops the inner becomes vectors), when bounds of an inner loop or
-the shape of an allocation depend on its variable, when iterations may touch one element that
-one of them writes (see `refcomp.passes.lane_conflicts`), or when a mask would stand around a
-kernel: what launches kernels has no vectors. It refuses (UserError) an extent that is
-negative or no constant: how many lanes to use must be known.
+the shape of an allocation depend on its variable, when iterations may touch one element that one of
+them writes (see `refcomp.passes.analysis.lane_conflicts`), or when a mask would stand around a
+kernel: what launches kernels has no vectors. It refuses (UserError) an extent that is negative or
+no constant: how many lanes to use must be known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import BOOL, I64
+from refcomp.foundation.dtype import BOOL, I64
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Ramp, Var
@@ -67,8 +67,8 @@ from refcomp.ir.stmt import (
     Store,
     block,
 )
-from refcomp.passes.constant_extents import constant_extent
-from refcomp.passes.lane_conflicts import affine, may_conflict
+from refcomp.passes.analysis.constant_extents import constant_extent
+from refcomp.passes.analysis.lane_conflicts import affine, may_conflict
 
 MAX_LANES = 256
 

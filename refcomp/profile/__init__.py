@@ -1,8 +1,8 @@
 """What a kernel that ran emulated would take on a card, why, and what to change in its schedule.
 
-`refcomp.emulator.counting` counts; this room tells what the counts mean. Counts are exact; what is
-called an estimate follows from public figures of a card, and knows nothing of latencies, of caches
-beyond each segment of memory read once, and of what the driver does.
+`refcomp.emulator.observers.counting` counts; this room tells what the counts mean. Counts are
+exact; what is called an estimate follows from public figures of a card, and knows nothing of
+latencies, of caches beyond each segment of memory read once, and of what the driver does.
 
 Reading order: cards.py (the figures), bound.py (the estimate), listing.py (which lines of schedule,
 loop IR, LLVM IR and machine code belong together), facts.py (accesses by kind, and their loops),

@@ -10,9 +10,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from refcomp.emulator.counting import AccessCounts
-from refcomp.emulator.counting.banks import BANK_BYTES, BANKS
-from refcomp.emulator.counting.mnemonics import BRANCH, FMA, MFMA, SALU, SCRATCH, VALU, WAIT
+from refcomp.emulator.observers.counting import AccessCounts
+from refcomp.emulator.observers.counting.banks import BANK_BYTES, BANKS
+from refcomp.emulator.observers.counting.mnemonics import (
+    BRANCH,
+    FMA,
+    MFMA,
+    SALU,
+    SCRATCH,
+    VALU,
+    WAIT,
+)
 from refcomp.profile.bound import (
     CACHE_LIMIT,
     MATRIX_LIMIT,

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from math import ceil
 
-from refcomp.emulator.counting import InstructionCounts, KernelCounts
-from refcomp.emulator.counting.mnemonics import (
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting.mnemonics import (
     FMA,
     LDS,
     MFMA,

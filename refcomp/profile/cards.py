@@ -8,7 +8,7 @@ tests derive the peak rates that stand there, too. What a unit does in a clock:
 - products of integers and transcendental functions: LLVM's model for its scheduler;
 - f64 on RDNA 3: a 32nd of the f32 peak of the product page, which counts pairs of instructions;
 - scalar instructions: one a clock of a scheduler, of which CDNA's units have one, RDNA's two;
-- LDS: 32 banks of 4 bytes, as `refcomp.emulator.counting.banks` counts them;
+- LDS: 32 banks of 4 bytes, as `refcomp.emulator.observers.counting.banks` counts them;
 - the vector L1 cache: a line a clock, the peak in AMD's "ROCm Compute Profiler" for CDNA; of RDNA
   the same is assumed.
 The clock is the highest one: real ones are lower under load.
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 BLOCKS, OLD_BF16 = "in blocks", "bf16 without _1k"
 _CDNA2 = {

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
-from refcomp.kernel_resources import KernelResources
+from refcomp.driver.kernel_resources import KernelResources
+from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.profile.bound import Bound
 from refcomp.profile.listing import Listing, Origin, loop_line
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from refcomp.emulator.counting import InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
 from refcomp.schedule.step import Step
 
 SCHEDULE, LOOP_IR, LLVM_IR, ISA = "schedule", "loop IR", "LLVM IR", "ISA"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from refcomp.emulator.counting import KernelCounts
+from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.toolchain import Occupancy, occupancy_of
 from refcomp.toolchain.code_object import KernelMetadata
 from refcomp.toolchain.occupancy import SIMDS

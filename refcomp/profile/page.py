@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.resources import templates_dir
 from refcomp.profile.listing import LOOP_IR, Line
 from refcomp.profile.report import Report
 from refcomp.profile.tables import (
@@ -24,7 +25,6 @@ from refcomp.profile.tables import (
     kernels_table,
     shared_table,
 )
-from refcomp.resources import templates_dir
 
 
 def page_of(reports: Sequence[Report], title: str = "profile") -> str:

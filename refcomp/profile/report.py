@@ -7,19 +7,19 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from refcomp.artifacts import Binary
-from refcomp.emulator.counting import CLASSES, InstructionCounts, KernelCounts
-from refcomp.emulator.counting.mnemonics import FMA, MFMA, VALU
-from refcomp.errors import UserError
-from refcomp.kernel_resources import KernelResources, resources_of
+from refcomp.driver.kernel_resources import KernelResources, resources_of
+from refcomp.emulator.observers.counting import CLASSES, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.errors import UserError
 from refcomp.profile.advice import Advice, advise
 from refcomp.profile.bound import Bound, bound_of
 from refcomp.profile.cards import card_for
 from refcomp.profile.facts import Facts
 from refcomp.profile.listing import Listing, list_kernel, loop_line
 from refcomp.profile.occupancy import waves_of_launch
-from refcomp.runtime.device_module import DeviceModule
 from refcomp.runtime.module import Module
+from refcomp.runtime.programs.device_module import DeviceModule
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.step import Step
 from refcomp.toolchain import read_code_object

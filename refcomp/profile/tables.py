@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from refcomp.emulator.counting import InstructionCounts
+from refcomp.emulator.observers.counting import InstructionCounts
 from refcomp.profile.listing import LOOP_IR, loop_line
 from refcomp.profile.report import Report
 

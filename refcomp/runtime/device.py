@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from refcomp.errors import UserError
-from refcomp.runtime import machine
+from refcomp.foundation import machine
+from refcomp.foundation.errors import UserError
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
 

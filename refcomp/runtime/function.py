@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import ScalarParam, Signature
-from refcomp.errors import UserError
-from refcomp.runtime.access_status import fresh_status, require_in_bounds
+from refcomp.foundation.artifacts import ScalarParam, Signature
+from refcomp.foundation.errors import UserError
+from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
+from refcomp.runtime.arrays.entry_checks import EntryChecks
+from refcomp.runtime.arrays.ndarray import NDArray
+from refcomp.runtime.arrays.scalars import typed_scalar
 from refcomp.runtime.device import Device, cpu
-from refcomp.runtime.entry_checks import EntryChecks
-from refcomp.runtime.ndarray import NDArray
-from refcomp.runtime.scalars import typed_scalar
 
 # What an interpreter offers: it takes numpy arrays, to be written in place, and numpy scalars.
 ArrayCallable = Callable[[list[Any]], None]

@@ -1,22 +1,23 @@
 """What stands between a Program and a device: how kernels are loaded, launched and limited.
 
 A DeviceDriver loads the code of a module's kernels and gives a Launcher; a program function
-(`refcomp.runtime.program`) calls it. Refuses launches that the device's limits do not allow.
+(`refcomp.runtime.programs.program`) calls it. Refuses launches that the device's limits do not
+allow.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from refcomp.artifacts import Binary, Source
-from refcomp.dtype import DType
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, For
 from refcomp.runtime.device import Device, Driver
-from refcomp.target import DeviceLimits
 
 # In x, y and z.
 Extents = tuple[int, int, int]

@@ -8,26 +8,26 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from refcomp.artifacts import Binary, Signature, Source
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation import machine
+from refcomp.foundation.artifacts import Binary, Signature, Source
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.paths import checked_path
+from refcomp.foundation.target import as_target
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
-from refcomp.paths import checked_path
-from refcomp.runtime import machine
-from refcomp.runtime.archive import write_archive, write_file
-from refcomp.runtime.callback import refuse_if_called_back
 from refcomp.runtime.device import Device
-from refcomp.runtime.device_module import DeviceModule
-from refcomp.runtime.elf import needed_libraries
+from refcomp.runtime.files.archive import write_archive, write_file
+from refcomp.runtime.files.elf import needed_libraries
+from refcomp.runtime.files.manifest import ModuleContents, pack
+from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
-from refcomp.runtime.host import HostFunction, load_shared_object
+from refcomp.runtime.host.callback import refuse_if_called_back
+from refcomp.runtime.host.machine_code import HostFunction, load_shared_object
 from refcomp.runtime.launch import kernel_signature
-from refcomp.runtime.manifest import ModuleContents, pack
-from refcomp.runtime.program import DeviceCode, ProgramFunction
-from refcomp.runtime.program_manifest import ProgramContents, pack_program
+from refcomp.runtime.programs.device_module import DeviceModule
+from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.runtime.sources import Disassemble, Sources
 from refcomp.runtime.timing import TimeResult, WorkResult, time_evaluator
-from refcomp.target import as_target
 
 
 class Module:

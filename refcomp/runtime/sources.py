@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 Disassemble = Callable[[], str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import walk
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.operation import ComputeOp

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar
 

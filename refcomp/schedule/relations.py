@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refcomp.arith import Facts, simplify
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.rewrite import variables_in
 from refcomp.te.tensor import IterVar

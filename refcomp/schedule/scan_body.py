@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.stage import Host, Stage
 from refcomp.te.check_reads import check_reads
 from refcomp.te.operation import ComputeOp

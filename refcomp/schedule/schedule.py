@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from refcomp.errors import RefcompError, UserError
-from refcomp.provenance import caller_line
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.provenance import caller_line
 from refcomp.schedule.primitives.bind import bind
 from refcomp.schedule.primitives.cache_read import cache_read
 from refcomp.schedule.primitives.cache_write import cache_write

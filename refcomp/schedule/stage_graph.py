@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from refcomp.errors import Unsupported
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import map_children, memoised
 from refcomp.schedule.stage import Made, Stage

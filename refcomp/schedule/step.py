@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import THREAD, IterVar
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from refcomp.dtype import F32, DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import F32, DType, as_dtype
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_callee
 from refcomp.ir.buffer import AddressOf
 from refcomp.ir.expr import Call, Expr, PureExtern
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
-from refcomp.ir.names import checked_callee
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.stmt import CallExtern, CallPacked

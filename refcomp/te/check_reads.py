@@ -2,7 +2,7 @@
 
 An index is judged where its least and its greatest value are really attained (`arith.attained`).
 What is read on some condition only (a branch, a `where=`) is not judged. What depends on the values
-of symbols is left to `refcomp.lower.required_reads`, which states it for each call.
+of symbols is left to `refcomp.lowering.required_reads`, which states it for each call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from refcomp.arith import Facts, simplify
 from refcomp.arith.attained import Box
 from refcomp.arith.ends import Bound
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Add, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in

@@ -12,8 +12,8 @@ from itertools import combinations, permutations
 from typing import Protocol
 
 from refcomp.arith import simplify
-from refcomp.dtype import DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, FloatImm, IntImm, Var
 from refcomp.ir.promotion import const
 

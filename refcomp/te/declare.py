@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.dtype import I64
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.names import checked_name
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
-from refcomp.ir.names import checked_name
 from refcomp.ir.type_rules import SCOPES
 from refcomp.ir.view import BufferView
 from refcomp.te.tensor import as_dim, as_shape, scalar_dtype

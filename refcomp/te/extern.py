@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from refcomp.dtype import I64, DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64, DType
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import UniqueNames, checked_name
+from refcomp.foundation.provenance import caller_line
 from refcomp.ir.buffer import READ, WRITE, Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.names import UniqueNames, checked_name
 from refcomp.ir.node import bound_by
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk
 from refcomp.ir.stmt import Block, Stmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.verify import find_fault
 from refcomp.ir.view import BufferView
-from refcomp.provenance import caller_line
 from refcomp.te.declare import decl_buffer
 from refcomp.te.operation import Operation
 from refcomp.te.tag import tag_in_force

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.ir.buffer import READ, UPDATE, Buffer
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.names import UniqueNames, checked_name
 from refcomp.ir.node import bound_by
 from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, walk, with_fields
 from refcomp.ir.stmt import Stmt

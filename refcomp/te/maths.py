@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from refcomp.dtype import BOOL, F32, I32, DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, F32, I32, DType, as_dtype
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 from refcomp.ir.expr import (
     EQ,
     And,
@@ -27,7 +28,6 @@ from refcomp.ir.expr import (
     Var,
 )
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
-from refcomp.ir.names import checked_name
 from refcomp.ir.promotion import as_expr, binary, cast, const, match_types
 from refcomp.te.tensor import scalar_dtype
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
+from refcomp.foundation.provenance import caller_line
 from refcomp.ir.expr import Expr
-from refcomp.ir.names import checked_name
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import variables_in, walk
-from refcomp.provenance import caller_line
 from refcomp.te.check_reads import check_reads
 from refcomp.te.reducer import Reduce
 from refcomp.te.tag import tag_in_force

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.dtype import BOOL, I32, DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, I32, DType
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const

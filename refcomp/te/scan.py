@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from refcomp.arith import Facts, prove
-from refcomp.dtype import I64
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.names import checked_name
+from refcomp.foundation.provenance import caller_line
 from refcomp.ir.expr import LT, Expr, IntImm, Sub
-from refcomp.ir.names import checked_name
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.structure import structurally_equal
-from refcomp.provenance import caller_line
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from refcomp.errors import UserError
-from refcomp.ir.names import checked_name
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 
 _CURRENT: ContextVar[str] = ContextVar("tag", default="")
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from refcomp.dtype import I64, DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64, DType, as_dtype
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
-from refcomp.ir.names import checked_name
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import walk

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp import hip_api
-from refcomp.artifacts import Binary
-from refcomp.dtype import DType
-from refcomp.errors import CompilerBug, ToolchainError
-from refcomp.msgpack import read_msgpack
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import CompilerBug, ToolchainError
+from refcomp.foundation.msgpack import read_msgpack
+from refcomp.hip import api as hip_api
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.places import file_path
 

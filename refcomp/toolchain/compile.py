@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from refcomp.artifacts import Binary, Source
-from refcomp.cache import Cache, default_cache
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain.description import HOLE, Description, Output, load_description
 from refcomp.toolchain.find import FoundTools, find_file, find_tool, find_tools
 from refcomp.toolchain.host import check_options, host_part

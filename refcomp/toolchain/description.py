@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from refcomp.errors import UserError
-from refcomp.resources import toolchains_dir
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.resources import toolchains_dir
 from refcomp.toolchain.table import Table, read_table
 
 Version = tuple[int, ...]

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
-from refcomp.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import (
     DataFile,
     Description,

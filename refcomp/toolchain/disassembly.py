@@ -10,10 +10,10 @@ import hashlib
 import json
 import zlib
 
-from refcomp.artifacts import Binary
-from refcomp.cache import Cache, default_cache
-from refcomp.errors import UserError
-from refcomp.private_folder import private_folder
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import Description, load_description
 from refcomp.toolchain.find import find_tool
 from refcomp.toolchain.keep import is_keeping

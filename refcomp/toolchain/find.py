@@ -7,7 +7,7 @@ counts. Refuses with ToolchainError: where it was sought, what was found, how to
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from refcomp.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import DataFile, Description, Tool, Version, VersionRule
 from refcomp.toolchain.places import (
     Candidate,

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from refcomp.cache import Cache, default_cache
-from refcomp.errors import ToolchainError, UserError
-from refcomp.near_misses import did_you_mean
-from refcomp.private_folder import private_folder
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import Description, Option, load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall

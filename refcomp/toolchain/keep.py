@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 VARIABLE = "REFCOMP_KEEP"
 _SCRIPT = "commands.sh"

@@ -6,9 +6,9 @@ asked from llc. Both are remembered in the cache.
 
 import re
 
-from refcomp.cache import default_cache
-from refcomp.errors import ToolchainError
-from refcomp.private_folder import private_folder
+from refcomp.foundation.cache import default_cache
+from refcomp.foundation.errors import ToolchainError
+from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall

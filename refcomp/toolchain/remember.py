@@ -6,8 +6,8 @@ same inputs: it serves when no tool is found at all, and only then. On a hit no 
 
 from collections.abc import Callable
 
-from refcomp.cache import Cache
-from refcomp.errors import ToolchainError
+from refcomp.foundation.cache import Cache
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Description
 from refcomp.toolchain.find import FoundTools, find_tools
 

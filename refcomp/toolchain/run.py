@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.errors import ToolchainError, UserError
 
 DEFAULT_TIMEOUT_S = 120.0
 _MAX_TIMEOUT_S = 1_000_000  # poll takes milliseconds as a C int

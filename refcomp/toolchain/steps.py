@@ -9,9 +9,9 @@ nothing; the message holds the command, its stderr and the guilty line of the in
 from collections.abc import Mapping
 from pathlib import Path
 
-from refcomp.artifacts import Source
-from refcomp.errors import ToolchainError
-from refcomp.private_folder import private_folder
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.errors import ToolchainError
+from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import HOLE, Description, Output, Step
 from refcomp.toolchain.keep import keep_run
 from refcomp.toolchain.run import Completed, run_tool, tool_timeout_s

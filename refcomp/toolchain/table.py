@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 class Table:

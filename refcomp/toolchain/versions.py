@@ -7,8 +7,8 @@ at the same time, since most of the 15 ms that each takes is loading.
 import os
 from collections.abc import Iterable
 
-from refcomp.cache import Cache, default_cache
-from refcomp.errors import ToolchainError
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Version, VersionRule
 from refcomp.toolchain.run import Completed, finish_tool, start_tool, tool_timeout_s
 

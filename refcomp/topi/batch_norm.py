@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths

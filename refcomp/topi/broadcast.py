@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
 from refcomp.te.operation import compute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
 from refcomp.te.operation import compute

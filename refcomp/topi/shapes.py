@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.tensor import Tensor

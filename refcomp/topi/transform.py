@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm, Mul
 from refcomp.ir.promotion import as_expr
 from refcomp.te import maths

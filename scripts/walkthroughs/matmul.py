@@ -14,11 +14,11 @@ import numpy as np
 import refcomp as rc
 from refcomp import toolchain
 from refcomp.arith import Facts, prove
-from refcomp.build import compile_to_source
+from refcomp.compiler import compile_to_source
+from refcomp.driver.pipeline import passes_for, run_pass
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
-from refcomp.oracle.interpret import interpret
-from refcomp.pipeline import passes_for, run_pass
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.te.tensor import Tensor
 
 ROWS, DEPTH, COLUMNS, TILE = 8, 64, 16, 2
@@ -56,7 +56,7 @@ def describe() -> tuple[rc.Schedule, list[Tensor]]:
 def lower_in_steps(schedule: rc.Schedule, args: Sequence[Tensor]) -> PrimFunc:
     """Stages 3 to 6: the loop IR, what is known of it, and what the passes make of it."""
     func = result = rc.lower(schedule, args, name="matmul")
-    tell("3. lower: both as one function of the loop IR", "lower/lower.py", rc.print_func(func))
+    tell("3. lower: both as one function of the loop IR", "lowering/lower.py", rc.print_func(func))
     again = structurally_equal(rc.parse_func(rc.print_func(func)), func)
     tell("4. ir: its text, read back, is the same tree", "ir/parser.py", again)
     rows, row = rc.var("rows", "int64"), rc.var("row", "int64")
@@ -76,7 +76,7 @@ def main() -> int:
     schedule, args = describe()
     func = lower_in_steps(schedule, args)
     source = compile_to_source([func], "llvm")
-    tell("7. codegen: the inner loop in LLVM IR", "codegen/llvm.py", inner_loop(source.text))
+    tell("7. codegen: the inner loop in LLVM IR", "codegen/llvm/module.py", inner_loop(source.text))
     assembly = toolchain.compile_source(source, {}, "asm").data.decode()
     tell("8. toolchain: the same in assembly", "toolchain/compile.py", inner_loop(assembly))
     random = np.random.default_rng(0)  # small integers: every order of summing gives the same

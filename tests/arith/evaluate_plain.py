@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir import expr as ir
 
 Values = Mapping[ir.Var, Any]

@@ -9,7 +9,7 @@ import re
 
 from refcomp.arith import Facts, simplify
 from refcomp.arith.prove import prove
-from refcomp.dtype import I64, as_dtype
+from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refcomp.arith import Facts
 from refcomp.arith.attained import Box
 from refcomp.arith.ends import Attained
-from refcomp.dtype import I32, I64, U64, DType
+from refcomp.foundation.dtype import I32, I64, U64, DType
 from refcomp.ir.expr import (
     EQ,
     GE,
@@ -33,7 +33,7 @@ from refcomp.ir.expr import (
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import substitute
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 
 N, M, K, T = (Var(name, I64) for name in "nmkt")
 AXIS, J, S = Var("i", I64), Var("j", I64), Var("s", I32)

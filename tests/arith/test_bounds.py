@@ -2,7 +2,7 @@ import pytest
 
 from refcomp.arith import Interval, Modular, interval, modular
 from refcomp.arith.bounds import range_of_dtype
-from refcomp.dtype import BOOL, I64, as_dtype
+from refcomp.foundation.dtype import BOOL, I64, as_dtype
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Call, IfThenElseExpr, IntImm, Var
 from tests.arith.facts_text import Scope

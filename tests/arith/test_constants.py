@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.arith.constants import fold_cast, fold_floats, fold_integers
-from refcomp.dtype import BOOL, F32, F64, I64, SCALAR_DTYPES, as_dtype, to_numpy
+from refcomp.foundation.dtype import BOOL, F32, F64, I64, SCALAR_DTYPES, as_dtype, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import FloatImm, IntImm
 from tests.arith.evaluate_plain import evaluate, wrap

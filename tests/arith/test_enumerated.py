@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.arith.enumerated import MAX_POINTS, Enumeration
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.rewrite import substitute
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 
 _OPERATORS = [
     *("(a) + (b)", "(a) - (b)", "(a) * (b)", "(a) // (b)", "(a) % (b)", "truncmod(a, b)"),

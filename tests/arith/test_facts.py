@@ -1,7 +1,7 @@
 import pytest
 
 from refcomp.arith import Facts, Interval, interval, prove, simplify
-from refcomp.dtype import I64, as_dtype
+from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import LT, Add, IntImm, Mul, Var
 from refcomp.ir.printer import print_expr

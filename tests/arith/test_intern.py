@@ -1,7 +1,7 @@
 import pytest
 
 from refcomp.arith.intern import FREE_RANK, LOOP_RANK, SYMBOL_RANK, ExprTable, bottom_up, free_of
-from refcomp.dtype import F32, I32, I64, as_dtype
+from refcomp.foundation.dtype import F32, I32, I64, as_dtype
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, Call, FloatImm, IfThenElseExpr, IntImm, Let, Mul, Var
 from refcomp.ir.rewrite import children

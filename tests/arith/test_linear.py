@@ -13,7 +13,7 @@ from refcomp.arith.linear import (
     number,
     wrapped,
 )
-from refcomp.dtype import I64, as_dtype
+from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.ir.expr import Add, IntImm, Mul, Sub, Var
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr

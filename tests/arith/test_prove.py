@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.arith import Facts, interval, modular, prove, simplify
-from refcomp.dtype import I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm, Not, Var
 from refcomp.ir.printer import print_expr
 from tests.arith.evaluate_plain import evaluate

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from refcomp.arith import Facts, simplify
 from refcomp.arith.solve import solve
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.printer import print_expr

@@ -7,8 +7,8 @@ from benchmarks.emulator import workload
 from benchmarks.emulator.kernels import build_product, code_of, product, vector_add
 from benchmarks.emulator.workload import decode, lane_instructions, multiplications_and_additions
 from benchmarks.run import WORKLOADS
-from refcomp.artifacts import Binary
-from refcomp.cache import Cache
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.cache import Cache
 
 pytestmark = pytest.mark.rocm
 

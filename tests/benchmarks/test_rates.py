@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.rates import measure_rates, print_rates, save_chart, shape_asked_for
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 RATES = {"peak": 100.0, "numpy": 50.0, "tiled": 94.6}
 

@@ -9,7 +9,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from refcomp.artifacts import TensorParam
 from refcomp.cli.arrays import (
     Filling,
     Given,
@@ -20,8 +19,9 @@ from refcomp.cli.arrays import (
     read_npz,
     write_npz,
 )
-from refcomp.dtype import as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import TensorParam
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import UserError
 
 A = TensorParam("A", as_dtype("float32"), ("n", 4))
 B = TensorParam("B", as_dtype("int32"), ("n", ("add", "m", 1)))

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from refcomp import __version__, devices, hip_api
+from refcomp import __version__
 from refcomp.cli import doctor
+from refcomp.driver import devices
 from refcomp.emulator.hip import EmulatedHip
-from refcomp.errors import UserError
-from refcomp.hip_interface import offered_by
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import target_kinds
+from refcomp.hip import api as hip_api
+from refcomp.hip.interface import offered_by
 from refcomp.runtime.device import Device
-from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import HipLibrary
-from refcomp.runtime.opencl import OpenCLDriver, _Found
-from refcomp.target import target_kinds
+from refcomp.runtime.hip.driver import HipDriver
+from refcomp.runtime.hip.library import HipLibrary
+from refcomp.runtime.opencl.driver import OpenCLDriver, _Found
 from refcomp.toolchain import toolchain_names
 
 Cli = Callable[..., Result]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.emulator.kernels import compiled_code
 from tests.emulator.opencl import compiled_opencl
-from tests.test_unlinked import compile_unlinked
+from tests.foundation.test_unlinked import compile_unlinked
 
 pytestmark = pytest.mark.rocm
 _SHAPE = ("--grid", "2", "--block", "64,1")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from refcomp.artifacts import ScalarParam, Signature, TensorParam
 from refcomp.cli.arrays import Filling
 from refcomp.cli.execute import make_arguments
-from refcomp.dtype import as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import ScalarParam, Signature, TensorParam
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import device
-from refcomp.runtime.opencl import _Found
+from refcomp.runtime.opencl.driver import _Found
 
 Cli = Callable[..., Result]
 
@@ -195,7 +195,7 @@ def test_a_module_has_its_target(cli: Cli, module: bytes) -> None:
 
 
 def test_llvm_text_is_refused_with_the_next_command(cli: Cli) -> None:
-    result = cli("execute", input="; refcomp.target llvm\ndefine ...")
+    result = cli("execute", input="; refcomp.foundation.target llvm\ndefine ...")
     assert result.exit_code == 4
     assert "send it through `refcomp assemble` first" in result.stderr
 

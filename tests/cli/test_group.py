@@ -14,7 +14,7 @@ from click.testing import Result
 
 from refcomp.cli import group
 from refcomp.cli.outcomes import MEANINGS
-from refcomp.errors import CompilerBug, Unsupported
+from refcomp.foundation.errors import CompilerBug, Unsupported
 
 Cli = Callable[..., Result]
 

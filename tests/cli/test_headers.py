@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.artifacts import CheckedAccess, ScalarParam, Signature, Source, TensorParam
 from refcomp.cli.headers import check_header, read_header, signature_lines, with_header
-from refcomp.dtype import as_dtype
-from refcomp.errors import UserError
-from refcomp.target import as_target
+from refcomp.foundation.artifacts import CheckedAccess, ScalarParam, Signature, Source, TensorParam
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import as_target
 
 N = ("floordiv", ("add", "n", 3), 4)
 SIGNATURE = Signature(
@@ -94,4 +94,4 @@ def test_a_signature_that_does_not_fit_is_refused(right: str, wrong: str) -> Non
 
 def test_an_unknown_target_is_refused() -> None:
     with pytest.raises(UserError, match="unknown target 'vax'"):
-        read_header("; refcomp.target vax\n", "x.ll")
+        read_header("; refcomp.foundation.target vax\n", "x.ll")

@@ -9,11 +9,11 @@ import pytest
 from click.testing import Result
 
 from refcomp.cli.interpretation import in_order, interpret_program_text, interpret_text
+from refcomp.driver.pipeline import passes_for
 from refcomp.ir.func import Program
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.failure import InterpretError
+from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import passes_for
 
 Cli = Callable[..., Result]
 SHARED = """\

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from refcomp.cli.kernel_arguments import read_arguments
-from refcomp.errors import UserError
-from refcomp.local_memory import LocalMemory
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.local_memory import LocalMemory
 
 
 def test_numbers_and_local_memory():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
-from refcomp.emulator.code_object import Argument, CodeObject, Descriptor, Kernel
+from refcomp.emulator.code.code_object import Argument, CodeObject, Descriptor, Kernel
 from tests.emulator.kernels import compiled_code
 from tests.emulator.opencl import compiled_opencl
 

@@ -3,10 +3,10 @@
 import pytest
 
 from refcomp.cli.levels import check_level, level_of, steps_left
-from refcomp.errors import UserError
+from refcomp.driver.pipeline import passes_for
+from refcomp.foundation.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func, parse_funcs
-from refcomp.pipeline import passes_for
 
 
 def flat(kind: str = "", value: str = "A@[i]") -> PrimFunc:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 
 from refcomp.cli.options import number_of, pair_of
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 Cli = Callable[..., Result]
 

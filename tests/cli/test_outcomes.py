@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from refcomp.cli.outcomes import MEANINGS, error_to_json, error_to_text, exit_code
-from refcomp.errors import CompilerBug, RefcompError, ToolchainError, Unsupported, UserError
+from refcomp.foundation.errors import (
+    CompilerBug,
+    RefcompError,
+    ToolchainError,
+    Unsupported,
+    UserError,
+)
 
 
 @pytest.mark.parametrize(

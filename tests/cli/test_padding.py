@@ -2,8 +2,8 @@
 
 import pytest
 
-from refcomp.artifacts import Binary
 from refcomp.cli.padding import without_padding
+from refcomp.foundation.artifacts import Binary
 from refcomp.toolchain import disassemble
 from tests.emulator.kernels import compiled_code
 

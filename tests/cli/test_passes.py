@@ -10,10 +10,10 @@ from click.testing import Result
 from refcomp.cli import passes
 from refcomp.cli.headers import read_header
 from refcomp.cli.levels import level_of
-from refcomp.errors import CompilerBug
+from refcomp.driver.pipeline import PASSES, passes_for
+from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func, parse_funcs
-from refcomp.pipeline import PASSES, passes_for
 
 Cli = Callable[..., Result]
 

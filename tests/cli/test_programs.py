@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refcomp.cli.programs import load_program
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 def test_the_default_function_is_called(script: Path) -> None:

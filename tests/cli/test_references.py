@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from refcomp.cli.references import LoopReference, TensorReference, load_reference
-from refcomp.errors import Unsupported, UserError
-from refcomp.oracle.error_bounds import Licence
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.oracle.floats.error_bounds import Licence
 
 _PROGRAM = """
 import refcomp as rc

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 
 from refcomp.cli.resources import resources_to_text
-from refcomp.kernel_resources import KernelResources
+from refcomp.driver.kernel_resources import KernelResources
 
 Cli = Callable[..., Result]
 _KERNEL = """

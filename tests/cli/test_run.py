@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from refcomp.cli.run import top_of_rows
-from refcomp.devices import rocm_emulator
+from refcomp.driver.devices import rocm_emulator
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor

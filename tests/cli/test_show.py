@@ -8,8 +8,8 @@ import pytest
 from click.testing import Result
 
 from refcomp.cli import streams
+from refcomp.driver.pipeline import passes_for
 from refcomp.ir.parser import parse_func
-from refcomp.pipeline import passes_for
 
 Cli = Callable[..., Result]
 STAGES = ["loop-ir", *(f"after:{step.name}" for step in passes_for("llvm")), "llvm", "asm"]

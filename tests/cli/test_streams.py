@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from refcomp.cli import streams
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 @pytest.fixture

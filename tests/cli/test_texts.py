@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refcomp.cli.texts import read_funcs, text_to_funcs
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 def test_text_may_hold_several_functions_but_not_none(tmp_path: Path, add_text: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import SCALAR_DTYPES, DType, to_numpy
+from refcomp.foundation.dtype import SCALAR_DTYPES, DType, to_numpy
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify

@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from refcomp.artifacts import Binary, Source
-from refcomp.codegen.amdgpu import gpu_features, print_amdgpu
+from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
 from refcomp.codegen.signature import machine_symbol
-from refcomp.dtype import I64
+from refcomp.driver.kernel_resources import expected_kernel
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.kernel_resources import expected_kernel
 from refcomp.runtime.launch import KernelSignature, kernel_signature
 from refcomp.toolchain import (
     check_code_object,

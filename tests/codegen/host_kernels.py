@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Source
-from refcomp.codegen.llvm import print_llvm
+from refcomp.codegen.llvm.module import print_llvm
 from refcomp.codegen.signature import machine_symbol
+from refcomp.foundation.artifacts import Source
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc, symbol_of
 from refcomp.toolchain import compile_source, host_triple_and_layout, vector_bits

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refcomp.dtype import SCALAR_DTYPES, DType, to_numpy
+from refcomp.foundation.dtype import SCALAR_DTYPES, DType, to_numpy
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func

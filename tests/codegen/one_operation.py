@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import BOOL, I64, SCALAR_DTYPES, DType, to_numpy
+from refcomp.foundation.dtype import BOOL, I64, SCALAR_DTYPES, DType, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr, IntImm, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import For, Store
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 
 LANES = (1, 4, 16)
 DTYPES = tuple(dtype for dtype in SCALAR_DTYPES if dtype.kind != "bfloat")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.codegen.opencl import print_opencl
+from refcomp.codegen.opencl.module import print_opencl
 from refcomp.codegen.signature import machine_symbol
-from refcomp.dtype import I64, to_numpy
+from refcomp.foundation.dtype import I64, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refcomp.codegen.alignment import MOST, divisor_of
-from refcomp.dtype import I32, I64
+from refcomp.foundation.dtype import I32, I64
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from tests.codegen.amdgpu_kernels import print_kernels
 
 X, Y = Var("x", I64), Var("y", I64)

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.devices import rocm_emulator
+from refcomp.driver.devices import rocm_emulator
+from refcomp.driver.kernel_resources import resources_of
+from refcomp.driver.pipeline import run_passes
 from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Ramp
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.stmt import LetStmt, Store
-from refcomp.kernel_resources import resources_of
-from refcomp.oracle.interpret import evaluate_expr
-from refcomp.pipeline import run_passes
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, use_llvm
 from tests.walkthroughs import walkthrough
 

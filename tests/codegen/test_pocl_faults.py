@@ -1,7 +1,7 @@
 """Right kernels that PoCL runs wrongly or crashes on, and the text by which it runs them well.
 
-See Note [Loops that PoCL does not leave] in `refcomp/codegen/c_statements.py`. Each kernel runs in
-a process of its own, as nothing else ends what hangs in there.
+See Note [Loops that PoCL does not leave] in `refcomp/codegen/c_family/statements.py`. Each kernel
+runs in a process of its own, as nothing else ends what hangs in there.
 """
 
 import os

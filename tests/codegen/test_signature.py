@@ -1,15 +1,15 @@
 import pytest
+from refcomp.oracle.interpret import evaluate_expr
 
-from refcomp.artifacts import ScalarParam, evaluate_dim
 from refcomp.codegen.signature import checks_of, machine_symbol, signature_of
-from refcomp.dtype import F32, I64, as_dtype
-from refcomp.errors import Unsupported
+from refcomp.foundation.artifacts import ScalarParam, evaluate_dim
+from refcomp.foundation.dtype import F32, I64, as_dtype
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, IntImm, Mul, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import Block
-from refcomp.oracle.interpret import evaluate_expr
 from refcomp.passes.check_accesses import check_accesses
 
 

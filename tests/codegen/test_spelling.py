@@ -7,9 +7,9 @@ import pytest
 
 from refcomp.codegen import spelling
 from refcomp.codegen.spelling import load_spelling
-from refcomp.errors import CompilerBug
+from refcomp.foundation.errors import CompilerBug
+from refcomp.foundation.resources import templates_dir
 from refcomp.ir import expr as ir
-from refcomp.resources import templates_dir
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_every_node_with_an_opcode_is_a_node():
 
 
 def test_the_template_engine_is_imported_on_demand():
-    code = "import sys, refcomp.codegen.llvm; print('jinja2' in sys.modules)"
+    code = "import sys, refcomp.codegen.llvm.module; print('jinja2' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

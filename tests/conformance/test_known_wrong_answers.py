@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 TARGETS = ["interp", pytest.param("llvm", marks=pytest.mark.llvm)]
 

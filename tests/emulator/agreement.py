@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import I64, to_numpy
-from refcomp.emulator.coverage import Seen
-from refcomp.emulator.launch import Extents
+from refcomp.emulator.execution.launch import Extents
+from refcomp.emulator.observers.coverage import Seen
+from refcomp.foundation.dtype import I64, to_numpy
 from refcomp.ir.expr import EQ, IntImm, Mod
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.stmt import For, IfThenElse
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
 from tests.codegen.host_kernels import same_bits

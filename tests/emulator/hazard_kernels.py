@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.codegen.amdgpu import print_amdgpu
+from refcomp.codegen.amdgpu.module import print_amdgpu
 from refcomp.codegen.debug_locations import add_debug_locations
 from refcomp.emulator import EmulatedGpu
-from refcomp.emulator.findings import Finding
+from refcomp.emulator.code.findings import Finding
 from refcomp.emulator.limits import Limits
 from refcomp.ir.func import PrimFunc
 from refcomp.toolchain import compile_source, device_layout

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.execute import Execution
-from refcomp.emulator.findings import Finding
-from refcomp.emulator.generation import GFX942, Generation
-from refcomp.emulator.hazards import hazard_observers
+from refcomp.emulator.code.findings import Finding
+from refcomp.emulator.execution.execute import Execution
+from refcomp.emulator.execution.program import Program
+from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.limits import Limits, Watchdog
-from refcomp.emulator.memory import Arena
-from refcomp.emulator.program import Program
-from refcomp.emulator.waves import Waves
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.observers.hazards import hazard_observers
 from tests.emulator.snippets import assembly, make_waves, put, set_scalar
 
 # Where `watch` has 4096 written bytes, whose address it puts into s[0:1].

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Binary
-from refcomp.dtype import to_numpy
 from refcomp.emulator import EmulatedGpu, LaunchReport
-from refcomp.emulator.coverage import Coverage
-from refcomp.emulator.generation import ARCHITECTURES
-from refcomp.emulator.launch import Extents, LoadedCode
+from refcomp.emulator.execution.launch import Extents, LoadedCode
+from refcomp.emulator.generations.generation import ARCHITECTURES
+from refcomp.emulator.observers.coverage import Coverage
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import disassemble

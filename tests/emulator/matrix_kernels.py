@@ -11,8 +11,8 @@ from functools import cache
 
 import numpy as np
 
-from refcomp.artifacts import Source
-from refcomp.emulator.coverage import Coverage
+from refcomp.emulator.observers.coverage import Coverage
+from refcomp.foundation.artifacts import Source
 from refcomp.toolchain import compile_source, device_layout
 from tests.emulator.agreement import Outcome
 from tests.emulator.kernels import GPU, make_gpu

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.assembly import Assembly, Instruction, read_assembly
-from refcomp.emulator.execute import Execution
-from refcomp.emulator.findings import Finding
-from refcomp.emulator.generation import GFX942, Generation
+from refcomp.emulator.code.assembly import Assembly, Instruction, read_assembly
+from refcomp.emulator.code.findings import Finding
+from refcomp.emulator.execution.execute import Execution
+from refcomp.emulator.execution.program import Program, bind
+from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.limits import Limits, Watchdog
-from refcomp.emulator.memory import Arena
-from refcomp.emulator.observation import Observer
-from refcomp.emulator.program import Program, bind
-from refcomp.emulator.waves import Surroundings, Waves
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.machine.waves import Surroundings, Waves
 
 LANE = np.arange(64)
 _numbers = count()  # findings are told apart by them

@@ -5,7 +5,7 @@ Each of 64 lanes loads a number and stores another one. Products of matrices go 
 
 from __future__ import annotations
 
-from refcomp.artifacts import Source
+from refcomp.foundation.artifacts import Source
 from refcomp.toolchain import compile_source, device_layout
 
 _NONE = "i32 0, i32 0, i32 0"

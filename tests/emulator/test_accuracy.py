@@ -8,13 +8,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from refcomp.dtype import as_dtype, to_numpy
+from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.ir.intrinsics import INTRINSICS
 from tests.codegen.intrinsic_cases import intrinsic_kernel
 from tests.emulator.agreement import QUICK, as_threads
 from tests.emulator.kernels import Kernels
 from tests.emulator.snippets import get, make_waves, put, run
-from tests.oracle.test_intrinsics import TRUTH
+from tests.oracle.interpreter.test_intrinsics import TRUTH
 
 COUNT = 192
 _SINGLE = {

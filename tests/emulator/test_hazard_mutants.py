@@ -10,10 +10,10 @@ import re
 import numpy as np
 import pytest
 
-from refcomp.emulator.findings import OUT_OF_BOUNDS, RACE, READ_ONLY, UNDEFINED, WAIT
-from refcomp.emulator.generation import ARCHITECTURES
+from refcomp.emulator.code.findings import OUT_OF_BOUNDS, RACE, READ_ONLY, UNDEFINED, WAIT
+from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError, interpret
 from tests.emulator.hazard_kernels import (
     KERNELS,
     compile_located,

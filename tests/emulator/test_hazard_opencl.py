@@ -10,8 +10,8 @@ import pytest
 
 import refcomp
 from refcomp.emulator import EmulatedGpu
-from refcomp.emulator.findings import RACE, WAIT
-from refcomp.emulator.generation import ARCHITECTURES
+from refcomp.emulator.code.findings import RACE, WAIT
+from refcomp.emulator.generations.generation import ARCHITECTURES
 from tests.emulator.kernels import SMALL, disassembled
 
 pytestmark = [pytest.mark.rocm, pytest.mark.clang]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp import hip_api
-from refcomp.devices import rocm_emulator
-from refcomp.emulator.generation import ARCHITECTURES
+from refcomp.driver.devices import rocm_emulator
+from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.emulator.hip import EmulatedHip
-from refcomp.errors import ToolchainError, UserError
-from refcomp.hip_interface import function_names, offered_by
+from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.hip import api as hip_api
+from refcomp.hip.interface import function_names, offered_by
 from tests.emulator.kernels import SMALL, compiled_code, disassembled
 
 

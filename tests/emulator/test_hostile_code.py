@@ -12,12 +12,12 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from refcomp.emulator import EmulatedGpu
-from refcomp.emulator.assembly import read_assembly
-from refcomp.emulator.generation import ARCHITECTURES, GENERATIONS
+from refcomp.emulator.code.assembly import read_assembly
+from refcomp.emulator.execution.program import ENDS, bind
+from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.limits import Limits
-from refcomp.emulator.memory import Arena
-from refcomp.emulator.program import ENDS, bind
-from refcomp.errors import RefcompError
+from refcomp.emulator.machine.memory import Arena
+from refcomp.foundation.errors import RefcompError
 from tests.emulator.kernels import compiled_code, disassembled
 from tests.emulator.snippets import make_waves
 

@@ -9,8 +9,7 @@ from functools import partial
 
 import pytest
 
-from refcomp.emulator.coverage import Coverage, Seen
-from refcomp.emulator.generation import GENERATIONS, GFX942
+from refcomp.emulator.generations.generation import GENERATIONS, GFX942
 from refcomp.emulator.ledger import (
     FOLDER,
     Entry,
@@ -19,6 +18,7 @@ from refcomp.emulator.ledger import (
     not_compared,
     read_ledger,
 )
+from refcomp.emulator.observers.coverage import Coverage, Seen
 from tests.codegen.amdgpu_kernels import use_llvm
 from tests.emulator.agreement import GENERATORS, all_accesses, intrinsics, operations, whole_kernels
 from tests.emulator.matrix_kernels import matrix_products

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits, Watchdog
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 def test_the_limits_have_defaults():

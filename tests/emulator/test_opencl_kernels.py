@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from tests.emulator.kernels import GPUS, make_gpu
 from tests.emulator.opencl import compiled_opencl
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.local_memory import LocalMemory
 from refcomp.ir.parser import parse_func
-from refcomp.local_memory import LocalMemory
 from tests.emulator.kernels import GPUS, Kernels, compiled_code, make_gpu
 from tests.emulator.opencl import compiled_opencl
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.emulator.generation import ARCHITECTURES
+from refcomp.emulator.generations.generation import ARCHITECTURES
 
 _BEGINS = re.compile(r"(v|s|ds|flat|buffer|global|scratch)_[a-z0-9_]+ [a-z|\-0-9]")
 _ENCODING = re.compile(r"_(e32|e64|sdwa|dpp)\b")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refcomp.emulator.generation import GFX942
-from refcomp.emulator.operation import operation
+from refcomp.emulator.generations.generation import GFX942
+from refcomp.emulator.instructions.operation import operation
 from tests.emulator.ir_operations import operations
 from tests.emulator.twice_compiled import ir_operations
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Source
-from refcomp.dtype import as_dtype
-from refcomp.emulator.coverage import Coverage
+from refcomp.emulator.observers.coverage import Coverage
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.dtype import as_dtype
 from refcomp.toolchain import compile_source, device_layout, host_triple_and_layout
 from tests.codegen.host_kernels import same_bits
 from tests.codegen.one_operation import edge_values

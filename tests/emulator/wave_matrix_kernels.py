@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Source
-from refcomp.emulator.coverage import Coverage
+from refcomp.emulator.observers.coverage import Coverage
+from refcomp.foundation.artifacts import Source
 from refcomp.toolchain import compile_source, device_layout
 from tests.emulator.agreement import Outcome
 from tests.emulator.kernels import make_gpu

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.cache import Cache
-from refcomp.errors import RefcompError
+from refcomp.foundation.cache import Cache
+from refcomp.foundation.errors import RefcompError
 from refcomp.toolchain import find_tools, host_triple_and_layout, load_description, vector_bits
 
 DIGITS = Path(__file__).parents[2] / "scripts" / "data" / "digits"

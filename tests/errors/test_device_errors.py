@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp import compile_kernels
-from refcomp.target import DeviceLimits
+from refcomp.driver import compile_kernels
+from refcomp.foundation.target import DeviceLimits
 
 HERE = rf"{re.escape(__file__)}:\d+"
 N = rc.var("n")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import refcomp as rc
-from refcomp.cache import default_cache
-from refcomp.errors import RefcompError
-from refcomp.options import current_options
-from refcomp.runtime.hip_library import load_hip
-from refcomp.runtime.threads import set_thread_count
+from refcomp.foundation.cache import default_cache
+from refcomp.foundation.errors import RefcompError
+from refcomp.foundation.options import current_options
+from refcomp.runtime.hip.library import load_hip
+from refcomp.runtime.host.threads import set_thread_count
 from refcomp.toolchain import find_tools, load_description
 from refcomp.toolchain.run import tool_timeout_s
 
@@ -50,7 +50,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 FOLDERS = ("REFCOMP_DUMP", "REFCOMP_KEEP")
 # Any text is a folder: where it cannot be written, refcomp works without a cache.
 NEVER_REFUSED = ("REFCOMP_CACHE_DIR",)
-# Shown beside an error, which it must not replace: tests/test_tracebacks.py.
+# Shown beside an error, which it must not replace: tests/foundation/test_tracebacks.py.
 TOLD_WITH_ANOTHER = ("REFCOMP_TRACEBACK",)
 
 CASES = [(name, value) for name, (_, values) in REFUSED.items() for value in values]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.errors import CompilerBug, RefcompError, UserError
+from refcomp.foundation.errors import CompilerBug, RefcompError, UserError
 from refcomp.ir.rewrite import children
 
 PACKAGE = str(Path(rc.__file__).parent)
@@ -86,7 +86,7 @@ def test_wrong_arguments_are_refused_in_words(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a text may be the name of a file
-    monkeypatch.setattr("refcomp.registry._FUNCTIONS", {})
+    monkeypatch.setattr("refcomp.foundation.registry._FUNCTIONS", {})
     calls = (words for count in range(3) for words in itertools.product(WRONG, repeat=count))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy's, about what becomes of an array

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from refcomp.errors import RefcompError, Unsupported, UserError
+from refcomp.foundation.errors import RefcompError, Unsupported, UserError
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.evaluate import evaluate_graph
 from tests.frontend.models import make_model, single

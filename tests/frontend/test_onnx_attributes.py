@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx_attributes import read_attributes
 
 DECLARED = {"f": "float", "i": "int", "s": "string", "fs": "floats", "is": "ints", "t": "tensor"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx import from_onnx
 from refcomp.frontend.onnx_operators import CONVERTERS
 from refcomp.graph.compile import compile_graph

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.errors import Unsupported
+from refcomp.foundation.errors import Unsupported
 from refcomp.frontend.onnx_unsupported import Reasons
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.graph.builder import GraphBuilder, GraphRewriter
 from refcomp.graph.verify import verify_graph
 from tests.strategies.graphs import assert_equivalent, digits_graph, operators_of

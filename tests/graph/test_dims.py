@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp as rc
-from refcomp.artifacts import evaluate_dim
-from refcomp.errors import Unsupported
+from refcomp.foundation.artifacts import evaluate_dim
+from refcomp.foundation.errors import Unsupported
 from refcomp.graph import dims
 from refcomp.graph.dims import Symbols, dim_to_expr, expr_to_dim
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.te.maths import truncdiv
 
 OPERATORS = {

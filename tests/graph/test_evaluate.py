@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.graph.evaluate import evaluate_graph, evaluate_node
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from tests.strategies.graphs import digits_graph, digits_images, make_graph

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import refcomp
 from refcomp.cli.references import reference_of
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.graph import executor as executor_module
 from refcomp.graph import plan as plan_module
 from refcomp.graph.compile import compile_graph
@@ -20,8 +20,8 @@ from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.graph import Graph
 from refcomp.graph.optimize import optimize
 from refcomp.oracle.compare import judge_bounded
-from refcomp.oracle.error_bounds import Licence
-from refcomp.runtime.ndarray import NDArray, array
+from refcomp.oracle.floats.error_bounds import Licence
+from refcomp.runtime.arrays.ndarray import NDArray, array
 from tests.graph.error_bounds import bound_node, bound_outputs
 from tests.strategies.graphs import digits_graph, digits_images, make_graph, networks
 from tests.strategies.operands import floats, integers

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from refcomp.dtype import F32, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import F32, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Graph, Value
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from refcomp.artifacts import evaluate_dim
-from refcomp.dtype import F32
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import evaluate_dim
+from refcomp.foundation.dtype import F32
+from refcomp.foundation.errors import UserError
 from refcomp.graph.dims import Symbols
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Value
 from refcomp.graph.infer import infer_types, node_to_te, value_to_placeholder
-from refcomp.oracle.evaluate import evaluate
+from refcomp.oracle.tensors.evaluate import evaluate
 from tests.strategies.graphs import make_graph, networks
 from tests.strategies.operands import floats
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.graph.operators import (
     AttributeSpec,
     Operator,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.plan import make_plan, value_lives
+from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import cpu
-from refcomp.runtime.ndarray import array
 from tests.strategies.graphs import make_graph
 from tests.strategies.operands import floats, integers
 

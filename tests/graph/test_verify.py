@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refcomp.dtype import F32, F64
-from refcomp.errors import CompilerBug
+from refcomp.foundation.dtype import F32, F64
+from refcomp.foundation.errors import CompilerBug
 from refcomp.graph.graph import Graph, Node, Value
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from refcomp.graph.verify import verify_graph

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.hybrid import script
 
 A = refcomp.placeholder((8,), name="a")

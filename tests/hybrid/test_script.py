@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.hybrid import HybridFunction, script
 
 SCALE, SIZES = 3, (2, 5)

@@ -1,6 +1,6 @@
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.hybrid.source import read_source
 
 OUTSIDE = 7

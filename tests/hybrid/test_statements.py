@@ -7,7 +7,7 @@ import re
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.hybrid import script
 
 A = refcomp.placeholder((8,), name="a")

@@ -1,6 +1,6 @@
 """One expression of each class, as text and as a node, and the names these are made of."""
 
-from refcomp.dtype import BOOL, F32, I64, DType
+from refcomp.foundation.dtype import BOOL, F32, I64, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm, Var

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.dtype import BOOL, F32, I64
+from refcomp.foundation.dtype import BOOL, F32, I64
 from refcomp.ir import buffer as module
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, IntImm, Ramp, Var

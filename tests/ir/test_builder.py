@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.dtype import I32, I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I32, I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
@@ -14,7 +14,7 @@ from refcomp.ir.stmt import CallPacked
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.verify import find_fault
 from refcomp.ir.view import BufferView
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 
 create = refcomp.ir_builder.create
 

@@ -6,8 +6,8 @@ import struct
 import pytest
 from hypothesis import given
 
-from refcomp.dtype import BOOL, F32, F64, I64, DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, F32, F64, I64, DType, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, FloatImm, IntImm, Var
 from tests.ir.grammar import assert_grammar_holds, classes_in_code

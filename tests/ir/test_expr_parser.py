@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import F32, I64, DType
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import F32, I64, DType
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Add, Expr, FloatImm, IntImm
 from refcomp.ir.expr_parser import MAX_NESTING
 from refcomp.ir.parser import parse_expr

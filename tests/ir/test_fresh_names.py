@@ -1,6 +1,6 @@
 import numpy as np
 
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import IntImm, Let
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.parser import parse_func
@@ -8,7 +8,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, AtomicUpdate, For, LetStmt, block
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 
 TEXT = """
 func f(A: i64[n] out) {

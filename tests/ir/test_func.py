@@ -1,6 +1,6 @@
 """Functions: their buffers, their symbols, and a function with another body."""
 
-from refcomp.dtype import F32, I32, I64
+from refcomp.foundation.dtype import F32, I32, I64
 from refcomp.ir import func as module
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Var

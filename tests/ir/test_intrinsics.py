@@ -2,8 +2,8 @@
 
 import pytest
 
-from refcomp.dtype import BOOL, F32, I32, SCALAR_DTYPES, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, F32, I32, SCALAR_DTYPES, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 
 

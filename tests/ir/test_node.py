@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Add, Call, Expr, IntImm, Let, Select, Var
 from refcomp.ir.func import PrimFunc

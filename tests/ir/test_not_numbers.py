@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.not_numbers import REFCOMP_NAMES
 
 A = rc.placeholder((4,), name="A")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refcomp.dtype import BOOL, F32, F64, I64, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, F32, F64, I64, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Broadcast, Cast, IntImm, Let, PureExtern, Select, Var
 from refcomp.ir.parser import parse_func

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import F32, I32, I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import F32, I32, I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Var
 from refcomp.ir.parser import MAX_BLOCKS, parse_func, parse_funcs, parse_funcs_with_lines

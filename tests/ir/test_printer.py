@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from refcomp.dtype import BOOL, F32, I32, I64, as_dtype
+from refcomp.foundation.dtype import BOOL, F32, I32, I64, as_dtype
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, FloatImm, IntImm, Let, Ramp, Var

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from refcomp.dtype import BOOL, F32, F64, I32, I64, SCALAR_DTYPES, DType, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, F32, F64, I32, I64, SCALAR_DTYPES, DType, as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import FloatImm, IntImm, Var

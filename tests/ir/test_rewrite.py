@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, IntImm, Select, Var
 from refcomp.ir.func import PrimFunc

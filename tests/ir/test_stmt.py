@@ -1,6 +1,6 @@
 """The statement classes and what joins them."""
 
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir import stmt as module
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import FloatImm, IntImm

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import F32, F64, I32, I64, DType
+from refcomp.foundation.dtype import F32, F64, I32, I64, DType
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, Call, Expr, FloatImm, IntImm, Let, Sub, Var
 from refcomp.ir.func import PrimFunc

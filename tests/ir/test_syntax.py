@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import BOOL, F32, F64, I64, SCALAR_DTYPES, as_dtype
+from refcomp.foundation.dtype import BOOL, F32, F64, I64, SCALAR_DTYPES, as_dtype
 from refcomp.ir.expr import FloatImm, round_to_dtype
 from refcomp.ir.syntax import (
     OPERATORS,

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from refcomp.dtype import BOOL, F32, I32, I64, STRING, DType, as_dtype
+from refcomp.foundation.dtype import BOOL, F32, I32, I64, STRING, DType, as_dtype
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, FloatImm, IntImm, Var

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from refcomp.dtype import F32, I64
-from refcomp.errors import CompilerBug, UserError
+from refcomp.foundation.dtype import F32, I64
+from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, FloatImm, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc

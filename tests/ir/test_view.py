@@ -2,8 +2,8 @@
 
 import pytest
 
-from refcomp.dtype import F32, F64, I64
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.dtype import F32, F64, I64
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
 from refcomp.ir.expr import Cast, FloatImm, IntImm, Var
 from refcomp.ir.stmt import BufferStore

@@ -41,7 +41,7 @@ def test_a_sample_is_noticed(request, record_property):
 
 
 def test_a_wrong_origin_is_noticed(known):
-    mutant = _tried(known, "lower", "_element", "index - origin  ->  origin - index")
+    mutant = _tried(known, "lowering", "_element", "index - origin  ->  origin - index")
     assert mutant.is_wrong and "out of range" in mutant.told
     assert mutant.noticed == set(POLICIES)
     assert mutant.stage == "lower (nest)"
@@ -68,7 +68,7 @@ def test_what_is_refused_and_what_changes_nothing(known):
     assert refused.refused == "the compiler refuses it (UserError)"
     fails = _tried(known, "schedule", "unique_name", "(name, 0)  ->  (0, name)")
     assert fails.refused == "the compiler fails (TypeError)"
-    same = _tried(known, "lower", "_at_least_one", "dim.value < 1  ->  dim.value <= 1")
+    same = _tried(known, "lowering", "_at_least_one", "dim.value < 1  ->  dim.value <= 1")
     assert same.equivalent == "the same programs"
     assert not any(mutant.is_wrong for mutant in (refused, fails, same))
 

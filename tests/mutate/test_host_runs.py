@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from refcomp import toolchain
-from refcomp.artifacts import Source
-from refcomp.build import compile_to_source
+from refcomp.compiler import compile_to_source
+from refcomp.foundation.artifacts import Source
 from refcomp.ir.parser import parse_func
 from refcomp.mutate.child import run_in_child
 from refcomp.mutate.host_runs import run_on_host

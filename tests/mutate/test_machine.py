@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from refcomp.errors import CompilerBug
+from refcomp.foundation.errors import CompilerBug
 from refcomp.mutate.child import Outcome
 from refcomp.mutate.machine import _check
 from refcomp.mutate.mutant import OURS, POLICIES

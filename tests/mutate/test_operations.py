@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refcomp.dtype import as_dtype, to_numpy
+from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.mutate.operations import operations, special
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError
 from refcomp.mutate import outputs
 from refcomp.mutate.child import Outcome, run_in_child
 from refcomp.mutate.operations import operations

@@ -3,7 +3,7 @@
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.mutate.mutant import NO_DATA, OURS, POLICIES
 from refcomp.mutate.mutations import mutations_of
 from refcomp.mutate.score import LOWERING, mutant_of, score

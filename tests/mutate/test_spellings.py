@@ -3,9 +3,9 @@
 import pytest
 
 from refcomp.codegen.spelling import load_spelling
+from refcomp.foundation.resources import templates_dir
 from refcomp.mutate.child import run_in_child
 from refcomp.mutate.spellings import _places, _table_edits, spelling_edits
-from refcomp.resources import templates_dir
 
 
 def _made(line):

@@ -1,9 +1,9 @@
 """The subjects are right, and between them leave nothing untried that a mutation could change."""
 
-from refcomp.certify import certify
+from refcomp.certificates import certify
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Barrier, IfThenElse
-from refcomp.lower.lower import lower
+from refcomp.lowering.lower import lower
 from refcomp.mutate.mutations import KINDS, mutations_of
 from refcomp.mutate.score import stages_of
 from refcomp.mutate.subjects import subjects

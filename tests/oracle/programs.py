@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, IntImm, Ramp
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 
 
 def integer(value):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.oracle.compare import (
     EXACT,
     UNDECIDABLE,
@@ -14,7 +14,7 @@ from refcomp.oracle.compare import (
     compare,
     judge_bounded,
 )
-from refcomp.oracle.error_bounds import bound_errors
+from refcomp.oracle.floats.error_bounds import bound_errors
 
 
 def _f32(*values):

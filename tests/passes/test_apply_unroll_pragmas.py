@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.passes import apply_unroll_pragmas as module

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 import refcomp
-from refcomp.artifacts import checked_access_from_text
 from refcomp.codegen.signature import signature_of
-from refcomp.errors import OutOfBounds
+from refcomp.foundation.artifacts import checked_access_from_text
+from refcomp.foundation.errors import OutOfBounds
 from refcomp.ir.expr import PureExtern, Select
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
@@ -17,12 +17,12 @@ from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import AtomicUpdate, BufferStore, IfThenElse, LetStmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.verify import verify
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import check_accesses as module
 from refcomp.passes.check_accesses import AccessCounts, check_accesses, count_accesses
 from refcomp.passes.make_selects_lazy import make_selects_lazy
-from refcomp.runtime.access_status import fresh_status, require_in_bounds
+from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from tests.passes.docstring_examples import assert_docstring_holds, docstring_example
 from tests.passes.kept_meaning import assert_meaning_is_kept
 from tests.strategies.funcs import make_arguments, runnable_funcs

@@ -6,7 +6,9 @@ from functools import partial
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.driver.pipeline import run_device_passes
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import DeviceLimits, as_target, limits_of
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Barrier, Origin, block
@@ -14,8 +16,6 @@ from refcomp.passes import check_device_limits as module
 from refcomp.passes.check_device_limits import check_device_limits
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import run_device_passes
-from refcomp.target import DeviceLimits, as_target, limits_of
 from tests.passes.docstring_examples import assert_docstring_holds
 
 SMALL = DeviceLimits(

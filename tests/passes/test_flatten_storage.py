@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import F32, I64, as_dtype
+from refcomp.foundation.dtype import F32, I64, as_dtype
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
@@ -12,7 +12,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, For, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError, interpret
 from refcomp.passes import flatten_storage as module
 from refcomp.passes.flatten_storage import flatten_storage
 from tests.passes.docstring_examples import assert_docstring_holds

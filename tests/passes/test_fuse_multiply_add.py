@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.build import compile_to_source
+from refcomp.compiler import compile_to_source
+from refcomp.driver.pipeline import run_passes
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.oracle.compare import compare
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import fuse_multiply_add as module
 from refcomp.passes.fuse_multiply_add import fuse_multiply_add
-from refcomp.pipeline import run_passes
 from tests.passes.docstring_examples import assert_docstring_holds
 from tests.passes.kept_meaning import assert_meaning_is_kept
 from tests.strategies.funcs import runnable_funcs

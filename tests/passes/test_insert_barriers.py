@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.errors import Unsupported
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import Barrier, Block, BufferStore, Origin
 from refcomp.ir.verify import verify
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import insert_barriers as module
 from refcomp.passes.insert_barriers import insert_barriers
 from tests.passes.docstring_examples import assert_docstring_holds

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Add, IfThenElseExpr, IntImm, Mul, Var
 from refcomp.ir.func import PrimFunc
@@ -14,10 +14,10 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Block, For, LetStmt, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import introduce_lets as module
+from refcomp.passes.analysis.sharing import MAX_LETS
 from refcomp.passes.introduce_lets import introduce_lets
-from refcomp.passes.sharing import MAX_LETS
 from tests.passes.docstring_examples import assert_docstring_holds
 from tests.strategies.funcs import make_arguments, runnable_funcs
 

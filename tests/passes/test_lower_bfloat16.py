@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from refcomp.dtype import SCALAR_DTYPES, as_dtype, to_numpy
+from refcomp.foundation.dtype import SCALAR_DTYPES, as_dtype, to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import Program
 from refcomp.ir.intrinsics import INTRINSICS
@@ -11,7 +11,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Prefetch
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.oracle.interpreter.interpret import interpret, interpret_program
 from refcomp.passes import lower_bfloat16 as module
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics

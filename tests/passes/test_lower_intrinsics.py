@@ -4,14 +4,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from refcomp.dtype import SCALAR_DTYPES
+from refcomp.foundation.dtype import SCALAR_DTYPES
 from refcomp.ir.expr import Call
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import lower_intrinsics as module
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from tests.passes.docstring_examples import assert_docstring_holds

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 import refcomp
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import Var
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 import refcomp
+from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.foundation.registry import register_func, remove_global_func
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import find_fault
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
@@ -18,8 +20,6 @@ from refcomp.passes.remove_no_ops import remove_no_ops
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
-from refcomp.pipeline import passes_for, run_pass
-from refcomp.registry import register_func, remove_global_func
 from tests.passes.kept_meaning import assert_meaning_is_kept
 from tests.strategies.funcs import make_arguments, runnable_funcs
 

@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
+from refcomp.driver.pipeline import passes_for, run_pass
 from refcomp.ir.expr import IfThenElseExpr
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import Allocate, For, IfThenElse, LetStmt, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import partition_loops as module
 from refcomp.passes.partition_loops import MAX_COPIES, MAX_NODES, partition_loops
-from refcomp.pipeline import passes_for, run_pass
 from tests.passes.docstring_examples import assert_docstring_holds
 from tests.passes.kept_meaning import assert_meaning_is_kept
 from tests.strategies.funcs import runnable_funcs

@@ -1,7 +1,7 @@
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.passes import refuse_bound_loops as module
 from refcomp.passes.refuse_bound_loops import refuse_bound_loops

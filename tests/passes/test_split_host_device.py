@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func, parse_program
 from refcomp.ir.printer import print_expr, print_func, print_program
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import For, LaunchKernel, Origin
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.oracle.interpreter.interpret import interpret, interpret_program
 from refcomp.passes import split_host_device as module
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm, Let
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import UNROLLED, Allocate, Block, For, LetStmt, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes import unroll_loops as module
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.unroll_loops import MAX_COPIES, MAX_NODES, unroll_loops

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
 
-from refcomp.dtype import I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Expr, IntImm, Ramp
 from refcomp.ir.parser import parse_func
@@ -14,7 +14,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import VECTORIZED, For, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError, interpret
 from refcomp.passes import vectorize_loops as module
 from refcomp.passes.vectorize_loops import MAX_LANES, vectorize_loops
 from tests.passes.docstring_examples import assert_docstring_holds

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import refcomp as rc
-from refcomp.devices import rocm_emulator
-from refcomp.emulator.counting import KernelCounts, Profile
+from refcomp.driver.devices import rocm_emulator
+from refcomp.emulator.observers.counting import KernelCounts, Profile
 from refcomp.profile.report import Report, report_of
 
 _TAGS = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")

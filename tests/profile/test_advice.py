@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import refcomp as rc
-from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
-from refcomp.kernel_resources import KernelResources
+from refcomp.driver.kernel_resources import KernelResources
+from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.profile.advice import advise
 from refcomp.profile.bound import bound_of
 from refcomp.profile.cards import CARDS

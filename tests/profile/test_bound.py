@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.profile.bound import bound_of
 from refcomp.profile.cards import CARDS
 from tests.emulator.snippets import instruction

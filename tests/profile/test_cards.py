@@ -2,10 +2,10 @@
 
 import pytest
 
-from refcomp.emulator.counting.mnemonics import MFMA, class_of, matrix_dtype
-from refcomp.emulator.generation import GENERATIONS
+from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.ledger import read_ledger
-from refcomp.errors import UserError
+from refcomp.emulator.observers.counting.mnemonics import MFMA, class_of, matrix_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.profile.cards import CARDS, card_for
 
 

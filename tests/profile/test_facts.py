@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.profile.facts import Facts, alike, closest_loop, loop_of_lanes
 from refcomp.profile.listing import list_kernel
 from tests.emulator.snippets import instruction

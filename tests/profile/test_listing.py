@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from refcomp.emulator.counting import KernelCounts
+from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.profile.listing import ISA, LLVM_IR, LOOP_IR, SCHEDULE, list_kernel
 from tests.profile.programs import product, run
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.emulator.counting import KernelCounts
+from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.profile.occupancy import waves_of_launch
 from refcomp.toolchain.code_object import KernelMetadata
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 import refcomp as rc
-from refcomp.emulator.counting import KernelCounts
-from refcomp.errors import UserError
+from refcomp.emulator.observers.counting import KernelCounts
+from refcomp.foundation.errors import UserError
 from refcomp.profile.advice import Advice
 from refcomp.profile.listing import Line, Listing
 from refcomp.profile.page import page_of, write_page

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from refcomp.artifacts import Binary
-from refcomp.emulator.counting import KernelCounts, Profile
-from refcomp.errors import UserError
+from refcomp.emulator.observers.counting import KernelCounts, Profile
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.errors import UserError
 from refcomp.profile.report import report_of
 from tests.profile.programs import product, report, run
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refcomp.emulator.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.profile.report import report_of
 from refcomp.profile.tables import (
     classes_table,

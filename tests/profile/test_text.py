@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.counting import InstructionCounts, KernelCounts
-from refcomp.kernel_resources import KernelResources
+from refcomp.driver.kernel_resources import KernelResources
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
 from refcomp.profile.report import report_of
 from refcomp.profile.text import printable, report_to_text, reports_to_text
 from tests.emulator.snippets import instruction

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 
 import refcomp
-from refcomp.build import build_functions
 from refcomp.codegen.signature import signature_of
-from refcomp.errors import OutOfBounds
+from refcomp.compiler import build_functions
+from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.foundation.errors import OutOfBounds
 from refcomp.ir.func import PrimFunc
-from refcomp.oracle.evaluate import EvaluateError, evaluate
-from refcomp.oracle.interpret import interpret
+from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.tensors.evaluate import EvaluateError, evaluate
 from refcomp.passes.insert_barriers import insert_barriers
-from refcomp.pipeline import passes_for, run_pass
-from refcomp.runtime.access_status import fresh_status, require_in_bounds
+from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.schedule.schedule import Schedule
 from tests.properties.differential import agree, expected, lowered
 from tests.strategies.computation import Computation

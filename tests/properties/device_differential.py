@@ -12,19 +12,19 @@ from functools import cache
 import numpy as np
 
 import refcomp
-from refcomp.build import build_functions
 from refcomp.codegen.signature import signature_of
-from refcomp.compile_kernels import compile_programs, device_limits
-from refcomp.devices import rocm_emulator
+from refcomp.compiler import build_functions
+from refcomp.driver.compile_kernels import compile_programs, device_limits
+from refcomp.driver.devices import rocm_emulator
+from refcomp.driver.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
+from refcomp.foundation.target import DeviceLimits, as_target
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.oracle.interpreter.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
-from refcomp.runtime.program import DeviceCode, ProgramFunction
+from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.schedule.schedule import Schedule
-from refcomp.target import DeviceLimits, as_target
 from tests.codegen.amdgpu_kernels import signatures
 from tests.properties.differential import agree, expected, lowered
 from tests.strategies.computation import Computation

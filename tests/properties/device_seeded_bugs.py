@@ -6,11 +6,11 @@ race, by a read of what nothing wrote.
 
 from tests.properties.seeded_bugs import SeededBug
 
-_BARRIERS, _CONFLICTS = "refcomp.passes.insert_barriers", "refcomp.passes.thread_conflicts"
+_BARRIERS, _CONFLICTS = "refcomp.passes.insert_barriers", "refcomp.passes.analysis.thread_conflicts"
 _SPLIT = "refcomp.passes.split_host_device"
 _DOUBLE = "refcomp.passes.inject_double_buffers"
 _VIRTUAL = "refcomp.passes.inject_virtual_threads"
-_CROSS = "refcomp.lower.cross_thread"
+_CROSS = "refcomp.lowering.cross_thread"
 _REDUCTIONS = ("fold", "fold two axes", "matmul", "argmax")
 
 DEVICE = (
@@ -40,7 +40,11 @@ DEVICE = (
         *("for thread in self._threads]", "for thread in self._threads[-1:]]"),
     ),
     SeededBug(
-        *("threads told apart by any equation", "refcomp.passes.index_equations", "forces_equal"),
+        *(
+            "threads told apart by any equation",
+            "refcomp.passes.analysis.index_equations",
+            "forces_equal",
+        ),
         *("return all(", "return any("),
     ),
     # Kernels and their launches.
@@ -56,40 +60,40 @@ DEVICE = (
         ),
     ),
     SeededBug(
-        *("extent of the host's first loop for all threads", "refcomp.lower.loops"),
+        *("extent of the host's first loop for all threads", "refcomp.lowering.loops"),
         *("Loops._kernel", "bounds.extents[leaf]", "next(iter(bounds.extents.values()))"),
     ),
     SeededBug(
-        *("thread variables mixed up", "refcomp.schedule.infer_stages", "_variables"),
+        *("thread variables mixed up", "refcomp.lowering.bounds.infer_stages", "_variables"),
         *("kernel.variables[stage.marks[leaf]]", "kernel.variables[kernel.tags[-1]]"),
     ),
     SeededBug(
-        *("guards of kernels dropped", "refcomp.lower.loops", "Loops.guarded"),
+        *("guards of kernels dropped", "refcomp.lowering.loops", "Loops.guarded"),
         *("if not guards:", "if True:"),
     ),
     SeededBug(
-        *("first of several guards kept alone", "refcomp.lower.loops", "Loops.guarded"),
+        *("first of several guards kept alone", "refcomp.lowering.loops", "Loops.guarded"),
         *("in guards[1:]", "in guards[2:]"),
     ),
     # What is in shared and local memory.
     SeededBug(
-        *("idle threads take part", "refcomp.lower.nest", "_idle_thread_guards"),
+        *("idle threads take part", "refcomp.lowering.nest", "_idle_thread_guards"),
         *("in THREADS_IN_BLOCK_TAGS and tag not in used]", "in used]"),
     ),
     SeededBug(
-        *("idle threads of one axis take part", "refcomp.lower.nest", "_idle_thread_guards"),
+        *("idle threads of one axis take part", "refcomp.lowering.nest", "_idle_thread_guards"),
         *("for tag in idle]", "for tag in idle[1:]]"),
     ),
     SeededBug(
-        *("shared region of one thread", "refcomp.schedule.regions", "_Needs._loops"),
+        *("shared region of one thread", "refcomp.lowering.bounds.regions", "_Needs._loops"),
         *("if self.scope == SHARED and self.kernel is not None:", "if False:"),
     ),
     SeededBug(
-        *("shared region one element short", "refcomp.schedule.regions", "_of_extent"),
+        *("shared region one element short", "refcomp.lowering.bounds.regions", "_of_extent"),
         *("simplify(low + extent - 1, facts)", "simplify(low + extent - 2, facts)"),
     ),
     SeededBug(
-        *("attached stage written at the wrong offset", "refcomp.schedule.infer_bounds"),
+        *("attached stage written at the wrong offset", "refcomp.schedule.axes"),
         *("_add_origins", "simplify(origin + values[root], facts)", "values[root]"),
     ),
     # Reductions across threads.
@@ -114,7 +118,7 @@ DEVICE = (
         kinds=_REDUCTIONS,
     ),
     SeededBug(
-        *("share of a thread never begun", "refcomp.lower.nest", "_lower_across_threads"),
+        *("share of a thread never begun", "refcomp.lowering.nest", "_lower_across_threads"),
         *("_initialisation(nest, cross.reset(), axes, []),", "block([]),"),
         kinds=_REDUCTIONS,
     ),

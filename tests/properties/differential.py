@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import refcomp
+from refcomp.driver.pipeline import passes_for, run_pass
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.compare import compare
-from refcomp.oracle.evaluate import evaluate
+from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
-from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.schedule import Schedule
 from tests.strategies.computation import Computation
 

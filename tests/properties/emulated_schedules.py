@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.artifacts import Binary
 from refcomp.codegen.signature import signature_of
-from refcomp.compile_kernels import compile_programs
-from refcomp.devices import rocm_emulator
+from refcomp.driver.compile_kernels import compile_programs
+from refcomp.driver.devices import rocm_emulator
+from refcomp.foundation.artifacts import Binary
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VTHREAD, Allocate, AtomicUpdate, Barrier, For
 from refcomp.runtime.device import Device
-from refcomp.runtime.program import DeviceCode, ProgramFunction
+from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from tests.codegen.amdgpu_kernels import compile_kernels, signatures
 from tests.properties.differential import agree, expected
 from tests.properties.histogram import Histogram

@@ -23,8 +23,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture import engine
 
+from refcomp.driver.kernel_resources import SlowKernelWarning
 from refcomp.ir.printer import print_func
-from refcomp.kernel_resources import SlowKernelWarning
 from refcomp.schedule.schedule import Schedule
 from tests.properties import targets
 from tests.properties.differential import lowered

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from refcomp.errors import RefcompError
+from refcomp.foundation.errors import RefcompError
 from tests.properties.differential import check_compiled
 from tests.properties.seeded_bugs import COMPILED, switched_on
 from tests.properties.test_schedules import cases

@@ -11,7 +11,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 
-from refcomp.dtype import as_dtype, to_numpy
+from refcomp.foundation.dtype import as_dtype, to_numpy
 
 # Digits, and the exponents of the least and the greatest normal number (IEEE 754, table 3.5).
 FORMATS = {

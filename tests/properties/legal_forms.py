@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import refcomp
-from refcomp.dtype import to_numpy
+from refcomp.foundation.dtype import to_numpy
 from tests.properties import legal_arithmetic as arithmetic
 
 FUNCTIONS = {

@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.codegen.opencl import print_opencl
+from refcomp.codegen.opencl.module import print_opencl
 from refcomp.codegen.signature import machine_symbol, signature_of
-from refcomp.devices import opencl
-from refcomp.errors import RefcompError
+from refcomp.driver.devices import opencl
+from refcomp.foundation.errors import RefcompError
 from refcomp.ir.func import Program
 from refcomp.ir.parser import parse_program
 from refcomp.ir.printer import print_program
+from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.launch import kernel_signature
-from refcomp.runtime.ndarray import array
-from refcomp.runtime.program import DeviceCode, ProgramFunction
+from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 
 Programs = Mapping[str, tuple[Program, Sequence[np.ndarray]]]
 

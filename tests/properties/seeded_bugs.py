@@ -58,15 +58,15 @@ _RFACTOR = "refcomp.schedule.primitives.rfactor"
 # Found by the interpreter, which runs what every pass made: none of them can harm this process.
 INTERPRETED = (
     SeededBug(
-        *("lost tail guard", "refcomp.schedule.infer_bounds", "_needed"),
+        *("lost tail guard", "refcomp.schedule.axes", "_needed"),
         *("if not prove(guard, facts):", "if False:"),
     ),
     SeededBug(
-        *("guard one too far", "refcomp.schedule.infer_bounds", "root_indices"),
+        *("guard one too far", "refcomp.schedule.axes", "root_indices"),
         *("LT(value, extents[relation.parent])", "LT(value, extents[relation.parent] + 1)"),
     ),
     SeededBug(
-        *("wrong step of a split", "refcomp.schedule.infer_bounds", "root_indices"),
+        *("wrong step of a split", "refcomp.schedule.axes", "root_indices"),
         *("step = extents[relation.inner]", "step = extents[relation.outer]"),
     ),
     SeededBug(
@@ -105,12 +105,12 @@ INTERPRETED = (
         ),
     ),
     SeededBug(
-        *("halo of a region lost", "refcomp.schedule.ranges", "union"),
+        *("halo of a region lost", "refcomp.lowering.bounds.ranges", "union"),
         *("greatest(a.high, b.high, facts)", "a.high"),
         kinds=("stencil", "padded stencil", "window"),
     ),
     SeededBug(
-        *("region one element short", "refcomp.schedule.regions", "_extent"),
+        *("region one element short", "refcomp.lowering.bounds.regions", "_extent"),
         *("found.high - found.low + 1", "found.high - found.low"),
     ),
     SeededBug(
@@ -118,11 +118,11 @@ INTERPRETED = (
         *("index - origin", "index"),
     ),
     SeededBug(
-        *("attached stage computed beyond its tensor", "refcomp.schedule.infer_bounds"),
+        *("attached stage computed beyond its tensor", "refcomp.schedule.axes"),
         *("root_indices", "guards += _domain_guards(stage, values)", "pass"),
     ),
     SeededBug(
-        *("loops of the reader taken to stand still", "refcomp.schedule.regions"),
+        *("loops of the reader taken to stand still", "refcomp.lowering.bounds.regions"),
         *(
             "_Needs._running",
             "_of_extent(minimum, extent, ",
@@ -221,7 +221,7 @@ INTERPRETED = (
 )
 
 
-_PRINTER = "refcomp.codegen.llvm"
+_PRINTER = "refcomp.codegen.llvm.module"
 
 # Found by running machine code, in a process of its own: a crash is a find as well.
 COMPILED = (

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import refcomp
-from refcomp.artifacts import Binary
 from refcomp.codegen.signature import machine_symbol, signature_of
-from refcomp.dtype import DType
+from refcomp.driver.pipeline import run_device_passes
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.target import as_target, limits_of
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.pipeline import run_device_passes
+from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.launch import kernel_signature
-from refcomp.runtime.ndarray import array
-from refcomp.runtime.program import DeviceCode, ProgramFunction
-from refcomp.target import as_target, limits_of
+from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.toolchain.code_object import argument_places
 from tests.codegen.amdgpu_kernels import HostSimulation, signatures
 from tests.properties.differential import agree, expected

@@ -19,15 +19,15 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.certify.arguments import Arguments
-from refcomp.certify.versions import versions
-from refcomp.errors import Unsupported, UserError
+from refcomp.certificates.arguments import Arguments
+from refcomp.certificates.versions import versions
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.printer import print_func, print_program
-from refcomp.oracle.evaluate import evaluate
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import interpret, interpret_program
+from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.schedule.schedule import PRIMITIVES, Schedule, replay
 from refcomp.schedule.step import Step
 from tests.properties.seeded_bugs import INTERPRETED, switched_on

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from refcomp.certify import certify
+from refcomp.certificates import certify
 from tests.properties.histogram import Histogram
 from tests.properties.targets import cases_for
 from tests.strategies.computes import EXTERNS, FEW_STAGES, SCANS

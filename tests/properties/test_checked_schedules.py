@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.build import build_functions
-from refcomp.errors import OutOfBounds, UserError
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import interpret
+from refcomp.compiler import build_functions
+from refcomp.foundation.errors import OutOfBounds, UserError
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.passes.make_selects_lazy import make_selects_lazy
 from tests.properties.checked_schedules import check_bad_data, check_each_pass
 from tests.properties.device_differential import check_opencl

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from refcomp.driver.pipeline import passes_for, run_device_passes, run_pass
+from refcomp.foundation.target import as_target, limits_of
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, Barrier
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.passes.insert_barriers import insert_barriers
-from refcomp.pipeline import passes_for, run_device_passes, run_pass
-from refcomp.target import as_target, limits_of
 from tests.codegen.amdgpu_kernels import LLVMS_AND_GPUS, compile_kernels, use_llvm
 from tests.properties.device_differential import check_opencl_together
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.errors import CompilerBug
+from refcomp.foundation.errors import CompilerBug
 from tests.properties.device_differential import check_program
 from tests.properties.device_seeded_bugs import DEVICE
 from tests.properties.hunt import is_found

@@ -8,7 +8,7 @@ from math import prod
 
 import pytest
 
-from refcomp.emulator.launch import ARCHITECTURES
+from refcomp.emulator.execution.launch import ARCHITECTURES
 from refcomp.ir.expr import IntImm
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.schedule.schedule import PRIMITIVES
@@ -31,7 +31,7 @@ _LEAST_PRIMITIVES |= {"double_buffer": 0.08, "cache_read": 0.5}
 
 
 @pytest.mark.rocm
-@pytest.mark.filterwarnings("ignore::refcomp.kernel_resources.SlowKernelWarning")
+@pytest.mark.filterwarnings("ignore::refcomp.driver.kernel_resources.SlowKernelWarning")
 @pytest.mark.parametrize(("gpu", "shard"), SHARDS)
 def test_random_schedules_compute_on_emulated_gpus(
     gpu, shard, request, record_property, run_folder
@@ -48,7 +48,7 @@ def test_random_schedules_compute_on_emulated_gpus(
 
 
 @pytest.mark.rocm
-@pytest.mark.filterwarnings("ignore::refcomp.kernel_resources.SlowKernelWarning")
+@pytest.mark.filterwarnings("ignore::refcomp.driver.kernel_resources.SlowKernelWarning")
 @pytest.mark.parametrize(("gpu", "wavefront"), WAVES)
 def test_more_computations_and_groups_of_several_waves(gpu, wavefront, request, record_property):
     count = 400 if request.config.getoption("--nightly") else 24

@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import refcomp as rc
-from refcomp.dtype import I64, to_numpy
-from refcomp.entry_conditions import with_entry_conditions
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64, to_numpy
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import EQ, NE, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import with_fields
-from refcomp.oracle.failure import InterpretError
-from refcomp.oracle.interpret import evaluate_expr, interpret
+from refcomp.lowering.entry_conditions import with_entry_conditions
+from refcomp.oracle.interpreter.failure import InterpretError
+from refcomp.oracle.interpreter.interpret import evaluate_expr, interpret
 from refcomp.passes.make_selects_lazy import make_selects_lazy
 from tests.strategies.computes import computations
 from tests.strategies.schedules import schedules

@@ -15,7 +15,7 @@ from refcomp.ir import stmt as st
 from refcomp.ir.expr import LT, IntImm, Var
 from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import map_children, memoised, substitute, walk
-from refcomp.oracle.interpret import InterpretError
+from refcomp.oracle.interpreter.interpret import InterpretError
 from refcomp.oracle.whole_outputs import interpret_whole
 from refcomp.passes.insert_barriers import insert_barriers
 

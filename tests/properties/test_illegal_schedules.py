@@ -7,16 +7,16 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import CompilerBug, RefcompError, Unsupported, UserError
+from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.foundation.errors import CompilerBug, RefcompError, Unsupported, UserError
 from refcomp.ir.expr import Var
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in
 from refcomp.ir.stmt import For, Stmt
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.passes.refuse_bound_loops import refuse_bound_loops
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import passes_for, run_pass
 from tests.properties.differential import check_interpreted, expected
 from tests.strategies.blind_calls import blind_call
 from tests.strategies.computation import Computation

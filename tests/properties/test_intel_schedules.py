@@ -2,10 +2,10 @@
 
 import pytest
 
-from refcomp.build import lower
+from refcomp.compiler import lower
+from refcomp.driver.pipeline import run_device_passes
+from refcomp.foundation.target import as_target, limits_of
 from refcomp.ir.printer import print_program
-from refcomp.pipeline import run_device_passes
-from refcomp.target import as_target, limits_of
 from tests.properties.differential import agree, expected
 from tests.properties.intel_opencl import NO_VECTORIZER, alone
 from tests.properties.oclgrind import drawn

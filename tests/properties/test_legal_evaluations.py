@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.dtype import as_dtype, to_numpy
+from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.oracle.compare import EXACT, UNDECIDABLE, WITHIN_BOUND, WRONG, judge_bounded
-from refcomp.oracle.error_bounds import Licence, bound_errors
-from refcomp.oracle.evaluate import evaluate
-from refcomp.oracle.intrinsics import apply_intrinsic
+from refcomp.oracle.floats.error_bounds import Licence, bound_errors
+from refcomp.oracle.interpreter.intrinsics import apply_intrinsic
+from refcomp.oracle.tensors.evaluate import evaluate
 from tests.properties import legal_forms as forms
 from tests.properties import legal_reductions as reductions
 from tests.properties.legal_arithmetic import edge_operands

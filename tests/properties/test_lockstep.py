@@ -7,17 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import refcomp
-from refcomp.errors import RefcompError
+from refcomp.driver.pipeline import run_device_passes
+from refcomp.foundation.errors import RefcompError
+from refcomp.foundation.target import as_target, limits_of
 from refcomp.ir.func import Program
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func, print_program
-from refcomp.oracle import statements
-from refcomp.oracle.interpret import interpret, interpret_program
+from refcomp.oracle.interpreter import statements
+from refcomp.oracle.interpreter.interpret import interpret, interpret_program
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
-from refcomp.pipeline import run_device_passes
-from refcomp.target import as_target, limits_of
 from tests.oracle.lockstep.crowds import same_bits
 from tests.properties.broken_kernels import BROKEN, SOUND
 from tests.strategies.funcs import make_arguments, runnable_funcs

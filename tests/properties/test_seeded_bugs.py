@@ -39,7 +39,7 @@ def test_a_bug_is_gone_when_it_is_switched_off():
 
 
 def test_a_bug_whose_line_is_gone_is_an_error():
-    stale = SeededBug("stale", "refcomp.lower.nest", "_update", "no such line", "")
+    stale = SeededBug("stale", "refcomp.lowering.nest", "_update", "no such line", "")
     expected = pytest.raises(AssertionError, match="stale: its line is not in _update once")
     with expected, switched_on(stale):
         pass

@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 
 import refcomp
+from refcomp.driver.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
+from refcomp.foundation.target import as_target, limits_of
 from refcomp.ir.func import Program
 from refcomp.ir.printer import print_program
-from refcomp.oracle.interpret import InterpretError, interpret_program
+from refcomp.oracle.interpreter.interpret import InterpretError, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
-from refcomp.target import as_target, limits_of
 from tests.properties.differential import agree, expected
 from tests.properties.oclgrind import drawn, run_watched
 from tests.strategies.gpu_schedules import gpu_cases

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refcomp.artifacts import Binary, ScalarParam, Signature, Source, TensorParam
-from refcomp.dtype import F32, I32, SCALAR_DTYPES, as_dtype
+from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, Source, TensorParam
+from refcomp.foundation.dtype import F32, I32, SCALAR_DTYPES, as_dtype
 from refcomp.runtime.module import Module
 from refcomp.toolchain import compile_source, host_triple_and_layout
 

@@ -1,7 +1,7 @@
 """Programs that the tests of this folder run: vector add, and a host loop with a workspace."""
 
-from refcomp.artifacts import ScalarParam, Signature, Source, TensorParam
-from refcomp.dtype import F32, I32
+from refcomp.foundation.artifacts import ScalarParam, Signature, Source, TensorParam
+from refcomp.foundation.dtype import F32, I32
 from refcomp.ir.func import Program
 from refcomp.ir.parser import parse_program
 from refcomp.runtime.launch import KernelSignature, kernel_signature

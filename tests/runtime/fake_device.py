@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.artifacts import Binary, Source
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.target import DeviceLimits
 from refcomp.runtime.device import Device, Memory
 from refcomp.runtime.launch import Extents, KernelSignature
-from refcomp.target import DeviceLimits
 
 Kernel = Callable[..., None]
 

@@ -1,6 +1,6 @@
 """A HIP driver without a GPU for the tests of what stands above it: memory is the host's.
 
-It stands behind the real C signatures (`refcomp.hip_interface.offered_by`), so a call with wrong
+It stands behind the real C signatures (`refcomp.hip.interface.offered_by`), so a call with wrong
 types fails here as it does with AMD's library; it checks handles and counts what is alive. It runs
 no kernel: `on_launch` may. What fails without a GPU is tested with the real library instead.
 """
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from refcomp import hip_api
-from refcomp.hip_interface import offered_by
-from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.hip_library import HipLibrary
+from refcomp.hip import api as hip_api
+from refcomp.hip.interface import offered_by
+from refcomp.runtime.hip.driver import HipDriver
+from refcomp.runtime.hip.library import HipLibrary
 
 ATTRIBUTES = {
     **{"MaxBlockDimX": 1024, "MaxBlockDimY": 512, "MaxBlockDimZ": 64},

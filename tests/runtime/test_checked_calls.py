@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.build import build_functions, compile_to_source
-from refcomp.errors import OutOfBounds, UserError
+from refcomp.compiler import build_functions, compile_to_source
+from refcomp.foundation.errors import OutOfBounds, UserError
 from refcomp.ir.parser import parse_func
 
 FAR = 1 << 40

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import (
     Device,
     Memory,
@@ -16,8 +16,8 @@ from refcomp.runtime.device import (
     part_of,
     register_device_kind,
 )
-from refcomp.runtime.hip import HipDriver
-from refcomp.runtime.opencl import OpenCLDriver
+from refcomp.runtime.hip.driver import HipDriver
+from refcomp.runtime.opencl.driver import OpenCLDriver
 
 
 class FarMemory:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refcomp.artifacts import ScalarParam, Signature, TensorParam
-from refcomp.dtype import BOOL, F32, I32, as_dtype
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import ScalarParam, Signature, TensorParam
+from refcomp.foundation.dtype import BOOL, F32, I32, as_dtype
+from refcomp.foundation.errors import UserError
+from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import cpu
 from refcomp.runtime.function import PythonFunction
-from refcomp.runtime.ndarray import array
 
 SIGNATURE = Signature(
     "scale",

@@ -2,12 +2,12 @@
 
 import pytest
 
-from refcomp.dtype import I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Origin
 from refcomp.runtime.launch import Extents, KernelSignature, check_launch, kernel_signature
-from refcomp.target import DeviceLimits
 from tests.runtime.device_programs import ADD
 from tests.runtime.fake_device import FakeDriver, fake_device
 

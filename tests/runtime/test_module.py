@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.artifacts import Binary, Signature, Source, TensorParam
-from refcomp.dtype import F32
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation import machine
+from refcomp.foundation.artifacts import Binary, Signature, Source, TensorParam
+from refcomp.foundation.dtype import F32
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.printer import print_func
-from refcomp.runtime import machine
 from refcomp.runtime.device import cpu
 from refcomp.runtime.module import Module
 from tests.runtime.conftest import ADD as HOST_ADD

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.artifacts import Binary, Source
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.ir.printer import print_funcs
 from refcomp.runtime import module_file
-from refcomp.runtime.archive import read_archive, write_archive
-from refcomp.runtime.manifest import _fingerprint
+from refcomp.runtime.files.archive import read_archive, write_archive
+from refcomp.runtime.files.manifest import _fingerprint
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_file import load_module
 from tests.runtime.device_programs import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.runtime.sources import Sources
 
 

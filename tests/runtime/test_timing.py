@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refcomp.artifacts import Signature, TensorParam
-from refcomp.dtype import F32
-from refcomp.errors import UserError
+from refcomp.foundation.artifacts import Signature, TensorParam
+from refcomp.foundation.dtype import F32
+from refcomp.foundation.errors import UserError
 from refcomp.runtime import timing
 from refcomp.runtime.device import Device, HostDriver, cpu
 from refcomp.runtime.function import PythonFunction

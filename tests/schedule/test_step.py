@@ -1,7 +1,7 @@
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.schedule import replay
 from refcomp.schedule.step import AxisName, StageName, Step, resolve, to_name
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import RefcompError
+from refcomp.foundation.errors import RefcompError
 from refcomp.ir.stmt import THREAD_TAGS
 from refcomp.schedule.schedule import Schedule
 

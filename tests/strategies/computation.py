@@ -13,9 +13,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.dtype import to_numpy
+from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.expr import Expr, Var
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.te.tensor import Tensor
 
 DTYPES = ("int8", "int32", "int64", "uint8", "float32", "float64", "float16", "bfloat16")

@@ -17,7 +17,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from refcomp.dtype import BOOL, SCALAR_DTYPES, DType
+from refcomp.foundation.dtype import BOOL, SCALAR_DTYPES, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Broadcast, Cast, Expr, FloatImm, IntImm, Let, Var
 from refcomp.ir.intrinsics import INTRINSICS

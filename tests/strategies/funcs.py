@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from refcomp.dtype import BOOL, I32, I64, SCALAR_DTYPES, DType, to_numpy
+from refcomp.foundation.dtype import BOOL, I32, I64, SCALAR_DTYPES, DType, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Ramp, Var

@@ -16,11 +16,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
+from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import THREAD_TAGS
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.pipeline import passes_for, run_pass
 from refcomp.schedule.placement import position
 from refcomp.schedule.schedule import Schedule, StageSchedule, replay
 from refcomp.te.operation import ComputeOp

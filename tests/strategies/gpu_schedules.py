@@ -23,13 +23,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import readers_of

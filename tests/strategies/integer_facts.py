@@ -19,7 +19,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from refcomp.arith import Facts
-from refcomp.dtype import DType, as_dtype
+from refcomp.foundation.dtype import DType, as_dtype
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, IntImm, Var
 

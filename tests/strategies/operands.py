@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from refcomp.oracle.evaluate import evaluate
+from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.te.maths import var
 from refcomp.te.operation import placeholder
 from refcomp.te.tensor import Tensor

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.dtype import BOOL, F32, I32, I64
+from refcomp.foundation.dtype import BOOL, F32, I32, I64
+from refcomp.foundation.registry import register_func
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import READ, UPDATE, AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.stmt import Block, CallExtern, CallPacked, Pragma, Prefetch, Stmt
-from refcomp.registry import register_func
 
 MIX = "tests.strategies.mix"
 

@@ -20,7 +20,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
 from refcomp.schedule.placement import position
 from refcomp.schedule.schedule import Schedule, StageSchedule, replay

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from math import prod
 
-from refcomp.dtype import I32
+from refcomp.foundation.dtype import I32
 from refcomp.ir.expr import Call, Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in

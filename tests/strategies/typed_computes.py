@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import refcomp
-from refcomp.dtype import as_dtype
+from refcomp.foundation.dtype import as_dtype
 from tests.strategies.computation import Computation, Drawing, finish
 
 _WIDE = {"int8": "int32", "uint8": "int32", "float16": "float32", "bfloat16": "float32"}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc

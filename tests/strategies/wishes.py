@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
 from refcomp.passes.inject_double_buffers import inject_double_buffers

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.ir.structure import structurally_equal

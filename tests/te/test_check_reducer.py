@@ -3,7 +3,7 @@
 import pytest
 
 import refcomp as rc
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 A = rc.placeholder((4, 8), name="A")
 I = rc.placeholder((4, 8), "int32", name="I")  # noqa: E741

@@ -1,7 +1,7 @@
 import pytest
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import Var
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
-from refcomp.oracle.evaluate import evaluate
-from refcomp.registry import remove_global_func
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.registry import remove_global_func
+from refcomp.oracle.tensors.evaluate import evaluate
 
 
 @pytest.fixture

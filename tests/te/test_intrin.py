@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
-from refcomp.oracle.expressions import Frame
-from refcomp.oracle.memory import Memory
-from refcomp.oracle.statements import run_to_end
+from refcomp.foundation.errors import UserError
+from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.oracle.interpreter.memory import Memory
+from refcomp.oracle.interpreter.statements import run_to_end
 
 
 def product():

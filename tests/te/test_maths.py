@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.dtype import to_numpy
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import to_numpy
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
     And,
     Call,
@@ -19,7 +19,7 @@ from refcomp.ir.expr import (
     Or,
     Select,
 )
-from refcomp.oracle.evaluate import evaluate
+from refcomp.oracle.tensors.evaluate import evaluate
 
 
 def test_named_intrinsics_become_calls():

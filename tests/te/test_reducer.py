@@ -3,7 +3,7 @@ import math
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Add, Max, Min, Mul
 from refcomp.te.reducer import Reduce
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 import refcomp
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 
 M, N = refcomp.var("m"), refcomp.var("n")
 X = refcomp.placeholder((M, N), name="X")

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.te.tag import tag_in_force
 
 A = refcomp.placeholder((4,), name="A")

@@ -1,8 +1,8 @@
 import pytest
 
 import refcomp
-from refcomp.dtype import F32, I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import F32, I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Add, IntImm, Var
 from refcomp.ir.stmt import THREAD_TAGS
 from refcomp.te.tensor import TensorRead, as_dim, as_shape

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.errors import UserError
-from refcomp.oracle import evaluate
+from refcomp.foundation.errors import UserError
+from refcomp.oracle.tensors import evaluate
 
 A = rc.placeholder((4,), name="A")
 B = rc.placeholder((4,), name="B")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.artifacts import Binary
-from refcomp.dtype import as_dtype
-from refcomp.errors import CompilerBug, ToolchainError
-from refcomp.kernel_resources import expected_kernel
+from refcomp.driver.kernel_resources import expected_kernel
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import CompilerBug, ToolchainError
 from refcomp.toolchain import disassemble
 from refcomp.toolchain.code_object import (
     ExpectedKernel,
@@ -25,7 +25,7 @@ from refcomp.toolchain.code_object import (
 )
 from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
-from tests.test_msgpack import pack
+from tests.foundation.test_msgpack import pack
 
 
 def argument(offset, size, kind="by_value"):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from refcomp.artifacts import Binary, Source
-from refcomp.cache import Cache, default_cache
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile as compile_module
 from refcomp.toolchain.compile import compile_source
 from refcomp.toolchain.host import host_triple_and_layout
@@ -198,7 +198,7 @@ def test_the_cache_can_be_given(fake_tools, tmp_path: Path) -> None:
 
 
 _IN_ANOTHER_PROCESS = """
-from refcomp.artifacts import Source
+from refcomp.foundation.artifacts import Source
 from refcomp.toolchain import compile_source
 assert compile_source(Source("some text", "llvm"), {}, "so").data == b"some text"
 """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.toolchain.description import (
     Description,
     load_description,

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from refcomp.artifacts import Binary, Source
-from refcomp.cache import default_cache
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.cache import default_cache
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain.compile import compile_source
 from refcomp.toolchain.disassembly import disassemble
 from refcomp.toolchain.host import host_triple_and_layout

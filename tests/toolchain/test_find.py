@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pytest
 
-from refcomp.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Description, load_description, read_description
 from refcomp.toolchain.find import find_file, find_tool, find_tools
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import host
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.host import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.artifacts import Source
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile_source
 from tests.codegen.amdgpu_kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel

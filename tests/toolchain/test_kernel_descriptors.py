@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from refcomp.ir.parser import parse_func
 from refcomp.runtime.device import Memory
-from refcomp.runtime.hip_kernels import pack_arguments
+from refcomp.runtime.hip.kernels import pack_arguments
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import load_description, read_code_object
 from refcomp.toolchain.find import find_tools

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.layout import device_layout, llvm_major
 
 ANSWER = """echo '  target datalayout = "e-p:64:64-A5"'"""

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from refcomp.codegen.amdgpu import print_amdgpu
+from refcomp.codegen.amdgpu.module import print_amdgpu
 from refcomp.ir.parser import parse_func
 from refcomp.toolchain import compile_source, device_layout, load_description, read_code_object
 from refcomp.toolchain.code_object import KernelMetadata

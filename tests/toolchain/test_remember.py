@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from refcomp.cache import Cache, default_cache
-from refcomp.errors import ToolchainError
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.artifacts import Binary, Source
 from refcomp.codegen.debug_locations import add_debug_locations
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile_source, disassemble, load_description
 from refcomp.toolchain.find import find_file, find_tool, find_tools
 from tests.codegen.amdgpu_kernels import print_kernels, with_llvm

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.errors import ToolchainError, UserError
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain.run import finish_tool, run_tool, start_tool, tool_timeout_s
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.artifacts import Source
-from refcomp.errors import ToolchainError
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import find_tools
 from refcomp.toolchain.steps import fill_arguments, run_steps, write_input

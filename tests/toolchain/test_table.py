@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.toolchain.table import Table, read_table
 
 CONTENT = """

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.topi.conv2d import conv2d_numpy
 from refcomp.topi.conv2d_nchwc import (
     block_channels,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.topi import elementwise
 from tests.strategies.operands import assert_same, batches, extents, floats, run_te, seeds, tensors
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.promotion import const
 from refcomp.topi.pad import check_padding, pad_numpy, pad_spatial
 from tests.strategies.operands import (

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.dtype import as_dtype, to_numpy
-from refcomp.errors import UserError
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import UserError
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.te.maths import var
 from refcomp.topi import shapes
 from tests.strategies.operands import tensors

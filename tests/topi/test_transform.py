@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.te.maths import var
 from refcomp.topi import transform
 from refcomp.topi.shapes import extents as extents_of

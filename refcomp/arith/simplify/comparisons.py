@@ -14,7 +14,7 @@ from refcomp.arith.linear import Sum, number, wrapped
 from refcomp.arith.simplify.matching import Application, Rewriter
 from refcomp.arith.simplify.pattern import compile_rule
 from refcomp.arith.simplify.rules import SIGNS
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, Expr, IntImm, Ramp
 
 Sides = tuple[type[Any], Expr, Expr]

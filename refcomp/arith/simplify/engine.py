@@ -26,7 +26,7 @@ from refcomp.arith.simplify.matching import Application
 from refcomp.arith.simplify.pattern import rules_by_class
 from refcomp.arith.simplify.products import factors_of, recombined, without_nested_sums
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING
-from refcomp.dtype import BOOL, DType
+from refcomp.foundation.dtype import BOOL, DType
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import (
     Add,

@@ -15,7 +15,7 @@ from refcomp.arith.constants import fold_integers
 from refcomp.arith.linear import Sum, SumTable, is_summable, number
 from refcomp.arith.simplify.pattern import Compiled, Name, Number, Op, Pattern
 from refcomp.arith.simplify.rules import INTEGER, VECTOR
-from refcomp.dtype import BOOL, I64, DType
+from refcomp.foundation.dtype import BOOL, I64, DType
 from refcomp.ir.expr import (
     LE,
     LT,

@@ -14,7 +14,7 @@ from typing import Any
 
 from refcomp.arith.simplify import rules
 from refcomp.arith.simplify.rules import Rule
-from refcomp.errors import CompilerBug
+from refcomp.foundation.errors import CompilerBug
 from refcomp.ir import expr as ir
 
 

@@ -13,7 +13,7 @@ from refcomp.arith.linear import Monomial, Sum, number
 from refcomp.arith.simplify.matching import Rewriter, split_by_product
 from refcomp.arith.simplify.pattern import Op, parse
 from refcomp.arith.simplify.rules import RECOMBINATION
-from refcomp.dtype import DType
+from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Div, Expr, FloorDiv, IntImm
 
 _MOST_TERMS = 64  # longer sums are left alone, so that work stays linear in their length

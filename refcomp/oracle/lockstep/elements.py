@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import to_numpy
+from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
-from refcomp.oracle.arrays import Array
+from refcomp.oracle.interpreter.memory import Memory
+from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.threads import Crowd, Threads
 from refcomp.oracle.lockstep.touches import Touches
-from refcomp.oracle.memory import Memory
-from refcomp.oracle.races import READS, WRITES, updates_by
+from refcomp.oracle.tensors.arrays import Array
 
 _ZERO = np.zeros((1, 1), np.int64)
 _MOST_ELEMENTS = 1 << 24  # of what a crowd allocates; with more, memory might not suffice
 
 
 class Elements:
-    """A buffer's elements, and which of them have been written (`refcomp.oracle.memory`).
+    """A buffer's elements, and which of them have been written
+    (`refcomp.oracle.interpreter.memory`).
 
     They lie in copies of the buffer, one for each thread, one for each group or one for all:
     thread i's begins at element `begin[i]`. `lives` counts how often each thread has allocated it.

@@ -1,4 +1,5 @@
-"""The value of each expression for threads in step: `refcomp.oracle.expressions` by numpy."""
+"""The value of each expression for threads in step: `refcomp.oracle.interpreter.expressions` by
+numpy."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.dtype import to_numpy
+from refcomp.foundation.dtype import to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
-from refcomp.oracle.arrays import Array
-from refcomp.oracle.elementwise import ELEMENTWISE
+from refcomp.oracle.interpreter.scalars import make_scalar
 from refcomp.oracle.lockstep.threads import Threads
-from refcomp.oracle.scalars import make_scalar
+from refcomp.oracle.tensors.arrays import Array
+from refcomp.oracle.tensors.elementwise import ELEMENTWISE
 
 
 def evaluate(threads: Threads, expr: Expr) -> Array:

@@ -16,9 +16,9 @@ from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import PARALLEL, BufferStore, For, Store
 from refcomp.ir.structure import structurally_equal
-from refcomp.oracle.arrays import OPERATORS, Array
 from refcomp.oracle.lockstep.expressions import evaluate
 from refcomp.oracle.lockstep.threads import Threads
+from refcomp.oracle.tensors.arrays import OPERATORS, Array
 
 MOST_FOLDING = 1 << 10  # threads: with more, each step is at once enough
 _MOST_VALUES = 1 << 18  # at once, as all of them are kept

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refcomp.dtype import to_numpy
-from refcomp.errors import RefcompError
+from refcomp.foundation.dtype import to_numpy
+from refcomp.foundation.errors import RefcompError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.stmt import BLOCK_TAGS, For
-from refcomp.oracle.arrays import Array
-from refcomp.oracle.expressions import Frame
-from refcomp.oracle.kernels import bound_loops
+from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.oracle.interpreter.kernels import bound_loops
+from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.choice import Doubt, Plan
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
@@ -26,7 +26,7 @@ from refcomp.oracle.lockstep.plans import plan_of
 from refcomp.oracle.lockstep.statements import run
 from refcomp.oracle.lockstep.threads import Crowd, Threads, as_value
 from refcomp.oracle.lockstep.touches import Touches
-from refcomp.oracle.memory import Memory
+from refcomp.oracle.tensors.arrays import Array
 
 _MOST_THREADS = 1 << 14  # in one go, as each may allocate memory
 _MOST_PER_THREAD = 1 << 13  # elements of the buffers written, which all are saved before

@@ -11,7 +11,7 @@ from refcomp.ir.expr import Call, Expr, Var
 from refcomp.ir.kernels import is_bound, kernel_nest
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
-from refcomp.oracle.intrinsics import KNOWN
+from refcomp.oracle.interpreter.intrinsics import KNOWN
 from refcomp.oracle.lockstep.choice import Plan
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
 from refcomp.oracle.lockstep.statements import STATEMENTS

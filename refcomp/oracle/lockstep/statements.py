@@ -1,4 +1,5 @@
-"""What each statement does for threads in step: `refcomp.oracle.statements` by numpy."""
+"""What each statement does for threads in step: `refcomp.oracle.interpreter.statements` by
+numpy."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ import numpy as np
 
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
-from refcomp.oracle.arrays import OPERATORS
-from refcomp.oracle.kernels import scrambled
+from refcomp.oracle.interpreter.kernels import scrambled
+from refcomp.oracle.interpreter.scalars import ATOMIC
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import evaluate
 from refcomp.oracle.lockstep.folds import MOST_FOLDING, Fold, fold_of, run_fold
 from refcomp.oracle.lockstep.threads import Threads
-from refcomp.oracle.scalars import ATOMIC
+from refcomp.oracle.tensors.arrays import OPERATORS
 
 
 def run(threads: Threads, stmt: st.Stmt) -> None:

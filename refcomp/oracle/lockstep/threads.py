@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from refcomp.dtype import to_numpy
+from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import Allocate, Block, For, Origin, Stmt
-from refcomp.oracle.arrays import Array
-from refcomp.oracle.expressions import lanes_of
+from refcomp.oracle.interpreter.expressions import lanes_of
 from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.tensors.arrays import Array
 
 if TYPE_CHECKING:
     from refcomp.oracle.lockstep.elements import Elements

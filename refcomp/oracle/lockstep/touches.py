@@ -1,4 +1,5 @@
-"""Which threads touch each element, for all threads at once: `refcomp.oracle.races` by numpy.
+"""Which threads touch each element, for all threads at once: `refcomp.oracle.interpreter.races` by
+numpy.
 
 Of each element only this is kept: its agent (a thread, or a group) while there is only one, and
 the kind of access while there is only one. That is enough to see each conflict, in whatever order
@@ -11,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from refcomp.ir.stmt import ATOMIC_OPERATORS
-from refcomp.oracle.arrays import Array
+from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
 from refcomp.oracle.lockstep.choice import Doubt
-from refcomp.oracle.races import READS, WRITES, updates_by
+from refcomp.oracle.tensors.arrays import Array
 
 _KINDS = (READS, WRITES, *map(updates_by, ATOMIC_OPERATORS))
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refcomp.arith import simplify
-from refcomp.errors import Unsupported
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD
 from refcomp.schedule.primitives.mark import check_extent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.primitives.set_scope import checked_scope
 from refcomp.schedule.stage import Made, Stage
 from refcomp.schedule.stage_graph import add_stage, make_operation, readers_of, redirect_reads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import substitute
 from refcomp.schedule.primitives.set_scope import checked_scope
 from refcomp.schedule.stage import Made, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.scan_body import refuse_moving_update
 from refcomp.schedule.stage import Host, Made, Stage
 from refcomp.schedule.stage_graph import depends_on, readers_of

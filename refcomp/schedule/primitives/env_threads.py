@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from refcomp.arith import simplify
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS
 from refcomp.schedule.stage import Made, Stage

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.schedule.stage import Made, Prefetched, Stage
 from refcomp.te.operation import ComputeOp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, VTHREAD
 from refcomp.schedule.stage import Made, Stage

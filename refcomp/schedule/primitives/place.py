@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.scan_body import home_of, refuse_moving_update
 from refcomp.schedule.stage import Made, Stage
 from refcomp.schedule.stage_graph import readers_of

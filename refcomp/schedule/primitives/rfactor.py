@@ -18,11 +18,11 @@ from functools import reduce as fold
 from typing import Any, NoReturn
 
 from refcomp.arith import Facts, prove, simplify
-from refcomp.dtype import BOOL, I64
-from refcomp.errors import UserError
+from refcomp.foundation.dtype import BOOL, I64
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import LE, And, Expr, IfThenElseExpr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in
-from refcomp.schedule.infer_bounds import infer_extents, root_indices
+from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.relations import Relation, Split
 from refcomp.schedule.scan_body import home_of
 from refcomp.schedule.stage import Made, Stage

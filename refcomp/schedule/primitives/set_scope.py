@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.type_rules import SCOPES
 from refcomp.schedule.stage import Made, Stage
 from refcomp.te.extern import ExternOp

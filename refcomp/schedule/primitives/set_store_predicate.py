@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import EQ, And, Expr, IntImm, Var
 from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.stage import Made, Stage

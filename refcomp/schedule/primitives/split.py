@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.relations import Split, split_extents
 from refcomp.schedule.stage import Made, Stage
 from refcomp.te.tensor import IterVar

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.arith import Facts, simplify
-from refcomp.dtype import BOOL, F32, I64, as_dtype
+from refcomp.foundation.dtype import BOOL, F32, I64, as_dtype
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import (
     LT,

@@ -20,7 +20,7 @@ from refcomp.arith.simplify.rules import (
     WRAPPING,
     Rule,
 )
-from refcomp.dtype import I32, I64
+from refcomp.foundation.dtype import I32, I64
 from tests.arith.facts_text import Scope
 
 _TYPES = {"integer": "i32", "wrapping": "i32", "order": "i32", "float": "f32"}

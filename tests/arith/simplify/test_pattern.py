@@ -2,8 +2,8 @@ import pytest
 
 from refcomp.arith.simplify.pattern import Name, Number, Op, compile_rule, parse, rules_by_class
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, LOGIC, RULES, Rule
-from refcomp.dtype import F32, I64
-from refcomp.errors import CompilerBug
+from refcomp.foundation.dtype import F32, I64
+from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.expr import (
     LE,
     LT,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refcomp.dtype import I64
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import Var
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
 from refcomp.oracle.lockstep.threads import Crowd, Threads

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
-from refcomp.dtype import F32, I64
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer
-from refcomp.oracle import arrays
+from refcomp.oracle.interpreter.memory import Memory
+from refcomp.oracle.interpreter.scalars import ATOMIC
 from refcomp.oracle.lockstep import elements as module
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.touches import Touches
-from refcomp.oracle.memory import Memory
-from refcomp.oracle.scalars import ATOMIC
+from refcomp.oracle.tensors import arrays
 from tests.oracle.lockstep.crowds import crowd_of, everyone
 
 

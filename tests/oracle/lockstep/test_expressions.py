@@ -3,17 +3,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refcomp.dtype import I64, SCALAR_DTYPES, to_numpy
+from refcomp.foundation.dtype import I64, SCALAR_DTYPES, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, Ramp, Var
-from refcomp.oracle import arrays
-from refcomp.oracle import expressions as plain
-from refcomp.oracle.interpret import evaluate_expr
+from refcomp.oracle.interpreter import expressions as plain
+from refcomp.oracle.interpreter.interpret import evaluate_expr
+from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS, evaluate
-from refcomp.oracle.memory import Memory
+from refcomp.oracle.tensors import arrays
 from tests.oracle.lockstep.crowds import crowd_of, everyone, same_bits
 from tests.oracle.programs import integer
 from tests.strategies.exprs import dtypes, exprs

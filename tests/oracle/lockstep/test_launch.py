@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from refcomp.ir.parser import parse_func, parse_program
-from refcomp.oracle.expressions import Frame
-from refcomp.oracle.interpret import (
+from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.oracle.interpreter.interpret import (
     InterpretError,
     bind_arguments,
     interpret_program,

@@ -5,11 +5,11 @@ import pytest
 
 from refcomp.ir import stmt as st
 from refcomp.ir.parser import parse_func
-from refcomp.oracle import statements as plain
+from refcomp.oracle.interpreter import statements as plain
+from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.statements import STATEMENTS, run
-from refcomp.oracle.memory import Memory
 from tests.oracle.lockstep.crowds import crowd_of, everyone
 
 _LEFT_TO_THE_PLAIN = {st.ParallelRegion, st.LaunchKernel, st.CallPacked, st.CallExtern}

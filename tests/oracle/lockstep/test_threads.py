@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from refcomp.dtype import BOOL, F32, I64
+from refcomp.foundation.dtype import BOOL, F32, I64
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.oracle.lockstep.choice import Doubt

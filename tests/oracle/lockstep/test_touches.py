@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
 from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.touches import Touches
-from refcomp.oracle.races import READS, WRITES, updates_by
 
 _KINDS = (READS, WRITES, updates_by("add"), updates_by("max"))
 _accesses = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=2)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
-from refcomp.oracle.interpret import interpret
+from refcomp.foundation.errors import UserError
+from refcomp.oracle.interpreter.interpret import interpret
 
 
 def _row_sums():

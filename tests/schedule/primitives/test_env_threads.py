@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.certify import certify
-from refcomp.errors import UserError
-from refcomp.pipeline import run_passes
+from refcomp.certificates import certify
+from refcomp.driver.pipeline import run_passes
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.schedule import replay
 
 TARGETS = ["interp", pytest.param("opencl", marks=pytest.mark.pocl)]

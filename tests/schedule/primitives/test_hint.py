@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.errors import Unsupported, UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.schedule.schedule import replay
 
 

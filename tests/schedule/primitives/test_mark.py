@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 def _stage(extent=16):

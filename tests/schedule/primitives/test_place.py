@@ -1,7 +1,7 @@
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 def _chain():

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.certify import certify
-from refcomp.errors import UserError
-from refcomp.oracle.interpret import interpret
+from refcomp.certificates import certify
+from refcomp.foundation.errors import UserError
+from refcomp.oracle.interpreter.interpret import interpret
 from refcomp.schedule.stage import Host
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION
-from tests.lower.reductions import argmax, row_sums, whole_numbers
+from tests.lowering.reductions import argmax, row_sums, whole_numbers
 
 
 def _two_axes():
@@ -38,7 +38,7 @@ def test_the_inner_part_of_a_split(golden):
     (rest,) = s[b].op.reduce_axis
     assert (rest.name, rest.kind, str(rest.extent)) == ("k.inner.v", REDUCTION, "4")
     assert s[b].leaf_iter_vars == (*b.op.axis, rest)
-    golden("lower/rfactor.txt", _text(s, [a, b]))
+    golden("lowering/rfactor.txt", _text(s, [a, b]))
     certify(s, [a, b], every_step=True).require()
     for columns in (0, 1, 4, 7):
         _sums(s, a, b, whole_numbers(3, columns))
@@ -56,7 +56,7 @@ def test_an_axis_of_its_own_needs_no_reduction_to_be_left(golden):
     s, a, b, k = row_sums(where=lambda value: value > 0, begin=2)
     made = s.rfactor(b, k)
     assert made.op.reduction is None and made.op.axis[0].name == "k"
-    golden("lower/rfactor_whole.txt", _text(s, [a, b]))
+    golden("lowering/rfactor_whole.txt", _text(s, [a, b]))
     values = whole_numbers(3, 7)
     out = np.zeros(3, np.float32)
     interpret(refcomp.lower(s, [a, b]), [values, out])
@@ -124,7 +124,7 @@ def test_fused_axes_are_factored_together(golden):
     outer, inner = s[b].split(s[b].fuse(k, r), factor=4)
     made = s.rfactor(b, inner)
     assert made.op.reduce_axis == (outer,)
-    golden("lower/rfactor_fused.txt", _text(s, [a, b]))
+    golden("lowering/rfactor_fused.txt", _text(s, [a, b]))
     certify(s, [a, b]).require()
     _sums(s, a, b, whole_numbers(3, 3, 5), axes=(1, 2))
 

@@ -3,7 +3,7 @@
 import pytest
 
 import refcomp as rc
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 
 
 def idle():

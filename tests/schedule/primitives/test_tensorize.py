@@ -3,7 +3,7 @@ import re
 import pytest
 
 import refcomp
-from refcomp.errors import UserError
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.schedule import replay
 from tests.strategies.tensor_intrins import block_product, blocked, product
 

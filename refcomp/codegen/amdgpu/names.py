@@ -1,0 +1,45 @@
+"""What the name of an AMD GPU tells of it: its instruction set, and the lanes of its waves.
+
+Refuses, by UserError, names that are none, and waves that the GPU does not have.
+"""
+
+from __future__ import annotations
+
+import re
+
+from refcomp.foundation.errors import UserError
+
+_PROCESSOR = re.compile(r"gfx([1-9]\d?)(\d)([0-9a-f])\Z")
+_FIRST_OF_32_LANES = 10
+
+
+def isa_version(mcpu: str) -> tuple[int, int, int]:
+    """Major, minor and stepping of a GPU by its name: gfx90a is 9, 0, 10.
+
+    UserError for what is no such name.
+    """
+    match = _PROCESSOR.match(mcpu)
+    if match is None:
+        raise UserError(
+            f"{mcpu!r} names no AMD GPU",
+            where=f"-mcpu={mcpu}",
+            remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo tells that of a GPU, "
+            "`llc -mtriple=amdgcn-amd-amdhsa -mcpu=help` all",
+        )
+    return int(match[1]), int(match[2]), int(match[3], 16)
+
+
+def wavefront_size(mcpu: str, wish: int = 0) -> int:
+    """How many lanes a wave of the GPU `mcpu` has: `wish`, or by default as it likes best.
+
+    UserError for a wish that is neither 32 nor 64, or 32 on a GPU whose waves always have 64.
+    """
+    has_choice = isa_version(mcpu)[0] >= _FIRST_OF_32_LANES
+    sizes = (32, 64) if has_choice else (64,)
+    if wish and wish not in sizes:
+        raise UserError(
+            f"a wave of {mcpu} has {' or '.join(map(str, sizes))} lanes, not {wish}",
+            where=f"-wavefront={wish}",
+            remedy=f"leave the option out: it is {sizes[0]} then",
+        )
+    return wish or sizes[0]

@@ -1,0 +1,92 @@
+"""Prints conversions between dtypes as C, and between what values are and how they lie in memory.
+
+A bool is a byte in memory, true or false as a single value, and a byte of 0 or -1 as a lane.
+"""
+
+from __future__ import annotations
+
+from refcomp.codegen.c_family.function import CFunction, Operand
+from refcomp.codegen.c_family.half import half_from_bits, half_to_bits, is_held_in_f32
+from refcomp.foundation.dtype import F32, I32, DType
+from refcomp.ir import expr as ir
+
+
+def convert(out: CFunction, expr: ir.Cast) -> Operand:
+    """A Cast: wraps, saturates or rounds as its docstring says."""
+    return converted(out, out.value(expr.value), expr.value.dtype, expr.dtype)
+
+
+def converted(out: CFunction, value: Operand, source: DType, target: DType) -> Operand:
+    """`value` of dtype `source` as one of `target`."""
+    if source == target:
+        return value
+    if _crosses_half(source, target):
+        # Exact: an integer that f32 must round lies beyond f16's range.
+        through = F32.with_lanes(source.lanes)
+        return converted(out, converted(out, value, source, through), through, target)
+    if target.is_bool:
+        return _is_nonzero(out, value, source)
+    if source.is_bool and source.lanes > 1:
+        return _by_function(out, _ones(out, value, source), target)
+    if is_held_in_f32(out.module, target):
+        bits = half_to_bits(out, value, source)
+        return half_from_bits(out, bits, target.lanes)
+    if out.module.value_dtype(source) == out.module.value_dtype(target):
+        return value
+    if source.is_float and target.is_int:
+        text = out.say.saturate(out.module.type_of(target), value.text)
+        return out.compound(text, value)
+    return out.cast(value, target) if target.lanes == 1 else _by_function(out, value, target)
+
+
+def _crosses_half(source: DType, target: DType) -> bool:
+    half, other = (source, target) if source.is_float else (target, source)
+    return half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
+
+
+def _by_function(out: CFunction, value: Operand, target: DType) -> Operand:
+    return out.compound(out.say.convert(out.module.type_of(target), value.text), value)
+
+
+def _is_nonzero(out: CFunction, value: Operand, source: DType) -> Operand:
+    held = out.module.value_dtype(source)
+    if source.lanes == 1:
+        # C widens small integers.
+        is_small = source.is_int and source.bits < I32.bits
+        return out.infix("NE", value, out.module.literal(0, I32 if is_small else held))
+    operand = out.infix("NE", value, out.splat(0, held))
+    mask = DType("int", 8, source.lanes)
+    return operand if held.bits == 8 else _by_function(out, operand, mask)
+
+
+def _ones(out: CFunction, mask: Operand, dtype: DType) -> Operand:
+    """A vector of bools as 0 or 1."""
+    held = out.module.value_dtype(dtype)
+    return out.infix("BitAnd", mask, out.splat(1, held))
+
+
+def mask_as_wide_as(out: CFunction, mask: Operand, dtype: DType) -> Operand:
+    """A vector of bools as one of integers as wide as `dtype`, 0 or -1."""
+    bits = out.module.value_dtype(dtype).bits
+    if bits == 8:
+        return mask
+    return _by_function(out, mask, DType("int", bits, dtype.lanes))
+
+
+def from_memory(out: CFunction, stored: Operand, dtype: DType) -> Operand:
+    """The value of `dtype` that lies in memory as `stored`."""
+    if dtype.is_bool:
+        return _is_nonzero(out, stored, out.module.memory_dtype(dtype))
+    if is_held_in_f32(out.module, dtype):
+        return half_from_bits(out, stored, dtype.lanes)
+    return stored
+
+
+def to_memory(out: CFunction, value: Operand, dtype: DType) -> Operand:
+    """What a value of `dtype` lies in memory as."""
+    if is_held_in_f32(out.module, dtype):
+        return half_to_bits(out, value, F32.with_lanes(dtype.lanes))
+    if dtype.is_bool and dtype.lanes > 1:
+        type_, ones = out.module.memory_type_of(dtype), _ones(out, value, dtype)
+        return out.compound(out.say.reinterpret(type_, ones.text), ones)
+    return value

@@ -1,0 +1,173 @@
+"""Which device a name means: names of targets and of kinds of devices, as the classic API has them.
+
+`context("llvm", 0)` is the host, where code for that target runs; `context("opencl", 1)` the second
+OpenCL device. A device need not exist: `.exist` tells. Refuses names that are neither.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count
+
+from refcomp.emulator.hip import EmulatedHip
+from refcomp.emulator.limits import USUAL_LIMITS, Limits
+from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.hazards import HAZARDS
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import Target, as_target, target_kinds
+from refcomp.runtime.device import Device, cpu, device, device_kinds
+from refcomp.runtime.hip.driver import HipDriver
+from refcomp.runtime.hip.library import HipLibrary, emulated_hip, library_of, register_emulator
+from refcomp.toolchain import disassemble
+
+# Targets whose code runs on a device of another name; every other target names its own.
+_DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
+# Options of an emulator, beside the names of hazards.
+_ALL_HAZARDS, _UNCHECKED = "hazards", "unchecked"
+_MAX_STEPS, _MAX_SECONDS = "max-steps", "max-seconds"
+# Devices that are observed are told apart by numbers.
+_observed = count(1)
+
+__all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emulator"]
+
+
+def context(name: str | Target, index: int = 0) -> Device:
+    """Device number `index` of the kind that `name` means: a target, or a kind of device.
+
+    A target may have options: `context("llvm -mcpu=znver4")`. UserError for an unknown name.
+    """
+    kind = name.kind if isinstance(name, Target) else _first_word(name)
+    kind = _DEVICE_KINDS.get(kind, kind)
+    if kind not in device_kinds():
+        targets = [target.name for target in target_kinds()]
+        raise UserError(
+            f"{name!r} means no device",
+            remedy=f"use one of: {', '.join(dict.fromkeys([*device_kinds(), *targets]))}; an "
+            "emulated AMD GPU is refcomp.rocm_emulator('gfx942')",
+        )
+    return device(kind, index)
+
+
+def _first_word(name: object) -> str:
+    words = name.split() if isinstance(name, str) else []
+    return words[0] if words else ""
+
+
+def device_for(target: Target | str) -> Device:
+    """The device number 0 that code for `target` runs on."""
+    return context(as_target(target))
+
+
+def opencl(index: int = 0) -> Device:
+    """An OpenCL device; those of all platforms are counted."""
+    return device("opencl", index)
+
+
+def rocm(index: int = 0) -> Device:
+    """An AMD GPU; an emulated one only where $REFCOMP_ROCM asks for it: `emulator:gfx942`, with
+    options `emulator:gfx942:hazards`, `emulator:gfx942:waits:races`, `emulator:gfx942:unchecked`,
+    `emulator:gfx942:max-steps=100000:max-seconds=10`.
+    """
+    return device("rocm", index)
+
+
+def rocm_emulator(
+    arch: str = "gfx942",
+    *,
+    hazards: bool | str | Sequence[str] = False,
+    is_watched: bool = True,
+    max_steps: int | None = None,
+    max_seconds: float | None = None,
+    profile: Profile | None = None,
+    observers: Sequence[Observer] = (),
+) -> Device:
+    """An emulated AMD GPU, a kind of device of its own.
+
+    `hazards` has it look for hazards, all or some of `refcomp.emulator.observers.hazards.HAZARDS`;
+    without `is_watched` it does not look for bits that nothing wrote, which takes up to a third of
+    the time. A launch is given up when no wave of it has ended for `max_steps` instructions (2 *
+    10**9 unless said otherwise; each wave counts) or `max_seconds` seconds (600), and raises a
+    UserError that says where the waves are. With a `profile`, which counts what runs on it, or
+    other `observers`, which see all its launches, it is one that nobody else uses. UserError for
+    one that is not emulated, and for other options.
+    """
+    if not isinstance(profile, Profile | None):
+        what = f"profile={profile!r} counts nothing"
+        raise UserError(what, remedy="give a refcomp.Profile(), and read its kernels afterwards")
+    observers = observers if profile is None else (*observers, profile)
+    given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
+    limits = [f"{name}={value}" for name, value in given.items() if value is not None]
+    words = [*_words(hazards), *([] if is_watched else [_UNCHECKED]), *limits]
+    choice = ":".join([str(arch), *words])
+    driver = _observed_driver(choice, observers) if observers else _emulator_driver(choice)
+    driver.count()  # which tells whether there is such an emulator
+    kind = re.sub(r"\W", "_", choice)
+    number = f"_observed{next(_observed)}" if observers else ""
+    return Device(f"rocm_emulator_{kind}{number}", 0, driver)
+
+
+def _words(hazards: bool | str | Sequence[str]) -> list[str]:
+    if isinstance(hazards, str | bool):
+        return [_ALL_HAZARDS if hazards is True else hazards] if hazards else []
+    return list(hazards)
+
+
+@cache
+def _emulator_driver(choice: str) -> HipDriver:
+    return HipDriver(lambda: emulated_hip(choice))
+
+
+def _observed_driver(choice: str, observers: Sequence[Observer]) -> HipDriver:
+    def library() -> HipLibrary:
+        return library_of(_emulated(choice, observers), f"the emulator of {choice}")
+
+    return HipDriver(library)
+
+
+def _disassemble(code: bytes) -> str:
+    return disassemble(Binary(code, "hsaco"))
+
+
+def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
+    """The emulator of `ARCH`, with options `ARCH:OPTION:OPTION`. UserError for what is unknown."""
+    arch, *words = choice.split(":")
+    limits = dict(word.split("=", 1) for word in words if "=" in word)
+    known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
+    words = [word for word in words if word.partition("=")[0] not in (_MAX_STEPS, _MAX_SECONDS)]
+    if unknown := [word for word in words if word not in known]:
+        what = f"an emulated GPU has no option {', '.join(unknown)}"
+        raise UserError(what, where=choice, remedy=f"use some of: {', '.join(known)}")
+    hazards = [word for word in words if word != _UNCHECKED]
+    return EmulatedHip(
+        arch,
+        _disassemble,
+        is_watched=_UNCHECKED not in words,
+        observers=observers,
+        hazards=True if _ALL_HAZARDS in hazards else hazards,
+        limits=_limits(limits, choice),
+    )
+
+
+def _limits(texts: Mapping[str, str], choice: str) -> Limits:
+    """Return the limits that options ask for. UserError for a text that is not a limit."""
+    usual = USUAL_LIMITS
+    try:
+        steps = int(texts.get(_MAX_STEPS, usual.steps))
+        seconds = float(texts.get(_MAX_SECONDS, usual.seconds))
+    except ValueError as error:
+        given = ", ".join(f"{name}={text}" for name, text in texts.items())
+        raise UserError(
+            f"{_shortened(given)} is not a limit",
+            where=_shortened(choice),
+            remedy=f"such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10",
+        ) from error
+    return Limits(steps, seconds)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+register_emulator(_emulated)

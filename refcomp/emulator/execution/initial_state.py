@@ -1,0 +1,116 @@
+"""Registers as waves find them when a kernel begins.
+
+Follows the kernel descriptor alone, as LLVM's "User Guide for AMDGPU Backend" has it (initial
+kernel execution state), and what generation.py says of the GPU. Refuses, by Unsupported, what a
+descriptor asks for that no compiler does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from refcomp.emulator.code.code_object import Descriptor, Kernel
+from refcomp.emulator.generations.generation import Generation
+from refcomp.emulator.instructions.memory.buffers import wave_bytes
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.registers import FIRST_ACCUMULATOR
+from refcomp.emulator.machine.waves import Surroundings, Waves
+from refcomp.foundation.errors import Unsupported
+
+# What a scalar register begins with: the same in all waves, or of each; None: nothing.
+Word = Array | np.uint32 | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a launch lays out for all its waves: addresses of the dispatch packet and of the
+    arguments, and these, packed."""
+
+    packet: int
+    kernarg: int
+    arguments: bytes
+
+
+def begin_waves(
+    around: Surroundings, generation: Generation, kernel: Kernel, groups: Array, start: Start
+) -> Waves:
+    """The waves of some groups, ids [group, 3], before their first instruction."""
+    threads, lanes = prod(around.block), generation.lanes(kernel.descriptor)
+    per_group = -(-threads // lanes)
+    item = np.arange(per_group * lanes).reshape(per_group, lanes)
+    existing = np.tile(item < threads, (len(groups), 1))
+    vectors = generation.vectors(kernel.descriptor)
+    waves = Waves(around, vectors, existing, groups, unused_vectors(kernel.descriptor, vectors))
+    waves.initialise_mask(existing)
+    waves.set_modes(kernel.descriptor.float_mode)
+    x, y, _ = around.block
+    packed = item % x | item // x % y << 10 | item // (x * y) << 20
+    waves.initialise_vector(0, np.tile(packed.astype(np.uint32), (len(groups), 1)))
+    ids = np.repeat(groups, per_group, axis=0).astype(np.uint32)
+    user = _user_scalars(generation, kernel, around.private_bytes, start)
+    for number, value in enumerate([*user, *_system_scalars(generation, kernel, around, ids)]):
+        if value is not None:
+            waves.initialise_scalar(number, value)
+    return waves
+
+
+def unused_vectors(descriptor: Descriptor, vectors: int) -> slice:
+    """The numbers between the kernel's own vector registers and its accumulators, if it has any."""
+    own = descriptor.first_accumulator if vectors > FIRST_ACCUMULATOR else 0
+    return slice(own, FIRST_ACCUMULATOR if own else 0)
+
+
+def _user_scalars(
+    generation: Generation, kernel: Kernel, private_bytes: int, start: Start
+) -> list[Word]:
+    """What the driver puts into scalar registers from 0 on."""
+    descriptor = kernel.descriptor
+    user: list[Word] = []
+    # Bit of the properties, and what it puts into registers.
+    parts: list[tuple[int, list[np.uint32 | None]]] = [
+        (0, [None] * 4),
+        (1, _halves(start.packet)),
+        (2, [None] * 2),
+        (3, _halves(start.kernarg)),
+        (4, _halves(0)),
+        (5, [None] * 2),
+        (6, [np.uint32(private_bytes)]),
+    ]
+    for bit, values in parts:
+        given = [np.uint32(word) for word in generation.start.get(bit, ())]
+        user += (given or values) if descriptor.properties >> bit & 1 else []
+    user += _preloaded(generation, kernel, start.arguments)
+    user += [None] * (descriptor.user_sgprs - len(user))
+    return user[: descriptor.user_sgprs]
+
+
+def _preloaded(generation: Generation, kernel: Kernel, arguments: bytes) -> list[np.uint32]:
+    """Words of the arguments that a kernel finds in registers."""
+    count, first = kernel.descriptor.preloaded
+    words = np.frombuffer(arguments[: len(arguments) // 4 * 4], np.uint32)[first : first + count]
+    if count and not generation.has_preload:
+        raise Unsupported(f"{kernel.name} wants its arguments in registers, as no GPU of its kind")
+    if len(words) < count:
+        raise Unsupported(f"{kernel.name} wants more arguments in registers than it has")
+    return list(words)
+
+
+def _system_scalars(
+    generation: Generation, kernel: Kernel, around: Surroundings, ids: Array
+) -> list[Word]:
+    """What the GPU puts behind them: ids of groups, and where a wave's private memory begins."""
+    descriptor = kernel.descriptor
+    if descriptor.rsrc2 >> 10 & 1:
+        raise Unsupported(f"{kernel.name} wants to know how its group is made up")
+    system: list[Word] = [ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1]
+    if generation.has_wave_offset and descriptor.rsrc2 & 1:
+        each = wave_bytes(around.private_bytes, generation.lanes(descriptor))
+        system.append(np.arange(len(ids), dtype=np.uint32) * np.uint32(each))
+    return system
+
+
+def _halves(address: int) -> list[np.uint32 | None]:
+    return [np.uint32(address & 0xFFFFFFFF), np.uint32(address >> 32)]

@@ -1,0 +1,184 @@
+"""All that differs between the GPUs that are emulated: here, as data and small functions.
+
+The rest of the emulator asks the `Generation` of a code object, never for the name of a GPU. Tables
+of instructions that GPUs share stand in files of their own; a Generation says which it has, under
+which names, and what it has of its own.
+Sources: LLVM's "User Guide for AMDGPU Backend" (kernel descriptors, initial state of registers) and
+AMD's manuals of instruction sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from refcomp.emulator.code.assembly import NAMED, USUAL_DIALECT, USUAL_LANES, Dialect, Instruction
+from refcomp.emulator.code.code_object import Descriptor
+from refcomp.emulator.generations import gfx11
+from refcomp.emulator.generations.memory_order import (
+    GFX11_ORDER,
+    GFX90A_ORDER,
+    GFX942_ORDER,
+    MemoryOrder,
+)
+from refcomp.emulator.generations.wait_counters import GFX9_COUNTERS, GFX11_COUNTERS, Counters
+from refcomp.emulator.generations.wait_states import (
+    GFX11_STATES,
+    GFX90A_STATES,
+    GFX942_STATES,
+    StateTable,
+)
+from refcomp.emulator.instructions.memory.buffers import SCRATCH, SCRATCH_DESCRIPTOR
+from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
+from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
+from refcomp.emulator.instructions.tables.integers import VECTOR_INTEGERS
+from refcomp.emulator.instructions.tables.packed import PACKED
+from refcomp.emulator.instructions.tables.scalar import SAVE_EXEC, SCALAR
+from refcomp.emulator.instructions.tables.unfused import UNFUSED_F32
+from refcomp.emulator.machine.registers import FIRST_ACCUMULATOR
+
+Run = Callable[[Any], None]
+VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generation:
+    """GPUs with one set of instructions.
+
+    `dialect` says how instructions and registers are printed; the rest goes by the names that GPUs
+    share. `vector`, `packed`, `scalar` and `save_exec` are rows by mnemonic, `special` binds what
+    no row can say. `idle` have no effect here: results are there at once, and time is not told.
+    `lanes` and `vectors` tell of a kernel how many lanes its waves have, and how many vector
+    registers are laid out for a lane; `usual_lanes` is what the GPU likes best. `counters` are what
+    a wave can wait for, `states` says which instructions must stand apart, `order` is how groups
+    see each other's writes. `start` tells what stands in user registers that this emulator alone
+    gives a meaning: the bit of a kernel's properties that asks for them, and their words.
+    `has_wave_offset` where waves are told where in private memory theirs begins,
+    `has_plain_buffers` where descriptors of buffers say more than an address and how many bytes
+    there are by fields of their own, which are refused.
+    `wave_scratch` is how many bytes of private memory a wave can have, by the width of the field
+    that says so (LLVM's GCNSubtarget); `has_preload` where arguments can be put into registers.
+    `has_matrix_denormals` where products of matrices of f16 and bf16 take and give denormals. For
+    who counts: an access to global memory moves at least a `segment` of bytes, a line of the vector
+    L1 cache, as AMD's white papers have it; `pairs_fours` where reads of shared memory of 16 bytes
+    pair four lanes with four others."""
+
+    name: str
+    vector: Mapping[str, Operation]
+    packed: Mapping[str, tuple[str, Operation]]
+    scalar: Mapping[str, Operation]
+    save_exec: Mapping[str, Callable[..., Any]]
+    idle: frozenset[str]
+    lanes: Callable[[Descriptor], int]
+    vectors: Callable[[Descriptor], int]
+    dialect: Dialect = USUAL_DIALECT
+    special: Mapping[str, Callable[[Instruction], Run]] = field(default_factory=dict)
+    usual_lanes: int = USUAL_LANES
+    counters: Counters = GFX9_COUNTERS
+    states: StateTable = GFX942_STATES
+    order: MemoryOrder = GFX942_ORDER
+    start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    has_wave_offset: bool = False
+    has_plain_buffers: bool = False
+    wave_scratch: int = 1024 * ((1 << 13) - 1)
+    has_preload: bool = True
+    has_matrix_denormals: bool = True
+    segment: int = 128
+    pairs_fours: bool = True
+
+
+# What waits, sleeps, tells somebody, or writes caches back: of all GPUs.
+_IDLE = frozenset(
+    {
+        *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_inst_prefetch", "s_code_end", "v_nop"),
+        *("s_dcache_inv", "s_icache_inv", "s_sethalt", "s_clause", "s_sendmsg"),
+        *("s_incperflevel", "s_decperflevel", "s_ttracedata"),
+    }
+)
+
+
+def _accumulating_vectors(descriptor: Descriptor) -> int:
+    """Accumulators, if there are any, come from number `FIRST_ACCUMULATOR` on."""
+    total = 8 * descriptor.vgpr_granules
+    own = min(descriptor.first_accumulator, total)
+    return FIRST_ACCUMULATOR + total - own if total > own else own
+
+
+# Accumulators are registers like others.
+_MOVES = {f"v_accvgpr_{name}_b32": "v_mov_b32" for name in ("read", "write", "mov")}
+
+# CDNA3: waves of 64 lanes; private memory and the ids of groups need no descriptor.
+GFX942 = Generation(
+    name="gfx942",
+    vector=VECTOR,
+    packed=PACKED,
+    scalar=SCALAR,
+    save_exec=SAVE_EXEC,
+    dialect=Dialect(NAMED, _MOVES),
+    idle=_IDLE | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv", "s_set_gpr_idx_off"},
+    lanes=lambda descriptor: 64,
+    vectors=_accumulating_vectors,
+)
+
+# CDNA2: private memory lies behind a descriptor in s[0:3], and each wave's part at an offset; sums
+# of 64 bits take two instructions, and eight-bit floats are unknown.
+_ONLY_CDNA3 = ("v_lshl_add_u64", "v_mov_b64", *(n for n in VECTOR if "fp8" in n or "bf8" in n))
+GFX90A = Generation(
+    name="gfx90a",
+    vector={name: row for name, row in VECTOR.items() if name not in _ONLY_CDNA3} | UNFUSED_F32,
+    packed=PACKED,
+    scalar=SCALAR,
+    save_exec=SAVE_EXEC,
+    dialect=Dialect(
+        NAMED, _MOVES | {f"v_dot2{c}_f32_f16": f"v_dot2{c}_f32_f16_flushed" for c in ("", "c")}
+    ),
+    idle=_IDLE
+    | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_invl2"}
+    | {"buffer_wbinvl1", "buffer_wbinvl1_vol", "s_set_gpr_idx_off"},
+    lanes=lambda descriptor: 64,
+    vectors=_accumulating_vectors,
+    states=GFX90A_STATES,
+    order=GFX90A_ORDER,
+    start={0: SCRATCH_DESCRIPTOR, 5: (SCRATCH & 0xFFFFFFFF, SCRATCH >> 32)},
+    has_wave_offset=True,
+    has_matrix_denormals=False,
+    segment=64,
+)
+
+
+def _lanes_as_asked(descriptor: Descriptor) -> int:
+    """32 where the descriptor says so."""
+    return 32 if descriptor.properties >> 10 & 1 else 64
+
+
+def _vectors_by_lanes(descriptor: Descriptor) -> int:
+    """Twice as many for half the lanes."""
+    return 256 // _lanes_as_asked(descriptor) * descriptor.vgpr_granules
+
+
+# RDNA3: waves of 32 lanes, or of 64; other names, pairs of instructions, and no accumulators.
+GFX1100 = Generation(
+    name="gfx1100",
+    vector=gfx11.vector_rows(VECTOR),
+    packed=PACKED,
+    scalar={**SCALAR, **gfx11.SCALAR_ROWS},
+    save_exec=gfx11.in_both_widths(SAVE_EXEC),
+    special=gfx11.SPECIAL,
+    dialect=Dialect(gfx11.NAMED_REGISTERS, gfx11.RENAMED),
+    idle=_IDLE | gfx11.IDLE,
+    lanes=_lanes_as_asked,
+    vectors=_vectors_by_lanes,
+    usual_lanes=32,
+    counters=GFX11_COUNTERS,
+    states=GFX11_STATES,
+    order=GFX11_ORDER,
+    has_plain_buffers=True,
+    wave_scratch=256 * ((1 << 15) - 1),
+    has_preload=False,
+    pairs_fours=False,
+)
+
+GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A, GFX1100)}
+ARCHITECTURES = tuple(GENERATIONS)

@@ -1,0 +1,382 @@
+"""How far apart two instructions must stand where a GPU does not wait by itself.
+
+    v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, 0
+    s_nop 3
+    v_accvgpr_read_b32 v2, a0               4 wait states later: not sooner
+
+On CDNA an instruction is one wait state, and `s_nop` as many as it says. RDNA3 waits by itself but
+for a few pairs, and what counts there are vector instructions; results of its transcendental unit
+are there sooner where another memory access, a wait for them or two others of the unit come first.
+`needed` says it of each pair, in the words of the manuals: what the first leaves, what the second
+does, and how many stand between. Not here: what single GPUs have wrong beyond it (products of f64
+between a result and its store on gfx90a; masks and EXEC in waves of 64 lanes, v_cmpx in front of
+v_permlane, and the end of a kernel on gfx1100).
+Sources: AMD's "CDNA2" and "CDNA3 Instruction Set Architecture", sections on manually inserted wait
+states and on matrix arithmetic; LLVM's GCNHazardRecognizer, and SISchedule.td for the passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from refcomp.emulator.code.assembly import EXEC, NAMED, VCC, Instruction, Operand
+from refcomp.emulator.generations.wait_counters import is_direct_load, numbers_of_operands
+from refcomp.emulator.instructions.matrix.layouts import Product, product_of
+from refcomp.emulator.instructions.vector.dpp import is_dpp
+from refcomp.emulator.machine.observation import kind_of_access
+
+# Registers as `Registers.dirty` counts them; what has no number there has a name.
+Places = frozenset[int | str]
+Uses = Iterator[tuple[str, Places]]
+
+_M0 = frozenset({NAMED["m0"][0]})
+_READS_M0 = "s_movrel, s_sendmsg or a load to LDS reads M0"
+_MASK = frozenset({EXEC, EXEC + 1})
+_VCC = frozenset({VCC, VCC + 1})
+_DOUBLES: Places = frozenset({"the unit of f64"})
+_TRANS = re.compile(r"v_(exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)_(f16|f32|f64)$")
+_TWO_RESULTS = re.compile(r"v_\w+_co(_ci)?_u32$|v_(mad_[iu]64|div_scale_|swap_)")
+_ACCUMULATES = re.compile(r"v_(pk_)?(fmac|mac)_")
+_PACKED = ("v_pk_", "v_dot", "v_fma_mix", "v_mad_mix")
+_VECTOR_MEMORY = ("global_", "flat_", "scratch_", "buffer_", "tbuffer_")
+_WIDE = re.compile(r"_store_(dwordx[34]|format_xyzw?|b96|b128)$")
+_LANE = re.compile(r"v_(readlane|readfirstlane|writelane)_b32$")
+_MODE = re.compile(r"hwreg\((\w+)")
+_SETTLED = re.compile(r"va_vdst\(0\)|depctr 0x0?[0-9a-f]{3}$")
+# After so many others of its unit, what a transcendental instruction gave is there.
+MOST_TRANS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What an instruction `leaves` for those that follow and `does` with what others left: names
+    of `StateTable.needed`, and where. `passed` counts it: by what the table counts, and as one
+    of the transcendental unit."""
+
+    leaves: tuple[tuple[str, Places], ...]
+    does: tuple[tuple[str, Places], ...]
+    passed: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateTable:
+    """`needed`: what an instruction leaves, and what another does -> how many must stand between
+    them: wait states, or vector instructions where `counts_vectors`. `product_name` says of a
+    product of matrices what its table calls it."""
+
+    needed: Mapping[tuple[str, str], int]
+    product_name: Callable[[Product], str]
+    counts_vectors: bool = False
+    before: Mapping[str, tuple[str, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, tuple[str, ...]] = {}
+        for left, does in self.needed:
+            found[does] = (*found.get(does, ()), left)
+        object.__setattr__(self, "before", found)
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "vector instructions" if self.counts_vectors else "wait states"
+
+    def remedy(self, left: str) -> str:
+        """What should stand behind an instruction that leaves this."""
+        if not self.counts_vectors:
+            return "s_nop"
+        return "v_nop" if left.startswith("WMMA") else "s_waitcnt_depctr 0xfff"
+
+    def footprint(self, instruction: Instruction) -> Footprint:
+        """Of an instruction, what this table speaks of."""
+        known = {left for left, _ in self.needed}
+        leaves, does = [], []
+        for one in _halves(instruction):
+            leaves += [use for use in _left_by(one, self) if use[0] in known and use[1]]
+            does += [use for use in _done_by(one, self) if use[0] in self.before and use[1]]
+        return Footprint(tuple(leaves), tuple(does), self._passed(instruction))
+
+    def _passed(self, instruction: Instruction) -> tuple[int, int]:
+        name = instruction.mnemonic
+        if not self.counts_vectors:
+            is_nop = name == "s_nop"
+            return (int(instruction.operands[0].text, 0) + 1 if is_nop else 1), 0
+        if name.startswith((*_VECTOR_MEMORY, "ds_")) or _settles(instruction):
+            return 0, MOST_TRANS + 1
+        return int(name.startswith("v_")), int(bool(_TRANS.match(name)))
+
+
+def _settles(instruction: Instruction) -> bool:
+    is_wait = instruction.mnemonic == "s_waitcnt_depctr"
+    return is_wait and bool(_SETTLED.search(instruction.text))
+
+
+def _halves(instruction: Instruction) -> tuple[Instruction, ...]:
+    second = instruction.second
+    return (instruction,) if second is None else (instruction, second)
+
+
+# What instructions leave.
+
+
+def _left_by(instruction: Instruction, table: StateTable) -> Uses:
+    name = instruction.mnemonic
+    if name.startswith("v_"):
+        yield from _left_by_vector(instruction, table)
+    elif name.startswith("s_setreg"):
+        yield "s_setreg writes", _mode(instruction)
+    elif name.startswith("s_") and not name.startswith(("s_cmp", "s_bitcmp")):
+        yield "SALU writes M0", _numbers(instruction.operands[:1]) & _M0
+    elif name.startswith(_VECTOR_MEMORY):
+        yield "wide store reads VGPR", _wide_data(instruction)
+
+
+def _left_by_vector(instruction: Instruction, table: StateTable) -> Uses:
+    name, results = instruction.mnemonic, _results(instruction)
+    vector, scalar = _vectors(results), _scalars(results)
+    if (product := product_of(name)) is not None:
+        kind = table.product_name(product)
+        yield f"{kind} writes VGPR", vector
+        yield f"{kind} reads SrcC", _vectors(instruction.operands[3:4])
+        yield "DGEMM runs", _DOUBLES if product.sum == "f64" else frozenset()
+        return
+    if name.startswith("v_wmma_"):
+        yield "WMMA writes VGPR", vector
+        return
+    yield ("dot writes VGPR" if name.startswith("v_dot") else "VALU writes VGPR"), vector
+    yield "VALU writes SGPR", scalar | (_MASK if name.startswith("v_cmpx_") else frozenset())
+    yield "trans writes VGPR", vector if _TRANS.match(name) else frozenset()
+    yield "VALU writes half a VGPR", vector if _writes_half(instruction) else frozenset()
+
+
+def _results(instruction: Instruction) -> tuple[Operand, ...]:
+    """What a vector instruction writes. (That one compares into EXEC alone shows in its first
+    operand: it is no scalar.)"""
+    name, operands = instruction.mnemonic, instruction.operands
+    if name.startswith("v_cmpx_") and operands[0].file != "s":
+        return ()
+    return operands[: 2 if _TWO_RESULTS.match(name) else 1]
+
+
+def _writes_half(instruction: Instruction) -> bool:
+    modifiers, name = instruction.modifiers, instruction.mnemonic
+    if "dst_sel" in modifiers:
+        return modifiers["dst_sel"] != "DWORD"
+    chosen = re.findall(r"[01]", modifiers.get("op_sel", ""))
+    is_whole = len(chosen) == len(instruction.operands) and not name.startswith(_PACKED)
+    return is_whole and chosen[-1:] == ["1"]
+
+
+def _wide_data(instruction: Instruction) -> Places:
+    """The registers of which a store reads more than 8 bytes. Those of buffers are safe where a
+    register holds their offset."""
+    name, operands = instruction.mnemonic, instruction.operands
+    if not _WIDE.search(name) or not kind_of_access(name)[0]:
+        return frozenset()
+    if name.startswith(("buffer_", "tbuffer_")):
+        return _vectors(operands[:1]) if operands[3].file != "s" else frozenset()
+    return _vectors(operands[1:2])
+
+
+# What instructions do with what was left.
+
+
+def _done_by(instruction: Instruction, table: StateTable) -> Uses:
+    name, operands = instruction.mnemonic, instruction.operands
+    if name.startswith("v_"):
+        yield from _done_by_vector(instruction, table)
+    elif name.startswith((*_VECTOR_MEMORY, "ds_")):
+        is_direct = is_direct_load(instruction)
+        is_load = kind_of_access(name) == (False, False) and not is_direct
+        read = operands[1:] if is_load else operands
+        yield "memory reads VGPR", _vectors(read)
+        yield "memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset()
+        yield "VMEM reads SGPR", frozenset() if name.startswith("ds_") else _scalars(read)
+        yield _READS_M0, _M0 if is_direct else frozenset()
+    elif name.startswith(("s_movrel", "s_sendmsg")):
+        yield _READS_M0, _M0
+    elif name.startswith(("s_getreg", "s_setreg")):
+        yield f"s_{name[2]}etreg follows", _mode(instruction)
+
+
+def _done_by_vector(instruction: Instruction, table: StateTable) -> Uses:
+    name = instruction.mnemonic
+    if (product := product_of(name)) is not None:
+        yield from _done_by_product(instruction, table.product_name(product))
+        return
+    results = _results(instruction)
+    sources = instruction.operands[len(results) :]
+    read = _vectors(sources)
+    if name.startswith("v_wmma_"):
+        yield "WMMA reads SrcAB", _vectors(instruction.operands[1:3])
+    if name.startswith("v_dot"):
+        yield "dot adds to VGPR", _vectors((*results, *sources[2:]))
+        read = _vectors(sources[:2])
+    else:
+        yield "VALU writes VGPR", _vectors(results)
+    read |= _vectors(results) if _ACCUMULATES.match(name) else frozenset()
+    yield ("trans reads VGPR" if _TRANS.match(name) else "VALU reads VGPR"), read
+    yield "VALU reads SGPR", _scalars(sources)
+    yield from _done_by_some(instruction, read)
+
+
+def _done_by_some(instruction: Instruction, read: Places) -> Uses:
+    """What only a few vector instructions do."""
+    name = instruction.mnemonic
+    if is_dpp(instruction):
+        yield "DPP reads VGPR", read
+        yield "DPP runs by EXEC", _MASK
+    if name.startswith("v_div_fmas"):
+        yield "v_div_fmas reads VCC", _VCC
+    if _LANE.match(name):
+        yield "lane is chosen by SGPR", _scalars(instruction.operands[2:3])
+        yield "v_readlane reads VGPR", read
+        yield "v_readlane or v_writelane runs by EXEC", _MASK
+    if name.startswith(("v_fma_f64", "v_fmac_f64")):
+        yield "FMA of f64 runs", _DOUBLES
+
+
+def _done_by_product(instruction: Instruction, kind: str) -> Uses:
+    _, a, b, c = instruction.operands
+    yield "MFMA reads SrcA", _vectors((a,))
+    yield "MFMA reads SrcB", _vectors((b,))
+    yield f"{kind.split()[1]} reads SrcC", _vectors((c,))
+    yield "MFMA writes VGPR", _vectors(instruction.operands[:1])
+    yield "MFMA runs by EXEC", _MASK
+
+
+def _numbers(operands: tuple[Operand, ...]) -> Places:
+    return frozenset(numbers_of_operands(operands))
+
+
+def _vectors(operands: tuple[Operand, ...]) -> Places:
+    return _numbers(tuple(one for one in operands if one.file in "va"))
+
+
+def _scalars(operands: tuple[Operand, ...]) -> Places:
+    return _numbers(tuple(one for one in operands if one.file == "s"))
+
+
+def _mode(instruction: Instruction) -> Places:
+    return frozenset(_MODE.findall(instruction.text))
+
+
+# The tables.
+
+_READ = ("VALU reads VGPR", "trans reads VGPR", "dot adds to VGPR")
+_TOUCHED = (*_READ, "VALU writes VGPR")
+_WRITTEN = ("VALU writes VGPR", "dot adds to VGPR", "memory writes VGPR")
+_OVERWRITTEN = ("VALU writes VGPR", "MFMA writes VGPR")
+_FACTORS = ("MFMA reads SrcA", "MFMA reads SrcB")
+
+
+def _after(left: str, does: tuple[str, ...], count: int) -> dict[tuple[str, str], int]:
+    return {(left, one): count for one in does}
+
+
+def _after_doubles(rows: int, vector: int, memory: int, c: int) -> dict[tuple[str, str], int]:
+    """After a product of f64."""
+    left = f"{rows}x{rows} DGEMM writes VGPR"
+    return {
+        **_after(left, (*_TOUCHED, *_FACTORS, "memory writes VGPR"), vector),
+        **_after(left, ("memory reads VGPR",), memory),
+        **_after(left, ("DGEMM reads SrcC",), c),
+    }
+
+
+_CDNA: dict[tuple[str, str], int] = {
+    **_after("VALU writes SGPR", ("VMEM reads SGPR", "DPP runs by EXEC"), 5),
+    **_after("VALU writes SGPR", ("lane is chosen by SGPR", "v_div_fmas reads VCC"), 4),
+    **_after("VALU writes SGPR", ("MFMA runs by EXEC",), 4),
+    **_after("VALU writes VGPR", ("DPP reads VGPR", *_FACTORS), 2),
+    **_after("VALU writes VGPR", ("XDL reads SrcC", "DGEMM reads SrcC"), 2),
+    **_after("dot writes VGPR", (*_TOUCHED[:2], *_TOUCHED[3:]), 3),
+    **_after("dot writes VGPR", ("memory reads VGPR", "memory writes VGPR"), 3),
+    **_after("SALU writes M0", (_READS_M0,), 1),
+    **_after("s_setreg writes", ("s_getreg follows", "s_setreg follows"), 2),
+    **_after("DGEMM runs", ("FMA of f64 runs",), 2),
+    **_after_doubles(4, vector=6, memory=9, c=4),
+    **_after_doubles(16, vector=11, memory=18, c=9),
+    # Sums that go on where they were need no wait, but for the shortest products.
+    ("16x16 DGEMM writes VGPR", "DGEMM reads the same SrcC"): 0,
+}
+
+
+def _after_product(
+    kind: str, passes: int, touched: int, c: Mapping[str, int], same: int
+) -> dict[tuple[str, str], int]:
+    """After a product of `passes`: `touched` until its sums may be touched, `c` until products of
+    each kind may add to some of them, `same` to all of them."""
+    left = f"{passes}-pass {kind} writes VGPR"
+    memory = ("memory reads VGPR", "memory writes VGPR")
+    return {
+        **_after(left, (*_TOUCHED, *memory, *_FACTORS), touched),
+        **{(left, f"{reader} reads SrcC"): count for reader, count in c.items()},
+        **{(left, f"{reader} reads the same SrcC"): same for reader in c},
+    }
+
+
+def _cdna2_name(product: Product) -> str:
+    if product.sum == "f64":
+        return f"{product.rows}x{product.rows} DGEMM"
+    return f"{max(2, product.rows // 2)}-pass XDL"
+
+
+def _cdna2() -> dict[tuple[str, str], int]:
+    found = {
+        **_CDNA,
+        **_after("wide store reads VGPR", ("VALU writes VGPR", "MFMA writes VGPR"), 1),
+    }
+    for passes in (2, 8, 16):
+        c = {"XDL": passes, "DGEMM": passes + 1}
+        found |= _after_product("XDL", passes, passes + 3, c, same=0)
+        found |= _after(f"{passes}-pass XDL reads SrcC", _WRITTEN, passes - 1)
+    return found
+
+
+def _cdna3_name(product: Product) -> str:
+    """Products of f32 by f32 have a unit of their own; one block of narrower types takes half the
+    passes."""
+    if product.sum == "f64":
+        return f"{product.rows}x{product.rows} DGEMM"
+    is_xdl = product.elements[0] != "f32"
+    is_quick = is_xdl and product.blocks == 1
+    passes = max(2, product.rows // (4 if is_quick else 2))
+    return f"{passes}-pass {'XDL' if is_xdl else 'SMFMA'}"
+
+
+def _cdna3() -> dict[tuple[str, str], int]:
+    found = {
+        **_CDNA,
+        **_after("wide store reads VGPR", _OVERWRITTEN, 2),
+        **_after("trans writes VGPR", ("VALU reads VGPR", "dot adds to VGPR"), 1),
+        **_after("VALU writes half a VGPR", _READ, 1),
+        **_after("VALU writes SGPR", ("VALU reads SGPR",), 2),
+        **_after("VALU writes SGPR", ("v_readlane or v_writelane runs by EXEC",), 4),
+        **_after("VALU writes VGPR", ("v_readlane reads VGPR",), 1),
+        ("VALU writes VGPR", "SMFMA reads SrcC"): 2,
+        ("4x4 DGEMM writes VGPR", "SMFMA reads SrcC"): 4,
+        ("16x16 DGEMM writes VGPR", "SMFMA reads SrcC"): 9,
+    }
+    for passes in (2, 4, 8, 16):
+        same = 2 if passes == 2 else 0
+        c = dict.fromkeys(("XDL", "SMFMA", "DGEMM"), passes + 1)
+        found |= _after_product("XDL", passes, passes + 3, c, same)
+        found |= _after(f"{passes}-pass XDL reads SrcC", _WRITTEN, passes - 1)
+        if passes != 4:
+            c = {"XDL": 0, "SMFMA": passes, "DGEMM": passes}
+            found |= _after_product("SMFMA", passes, passes + 2, c, same)
+    return found
+
+
+GFX90A_STATES = StateTable(_cdna2(), _cdna2_name)
+GFX942_STATES = StateTable(_cdna3(), _cdna3_name)
+GFX11_STATES = StateTable(
+    {
+        **_after("trans writes VGPR", _READ, 6),
+        ("WMMA writes VGPR", "WMMA reads SrcAB"): 1,
+    },
+    _cdna3_name,
+    counts_vectors=True,
+)

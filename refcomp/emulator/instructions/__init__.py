@@ -1,0 +1,11 @@
+"""What each instruction does: rows of tables, and what binds a row to operands.
+
+operation.py       one row of a table: operand types, result types, and the function between them
+tables/            the rows, by kind
+vector/            rows bound to vector registers
+scalar_binding.py  rows bound to scalar registers
+memory/            loads, stores, atomics
+matrix/            products of matrices
+modes.py           rounding, denormals and NaNs, as the MODE register asks for them
+spreads.py         how undefined bits spread
+"""

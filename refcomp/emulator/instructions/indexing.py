@@ -1,0 +1,141 @@
+"""Registers whose number stands in a register: M0 tells how many further on they are.
+
+    s_set_gpr_idx_on s0, gpr_idx(SRC0)      from here on, v1 as first source means v[1 + s0] ...
+    v_mov_b32_e32 v18, v1
+    s_set_gpr_idx_off                       ... to here
+    s_movrels_b32 s0, s1                    s0 = s[1 + M0]
+    v_movreld_b32 v0, v1                    v[0 + M0] = v1
+
+Waves with the same index run together. Refuses, by Unsupported, a jump while registers are indexed,
+and, by UserError, an index beyond the registers that there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import NAMED, Instruction
+from refcomp.emulator.machine.sources import scalar_source
+from refcomp.foundation.errors import Unsupported, UserError
+
+Run = Callable[[Any], None]
+Bind = Callable[[Instruction], Run | None]
+
+_POSITIONS = {"DST": 0, "SRC0": 1, "SRC1": 2, "SRC2": 3}
+_BITS = {"SRC0": 1 << 12, "SRC1": 1 << 13, "SRC2": 1 << 14, "DST": 1 << 15}
+M0 = NAMED["m0"][0]
+_INDEX = np.uint32(0xFF)
+_MOVES = {"s": frozenset((1,)), "d": frozenset((0,)), "sd": frozenset((0, 1))}
+_MOVE = re.compile(r"([sv])_movrel(s|d|sd)_(b32|b64)$")
+
+
+def positions_after(instruction: Instruction, positions: frozenset[int]) -> frozenset[int]:
+    """Which operands of the following instructions are indexed, by their positions."""
+    name = instruction.mnemonic
+    if name in ("s_set_gpr_idx_on", "s_set_gpr_idx_mode"):
+        return frozenset(_POSITIONS[part] for part in _parts(instruction))
+    return frozenset() if name == "s_set_gpr_idx_off" else positions
+
+
+def bind_within(instruction: Instruction, positions: frozenset[int], bind: Bind) -> Run | None:
+    """An instruction where operands at `positions` may be indexed, ready to run."""
+    if not positions or not instruction.mnemonic.startswith("v_"):
+        return bind(instruction)
+    return _by_index(instruction, positions, "v", bind)
+
+
+def bind_index(instruction: Instruction) -> Run | None:
+    """What sets the index, ready to run; None when it is another instruction."""
+    name, operands = instruction.mnemonic, instruction.operands
+    if name not in ("s_set_gpr_idx_on", "s_set_gpr_idx_idx", "s_set_gpr_idx_mode"):
+        return None
+    value = scalar_source(operands[0], "u32") if name != "s_set_gpr_idx_mode" else None
+    flags = np.uint32(sum(_BITS[part] for part in _parts(instruction)))
+    kept = {"s_set_gpr_idx_idx": 0xFFFFFF00, "s_set_gpr_idx_mode": 0xFFFF0FFF}
+    mask = np.uint32(kept.get(name, 0xFFFF0F00))
+
+    def run(waves: Any) -> None:
+        old = waves.values.scalar(M0, "u32", waves.rows)
+        new = old & mask | flags
+        if value is not None:
+            new = new | value.value(waves) & _INDEX
+            _check(waves, value, instruction)
+        waves.write_scalar(M0, "u32", new)
+        waves.define((M0,))
+
+    return run
+
+
+def bind_move(instruction: Instruction, bind: Bind) -> Run | None:
+    """s_movrels, v_movreld and so on, ready to run; None when it is another instruction."""
+    match = _MOVE.match(instruction.mnemonic)
+    if match is None:
+        return None
+    plain = replace(instruction, mnemonic=f"{match[1]}_mov_{match[3]}")
+    return _by_index(plain, _MOVES[match[2]], match[1], bind)
+
+
+def refuse_jump(instruction: Instruction) -> None:
+    """Unsupported, for a jump where registers are indexed."""
+    raise Unsupported("a jump while registers are indexed", where=str(instruction))
+
+
+def _parts(instruction: Instruction) -> list[str]:
+    text = instruction.operands[-1].text
+    return [p for p in text.removeprefix("gpr_idx(").rstrip(")").split(",") if p in _BITS]
+
+
+def _check(waves: Any, source: Any, instruction: Instruction) -> None:
+    if waves.dirty and not waves.dirty.isdisjoint(source.numbers):
+        undefined = np.broadcast_to(source.shadow(waves) != 0, (waves.count(),))
+        if undefined.any():
+            waves.report_undefined(instruction, "which register is meant", undefined)
+
+
+def _by_index(instruction: Instruction, positions: frozenset[int], file: str, bind: Bind) -> Run:
+    bound: dict[int, Run | None] = {}
+    mask = _INDEX if file == "v" else np.uint32(0xFFFFFFFF)
+
+    def at(index: int, limit: int) -> Run | None:
+        if index not in bound:
+            bound[index] = bind(_moved(instruction, positions, file, index, limit))
+        return bound[index]
+
+    def run(waves: Any) -> None:
+        rows = waves.rows
+        indices = waves.values.scalar(M0, "u32", rows) & mask
+        limit = waves.registers[0] if file == "v" else M0
+        found = np.unique(indices)
+        for index in found:
+            one = at(int(index), limit)
+            if len(found) > 1:
+                waves.select(np.arange(waves.waves)[rows][indices == index])
+            if one is not None:
+                one(waves)
+        if len(found) > 1:
+            waves.select(rows)
+
+    return run
+
+
+def _moved(
+    instruction: Instruction, positions: frozenset[int], file: str, index: int, limit: int
+) -> Instruction:
+    operands = list(instruction.operands)
+    for position in positions & set(range(len(operands))):
+        operand = operands[position]
+        if operand.file != file:
+            continue
+        if operand.index + index + operand.count > limit:
+            raise UserError(
+                f"the index {index} leads beyond the registers that there are",
+                where=str(instruction),
+                why=f"{operand.text} and {limit - 1 - operand.index} others are the last ones",
+            )
+        operands[position] = replace(operand, index=operand.index + index)
+    return replace(instruction, operands=tuple(operands))

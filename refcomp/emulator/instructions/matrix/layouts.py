@@ -1,0 +1,125 @@
+"""Where the elements of the matrices of an MFMA lie: in which lane, and there at which place.
+
+    v_mfma_f32_16x16x1_4b_f32        four products of [16, 1] by [1, 16] at once
+    v_mfma_f32_16x16x1f32            the same, as gfx90a's instructions are named
+
+A is [block, row, depth], B [block, depth, column], C and D [block, row, column], all with `rows`
+rows and columns. A lane holds `each` elements of a factor that follow each other in the depth:
+element k % each of lane rows * block + rows * blocks * (k // each) + row. Of the sums, four rows
+stand in four registers of a lane (of 64-bit sums: one), then come the lanes of other rows or
+blocks, then further registers.
+Layouts: AMD's Matrix Instruction Calculator; the CDNA3 ISA manual, section on matrix arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from refcomp.emulator.machine.arrays import Array
+
+_WAVE = 64
+_NAME = re.compile(
+    r"v_mfma_(f32|i32|f64)_(4|16|32)x(?:4|16|32)x(\d+)(?:_(\d+)b)?(_?)"
+    r"(xf32|f32|bf16|f16|i8|f64|(?:fp8|bf8)_(?:fp8|bf8))(_1k)?$"
+)
+# Bytes that a lane holds of a factor, as the instructions without the number of blocks are named.
+_HELD = {"f32": 4, "f16": 8, "bf16": 4, "i8": 4, "f64": 8, "xf32": 8}
+_BYTES = {"f32": 4, "xf32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8, "fp8": 1, "bf8": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`blocks` products of matrices with so many `rows` (and columns) and that `depth`; the types
+    of sums and of the elements of A and B. `has_denormals`: those of f16, bf16 and of their sums
+    are kept, which gfx90a does not."""
+
+    sum: str
+    rows: int
+    depth: int
+    blocks: int
+    elements: tuple[str, str]
+    has_denormals: bool = True
+
+    @property
+    def each(self) -> int:
+        """How many elements of a factor a lane holds."""
+        return self.rows * self.depth * self.blocks // _WAVE
+
+    @property
+    def factor_words(self) -> int:
+        """How many registers of a factor a lane holds."""
+        return self.each * _BYTES[self.elements[0]] // 4
+
+    @property
+    def sums(self) -> int:
+        """How many sums a lane holds."""
+        return self.rows * self.rows * self.blocks // _WAVE
+
+    @property
+    def sum_words(self) -> int:
+        """How many registers a sum takes."""
+        return 2 if self.sum == "f64" else 1
+
+    def factor_lanes(self, file: Array) -> Array:
+        """[wave, lane, element] -> [wave, block, row, depth]."""
+        groups = self.depth // self.each
+        parts = file.reshape(-1, groups, self.blocks, self.rows, self.each)
+        return parts.transpose(0, 2, 3, 1, 4).reshape(-1, self.blocks, self.rows, self.depth)
+
+    def sum_places(self) -> tuple[Array, Array]:
+        """Lane and number of each sum: [block, row, column]."""
+        block, row, column = np.ogrid[: self.blocks, : self.rows, : self.rows]
+        height = 1 if self.sum == "f64" else 4
+        stripes = _WAVE // self.rows  # of `height` rows, side by side in the lanes
+        together = max(1, _WAVE * height // (self.rows * self.rows))  # blocks side by side
+        stripe = row // height
+        lane = column + self.rows * (block % together)
+        lane = lane + self.rows * together * (stripe % (stripes // together))
+        number = row % height + height * (stripe // (stripes // together))
+        number = number + self.sums * together // self.blocks * (block // together)
+        shape = self.blocks, self.rows, self.rows
+        return np.broadcast_to(lane, shape), np.broadcast_to(number, shape)
+
+
+def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
+    """What an instruction multiplies; None when it is no such product. `has_denormals` where the
+    GPU keeps them."""
+    match = _NAME.match(mnemonic)
+    if match is None:
+        return None
+    total, rows, depth, blocks, is_new, what, wide = match.groups()
+    first, second = what.split("_") if "_" in what else (what, what)
+    if is_new:
+        count = int(blocks or 1)
+    else:
+        held = 8 if wide else _HELD[what]
+        count = _WAVE * held // _BYTES[what] // (int(rows) * int(depth))
+    keeps = has_denormals or what not in ("f16", "bf16")
+    found = Product(total, int(rows), int(depth), count, (first, second), keeps)
+    return found if _is_whole(found) else None
+
+
+def _is_whole(product: Product) -> bool:
+    """Whether each lane holds one or two registers of each factor, and all lanes hold sums."""
+    held = product.rows * product.depth * product.blocks * _BYTES[product.elements[0]]
+    return held in (4 * _WAVE, 8 * _WAVE) and product.depth % product.each == 0
+
+
+def broadcast_blocks(blocks: int, size: int, chosen: int) -> Array:
+    """Modifiers cbsz and abid: of each block of A, the block that is read. Of every 2**size blocks
+    in a row it is number `chosen`."""
+    number = np.arange(blocks)
+    return (number >> size << size) + chosen
+
+
+def moved_lanes(pattern: int) -> Array:
+    """Modifier blgp: of each lane of B, the lane that is read."""
+    lane = np.arange(_WAVE)
+    if pattern in (1, 2):
+        return lane % 32 + 32 * (pattern - 1)
+    if pattern == 3:
+        return (lane + 16) % _WAVE
+    return lane % 16 + 16 * (pattern - 4) if pattern else lane

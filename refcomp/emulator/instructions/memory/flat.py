@@ -1,0 +1,75 @@
+"""Addresses that do not say which memory they are in: flat_load..., flat_store..., flat_atomic...
+
+The upper 32 bits of an address tell: those of the shared aperture mean a group's shared memory,
+those of the private aperture a lane's own, all others the device's memory. The apertures are where
+`src_shared_base` and `src_private_base` begin; the lower 32 bits then count from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import Instruction, Operand
+from refcomp.emulator.instructions.lanes import in_lanes
+from refcomp.emulator.instructions.memory.anywhere import bind_anywhere
+from refcomp.emulator.instructions.memory.atomics import operands_of_update
+from refcomp.emulator.instructions.memory.loads_and_stores import (
+    GLOBAL,
+    PRIVATE,
+    SHARED,
+    Run,
+    checked,
+    offset_of,
+)
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.observation import kind_of_access
+from refcomp.emulator.machine.sources import APERTURES, vector_source
+
+_SPACES = {"src_shared_base": SHARED, "src_private_base": PRIVATE}
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def bind_flat(instruction: Instruction) -> Run | None:
+    """The instruction, ready to run; None when it is no such access."""
+    if not instruction.mnemonic.startswith("flat_"):
+        return None
+    operand, data = _operands(instruction)
+    access = bind_anywhere(instruction, data)
+    if access is None:
+        return None
+    source, offset = vector_source(operand, "u64", {}, 0), np.uint64(offset_of(instruction))
+
+    def address(waves: Any) -> Array:
+        return np.asarray(source.value(waves) + offset)
+
+    usual = access.make(GLOBAL, checked(instruction, [source], address))
+    within = checked(instruction, [source], lambda waves: (address(waves) & _LOW).astype(np.uint32))
+    others = [(_upper(name), access.make(space, within)) for name, space in _SPACES.items()]
+
+    def run(waves: Any) -> None:
+        upper, rest = address(waves) >> np.uint64(32), waves.mask.copy()
+        for aperture, one in others:
+            inside = rest & (upper == aperture)
+            if inside.any():
+                rest &= ~inside
+                in_lanes(waves, inside, one)
+        if rest.any():
+            in_lanes(waves, rest, usual)
+
+    return run
+
+
+def _operands(instruction: Instruction) -> tuple[Operand, Operand]:
+    """The address, and what is moved to or from it."""
+    is_store, is_atomic = kind_of_access(instruction.mnemonic)
+    if is_atomic:
+        _, (address, data) = operands_of_update(instruction)
+        return address, data
+    first, second = instruction.operands[:2]
+    return (first, second) if is_store else (second, first)
+
+
+def _upper(aperture: str) -> Any:
+    return np.uint64(APERTURES[aperture] >> 32)

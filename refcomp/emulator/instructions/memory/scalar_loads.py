@@ -1,0 +1,69 @@
+"""Loads of scalar registers: the same for all lanes of a wave, in whole words.
+
+s_load_dwordx4 s[4:7], s[0:1], 0x10
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.instructions.memory.loads_and_stores import Run, signed_offset
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import BASE
+from refcomp.emulator.machine.observation import tell_scalar_access
+from refcomp.emulator.machine.sources import scalar_source
+from refcomp.foundation.errors import Unsupported
+
+_SCALAR_LOAD = re.compile(r"s_load_dword(?:x(\d+))?$")
+
+
+def bind_scalar_load(instruction: Instruction) -> Run | None:
+    """Loads the same for all lanes into scalar registers; None for anything else."""
+    match = _SCALAR_LOAD.match(instruction.mnemonic)
+    if match is None:
+        return None
+    count, (result, base, offset) = int(match[1] or 1), instruction.operands
+    # A constant has a sign, a register has none.
+    kind = "i64" if offset.file == "c" else "u32"
+    start, more = scalar_source(base, "u64"), scalar_source(offset, kind)
+    constant = signed_offset(instruction)
+    watched = start.numbers | more.numbers
+    if result.file != "s":
+        raise Unsupported("this result of a scalar load is not known", where=str(instruction))
+
+    def run(waves: Any) -> None:
+        address = start.value(waves) + np.asarray(more.value(waves)).astype(np.uint64) + constant
+        if waves.dirty and not waves.dirty.isdisjoint(watched):
+            undefined = (start.shadow(waves) != 0) | (more.shadow(waves) != 0)
+            if undefined.any():
+                waves.report_undefined(instruction, "an address", undefined)
+        load_scalars(waves, instruction, result.index, address, count)
+
+    return run
+
+
+def load_scalars(waves: Any, ins: Instruction, result: int, asked: Array, count: int) -> None:
+    """Loads `count` scalar registers of each wave from its address, [wave]."""
+    arena, address = waves.around.arena, asked & ~np.uint64(3)
+    wrong = arena.outside(address, 4 * count, is_load=True)
+    index = (address - np.uint64(BASE)).view(np.int64)
+    if wrong is not None:
+        first = int(address[np.flatnonzero(wrong)[0]])
+        waves.report("out of bounds", ins, arena.describe(first, 4 * count), wrong)
+        index = np.where(wrong, 0, index)
+    if waves.around.observers:
+        tell_scalar_access(waves, ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong)
+    for number in range(count):
+        values = arena.bytes.load(index + 4 * number, 4)
+        if wrong is not None:
+            values = np.where(wrong, np.uint32(0), values)
+        undefined = arena.bytes.load_undefined(index + 4 * number, 4)
+        waves.write_scalar(result + number, "u32", values)
+        if undefined is None or wrong is not None:
+            waves.define((result + number,))
+        else:
+            waves.set_shadow(result + number, undefined)

@@ -1,0 +1,78 @@
+"""Output modifiers of vector instructions: a factor, then a clamp.
+
+    v_add_f32_e64 v0, v1, v2 mul:2          twice the sum
+    v_add_f32_e64 v0, v1, v2 clamp          the sum, no less than 0 and no more than 1
+    v_add_i32 v0, v1, v2 clamp              the nearest integer that fits
+
+A clamp makes NaN 0 where DX10_CLAMP of the MODE register is set, as it usually is. Factors are
+ignored unless IEEE_MODE is cleared and denormals of the result are flushed.
+Manuals: "Output Modifiers" in the GCN3 and CDNA3 ISA manuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import DX10_CLAMP, IEEE_NANS, Instruction
+from refcomp.emulator.instructions.modes import keeps_denormals
+from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.tables.unfused import flushed
+from refcomp.emulator.machine.arrays import NUMPY, Array
+from refcomp.foundation.errors import Unsupported
+
+Function = Callable[..., Any]
+
+_FACTORS = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
+
+
+def with_modifiers(instruction: Instruction, row: Operation) -> Function:
+    """Return the row's function followed by the instruction's output modifiers. Unsupported."""
+    kind = row.results[0]
+    function = _scaled(instruction, row.function, kind)
+    if "clamp" not in instruction.modifiers:
+        return function
+    if kind.startswith("f"):
+        return _clamped(function, is_zero_for_nan=bool(instruction.mode & DX10_CLAMP))
+    if row.wide is None:
+        raise Unsupported(f"clamp of {instruction.mnemonic} is not known", where=str(instruction))
+    return _saturated(row.wide, kind)
+
+
+def _scaled(instruction: Instruction, function: Function, kind: str) -> Function:
+    """Apply `mul:2`, `mul:4` or `div:2` where the mode has them."""
+    given = _FACTORS.keys() & instruction.modifiers.items()
+    is_ignored = bool(instruction.mode & IEEE_NANS) or not kind.startswith("f")
+    if not given or is_ignored or keeps_denormals(instruction.mode, kind, of_results=True):
+        return function
+    factor = NUMPY[kind](_FACTORS[given.pop()])
+
+    def compute(*values: Any) -> Array:
+        found = np.asarray(function(*values))
+        # A sum with +0 has no -0.
+        return np.where(np.isnan(found), found, flushed(found * factor) + NUMPY[kind](0))
+
+    return compute
+
+
+def _clamped(function: Function, *, is_zero_for_nan: bool) -> Function:
+    if is_zero_for_nan:
+        return lambda *values: np.clip(np.nan_to_num(function(*values), nan=0.0), 0, 1)
+
+    def compute(*values: Any) -> Array:
+        found = np.asarray(function(*values))
+        return np.where(np.isnan(found), found, np.clip(found, 0, 1))
+
+    return compute
+
+
+def _saturated(function: Function, kind: str) -> Function:
+    limits = np.iinfo(NUMPY[kind])
+
+    def compute(*values: Any) -> Any:
+        total = function(*(np.asarray(value).astype(np.int64) for value in values))
+        return np.clip(total, limits.min, limits.max).astype(NUMPY[kind])
+
+    return compute

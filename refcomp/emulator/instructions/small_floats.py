@@ -1,0 +1,71 @@
+"""Floats of eight bits as gfx942 has them, and the 19 bits that its xf32 products use.
+
+`fp8` has 4 bits of exponent and 3 of mantissa, `bf8` 5 and 2; the exponents' bias is 8 and 16.
+There are no infinities, no negative zero, and one NaN, 0x80 ("FNUZ"), which is also what a number
+that is too large becomes.
+Format: the CDNA3 ISA manual, section on data types; the fnuz types of the ONNX standard.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.machine.arrays import Array
+
+_NAN = 0x80
+# Type: bits of the mantissa, bias of the exponent.
+_FORMATS = {"fp8": (3, 8), "bf8": (2, 16)}
+
+
+@cache
+def values_of(kind: str) -> Array:
+    """The f32 that each of the 256 bytes means."""
+    mantissa_bits, bias = _FORMATS[kind]
+    octet = np.arange(256)
+    exponent = (octet & 0x7F) >> mantissa_bits
+    mantissa = octet & ((1 << mantissa_bits) - 1)
+    units = np.where(exponent == 0, mantissa, mantissa | 1 << mantissa_bits)
+    size = np.ldexp(units.astype(np.float32), np.maximum(exponent, 1) - bias - mantissa_bits)
+    signed = np.where(octet & 0x80, -size, size)
+    return np.where(octet == _NAN, np.float32(np.nan), signed).astype(np.float32)
+
+
+def from_bytes(octets: Any, kind: str) -> Array:
+    """f32 of bytes."""
+    return values_of(kind)[np.asarray(octets).astype(np.intp)]
+
+
+def to_bytes(value: Any, kind: str) -> Array:
+    """f32 -> bytes, to nearest even."""
+    return _encoded(value, kind, lambda units: np.rint(units))
+
+
+def to_bytes_by_chance(value: Any, noise: Any, kind: str) -> Array:
+    """f32 -> bytes, up where the upper bits of `noise`, taken as a fraction, and what is cut off
+    come to 1: stochastic rounding."""
+    chance = np.asarray(noise, np.uint32).astype(np.float64) / 2.0**32
+    return _encoded(value, kind, lambda units: np.floor(units + chance))
+
+
+def _encoded(value: Any, kind: str, rounded: Any) -> Array:
+    mantissa_bits, bias = _FORMATS[kind]
+    value = np.asarray(value, np.float32)
+    size = np.where(np.isfinite(value), np.abs(value), np.float32(0)).astype(np.float64)
+    exponent = np.maximum(np.where(size > 0, np.frexp(size)[1] - 1, -bias), 1 - bias)
+    units = rounded(np.ldexp(size, mantissa_bits - exponent)).astype(np.int64)
+    # A mantissa that became too long carries into the exponent by itself.
+    octet = ((exponent + bias - 1) << mantissa_bits) + units
+    is_beyond = ~np.isfinite(value) | (octet > 0x7F)
+    octet = np.where(np.signbit(value) & (octet != 0), octet | 0x80, octet)
+    return np.where(is_beyond, _NAN, octet).astype(np.uint32)
+
+
+def to_xf32(value: Any) -> Array:
+    """f32 with the mantissa rounded to 10 bits, to nearest even."""
+    bits = np.asarray(value, np.float32).view(np.uint32)
+    rest = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    rounded = ((bits + rest) & ~np.uint32(0x1FFF)).view(np.float32)
+    return np.where(np.isfinite(value), rounded, value).astype(np.float32)

@@ -1,0 +1,256 @@
+"""Vector instructions on floats: arithmetic, rounding, and what a GPU only approximates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.instructions import exact
+from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.tables.unfused import UNFUSED_F16
+from refcomp.emulator.machine.arrays import NUMPY, Array
+
+_FLOATS = ("f16", "f32", "f64")
+_FMA: dict[str, Callable[..., Array]] = {
+    "f16": exact.fma_f16,
+    "f32": exact.fma_f32,
+    "f64": exact.fma_f64,
+}
+_UNSIGNED = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
+
+
+def minimum(a: Any, b: Any) -> Array:
+    """Return the smaller one: the number where the other is a quiet NaN; -0 is less than +0."""
+    bits = _UNSIGNED[_name(a)]
+    low = np.fmin(a, b)
+    low = np.where(a == b, (_bits(a, bits) | _bits(b, bits)).view(low.dtype), low)
+    return _or_signalling(low, a, b)
+
+
+def maximum(a: Any, b: Any) -> Array:
+    """Return the greater one: the number where the other is a quiet NaN; +0 is greater than -0."""
+    bits = _UNSIGNED[_name(a)]
+    high = np.fmax(a, b)
+    high = np.where(a == b, (_bits(a, bits) & _bits(b, bits)).view(high.dtype), high)
+    return _or_signalling(high, a, b)
+
+
+def _or_signalling(found: Array, first: Any, second: Any) -> Array:
+    """`found`, or a signalling NaN of the two, the first one's first, made quiet: what numpy makes
+    of those goes by how long an array is."""
+    for value in (second, first):
+        if np.isnan(value).any():
+            bits = _bits(value, _UNSIGNED[_name(value)])
+            quiet = (bits | bits.dtype.type(1 << quiet_bit(value))).view(found.dtype)
+            found = np.where(is_signalling(value), quiet, found)
+    return found
+
+
+def quiet_bit(a: Any) -> int:
+    """Return the number of the bit that a NaN of that type has unless it is signalling."""
+    return {2: 9, 4: 22, 8: 51}[np.asarray(a).dtype.itemsize]
+
+
+def is_signalling(a: Any) -> Array:
+    """Return a bool for each element: True of a signalling NaN."""
+    bits = _bits(a, _UNSIGNED[_name(a)])
+    is_quiet: Array = bits >> bits.dtype.type(quiet_bit(a)) & bits.dtype.type(1) == 1
+    return np.isnan(a) & ~is_quiet
+
+
+def _name(a: Any) -> str:
+    return f"f{8 * np.asarray(a).dtype.itemsize}"
+
+
+def _bits(a: Any, unsigned: Any) -> Array:
+    return np.asarray(a).view(unsigned)
+
+
+def median_by(low: Callable[..., Array], high: Callable[..., Array]) -> Callable[..., Array]:
+    """Return the middle one of three, by the smaller and the greater of two; the least of all where
+    one is NaN."""
+
+    def median(a: Any, b: Any, c: Any) -> Array:
+        highest = high(high(a, b), c)
+        is_a, is_b = highest == a, highest == b
+        middle = np.where(is_a, high(b, c), np.where(is_b, high(a, c), high(a, b)))
+        any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
+        return np.where(any_nan, low(low(a, b), c), middle)
+
+    return median
+
+
+def _fraction(a: Any) -> Array:
+    """a - floor(a), less than 1."""
+    a = np.asarray(a)
+    below_one = np.nextafter(a.dtype.type(1), a.dtype.type(0))
+    result = np.minimum(a - np.floor(a), below_one)
+    return np.where(np.isinf(a), a.dtype.type(np.nan), result)
+
+
+def _mantissa(a: Any) -> Array:
+    return np.where(np.isfinite(a), np.frexp(a)[0], exact.quiet(a))
+
+
+def _exponent(a: Any) -> Array:
+    return np.where(np.isfinite(a), np.frexp(a)[1], 0).astype(np.int32)
+
+
+def _scaled(a: Any, exponent: Any) -> Array:
+    wide = np.clip(exponent, -5000, 5000).astype(np.int32)
+    if np.asarray(a).dtype == np.float16:
+        return np.ldexp(np.asarray(a, np.float64), wide).astype(np.float16)
+    return np.ldexp(a, wide)
+
+
+def _legacy_product(a: Any, b: Any) -> Array:
+    """0 times anything is 0."""
+    return np.where((a == 0) | (b == 0), np.float32(0), a * b)
+
+
+def _by_f64(function: Callable[[Any], Any]) -> Callable[[Any], Array]:
+    def computed(a: Any) -> Array:
+        result: Array = function(np.asarray(a, np.float64))
+        return result.astype(np.asarray(a).dtype)
+
+    return computed
+
+
+def _turns(function: Callable[[Any], Any]) -> Callable[[Any], Array]:
+    """Sine or cosine of a number of turns; exact at quarters of one."""
+
+    def computed(a: Any) -> Array:
+        part = np.remainder(np.asarray(a, np.float64), 1.0)
+        result: Array = np.round(function(2 * np.pi * part), 15)
+        return result.astype(np.asarray(a).dtype)
+
+    return computed
+
+
+def _reciprocal(a: Any) -> Any:
+    return 1.0 / a
+
+
+def _reciprocal_root(a: Any) -> Any:
+    # The root and its inverse would round twice, by more than a unit in the last place together.
+    return 1.0 / np.sqrt(np.asarray(a, np.longdouble))
+
+
+@cache
+def _two_over_pi() -> int:
+    """The first 1201 bits of 2/pi, by Machin's formula."""
+    one = 1 << 1400
+
+    def arctangent_of_inverse(n: int) -> int:
+        total, term, k = 0, one // n, 0
+        while term:
+            total += (-1) ** k * (term // (2 * k + 1))
+            term, k = term // (n * n), k + 1
+        return total
+
+    pi = 4 * (4 * arctangent_of_inverse(5) - arctangent_of_inverse(239))
+    return (2 << (1400 + 1201)) // pi
+
+
+def _two_over_pi_at(a: Any, segment: Any) -> Array:
+    """53 bits of 2/pi, those that a product with `a` needs, `segment` * 53 bits further on."""
+    a, segment = np.broadcast_arrays(a, segment)
+    result = np.empty(a.shape)
+    exponents = (a.view(np.int64) >> 52) & 0x7FF
+    for place in np.ndindex(a.shape):
+        exponent = int(exponents[place])
+        shift = (int(segment[place]) & 31) * 53 + max(0, exponent - 1077)
+        left = 1201 - 53 - shift
+        bits = _two_over_pi() >> left if left >= 0 else _two_over_pi() << -left
+        scale = -53 - shift + (128 if exponent >= 1968 else 0)
+        result[place] = np.ldexp(float(bits & ((1 << 53) - 1)), scale)
+    return result
+
+
+def _class_of(a: Any, wanted: Any) -> Array:
+    """Whether `a` is of one of the ten classes whose bits are set."""
+    a = np.asarray(a)
+    kind, signals = NUMPY[_name(a)], is_signalling(a)
+    is_nan, negative, size = np.isnan(a), np.signbit(a), np.abs(a)
+    subnormal = (size > 0) & (size < np.finfo(kind).tiny)
+    normal = (size >= np.finfo(kind).tiny) & np.isfinite(a)
+    classes = [signals, is_nan & ~signals]
+    classes += [c & negative for c in (np.isinf(a), normal, subnormal, size == 0)]
+    classes += [c & ~negative for c in (size == 0, subnormal, normal, np.isinf(a))]
+    chosen = [c & ((wanted >> np.uint32(n)) & np.uint32(1) == 1) for n, c in enumerate(classes)]
+    return np.logical_or.reduce(np.broadcast_arrays(*chosen))
+
+
+def _rows_of(kind: str) -> dict[str, Operation]:
+    one, two, three = (f"{kind} = {' '.join([kind] * n)}" for n in (1, 2, 3))
+    fma, keeps = _FMA[kind], {"keeps_high": kind == "f16"}
+    rows = {
+        "add": operation(two, np.add),
+        "mul": operation(two, np.multiply),
+        "sub": operation(two, np.subtract),
+        "subrev": operation(two, lambda a, b: b - a),
+        "min": operation(two, minimum),
+        "max": operation(two, maximum),
+        "fma": operation(three, fma, **keeps),
+        "fmac": operation(f"{two}; result", fma, **keeps),
+        "floor": operation(one, np.floor),
+        "ceil": operation(one, np.ceil),
+        "trunc": operation(one, np.trunc),
+        "rndne": operation(one, np.rint),
+        "fract": operation(one, _fraction),
+        "frexp_mant": operation(one, _mantissa),
+        "ldexp": operation(f"{kind} = {kind} {'i16' if kind == 'f16' else 'i32'}", _scaled),
+        "cmp_class": operation(f"mask = {kind} u32", _class_of),
+        "div_fixup": operation(three, exact.div_fixup, **keeps),
+        "sqrt": operation(one, np.sqrt, is_approximate=True),
+        "rcp": operation(one, _by_f64(_reciprocal), is_approximate=True),
+        "rsq": operation(one, _by_f64(_reciprocal_root), is_approximate=True),
+    }
+    return {f"v_{name}_{kind}": row for name, row in rows.items()}
+
+
+def _rows_of_single_and_half(kind: str) -> dict[str, Operation]:
+    one, three = f"{kind} = {kind}", f"{kind} = {kind} {kind} {kind}"
+    keeps = {"keeps_high": kind == "f16"}
+    rows = {
+        "exp": operation(one, _by_f64(np.exp2), is_approximate=True),
+        "log": operation(one, _by_f64(np.log2), is_approximate=True),
+        "sin": operation(one, _turns(np.sin), is_approximate=True),
+        "cos": operation(one, _turns(np.cos), is_approximate=True),
+        "min3": operation(three, lambda a, b, c: minimum(minimum(a, b), c), **keeps),
+        "max3": operation(three, lambda a, b, c: maximum(maximum(a, b), c), **keeps),
+        "med3": operation(three, median_by(minimum, maximum), **keeps),
+    }
+    return {f"v_{name}_{kind}": row for name, row in rows.items()}
+
+
+def _unpaired() -> dict[str, Operation]:
+    return {
+        "v_frexp_exp_i32_f32": operation("i32 = f32", _exponent),
+        "v_frexp_exp_i32_f64": operation("i32 = f64", _exponent),
+        "v_frexp_exp_i16_f16": operation("i16 = f16", lambda a: _exponent(a).astype(np.int16)),
+        "v_fmamk_f32": operation("f32 = f32 f32 f32", lambda a, k, b: exact.fma_f32(a, k, b)),
+        "v_fmaak_f32": operation("f32 = f32 f32 f32", exact.fma_f32),
+        "v_fma_legacy_f16": operation("f16 = f16 f16 f16", exact.fma_f16),
+        "v_div_fixup_legacy_f16": operation("f16 = f16 f16 f16", exact.div_fixup),
+        "v_exp_legacy_f32": operation("f32 = f32", _by_f64(np.exp2), is_approximate=True),
+        "v_log_legacy_f32": operation("f32 = f32", _by_f64(np.log2), is_approximate=True),
+        "v_mul_legacy_f32": operation("f32 = f32 f32", _legacy_product),
+        "v_rcp_iflag_f32": operation("f32 = f32", _by_f64(_reciprocal), is_approximate=True),
+        "v_div_scale_f32": operation("f32 mask = f32 f32 f32", exact.div_scale),
+        "v_div_scale_f64": operation("f64 mask = f64 f64 f64", exact.div_scale),
+        "v_div_fmas_f32": operation("f32 = f32 f32 f32; vcc", exact.div_fmas_f32),
+        "v_div_fmas_f64": operation("f64 = f64 f64 f64; vcc", exact.div_fmas_f64),
+        "v_trig_preop_f64": operation("f64 = f64 u32", _two_over_pi_at),
+    }
+
+
+VECTOR_FLOATS: dict[str, Operation] = {
+    **{name: row for kind in _FLOATS for name, row in _rows_of(kind).items()},
+    **{n: row for kind in ("f16", "f32") for n, row in _rows_of_single_and_half(kind).items()},
+    **_unpaired(),
+    **UNFUSED_F16,
+}

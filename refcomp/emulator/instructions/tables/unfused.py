@@ -1,0 +1,50 @@
+"""Multiply-adds that round twice, v_mad and v_mac of floats: they take and give no denormals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.machine.arrays import Array
+
+
+def flushed(value: Any) -> Array:
+    """Denormals become zeros of their sign."""
+    value = np.asarray(value)
+    is_denormal = np.abs(value) < np.finfo(value.dtype).tiny
+    return np.where(is_denormal, np.copysign(value.dtype.type(0), value), value)
+
+
+def multiply_add(a: Any, b: Any, c: Any) -> Array:
+    """a * b, rounded, + c, rounded."""
+    product = flushed(np.multiply(flushed(a), flushed(b)))
+    return flushed(product + flushed(c))
+
+
+def legacy_multiply_add(a: Any, b: Any, c: Any) -> Array:
+    """The same, where 0 times anything is 0."""
+    is_zero = (flushed(a) == 0) | (flushed(b) == 0)
+    zero = np.asarray(a).dtype.type(0)
+    return np.where(is_zero, flushed(zero + flushed(c)), multiply_add(a, b, c))
+
+
+def _rows_of(kind: str) -> dict[str, Operation]:
+    three, keeps = f"{kind} = {kind} {kind} {kind}", {"keeps_high": kind == "f16"}
+    return {
+        f"v_mad_{kind}": operation(three, multiply_add, **keeps),
+        f"v_mac_{kind}": operation(f"{kind} = {kind} {kind}; result", multiply_add, **keeps),
+        f"v_madmk_{kind}": operation(three, lambda a, k, b: multiply_add(a, k, b), **keeps),
+        f"v_madak_{kind}": operation(three, multiply_add, **keeps),
+    }
+
+
+UNFUSED_F16: dict[str, Operation] = {
+    **_rows_of("f16"),
+    "v_mad_legacy_f16": operation("f16 = f16 f16 f16", multiply_add),
+}
+UNFUSED_F32: dict[str, Operation] = {
+    **_rows_of("f32"),
+    "v_mad_legacy_f32": operation("f32 = f32 f32 f32", legacy_multiply_add),
+}

@@ -1,0 +1,129 @@
+"""Sums of the products of numbers that lie side by side in registers.
+
+    v_dot2_f32_f16 v0, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[0,1,1] neg_lo:[1,0,0]
+    v_dot4_i32_i8 v0, v1, v2, v3 clamp          v0 = v1 . v2 + v3
+    v_dot4c_i32_i8_e32 v0, v1, v2               v0 = v1 . v2 + v0
+    v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]        v1 has signs, v2 has none
+
+Those of two numbers may choose halves and negate them. Sums of integers wrap, or stop at the ends
+of their type under `clamp`; those of floats are computed in f64 and rounded at the end, which a GPU
+may do otherwise. `_flushed`, which no assembler knows, is what gfx90a does: it takes and gives no
+denormals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import Instruction, Operand
+from refcomp.emulator.code.modifiers import flags_of
+from refcomp.emulator.instructions.operation import operation
+from refcomp.emulator.instructions.tables.unfused import flushed
+from refcomp.emulator.instructions.vector.binding import bind_vector
+from refcomp.emulator.instructions.vector.mixed import without
+from refcomp.emulator.machine.arrays import NUMPY, Array
+from refcomp.emulator.machine.sources import constant
+
+Run = Callable[[Any], None]
+
+_NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_(f|bf|i|u|iu)(\d+)(_flushed)?$")
+_CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
+
+
+def bind_dot(instruction: Instruction) -> Run | None:
+    """The instruction, ready to run; None when it is no such sum."""
+    match = _NAME.match(instruction.mnemonic)
+    if match is None:
+        return None
+    count, accumulates, total, element, bits, is_flushed = match.groups()
+    if int(count) * int(bits) > 32:
+        return None
+    halves = [_halves(instruction, n) for n in range(2)] if count == "2" else None
+    low = flags_of(instruction.modifiers, "neg_lo", 3)
+    sign = np.float32(-1 if low[2] else 1)
+    kinds = ["ui"[low[n]] if element == "iu" else element for n in range(2)]
+
+    def exact(a: Any, b: Any, c: Any) -> Any:
+        pairs = zip((a, b), kinds, strict=True)
+        factors = [_parts(x, kind, int(bits)) for x, kind in pairs]
+        if is_flushed:
+            factors, c = [[_kept(x) for x in parts] for parts in factors], _kept(c, np.float32)
+        if halves:
+            factors = [_chosen(f, *h) for f, h in zip(factors, halves, strict=True)]
+        products: Any = sum(x * y for x, y in zip(*factors, strict=True))
+        return products + np.asarray(c) * sign if total == "f32" else products + c
+
+    ending = flushed if is_flushed else np.asarray
+    signature = f"{total} = u32 u32" + ("; result" if accumulates else f" {total}")
+    row = operation(
+        signature,
+        lambda a, b, c: ending(np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total])),
+        wide=lambda a, b, c: exact(a, b, c),
+        is_approximate=total == "f32",
+    )
+    return bind_vector(_with_constants(without(instruction, *_CHOICES), element, bits), row)
+
+
+def _kept(value: Any, kind: Any = np.float16) -> Array:
+    """Numbers of a type, less its denormals, in f64."""
+    return flushed(np.asarray(value).astype(kind)).astype(np.float64)
+
+
+def _wide(value: Any, kind: str) -> Array:
+    return np.asarray(value).astype(np.float64 if kind == "f32" else np.int64)
+
+
+def _parts(value: Any, element: str, bits: int) -> list[Array]:
+    """The numbers in a register, the lowest first, wide enough for sums of their products."""
+    word = np.asarray(value).astype(np.uint32)
+    if element == "bf":
+        pairs = ((word << np.uint32(16)), word & np.uint32(0xFFFF0000))
+        return [np.ascontiguousarray(p).view(np.float32).astype(np.float64) for p in pairs]
+    if element == "f":
+        pieces = ((word >> np.uint32(16 * n) & np.uint32(0xFFFF)) for n in range(2))
+        return [p.astype(np.uint16).view(np.float16).astype(np.float64) for p in pieces]
+    left = [np.uint32(32 - bits - start) for start in range(0, 32, bits)]
+    kind = NUMPY[f"{element}32"]
+    return [((word << n).view(kind) >> kind(32 - bits)).astype(np.int64) for n in left]
+
+
+Half = tuple[bool, bool]
+
+
+def _halves(instruction: Instruction, position: int) -> tuple[Half, Half]:
+    """Of the lower and the upper product: whether a factor is the upper half, and negated."""
+    low, negative, negative_high = (
+        flags_of(instruction.modifiers, name, 3)[position]
+        for name in ("op_sel", "neg_lo", "neg_hi")
+    )
+    usual = "op_sel_hi" not in instruction.modifiers
+    high = usual or flags_of(instruction.modifiers, "op_sel_hi", 3)[position]
+    return (low, negative), (high, negative_high)
+
+
+def _chosen(parts: list[Array], *halves: Half) -> list[Array]:
+    return [-parts[is_high] if is_negative else parts[is_high] for is_high, is_negative in halves]
+
+
+def _with_constants(instruction: Instruction, element: str, bits: str) -> Instruction:
+    """Of floats in halves a constant has 16 bits, too."""
+    if element not in ("f", "bf"):
+        return instruction
+    result, *factors = instruction.operands
+    factors[:2] = [_as_bits(operand, element) for operand in factors[:2]]
+    return replace(instruction, operands=(result, *factors))
+
+
+def _as_bits(operand: Operand, element: str) -> Operand:
+    if operand.file != "c" or operand.text.startswith("0x"):
+        return operand
+    if element == "bf":
+        bits = int(constant(operand.text, "f32").view(np.uint32)) >> 16
+    else:
+        bits = int(constant(operand.text, "f16").view(np.uint16))
+    return replace(operand, text=str(bits))

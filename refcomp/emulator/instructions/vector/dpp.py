@@ -1,0 +1,116 @@
+"""DPP, a modifier of many vector instructions: the first source comes from another lane.
+
+Lanes that have no lane to read keep their result, or read 0 under `bound_ctrl`; under `fi` lanes
+that are not active are read, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.instructions.lanes import in_lanes
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.sources import Source
+from refcomp.foundation.errors import Unsupported
+
+Run = Callable[[Any], None]
+
+_QUAD = re.compile(r"\[(\d),(\d),(\d),(\d)\]")
+_EIGHT = re.compile(r"\[(\d(?:,\d){7})\]")
+
+
+def is_dpp(instruction: Instruction) -> bool:
+    """Whether the first source comes from another lane."""
+    return "row_mask" in instruction.modifiers or "dpp8" in instruction.modifiers
+
+
+def _origin(instruction: Instruction) -> Array:
+    """Of each lane, the lane that it reads; -1 for none."""
+    modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
+    row, place = lane & ~15, lane & 15
+    if match := _QUAD.match(modifiers.get("quad_perm", "")):
+        return (lane & ~3) + np.array([int(n) for n in match.groups()])[lane & 3]
+    if match := _EIGHT.match(modifiers.get("dpp8", "")):
+        return (lane & ~7) + np.array([int(n) for n in match[1].split(",")])[lane & 7]
+    if "row_xmask" in modifiers:
+        return row + (place ^ int(modifiers["row_xmask"]))
+    if "row_shl" in modifiers:
+        moved = place + int(modifiers["row_shl"])
+        return np.where(moved < 16, row + moved, -1)
+    if "row_shr" in modifiers:
+        moved = place - int(modifiers["row_shr"])
+        return np.where(moved >= 0, row + moved, -1)
+    if "row_ror" in modifiers:
+        return row + (place - int(modifiers["row_ror"])) % 16
+    for name in ("row_newbcast", "row_share"):
+        if name in modifiers:
+            return row + int(modifiers[name])
+    if "row_mirror" in modifiers:
+        return row + 15 - place
+    if "row_half_mirror" in modifiers:
+        return (lane & ~7) + 7 - (lane & 7)
+    return _origin_in_wave(instruction)
+
+
+def _origin_in_wave(instruction: Instruction) -> Array:
+    modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
+    if "row_bcast" in modifiers:
+        width = int(modifiers["row_bcast"]) + 1  # 16 or 32: the last lane of what stands before
+        return (lane // width) * width - 1
+    moves = {"wave_shl": 1, "wave_shr": -1}
+    for name, step in moves.items():
+        if name in modifiers:
+            moved = lane + step
+            return np.where((moved >= 0) & (moved < len(lane)), moved, -1)
+    for name, step in {"wave_rol": 1, "wave_ror": -1}.items():
+        if name in modifiers:
+            return (lane + step) % len(lane)
+    raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+
+
+def moved_source(source: Source, instruction: Instruction) -> Source:
+    """The first source of a DPP instruction, as the lanes read it that have a lane to read."""
+    place = np.maximum(_origin(instruction), 0)
+    return replace(source, read=lambda file, rows: np.asarray(source.read(file, rows))[:, place])
+
+
+def zero_source(source: Source, instruction: Instruction) -> Source:
+    """The first source in lanes that have no active lane to read."""
+
+    def read(file: Any, rows: Any) -> Any:
+        return np.zeros_like(np.asarray(source.read(file, rows)))
+
+    return replace(source, read=read, numbers=frozenset())
+
+
+def with_dpp(run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int, ...]) -> Run:
+    """Runs in the lanes that have an active lane to read; under `bound_ctrl` the others take 0.
+    `masks` are the scalar registers to which bits of lanes go."""
+    origin = _origin(instruction)
+    given = (instruction.modifiers.get(name, "0xf") for name in ("row_mask", "bank_mask"))
+    rows, banks = (int(mask, 0) for mask in given)
+    lane = np.arange(instruction.lanes)
+    allowed = (rows >> (lane // 16) & 1 == 1) & (banks >> (lane // 4 % 4) & 1 == 1)
+    reads_zero = "bound_ctrl" in instruction.modifiers
+    reads_inactive = instruction.modifiers.get("fi") == "1"
+    place = np.maximum(origin, 0)
+
+    def restricted(waves: Any) -> None:
+        full = waves.mask
+        can_read = (origin >= 0) & (full[:, place] | reads_inactive)
+        others = full & allowed & ~can_read
+        in_lanes(waves, full & allowed & can_read, run)
+        if reads_zero and others.any():
+            first = [waves.values.scalar(n, waves.mask_bits, waves.rows).copy() for n in masks]
+            in_lanes(waves, others, on_zero)
+            for number, bits in zip(masks, first, strict=True):
+                both = bits | waves.values.scalar(number, waves.mask_bits, waves.rows)
+                waves.write_scalar(number, waves.mask_bits, both)
+
+    return restricted

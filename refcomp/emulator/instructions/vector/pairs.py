@@ -1,0 +1,76 @@
+"""Two vector instructions in one (VOPD): both read before either writes.
+
+v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v1, v0        swaps v0 and v1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import VCC, Instruction, Operand
+from refcomp.emulator.machine.registers import FIRST_VECTOR
+
+Run = Callable[[Any], None]
+
+
+_VCC = Operand("vcc_lo", "s", VCC)
+
+
+def half_of_pair(instruction: Instruction) -> Instruction:
+    """The instruction as it would stand alone, where VCC is among the operands of a choice."""
+    operands = instruction.operands
+    if instruction.mnemonic == "v_cndmask_b32":
+        operands = (*operands, _VCC)
+    return replace(instruction, operands=operands, second=None)
+
+
+def in_parallel(first: tuple[Instruction, Run], second: tuple[Instruction, Run]) -> Run:
+    """Runs both. Each writes one vector register, not the same; they run one after the other where
+    the first to run writes nothing that the other reads."""
+    if not _reads_result(second[0], first[0]):
+        return _in_turn(first[1], second[1])
+    if not _reads_result(first[0], second[0]):
+        return _in_turn(second[1], first[1])
+    return _crossed(first[0].operands[0].index, first[1], second[1])
+
+
+def _reads_result(reader: Instruction, writer: Instruction) -> bool:
+    written = writer.operands[0].index
+    return any(o.file == "v" and o.index == written for o in reader.operands[1:])
+
+
+def _in_turn(first: Run, second: Run) -> Run:
+    def run(waves: Any) -> None:
+        first(waves)
+        second(waves)
+
+    return run
+
+
+def _crossed(index: int, first: Run, second: Run) -> Run:
+    """What the first wrote to register `index` is put there when the second has read it."""
+
+    def run(waves: Any) -> None:
+        old = _saved(waves, index)
+        first(waves)
+        new = _saved(waves, index)
+        _put_back(waves, index, old)
+        second(waves)
+        _put_back(waves, index, new)
+
+    return run
+
+
+def _saved(waves: Any, index: int) -> list[Any]:
+    files = [waves.values] if waves.shadow is None else [waves.values, waves.shadow]
+    return [np.array(file.vector(index, "u32", waves.rows)) for file in files]
+
+
+def _put_back(waves: Any, index: int, saved: list[Any]) -> None:
+    waves.write_vector(index, "u32", saved[0])
+    if waves.shadow is not None:
+        waves.set_shadow(FIRST_VECTOR + index, saved[1])

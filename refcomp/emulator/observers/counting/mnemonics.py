@@ -1,0 +1,119 @@
+"""Which class an instruction is of, and how many multiply-adds it does.
+
+v_pk_fma_f32 -> "FMA", 2 a lane        v_mfma_f32_32x32x8_f16 -> "MFMA", 8192 a wave
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from refcomp.emulator.code.assembly import Instruction
+
+FMA, MFMA, VALU, SALU, LDS = "VALU FMA", "MFMA", "other VALU", "SALU", "LDS"
+GLOBAL, SCRATCH, SCALAR_MEMORY = "global memory", "scratch", "scalar memory"
+BRANCH, WAIT, UNKNOWN = "branch", "wait", "not known here"
+CLASSES = (FMA, MFMA, VALU, SALU, LDS, GLOBAL, SCRATCH, SCALAR_MEMORY, BRANCH, WAIT, UNKNOWN)
+VECTOR_CLASSES = (FMA, MFMA, VALU, LDS, GLOBAL, SCRATCH)
+
+_MATRIX = re.compile(r"v_(mfma|smfmac|wmma)_\w+?_(\d+)x(\d+)x(\d+)")
+_FMA = re.compile(
+    r"v_(pk_|dual_)?(fma|fmac|fmaak|fmamk|mad|mac|madak|madmk)"
+    r"(_legacy|_dx9_zero)?(_mix(lo|hi)?)?_(bf|f)\d+"
+)
+_DOT = re.compile(r"v_(?:dual_)?dot(\d)(?:c|acc)?_")
+_CODE = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call", "s_endpgm", "s_trap")
+_WAITS = (
+    *("s_wait", "s_nop", "s_sleep", "s_barrier", "s_delay_alu", "s_clause", "v_nop", "s_wakeup"),
+    *("s_setprio", "s_sethalt", "s_sendmsg", "s_icache", "s_inst_prefetch", "s_set_inst_prefetch"),
+    *("s_code_end", "s_ttracedata"),
+)
+_CACHES = re.compile(r"(buffer|global)_(wb|inv|gl)\w*$")
+_SCALAR_MEMORY = (
+    "s_load",
+    "s_buffer",
+    "s_store",
+    "s_atomic",
+    "s_scratch",
+    "s_dcache",
+    "s_gl1",
+    "s_mem",
+    "s_atc",
+)
+_MEMORIES = (("ds_", LDS), ("lds_", LDS), ("scratch_", SCRATCH))
+_OF_LANES = ("global_", "flat_", "buffer_", "tbuffer_", "image_")
+_DUAL = " :: "
+
+# Of the matrices' elements, as their names end.
+_BITS = (("f64", 64), ("xf32", 32), ("bf16", 16), ("f16", 16), ("i8", 8), ("iu8", 8), ("iu4", 4))
+_BITS_OF = dict(_BITS) | {"f32": 32, "fp8": 8, "i4": 4}
+_NARROW = re.compile(r"_(fp8|bf8)")
+
+
+def class_of(mnemonic: str, space: str = "") -> str:
+    """One of CLASSES; `space` is that of the accesses that such an instruction made, if any."""
+    if mnemonic.startswith(_CODE):
+        return BRANCH
+    if mnemonic.startswith(_WAITS) or _CACHES.match(mnemonic):
+        return WAIT
+    for beginning, found in _MEMORIES:
+        if mnemonic.startswith(beginning):
+            return found
+    if mnemonic.startswith(_OF_LANES):
+        return SCRATCH if space == "private" else GLOBAL
+    if mnemonic.startswith(_SCALAR_MEMORY):
+        return SCALAR_MEMORY
+    return _class_of_arithmetic(mnemonic)
+
+
+def _class_of_arithmetic(mnemonic: str) -> str:
+    if not mnemonic.startswith("v_"):
+        return SALU if mnemonic.startswith("s_") else UNKNOWN
+    if _MATRIX.match(mnemonic):
+        return MFMA
+    return FMA if _FMA.match(mnemonic) or _DOT.match(mnemonic) else VALU
+
+
+def fmas_of_lane(instruction: Instruction) -> int:
+    """How many multiply-adds of floats, or products of a dot product, each active lane does."""
+    return sum(_of_lane(part.split(" ")[0]) for part in instruction.text.split(_DUAL))
+
+
+def _of_lane(name: str) -> int:
+    if dot := _DOT.match(name):
+        return int(dot[1])
+    match = _FMA.match(name)
+    return 0 if match is None else 2 if match[1] == "pk_" else 1
+
+
+def fmas_of_wave(instruction: Instruction) -> int:
+    """How many multiply-adds a matrix instruction does; 0 for any other."""
+    match = _MATRIX.match(instruction.mnemonic)
+    return prod(map(int, match.groups()[1:])) * matrix_blocks(instruction) if match else 0
+
+
+def matrix_blocks(instruction: Instruction) -> int:
+    """How many products of matrices a matrix instruction does beside each other.
+
+    Older names tell it not: there are as many as the lanes together hold matrices B.
+    """
+    match = _MATRIX.match(instruction.mnemonic)
+    if match is None or match[1] == "wmma":
+        return 1
+    held = 64 * instruction.operands[2].count * 32 // matrix_bits(instruction.mnemonic)
+    return max(1, held // (int(match[3]) * int(match[4])))
+
+
+def matrix_dtype(mnemonic: str) -> str:
+    """What a matrix instruction multiplies: f64, f32, xf32, bf16, f16, i8, i4 or fp8."""
+    rest = mnemonic[match.end() :] if (match := _MATRIX.match(mnemonic)) else mnemonic
+    rest = rest.removesuffix("_1k")
+    if _NARROW.search(rest):
+        return "fp8"
+    found = next((name for name, _ in _BITS if rest.endswith(name)), "f32")
+    return found.replace("iu", "i")
+
+
+def matrix_bits(mnemonic: str) -> int:
+    """Bits of an element that a matrix instruction multiplies."""
+    return _BITS_OF[matrix_dtype(mnemonic)]

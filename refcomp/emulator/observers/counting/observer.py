@@ -1,0 +1,162 @@
+"""Who counts: an observer that keeps numbers of each kernel that is launched while it looks on.
+
+profile = Profile()
+gpu = EmulatedGpu(disassemble, observers=(profile,))
+gpu.run(...)
+profile.kernels[0].fmas
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.observation import Access, Observer
+from refcomp.emulator.observers.counting.banks import count_clocks
+from refcomp.emulator.observers.counting.coalescing import Touched, count_segments, least_segments
+from refcomp.emulator.observers.counting.counts import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting.mnemonics import SCALAR_MEMORY, class_of
+
+
+class Profile(Observer):
+    """Counts of all kernels that run while it observes; launches of a kernel are added up."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[tuple[int, str], KernelCounts] = {}
+        self._loaded: list[Any] = []  # kept, so that no other code object gets the same id
+        self._current = KernelCounts("", "", 64, 128)
+        self._read = self._written = Touched(self._current.segment)
+        self._pairs_fours = False
+
+    @property
+    def kernels(self) -> tuple[KernelCounts, ...]:
+        """In the order of their first launches."""
+        self._close()
+        return tuple(self._kernels.values())
+
+    def __str__(self) -> str:
+        """A line for each kernel."""
+        return "\n".join(map(str, self.kernels)) or "no kernel ran"
+
+    # What the emulator tells.
+
+    def launched(self, loaded: Any, request: Any) -> None:
+        self._close()
+        key = id(loaded), request.kernel
+        if key not in self._kernels:
+            self._loaded.append(loaded)
+            self._kernels[key] = _counts_of(loaded, request.kernel)
+        self._current = self._kernels[key]
+        self._pairs_fours = loaded.generation.pairs_fours
+        self._current.launches += 1
+        self._current.grid, self._current.block = request.grid, request.block
+        self._current.shared_bytes = request.shared_bytes
+        segment = self._current.segment
+        self._read, self._written = Touched(segment), Touched(segment)
+
+    def began(self, waves: Any) -> None:
+        self._current.groups += len(waves.groups)
+        self._current.waves += waves.waves
+
+    def instruction(self, waves: Any, instruction: Instruction) -> None:
+        counts = self._of(instruction)
+        count = waves.count()
+        counts.waves += count
+        full = count * self._current.wave_lanes
+        counts.lanes += full if waves.is_full else int(np.count_nonzero(waves.mask))
+
+    def access(self, waves: Any, access: Access) -> None:
+        found = _counts_of_access(self._of(access.instruction), access)
+        lanes = _lanes(access, self._current.wave_lanes)
+        found.waves += int(np.count_nonzero(lanes))
+        found.lanes += access.index.size
+        found.bytes += access.index.size * access.size
+        if class_of(access.instruction.mnemonic) == SCALAR_MEMORY:
+            self._read.add(access.index, access.size)
+        elif access.space == "global":
+            self._count_global(found, access, lanes)
+        elif access.space == "shared":
+            self._count_shared(found, access)
+
+    # Counting.
+
+    def _of(self, instruction: Instruction) -> InstructionCounts:
+        counts = self._current.by_number.get(instruction.number)
+        if counts is None:
+            counts = self._current.by_number[instruction.number] = InstructionCounts(instruction)
+        return counts
+
+    def _count_global(self, found: AccessCounts, access: Access, lanes: Array) -> None:
+        segment = self._current.segment
+        index = _by_wave(access, self._current.wave_lanes)
+        touched = count_segments(index, access.active, access.size, segment)
+        found.transactions += touched
+        # Lanes that share bytes need fewer than they would fill.
+        found.least += min(touched, least_segments(lanes, access.size, segment))
+        if not access.is_store:
+            self._read.add(access.index, access.size)
+        if access.is_store or access.is_atomic:
+            self._written.add(access.index, access.size)
+
+    def _count_shared(self, found: AccessCounts, access: Access) -> None:
+        index = _by_wave(access, self._current.wave_lanes)
+        # Where a group's memory begins among all groups' turns the banks, and changes no count.
+        clocks, least = count_clocks(
+            index,
+            access.active,
+            access.size,
+            is_paired=self._pairs_fours and not access.is_store,
+            is_atomic=access.is_atomic,
+        )
+        found.clocks += clocks
+        found.conflicts += clocks - least
+
+    def _close(self) -> None:
+        """What the last launch touched is known now."""
+        self._current.read += self._read.bytes
+        self._current.written += self._written.bytes
+        self._read = self._written = Touched(self._current.segment)
+
+
+def _counts_of(loaded: Any, name: str) -> KernelCounts:
+    """None so far."""
+    kernel, generation = loaded.kernel(name), loaded.generation
+    assembly = loaded.program(kernel).assembly
+    entry = assembly.number_at(kernel.entry) or 0
+    told = generation.name, assembly.lanes, generation.segment
+    on_pairs = kernel.descriptor.is_on_pairs
+    return KernelCounts(name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry)
+
+
+def _counts_of_access(counts: InstructionCounts, access: Access) -> AccessCounts:
+    """Those of the memory that is accessed, which are none so far if it is the first time."""
+    told = access.space, access.size, access.is_store, access.is_atomic
+    if counts.access is None:
+        counts.access = AccessCounts(*told, stride=_stride(access))
+    if counts.access.space == access.space:
+        return counts.access
+    return counts.elsewhere.setdefault(access.space, AccessCounts(*told, stride=_stride(access)))
+
+
+def _by_wave(access: Access, lanes: int) -> Array:
+    """Offsets [wave, lane]; 0 for lanes that are not active."""
+    if access.active is None:
+        return access.index.reshape(-1, lanes)
+    whole = np.zeros(access.active.shape, access.index.dtype)
+    whole[access.active] = access.index
+    return whole
+
+
+def _lanes(access: Access, lanes: int) -> Array:
+    """How many are active, of each wave."""
+    if access.active is None:
+        return np.full(access.index.size // lanes, lanes)
+    found: Array = access.active.sum(axis=1)
+    return found
+
+
+def _stride(access: Access) -> int:
+    return int(access.index[1] - access.index[0]) if access.index.size > 1 else 0

@@ -1,0 +1,286 @@
+"""A content-addressed store on disk that several processes may use at once.
+
+Layout: `entries/<two digits>/<key>`, one file per entry (a header with a checksum, then the data),
+and `locks/<key>` while somebody makes that entry. Ensures: what `get` returns is exactly what was
+put under that key; a damaged or truncated entry counts as missing and is made again. Entries appear
+by atomic rename. A directory that cannot be written means working without a cache, never a failure.
+Locks only save work: correctness never depends on them. Refuses, by UserError, a directory that
+another user could write to (`refcomp.foundation.cache_folder`).
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import reprlib
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from refcomp.foundation.cache_folder import find_safe_folder, make_private
+from refcomp.foundation.errors import UserError
+
+DEFAULT_LIMIT = 2 << 30
+_MAX_DIGITS = 18  # of the limit: no disk is larger, and Python refuses to read thousands
+
+_MAGIC = b"refcomp-entry-1\n"
+_HEADER_SIZE = len(_MAGIC) + hashlib.sha256().digest_size
+_KEY = re.compile(r"[0-9a-f]{64}\Z")
+# One put in this many looks at the size of the whole store.
+_PUTS_PER_CHECK = 64
+# After an eviction the store is filled to this share of its limit.
+_SHARE_KEPT = 0.75
+# A temporary file older than this belongs to a process that died.
+_STALE_S = 3600.0
+# Longer than any step of a compilation is allowed to take.
+_LOCK_WAIT_S = 600.0
+# Entries and locks are regular files: no link is followed, and no pipe's other end waited for.
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class _Entry(NamedTuple):
+    used: float
+    size: int
+    path: str
+
+
+def _checksum(key: str, data: bytes) -> bytes:
+    digest = hashlib.sha256(key.encode())
+    digest.update(data)
+    return digest.digest()
+
+
+def _encode(key: str, data: bytes) -> bytes:
+    return _MAGIC + _checksum(key, data) + data
+
+
+def _decode(key: str, raw: bytes) -> bytes | None:
+    if not raw.startswith(_MAGIC) or len(raw) < _HEADER_SIZE:
+        return None
+    data = raw[_HEADER_SIZE:]
+    return data if raw[len(_MAGIC) : _HEADER_SIZE] == _checksum(key, data) else None
+
+
+class Cache:
+    """A store under the directory `root`, of about `limit` bytes at most."""
+
+    def __init__(self, root: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
+        self.root = Path(root)
+        self.limit = limit
+        # The real path of `root`, once it is there and known to be safe.
+        self._safe_root: str | None = None
+
+    @staticmethod
+    def key(*parts: bytes | str) -> str:
+        """The key of `parts`: 64 hex digits; ("ab", "c") and ("a", "bc") differ."""
+        digest = hashlib.sha256()
+        for part in parts:
+            raw = part.encode() if isinstance(part, str) else part
+            digest.update(len(raw).to_bytes(8, "little"))
+            digest.update(raw)
+        return digest.hexdigest()
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes put under `key`; None when there are none, or only damaged ones."""
+        path = self._path(key)
+        try:
+            return None if path is None else _read_entry(key, path)
+        except OSError:
+            return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`; without effect where the directory cannot be written."""
+        if len(data) + _HEADER_SIZE > self.limit:
+            return
+        with suppress(OSError):
+            self._make_root()
+            if path := self._path(key):
+                make_private(os.path.dirname(path))
+                _write_atomically(path, _encode(key, data))
+        if self._is_check_due(key, len(data)):
+            self.evict()
+
+    def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """The bytes under `key`, made and kept when missing.
+
+        Of several processes that want the same key, one makes it and the others wait. What
+        `make` raises is passed on, and the next in the queue tries for itself.
+        """
+        data = self.get(key)
+        if data is not None:
+            return data
+        with self._lock(key):
+            data = self.get(key)
+            if data is None:
+                data = make()
+                self.put(key, data)
+        return data
+
+    def evict(self) -> None:
+        """Delete the least recently used entries if the store is larger than its limit."""
+        root = self._find_root()
+        entries = [] if root is None else sorted(_scan(os.path.join(root, "entries")))
+        excess = sum(entry.size for entry in entries) - self.limit
+        if excess <= 0:
+            return
+        to_free = excess + (1 - _SHARE_KEPT) * self.limit
+        for entry in entries:
+            if to_free <= 0:
+                return
+            with suppress(OSError):
+                os.unlink(entry.path)
+            to_free -= entry.size
+
+    def _find_root(self) -> str | None:
+        """Return the real path of `root`, None where it is missing. UserError if it is unsafe."""
+        if self._safe_root is None:
+            self._safe_root = find_safe_folder(str(self.root))
+        return self._safe_root
+
+    def _make_root(self) -> str | None:
+        """Make `root` where it is missing, and return its real path. UserError, OSError."""
+        if self._find_root() is None:
+            make_private(str(self.root.absolute()))
+        return self._find_root()
+
+    def _path(self, key: str) -> str | None:
+        if not _KEY.match(key):
+            raise ValueError(f"not a cache key: {key!r}")
+        root = self._find_root()
+        return None if root is None else os.path.join(root, "entries", key[:2], key)
+
+    def _is_check_due(self, key: str, size: int) -> bool:
+        # Keys are evenly spread, so that the rule needs no counter shared between processes.
+        return int(key[:8], 16) % _PUTS_PER_CHECK == 0 or size * _PUTS_PER_CHECK > self.limit
+
+    @contextmanager
+    def _lock(self, key: str) -> Iterator[None]:
+        path, descriptor = "", None
+        with suppress(OSError):
+            if root := self._make_root():
+                make_private(os.path.join(root, "locks"))
+                path = os.path.join(root, "locks", key)
+                descriptor = _acquire(path, time.monotonic() + _LOCK_WAIT_S)
+        try:
+            yield
+        finally:
+            if descriptor is not None:
+                with suppress(OSError):
+                    os.unlink(path)
+                os.close(descriptor)
+
+
+def _read_entry(key: str, path: str) -> bytes | None:
+    with open(os.open(path, os.O_RDONLY | _OPEN), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        data = _decode(key, file.read())
+        if data is not None:
+            with suppress(OSError):
+                os.utime(file.fileno())
+        return data
+
+
+def _write_atomically(path: str, raw: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix="tmp-", dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(raw)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _acquire(path: str, deadline: float) -> int | None:
+    """A descriptor that holds the lock file at `path`; None when the deadline has passed.
+
+    Polls, since a stopped process must not stop all others for ever.
+    """
+    pause = 0.001
+    while time.monotonic() < deadline:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+        if _try_lock(descriptor) and _is_same_file(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+    return None
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        os.close(descriptor)
+        raise
+    return True
+
+
+def _is_same_file(descriptor: int, path: str) -> bool:
+    """Whether the holder before us did not delete the file between our open and our lock."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _scan(entries: str) -> Iterator[_Entry]:
+    """All entries; files that dead processes left behind are deleted on the way."""
+    with suppress(OSError), os.scandir(entries) as folders:
+        for folder in folders:
+            if folder.is_dir(follow_symlinks=False):
+                with suppress(OSError), os.scandir(folder.path) as files:
+                    yield from _scan_folder(files)
+
+
+def _scan_folder(files: Iterator[os.DirEntry[str]]) -> Iterator[_Entry]:
+    for file in files:
+        with suppress(OSError):
+            status = file.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            if _KEY.match(file.name):
+                yield _Entry(status.st_mtime, status.st_size, file.path)
+            elif time.time() - status.st_mtime > _STALE_S:
+                os.unlink(file.path)
+
+
+def default_cache() -> Cache:
+    """The user's cache: $REFCOMP_CACHE_DIR, else refcomp in the XDG cache directory.
+
+    Its limit is $REFCOMP_CACHE_LIMIT bytes (default 2 GiB; 0 keeps nothing). Raises UserError
+    when the limit is not a number.
+    """
+    return Cache(_default_root(), _default_limit())
+
+
+def _default_root() -> str:
+    if chosen := os.environ.get("REFCOMP_CACHE_DIR"):
+        return os.path.abspath(chosen)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    # Without any home directory: a place where nothing can be written, hence no cache.
+    return os.path.join(base if os.path.isabs(base) else os.devnull, "refcomp")
+
+
+def _default_limit() -> int:
+    text = os.environ.get("REFCOMP_CACHE_LIMIT", "")
+    if not text:
+        return DEFAULT_LIMIT
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise UserError(
+            f"REFCOMP_CACHE_LIMIT is {reprlib.repr(text)}, which is not a number of bytes",
+            where="environment variable REFCOMP_CACHE_LIMIT",
+            remedy=f"set it to a whole number of at most {_MAX_DIGITS} digits "
+            f"(default {DEFAULT_LIMIT}), or unset it",
+        )
+    return int(text)

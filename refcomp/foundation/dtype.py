@@ -1,0 +1,166 @@
+"""Data types: a kind, a width in bits and a number of vector lanes, and their numpy names.
+
+Short text form, used in the loop IR: `i32 u8 f16 bf16 f32 f64 bool`, vectors as `f32x8`.
+The classic long names (`float32`, `int8`, `bfloat16`, `float32x8`) are read as well.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from refcomp.foundation.errors import UserError
+
+Kind = Literal["int", "uint", "float", "bfloat", "bool", "handle", "string"]
+
+_SHORT_KINDS: dict[Kind, str] = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf"}
+_KINDS: dict[str, Kind] = {
+    spelling: kind for kind, short in _SHORT_KINDS.items() for spelling in (short, kind)
+}
+_WIDTHS: dict[Kind, tuple[int, ...]] = {
+    "int": (8, 16, 32, 64),
+    "uint": (8, 16, 32, 64),
+    "float": (16, 32, 64),
+    "bfloat": (16,),
+}
+_NUMBER = "([1-9][0-9]*)"
+_PATTERN = re.compile(rf"(uint|int|bfloat|float|bf|u|i|f){_NUMBER}(?:x{_NUMBER})?\Z")
+_BOOL_PATTERN = re.compile(rf"bool(?:x{_NUMBER})?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """A scalar or vector type. `bits` is the width of one lane; bool has 1 as a value."""
+
+    kind: Kind
+    bits: int
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        vector = "" if self.lanes == 1 else f"x{self.lanes}"
+        if self.kind in _SHORT_KINDS:
+            return f"{_SHORT_KINDS[self.kind]}{self.bits}{vector}"
+        return f"{self.kind}{vector}"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes one lane takes in memory; a bool takes one."""
+        return max(1, self.bits // 8)
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """numpy's own, by which numpy takes a DType wherever it takes a dtype."""
+        return to_numpy(self)
+
+    @property
+    def is_float(self) -> bool:
+        """f16, f32, f64 or bf16."""
+        return self.kind in ("float", "bfloat")
+
+    @property
+    def is_int(self) -> bool:
+        """A signed or unsigned integer; bool is not one."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_bool(self) -> bool:
+        """bool, scalar or vector."""
+        return self.kind == "bool"
+
+    @property
+    def element(self) -> "DType":
+        """The same type with one lane."""
+        return self if self.lanes == 1 else DType(self.kind, self.bits)
+
+    def with_lanes(self, lanes: int) -> "DType":
+        """The same element type with `lanes` lanes."""
+        return self if lanes == self.lanes else DType(self.kind, self.bits, lanes)
+
+    @property
+    def min_value(self) -> int:
+        """The least value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.kind == "int" else 0
+
+    @property
+    def max_value(self) -> int:
+        """The greatest value of an integer type (1 for bool)."""
+        return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
+
+
+BOOL = DType("bool", 1)
+I32 = DType("int", 32)
+I64 = DType("int", 64)
+U64 = DType("uint", 64)
+F32 = DType("float", 32)
+F64 = DType("float", 64)
+STRING = DType("string", 0)
+HANDLE = DType("handle", 64)
+
+SCALAR_DTYPES: tuple[DType, ...] = (
+    BOOL,
+    *(DType(kind, bits) for kind, widths in _WIDTHS.items() for bits in widths),
+)
+
+
+@cache
+def _parse(text: str) -> DType:
+    if match := _BOOL_PATTERN.match(text):
+        return DType("bool", 1, int(match[1] or 1))
+    match = _PATTERN.match(text)
+    if match is None:
+        raise _unknown(text)
+    kind = _KINDS[match[1]]
+    bits, lanes = int(match[2]), int(match[3] or 1)
+    if bits not in _WIDTHS[kind]:
+        raise _unknown(text)
+    return DType(kind, bits, lanes)
+
+
+def _unknown(text: str) -> UserError:
+    return UserError(
+        f"unknown dtype {text!r}",
+        remedy=f"use one of {' '.join(map(str, SCALAR_DTYPES))}, vectors as f32x8",
+    )
+
+
+def as_dtype(value: Any) -> DType:
+    """The DType that a DType, a text ('f32', 'float32x4') or a numpy dtype means.
+
+    Raises UserError for anything refcomp has no type for (complex, dates, objects).
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        return _parse(value)
+    if value is None:
+        raise UserError("None is given as a dtype", remedy='pass one, such as "float32"')
+    if hasattr(value, "dtype") and not isinstance(value, type):
+        raise UserError(
+            f"a {type(value).__name__} is given as a dtype",
+            why="it has a dtype, and is none",
+            remedy="pass its dtype: x.dtype",
+        )
+    try:
+        return _from_numpy(np.dtype(value))
+    except (TypeError, ValueError) as error:
+        raise _unknown(str(value)) from error
+
+
+@cache  # numpy spells a name anew each time, which would dominate a small call
+def _from_numpy(dtype: np.dtype[Any]) -> DType:
+    return _parse(dtype.name)
+
+
+@cache
+def to_numpy(dtype: DType) -> np.dtype[Any]:
+    """The numpy dtype one lane is stored as; bfloat16 comes from the ml_dtypes package."""
+    if dtype.kind == "bfloat":
+        import ml_dtypes  # noqa: PLC0415  loaded only where bfloat16 is in use
+
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    if dtype.is_bool:
+        return np.dtype(np.bool_)
+    return np.dtype(f"{dtype.kind}{dtype.bits}")

@@ -1,0 +1,36 @@
+"""Writes every stage of a build as numbered text, where REFCOMP_DUMP names a folder.
+
+Refuses, by UserError, a folder that cannot be written.
+"""
+
+import os
+from itertools import count
+from pathlib import Path
+
+from refcomp.foundation.errors import UserError
+
+VARIABLE = "REFCOMP_DUMP"
+_numbers = count()
+
+
+def is_dumping() -> bool:
+    """Whether REFCOMP_DUMP names a folder."""
+    return bool(os.environ.get(VARIABLE))
+
+
+def dump_stage(name: str, text: str) -> None:
+    """Writes `text` as NNN_name.txt into the folder, making it when it is missing; else nothing."""
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        return
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80]
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        Path(folder, f"{next(_numbers):03}_{safe}.txt").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"stages cannot be written to {folder}",
+            where=f"environment variable {VARIABLE}",
+            why=error.strerror or str(error),
+            remedy="set it to a folder that you may write to, or unset it",
+        ) from error

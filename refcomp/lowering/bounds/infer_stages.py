@@ -1,0 +1,164 @@
+"""The bounds of all stages of a schedule, consumers before producers.
+
+What a stage computes at a time depends on those that read it, so that the stages are walked from
+the outputs backwards. Refuses attachments whose readers are outside, loops bound to one thread axis
+with different extents, scopes that cannot be, and marks that do not fit the extents found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from refcomp.arith import Facts, prove, simplify
+from refcomp.foundation.errors import UserError
+from refcomp.ir.expr import EQ, Expr, IntImm, Var
+from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.stmt import PARALLEL
+from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
+from refcomp.lowering.bounds.regions import Place, StageBounds, check_size, infer_region
+from refcomp.schedule.axes import infer_extents, root_indices
+from refcomp.schedule.placement import check_attachments, position
+from refcomp.schedule.primitives.mark import check_extent
+from refcomp.schedule.stage import Stage
+from refcomp.te.tensor import IterVar, TensorRead
+
+Bodies = Mapping[Stage, Sequence[Expr]]
+
+
+def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[Stage, StageBounds]:
+    """The bounds of `stages`, all that are computed, producers first.
+
+    `bodies` are their operations' expressions after inlining, `facts` what is known of the shape
+    variables. UserError for what the module docstring names.
+    """
+    readers = _readers(stages, bodies)
+    check_attachments(stages, readers)
+    kernels = find_kernels(stages)
+    scopes = {stage: scope_of(stage, kernels.get(stage)) for stage in stages}
+    symbols = {
+        v for s in stages for t in s.op.outputs for dim in t.shape for v in variables_in(dim)
+    }
+    bounds: dict[Stage, StageBounds] = {}
+    for stage in reversed(stages):
+        kernel = kernels.get(stage)
+        place = Place(stage, scopes[stage], kernel, _facts_around(stage, bounds, facts))
+        region = None
+        if stage.host is None:
+            remedy = "compute it at a loop of its consumer, or keep it in global memory"
+            check_size(stage, place.scope, stage.op.outputs[0].shape, remedy)
+        else:
+            known = [bounds[reader] for reader in readers[stage]]
+            region = infer_region(place, known, bounds, symbols)
+        extents = infer_extents(stage, region)
+        variables = _variables(stage, kernel)
+        inside = _bind(place.facts, stage.leaves, extents, variables)
+        indices = root_indices(stage, extents, inside, variables, region)
+        _check_marks(stage, kernel, extents)
+        bounds[stage] = StageBounds(
+            place, region, extents, variables, indices, tuple(bodies[stage]), inside
+        )
+    for kernel in dict.fromkeys(kernels.values()):
+        _check_threads(kernel, bounds, facts)
+    return bounds
+
+
+def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]]:
+    maker = {tensor: stage for stage in stages for tensor in stage.op.outputs}
+    readers: dict[Stage, list[Stage]] = {stage: [] for stage in stages}
+    for stage in stages:
+        nodes = (node for body in bodies[stage] for node in walk(body))
+        read = {maker.get(node.tensor) for node in nodes if isinstance(node, TensorRead)}
+        for producer in read - {None}:
+            assert producer is not None
+            readers[producer].append(stage)
+    return readers
+
+
+def _variables(stage: Stage, kernel: Kernel | None) -> dict[IterVar, Var]:
+    """The variable of each loop: bound loops of one kernel and tag share one."""
+    variables = {leaf: leaf.var for leaf in stage.leaves}
+    if kernel is not None:
+        variables |= {leaf: kernel.variables[stage.marks[leaf]] for leaf in stage.threads}
+    return variables
+
+
+def _facts_around(stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Facts) -> Facts:
+    """What is known where the stage is computed: the loops of its hosts that are around it."""
+    if stage.host is None:
+        return facts
+    host = bounds[stage.host.stage]
+    leaves = host.stage.leaves
+    around = leaves[: position(host.stage, stage.host.axis) + 1]
+    bound = [leaf for leaf in leaves if leaf in host.stage.threads and _is_inside(stage, host)]
+    return _bind(host.place.facts, [*bound, *around], host.extents, host.variables)
+
+
+def _is_inside(stage: Stage, host: StageBounds) -> bool:
+    """Whether the stage is computed in its host's kernel, whose bound loops are all around it."""
+    kernel = host.place.kernel
+    if kernel is None or stage.host is None:
+        return False
+    return kernel.stage is not host.stage or (position(host.stage, stage.host.axis) >= kernel.start)
+
+
+def _bind(
+    facts: Facts,
+    leaves: Sequence[IterVar],
+    extents: Mapping[IterVar, Expr],
+    variables: Mapping[IterVar, Var],
+) -> Facts:
+    for leaf in leaves:
+        facts = facts.bind(variables[leaf], leaf.minimum, extents[leaf])
+    return facts
+
+
+def _check_marks(stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, Expr]) -> None:
+    for leaf, mark in stage.marks.items():
+        check_extent(stage, leaf, extents[leaf], mark)
+        if kernel is not None and mark == PARALLEL:
+            stage.refuse(
+                "parallel",
+                leaf.name,
+                f"the stage has loops in a kernel, which begins at stage {kernel.stage.name}",
+                "bind the loop to a thread axis",
+            )
+
+
+def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: Facts) -> None:
+    for tag, loops in kernel.bound.items():
+        first_stage, first = loops[0]
+        extent = bounds[first_stage].extents[first]
+        if tag in kernel.env:
+            _check_wanted(first_stage, first, extent, kernel.env[tag], facts)
+        for stage, leaf in loops:
+            mine = bounds[stage].extents[leaf]
+            if not _is_equal(mine, extent, facts):
+                _refuse_extent(
+                    stage,
+                    leaf,
+                    mine,
+                    f"axis {first.name} of stage {first_stage.name} has {extent}",
+                    tag,
+                )
+            _check_wanted(stage, leaf, mine, stage.threads[leaf], facts)
+
+
+def _check_wanted(stage: Stage, leaf: IterVar, mine: Expr, axis: IterVar, facts: Facts) -> None:
+    """The loop is as long as the thread axis, where that has an extent."""
+    wanted = simplify(axis.extent)
+    is_open = isinstance(wanted, IntImm) and wanted.value == 0
+    if not is_open and not _is_equal(mine, wanted, facts):
+        _refuse_extent(stage, leaf, mine, f"the thread axis has {wanted}", axis.thread_tag)
+
+
+def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
+    return prove(EQ(simplify(a, facts), simplify(b, facts)), facts)
+
+
+def _refuse_extent(stage: Stage, leaf: IterVar, mine: Expr, other: str, tag: str) -> None:
+    raise UserError(
+        f"axis {leaf.name} of stage {stage.name} has {mine} iterations for {tag}, but {other}",
+        where=f"stage {stage.name}, at {stage.made[leaf].line}",
+        why="all loops of a kernel that are bound to one thread axis are run by the same threads",
+        remedy="split the loops by the same factor, and bind the inner ones",
+    )

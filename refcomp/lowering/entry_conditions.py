@@ -1,0 +1,229 @@
+"""Derives from the loop IR which sizes a call must have.
+
+Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
+After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
+
+It judges accesses at the nested level, which have one index for each dimension. An access that
+leaves its buffer in every call is refused by UserError. An access under a condition is judged if
+the condition compares axes and sizes (see `Box.with_guard`). Other conditions, and indices that
+depend on data, are not judged. So a right call fulfils all that is required (`arith.attained`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from refcomp.arith import Facts, prove, simplify
+from refcomp.arith.attained import Box, is_size
+from refcomp.arith.ends import Bound
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.python_limits import deep_recursion
+from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
+from refcomp.ir.func import PrimFunc, Requirement, RequirementOrigin
+from refcomp.ir.node import Node
+from refcomp.ir.printer import print_expr, print_stmt
+from refcomp.ir.rewrite import children, variables_in, walk, with_fields
+from refcomp.ir.stmt import (
+    Allocate,
+    AtomicUpdate,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    ParallelRegion,
+    Pragma,
+    Prefetch,
+    Stmt,
+)
+
+_VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An access that `stmt` makes, once for each value of the axes of `box`."""
+
+    node: Any  # BufferLoad | BufferStore | AtomicUpdate
+    stmt: Stmt
+    box: Box
+
+
+_MOST_GIVEN = 32  # requirements that one proof assumes
+
+
+class Given:
+    """The requirements of a function, of which a proof assumes at most `_MOST_GIVEN`.
+
+    Each assumption costs proofs, so that many of them are assumed only for their own buffer.
+    """
+
+    def __init__(self, requires: Sequence[Requirement]) -> None:
+        self._requires = requires
+        self._by_buffer: dict[str, list[Requirement]] = {}
+        for requirement in requires:
+            self._by_buffer.setdefault(_buffer_of(requirement), []).append(requirement)
+
+    def about(self, buffer: str, text: str, facts: Facts) -> Facts:
+        """Return `facts` with the requirements that may matter for the access `text` of `buffer`.
+
+        If there are too many, those for the access itself are preferred.
+        """
+        chosen = self._requires
+        if len(chosen) > _MOST_GIVEN:
+            names = dict.fromkeys(("", buffer))
+            chosen = [r for name in names for r in self._by_buffer.get(name, ())]
+        if len(chosen) > _MOST_GIVEN:
+            own = [r for r in chosen if r.origin is not None and r.origin.text == text]
+            chosen = own or chosen
+        for requirement in chosen[-_MOST_GIVEN:]:
+            facts = facts.assume(requirement.condition)
+        return facts
+
+
+def _buffer_of(requirement: Requirement) -> str:
+    return "" if requirement.origin is None else requirement.origin.buffer
+
+
+@deep_recursion()
+def with_entry_conditions(
+    func: PrimFunc, lines: Mapping[Stmt, str] = MappingProxyType({})
+) -> PrimFunc:
+    """Return `func` with the requirements of its accesses; itself if it has them already.
+
+    `lines` has the user's source line, as file:line, of statements without an origin. Raise
+    UserError for an access that is out of range in every call.
+    """
+    facts = Facts()
+    for symbol in func.symbols:
+        facts = facts.nonnegative(symbol)
+    scalars = (p for p in func.params if isinstance(p, Var) and is_size(p))
+    box = Box(facts, frozenset((*func.symbols, *scalars)))
+    required = {id(facts.table.intern(r.condition)): r for r in func.requires}
+    given = Given(func.requires)
+    for requirement in _requirements(func, box, lines):
+        key = id(facts.table.intern(requirement.condition))
+        if key in required:
+            known = required[key]
+            required[key] = known if known.origin is not None else requirement
+        elif not prove(requirement.condition, given.about(_buffer_of(requirement), "", facts)):
+            required[key] = requirement
+    if [*map(id, required.values())] == [*map(id, func.requires)]:
+        return func
+    return with_fields(func, requires=tuple(required.values()))
+
+
+def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterator[Requirement]:
+    judged: set[tuple[Box, int, int, int]] = set()
+    for access in _certain_accesses(func.body, box):
+        node = access.node
+        if len(node.indices) != len(node.buffer.shape):  # an update at the flat level
+            continue
+        for dim, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
+            key = (access.box, id(node.buffer), dim, id(index))
+            if key in judged:
+                continue
+            judged.add(key)
+            judgement = access.box.judge(index, extent)
+            if judgement.beyond is not None:
+                _refuse(func, access, dim, judgement.beyond, lines)
+            for condition in judgement.conditions:
+                yield Requirement(condition, _origin(access, dim, lines))
+
+
+def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
+    """Yield the accesses, each with the loops and the guards around it."""
+    stack: list[tuple[Stmt, Box]] = [(body, box)]
+    while stack:
+        stmt, around = stack.pop()
+        if not around.is_known:
+            continue
+        if isinstance(stmt, BufferStore | AtomicUpdate):
+            yield _Access(stmt, stmt, around)
+        yield from _loads(stmt, around)
+        stack += reversed(_parts(stmt, around))
+
+
+def _parts(stmt: Stmt, box: Box) -> list[tuple[Stmt, Box]]:
+    """Return the parts of `stmt`, each with the box around it."""
+    match stmt:
+        case Block(stmts=stmts):
+            return [(part, box) for part in stmts]
+        case For() | Allocate() | LetStmt() | Pragma() | ParallelRegion():
+            return [(stmt.body, _box_inside(stmt, box))]
+        case IfThenElse(condition=condition, then_case=then_case, else_case=else_case):
+            parts = [(then_case, box.with_guard(condition))]
+            if else_case is not None:
+                parts.append((else_case, box.with_guard(condition, holds=False)))
+            return parts
+    return []
+
+
+def _box_inside(stmt: Stmt, box: Box) -> Box:
+    if isinstance(stmt, For):
+        return box.with_axis(stmt.var, stmt.minimum, stmt.extent)
+    if isinstance(stmt, LetStmt):
+        return box.with_let(stmt.var, stmt.value)
+    return box
+
+
+def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
+    """Yield the reads that `stmt` itself makes, each with the loops and the guards around it."""
+    if isinstance(stmt, Prefetch):  # a hint, which is not an error out of range
+        return
+    parts = [part for part in children(stmt) if isinstance(part, Expr)]
+    stack: list[tuple[Node, Box]] = [(part, around) for part in reversed(parts)]
+    seen: set[tuple[int, Box]] = set()
+    while stack:
+        node, box = stack.pop()
+        if (id(node), box) in seen or not box.is_known:
+            continue
+        seen.add((id(node), box))
+        if isinstance(node, BufferLoad):
+            yield _Access(node, stmt, box)
+        if isinstance(node, IfThenElseExpr | Select):
+            stack.append((node.false_value, box.with_guard(node.condition, holds=False)))
+            stack.append((node.true_value, box.with_guard(node.condition)))
+            stack.append((node.condition, box))
+        else:
+            stack += [(part, box) for part in reversed(children(node))]
+
+
+def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> RequirementOrigin:
+    origin, verb = access.stmt.origin, _VERBS[type(access.node)]
+    line = lines.get(access.stmt, "")
+    stage, line = ("", line) if origin is None else (origin.stage, origin.line)
+    by = f"stage {stage}" if stage else f"`{_first_line(access.stmt)}`"
+    return RequirementOrigin(_text(access), f"{by} {verb}", line, access.node.buffer.name, dim)
+
+
+def _text(access: _Access) -> str:
+    node = access.node
+    buffer: Buffer = node.buffer
+    return f"{buffer.name}[{', '.join(map(print_expr, node.indices))}]"
+
+
+def _first_line(stmt: Stmt) -> str:
+    return print_stmt(stmt).partition("\n")[0]
+
+
+def _refuse(
+    func: PrimFunc, access: _Access, dim: int, beyond: Bound, lines: Mapping[Stmt, str]
+) -> NoReturn:
+    buffer, origin = access.node.buffer, access.stmt.origin
+    used = set(variables_in(access.node.indices[dim]))
+    loops = [node for node in walk(func.body) if isinstance(node, For) and node.var in used]
+    around = "".join(f", in {_first_line(loop).removesuffix(' {')}" for loop in loops)
+    line = lines.get(access.stmt)
+    at = f" ({origin})" if origin is not None else f", at {line}" if line else ""
+    raise UserError(
+        f"{func.name} {_VERBS[type(access.node)]} index {beyond} of dimension {dim} of "
+        f"{buffer.name}",
+        where=f"{_first_line(access.stmt)}{around}{at}",
+        why=f"that dimension has the elements 0 .. {simplify(buffer.shape[dim] - 1)}",
+        remedy=f"shorten the loops around {_text(access)}, or access it under a condition",
+    )

@@ -1,0 +1,166 @@
+"""Derives from tensor expressions which sizes a call must have, so that all reads are in range.
+
+Before (te):    C = compute((m,), lambda i: A[i])           with A of n elements
+After:          func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { ... }
+
+Needs a schedule that can be lowered. A stage at the root is computed whole, so each of its reads
+happens. An attached stage is computed at least at the places where its consumer reads it. Reads
+under a condition are not judged. Scalars that are extents must be at least 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.arith import Facts
+from refcomp.arith.attained import Box, is_size
+from refcomp.foundation.dtype import I64, U64
+from refcomp.ir.expr import LE, Cast, Expr, IntImm, Var
+from refcomp.ir.func import Requirement, RequirementOrigin
+from refcomp.ir.rewrite import substitute, variables_in
+from refcomp.schedule.stage import Stage
+from refcomp.te.check_reads import certain_reads, widened
+from refcomp.te.operation import ComputeOp
+from refcomp.te.scan import ScanOp
+from refcomp.te.tensor import IterVar, Tensor, TensorRead
+
+_MOST_FOLLOWED = 200  # reads of attached stages, of one at the root; the rest is not judged
+
+
+def required_reads(
+    stages: Sequence[Stage], bodies: Mapping[Stage, Sequence[Expr]], args: Sequence[Tensor | Var]
+) -> tuple[Requirement, ...]:
+    """Return the requirements of all stages, each condition once.
+
+    `bodies` has the expressions of each stage after inlining.
+    """
+    symbols = [v for a in args if isinstance(a, Tensor) for d in a.shape for v in variables_in(d)]
+    scalars = [arg for arg in args if isinstance(arg, Var) and is_size(arg)]
+    extents = [*_required_extents(stages, args, scalars)]
+    found = [Requirement(_is_nonnegative(var), origin) for var, origin in extents]
+    facts = Facts()
+    for var in dict.fromkeys((*symbols, *(var for var, _ in extents))):
+        facts = facts.assume(_is_nonnegative(var)) if var.dtype == U64 else facts.nonnegative(var)
+    reads = _Reads(stages, bodies, Box(facts, frozenset((*symbols, *scalars))))
+    for stage in stages:
+        if stage.host is None:
+            found += reads.of_root(stage)
+    distinct: dict[int, Requirement] = {}
+    for requirement in found:
+        distinct.setdefault(id(facts.table.intern(requirement.condition)), requirement)
+    return tuple(distinct.values())
+
+
+def _is_nonnegative(var: Var) -> Expr:
+    """Return the condition that `var` is an extent, which is i64 wherever it is used."""
+    size = Cast(I64, var) if var.dtype == U64 else var
+    return LE(IntImm(0, size.dtype), size)
+
+
+def _required_extents(
+    stages: Sequence[Stage], args: Sequence[Tensor | Var], scalars: Sequence[Var]
+) -> Iterator[tuple[Var, RequirementOrigin]]:
+    """Yield the scalars that must be at least 0, since they are extents.
+
+    A scalar that is itself a dimension of an argument is checked with the shapes.
+    """
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    shown = {dim for tensor in tensors for dim in tensor.shape}
+    left = {var for var in scalars if var not in shown}
+    for tensor in tensors:
+        for var in (var for dim in tensor.shape for var in variables_in(dim) if var in left):
+            left.discard(var)
+            yield var, RequirementOrigin(f"the shape of {tensor.name}", "", tensor.op.line)
+    for stage in stages:
+        for axis in stage.roots if isinstance(stage.op, ComputeOp) else ():
+            extent = axis.extent.value if isinstance(axis.extent, Cast) else axis.extent
+            if isinstance(extent, Var) and extent in left:
+                left.discard(extent)
+                by = f"compute {stage.op.name}"
+                yield extent, RequirementOrigin(f"axis {axis.name}", by, stage.op.line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """Expressions that are evaluated for all values of the axes of `box`."""
+
+    bodies: Sequence[Expr]
+    box: Box
+    by: str
+    line: str
+
+
+class _Reads:
+    """Follows the reads of stages at the root."""
+
+    def __init__(
+        self, stages: Sequence[Stage], bodies: Mapping[Stage, Sequence[Expr]], box: Box
+    ) -> None:
+        self._bodies, self._box = bodies, box
+        self._makers = {tensor: stage for stage in stages for tensor in stage.op.outputs}
+        self._scans = [stage.op for stage in stages if isinstance(stage.op, ScanOp)]
+
+    def of_root(self, stage: Stage) -> Iterator[Requirement]:
+        """Yield the requirements of a stage at the root, and of the stages attached to it."""
+        op = stage.op
+        if isinstance(op, ScanOp):
+            rows = [
+                TensorRead(update, (op.scan_axis.var, *(axis.var for axis in op.row_axes(k))))
+                for k, update in enumerate(op.update)
+            ]
+            yield from self._follow(self._computed(stage, rows, op.axis, self._box))
+        elif isinstance(op, ComputeOp):
+            axes = (*op.axis, *op.reduce_axis)
+            around = self._around_init(op)
+            yield from self._follow(self._computed(stage, self._bodies[stage], axes, around))
+
+    def _around_init(self, op: ComputeOp) -> Box:
+        """Return the box of an init: it is computed only if the scan's result has enough rows."""
+        box = self._box
+        for scan in self._scans:
+            for init, result in zip(scan.init, scan.outputs, strict=True):
+                if init in op.outputs:
+                    spare = result.shape[0] - init.shape[0]
+                    box = box.with_axis(Var("spare", I64), IntImm(0, I64), spare + 1)
+        return box
+
+    def _computed(
+        self, stage: Stage, bodies: Sequence[Expr], axes: Sequence[IterVar], box: Box
+    ) -> _Computed:
+        by = f"{stage.op.what.split()[-1]} {stage.op.name}"
+        return _Computed(bodies, widened(box, axes), by, stage.op.line)
+
+    def _follow(self, root: _Computed) -> Iterator[Requirement]:
+        stack, left = [root], _MOST_FOLLOWED
+        seen: set[tuple[int, ...]] = set()
+        while stack:
+            computed = stack.pop()
+            for read in certain_reads(computed.bodies):
+                key = (id(computed.box), id(read.tensor), *map(id, read.indices))
+                if key in seen:
+                    continue
+                seen.add(key)
+                yield from _judge(computed, read)
+                maker = self._makers.get(read.tensor)
+                if maker is not None and maker.host is not None and left:
+                    left -= 1
+                    stack += self._of_attached(maker, read, computed.box)
+
+    def _of_attached(self, stage: Stage, read: TensorRead, box: Box) -> Iterator[_Computed]:
+        """Yield the computation of an attached stage that serves one read of it."""
+        op = stage.op
+        if isinstance(op, ComputeOp):
+            at = dict(zip((axis.var for axis in op.axis), read.indices, strict=True))
+            body = substitute(self._bodies[stage][read.tensor.value_index], at)
+            yield self._computed(stage, [body], op.reduce_axis, box)
+
+
+def _judge(computed: _Computed, read: TensorRead) -> Iterator[Requirement]:
+    for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+        for condition in computed.box.judge(index, extent).conditions:
+            text = f"{read.tensor.name}[{', '.join(map(str, read.indices))}]"
+            origin = RequirementOrigin(
+                text, f"{computed.by} reads", computed.line, read.tensor.name, dim
+            )
+            yield Requirement(condition, origin)

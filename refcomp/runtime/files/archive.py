@@ -1,0 +1,151 @@
+"""A zip archive of a few small files, written atomically and read with suspicion.
+
+Refuses, by UserError with the reason and the remedy: what is no zip file, truncated or damaged
+ones, foreign or repeated members, and sizes beyond the limits, before anything is unpacked.
+"""
+
+import os
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from refcomp.foundation.errors import UserError
+
+MEMBER_LIMIT = 256 << 20
+TOTAL_LIMIT = 512 << 20
+COUNT_LIMIT = 64
+
+_MEMBER = re.compile(r"manifest\.json|binary|launch|(sources|device)/[a-z][a-z0-9_]{0,40}")
+# The earliest date zip knows: equal contents make equal files.
+_DATE = (1980, 1, 1, 0, 0, 0)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
+
+
+@contextmanager
+def _complete_or_absent(path: str) -> Iterator[str]:
+    """Gives a path to write to, which becomes `path` when the body ends well. UserError."""
+    # In the same folder, so that it can be renamed; no other process picks the name.
+    temporary = f"{path}.{os.urandom(6).hex()}.tmp"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise write_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def write_archive(path: str, members: Mapping[str, bytes]) -> None:
+    """Write `members` to `path`, which appears complete or not at all. UserError on failure."""
+    with (
+        _complete_or_absent(path) as temporary,
+        zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, data in members.items():
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write `data` to `path`, which appears complete or not at all. UserError on failure."""
+    with _complete_or_absent(path) as temporary, open(temporary, "xb") as file:
+        file.write(data)
+
+
+def write_error(path: str, error: OSError) -> UserError:
+    """What to raise when `path` cannot be written."""
+    return UserError(
+        f"{path} cannot be written",
+        why=error.strerror or str(error),
+        remedy="choose a path in an existing folder that you may write to",
+    )
+
+
+def read_archive(path: str) -> dict[str, bytes]:
+    """The members of the archive at `path`. UserError for whatever is wrong with it."""
+    try:
+        with open(path, "rb") as file:
+            _refuse_foreign(path, file.read(4))
+            with zipfile.ZipFile(file) as archive:
+                entries = archive.infolist()
+                _check_entries(path, entries)
+                return {entry.filename: _read(archive, entry) for entry in entries}
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read", why=error.strerror or str(error), remedy="check the path"
+        ) from error
+    except _DAMAGE as error:
+        raise damaged(path, str(error)) from error
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    # The size is passed so that a member which holds more than it declares is not unpacked.
+    with archive.open(entry) as member:
+        return member.read(entry.file_size)
+
+
+def _refuse_foreign(path: str, start: bytes) -> None:
+    if start == b"\x7fELF":
+        raise UserError(
+            f"{path} is a bare shared object, not a module file",
+            why="it does not tell the arguments of its functions",
+            remedy="save the module by module.save(path), which keeps them beside the code; code "
+            "of AMD GPUs is loaded by refcomp.load_code_object, or run by `refcomp emulate`",
+        )
+    if not start.startswith(b"PK"):
+        raise UserError(
+            f"{path} is not a module file",
+            why="it is empty" if not start else f"it starts with {start!r}, not as a zip archive",
+            remedy="load what module.save(path) wrote",
+        )
+
+
+def _foreign(entries: list[zipfile.ZipInfo]) -> str:
+    """Return why no module file has these entries, "" if one may."""
+    if len(entries) > COUNT_LIMIT:
+        return f"it has {len(entries)} members, and module files have at most {COUNT_LIMIT}"
+    counts = Counter(entry.filename for entry in entries)
+    for name, count in counts.items():
+        if count > 1 or not _MEMBER.fullmatch(name):
+            return f"of a foreign or repeated member {name!r}"
+    return "" if counts["manifest.json"] else "it has no member manifest.json"
+
+
+def _check_entries(path: str, entries: list[zipfile.ZipInfo]) -> None:
+    if why := _foreign(entries):
+        raise UserError(
+            f"{path} is a zip archive, but not a module file",
+            why=why,
+            remedy="load what module.save(path) wrote",
+        )
+    largest, total = max(e.file_size for e in entries), sum(e.file_size for e in entries)
+    if largest > MEMBER_LIMIT or total > TOTAL_LIMIT:
+        raise UserError(
+            f"{path} would unpack to {total} bytes, the largest member to {largest}",
+            why=f"module files hold at most {TOTAL_LIMIT} bytes, {MEMBER_LIMIT} in one member",
+            remedy="if it is from somebody you do not know, delete it; else split the module",
+        )
+    if any(entry.compress_type not in _COMPRESSIONS for entry in entries):
+        raise damaged(path, "a member is packed in a way that module files never are")
+
+
+def damaged(path: str, why: str) -> UserError:
+    """What to raise for a file that once was a module file, or tries to look like one."""
+    return UserError(
+        f"{path} is damaged", why=why, remedy="copy it again, or save the module again"
+    )

@@ -1,0 +1,195 @@
+"""What a module file for a host holds: ModuleContents, and its form as members of an archive.
+
+`pack` writes a manifest (versions, target, machine, CPU features, needed libraries, functions, and
+the size and SHA-256 of each member); `unpack` checks all of it against this refcomp and this
+machine. The hashes find damage, not malice: load files from sources you trust only.
+`checked_manifest` and `pack_members` are what files for devices (program_manifest.py) share.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp import __version__
+from refcomp.foundation import machine
+from refcomp.foundation.artifacts import Binary, Signature, signature_from_json
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.python_limits import paused_collector
+from refcomp.runtime.files.archive import damaged
+
+FORMAT = "refcomp module"
+FORMAT_VERSION = 1
+
+_MANIFEST = "manifest.json"
+# What reading a manifest of wrong form raises.
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError, RefcompError)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleContents:
+    """Machine code with all that is needed to load and call it elsewhere.
+
+    `symbols` maps each function's name to its name in the binary, `sources` a language to text,
+    `cpu_features` are the instruction sets the code may use, `libraries` file names.
+    """
+
+    signatures: tuple[Signature, ...]
+    entry: str
+    target: str
+    binary: Binary
+    symbols: Mapping[str, str]
+    sources: Mapping[str, str]
+    cpu_features: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+
+def pack(contents: ModuleContents) -> dict[str, bytes]:
+    """The members of the archive, the manifest first; the same contents give the same bytes."""
+    members = {"binary": contents.binary.data}
+    for language, text in sorted(contents.sources.items()):
+        members[f"sources/{language}"] = text.encode("utf-8", "surrogatepass")
+    manifest = {
+        "machine": machine.machine(),
+        "target": contents.target,
+        "cpu_features": sorted(contents.cpu_features),
+        "libraries": list(contents.libraries),
+        "binary_format": contents.binary.format,
+        "entry": contents.entry,
+        "functions": [
+            {"symbol": contents.symbols[signature.name], "signature": signature.to_json()}
+            for signature in contents.signatures
+        ],
+        "languages": list(contents.sources),
+    }
+    return pack_members(manifest, members)
+
+
+def pack_members(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> dict[str, bytes]:
+    """`members` behind `manifest`, which is told the versions and a fingerprint of each."""
+    full = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "refcomp_version": __version__,
+        **manifest,
+        "members": {name: _fingerprint(data) for name, data in members.items()},
+    }
+    return {_MANIFEST: json.dumps(full, indent=1).encode(), **members}
+
+
+def _fingerprint(data: bytes) -> dict[str, Any]:
+    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
+    """The contents of the members of the archive at `path`, when they fit this machine.
+
+    UserError for another version, machine or processor, and for anything missing or changed.
+    """
+    manifest = checked_manifest(path, members)
+    _check_machine(path, manifest)
+    try:
+        return _contents_from(manifest, members)
+    except MALFORMED as error:
+        raise malformed(path, error) from error
+
+
+def checked_manifest(path: str, members: Mapping[str, bytes]) -> dict[str, Any]:
+    """The manifest among `members`. UserError for another version, and for damaged members."""
+    manifest = _read_manifest(path, members[_MANIFEST])
+    _check_versions(path, manifest)
+    _check_members(path, manifest.get("members"), members)
+    return manifest
+
+
+def _read_manifest(path: str, raw: bytes) -> dict[str, Any]:
+    try:
+        # A finalizer that the collector runs in nested JSON has no room left on the stack.
+        with paused_collector():
+            manifest = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise malformed(path, error) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise UserError(
+            f"{path} is a zip archive, but not a module file",
+            why=f"its manifest does not say {FORMAT!r}",
+            remedy="load what module.save(path) wrote",
+        )
+    return manifest
+
+
+def _check_versions(path: str, manifest: dict[str, Any]) -> None:
+    found = (manifest.get("format_version"), manifest.get("refcomp_version"))
+    if found == (FORMAT_VERSION, __version__):
+        return
+    raise UserError(
+        f"{path} was written by refcomp {found[1]} (format {found[0]}), "
+        f"this is refcomp {__version__} (format {FORMAT_VERSION})",
+        why="how machine code is called may differ between versions",
+        remedy=f"compile and save the module again, or install refcomp {found[1]}",
+    )
+
+
+def _check_machine(path: str, manifest: dict[str, Any]) -> None:
+    remedy = "compile and save the module on this machine"
+    if manifest.get("machine") != machine.machine():
+        raise UserError(
+            f"{path} holds code for {manifest.get('machine')}, this machine is {machine.machine()}",
+            remedy=remedy,
+        )
+    try:
+        features = as_texts(manifest.get("cpu_features"))
+    except TypeError as error:
+        raise malformed(path, error) from error
+    if lacking := sorted(set(features) - machine.cpu_features()):
+        raise UserError(
+            f"{path} was compiled for a processor with {', '.join(lacking)}, which this one lacks",
+            why=f"this machine has {machine.cpu_name()}; the target was {manifest.get('target')}",
+            remedy=f"{remedy}, or there for a processor both have: 'llvm -mcpu=x86-64-v2'",
+        )
+
+
+def _check_members(path: str, declared: Any, members: Mapping[str, bytes]) -> None:
+    found = {name: _fingerprint(data) for name, data in members.items() if name != _MANIFEST}
+    if not isinstance(declared, dict):
+        raise damaged(path, "its manifest lists no members")
+    if set(found) != set(declared):
+        names = sorted(set(found) ^ set(declared))
+        raise damaged(path, f"members and manifest disagree about {', '.join(names)}")
+    for name, fingerprint in found.items():
+        if declared[name] != fingerprint:
+            raise damaged(path, f"member {name} is not what was saved (SHA-256 differs)")
+
+
+def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> ModuleContents:
+    functions = [
+        (signature_from_json(item["signature"]), item["symbol"]) for item in manifest["functions"]
+    ]
+    languages, libraries = as_texts(manifest["languages"]), as_texts(manifest["libraries"])
+    as_texts([symbol for _, symbol in functions])
+    entry, target, form = as_texts([manifest[k] for k in ("entry", "target", "binary_format")])
+    return ModuleContents(
+        signatures=tuple(signature for signature, _ in functions),
+        entry=entry,
+        target=target,
+        binary=Binary(members["binary"], form),
+        symbols={signature.name: symbol for signature, symbol in functions},
+        sources={
+            name: members[f"sources/{name}"].decode("utf-8", "surrogatepass") for name in languages
+        },
+        cpu_features=tuple(as_texts(manifest["cpu_features"])),
+        libraries=tuple(libraries),
+    )
+
+
+def as_texts(values: Any) -> list[str]:
+    """`values` as it is when it is a list of texts, else TypeError."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"a list of texts is expected, not {values!r}")
+    return values
+
+
+def malformed(path: str, error: BaseException) -> UserError:
+    """What to raise when reading a manifest raised `error`."""
+    return damaged(path, f"its manifest is malformed: {type(error).__name__}: {error}"[:500])

@@ -1,0 +1,189 @@
+"""What the module file of a device target holds: ProgramContents, as members of an archive.
+
+The host functions are loop-IR text (member `launch`), the kernels the text or the machine code that
+the device's driver loads (member `binary`); the manifest has their signatures. Everything is
+checked before it is used: a file that does not fit together is refused with UserError.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refcomp.foundation.artifacts import Binary, Signature, Source, TensorParam, signature_from_json
+from refcomp.foundation.dtype import DType, as_dtype
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.ir.buffer import Buffer
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.parser import parse_funcs
+from refcomp.ir.verify import find_fault
+from refcomp.runtime.device import device, device_kinds
+from refcomp.runtime.files.archive import damaged
+from refcomp.runtime.files.manifest import MALFORMED, as_texts, malformed, pack_members
+from refcomp.runtime.launch import KernelSignature
+
+# Reading takes time in proportion; no model has launch functions of this length.
+LAUNCH_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramContents:
+    """Host functions and the kernels they launch, with all that is needed to run them elsewhere.
+
+    `launch` has the host functions as loop-IR text, in the order of `signatures`; `device` is the
+    kind that `code` is for. `device_sources` are texts of the kernels, `sources` of the functions.
+    """
+
+    signatures: tuple[Signature, ...]
+    launch: str
+    kernels: tuple[KernelSignature, ...]
+    device: str
+    code: Source | Binary
+    entry: str
+    target: str
+    sources: Mapping[str, str]
+    device_sources: Mapping[str, str]
+
+
+def pack_program(contents: ProgramContents) -> dict[str, bytes]:
+    """The members of the archive, the manifest first. UserError for too long host functions."""
+    launch = contents.launch.encode("utf-8", "surrogatepass")
+    if len(launch) > LAUNCH_LIMIT:
+        raise UserError(
+            f"the host functions have {len(launch)} bytes of text, and cannot be saved",
+            why=f"a module file has at most {LAUNCH_LIMIT}",
+            remedy="build fewer functions into one module",
+        )
+    members = {"binary": _code_bytes(contents.code), "launch": launch}
+    for folder, texts in (("sources", contents.sources), ("device", contents.device_sources)):
+        for language, text in sorted(texts.items()):
+            members[f"{folder}/{language}"] = text.encode("utf-8", "surrogatepass")
+    return pack_members(_manifest_of(contents), members)
+
+
+def _code_bytes(code: Source | Binary) -> bytes:
+    return code.data if isinstance(code, Binary) else code.text.encode("utf-8", "surrogatepass")
+
+
+def _manifest_of(contents: ProgramContents) -> dict[str, Any]:
+    code = contents.code
+    return {
+        "target": contents.target,
+        "device": contents.device,
+        "code": code.format if isinstance(code, Binary) else code.language,
+        "is_binary": isinstance(code, Binary),
+        "entry": contents.entry,
+        "functions": [signature.to_json() for signature in contents.signatures],
+        "kernels": [_kernel_to_json(kernel) for kernel in contents.kernels],
+        "languages": list(contents.sources),
+        "device_languages": list(contents.device_sources),
+    }
+
+
+def _kernel_to_json(kernel: KernelSignature) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "symbol": kernel.symbol,
+        "params": ["buffer" if dtype is None else str(dtype) for dtype in kernel.params],
+        "loops": [list(loop) for loop in kernel.loops],
+    }
+
+
+def unpack_program(
+    path: str, manifest: Mapping[str, Any], members: Mapping[str, bytes]
+) -> ProgramContents:
+    """The contents of an archive whose manifest was checked (`checked_manifest`). UserError."""
+    try:
+        contents = _contents_from(manifest, members)
+    except MALFORMED as error:
+        raise malformed(path, error) from error
+    kinds = [kind for kind in device_kinds() if hasattr(device(kind).driver, "load")]
+    if contents.device not in kinds:
+        raise UserError(
+            f"{path} holds kernels for a device of kind {contents.device!r}, which is unknown here",
+            remedy=f"build the module for one of: {', '.join(kinds)}",
+        )
+    return contents
+
+
+def _contents_from(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> ProgramContents:
+    kind, target, entry, form = as_texts([manifest[k] for k in _TEXTS])
+    code = members["binary"]
+    return ProgramContents(
+        signatures=tuple(map(signature_from_json, manifest["functions"])),
+        launch=_launch_text(members["launch"]),
+        kernels=tuple(map(_kernel_from_json, manifest["kernels"])),
+        device=kind,
+        code=Binary(code, form) if manifest["is_binary"] is True else Source(_text(code), form),
+        entry=entry,
+        target=target,
+        sources={
+            name: _text(members[f"sources/{name}"]) for name in as_texts(manifest["languages"])
+        },
+        device_sources={
+            name: _text(members[f"device/{name}"])
+            for name in as_texts(manifest["device_languages"])
+        },
+    )
+
+
+_TEXTS = ("device", "target", "entry", "code")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def _launch_text(raw: bytes) -> str:
+    if len(raw) > LAUNCH_LIMIT:
+        raise ValueError(f"host functions of {len(raw)} bytes, more than {LAUNCH_LIMIT}")
+    return _text(raw)
+
+
+def _kernel_from_json(value: Mapping[str, Any]) -> KernelSignature:
+    name, symbol = as_texts([value["name"], value["symbol"]])
+    loops = [as_texts(loop) for loop in value["loops"]]
+    return KernelSignature(
+        name,
+        symbol,
+        tuple(map(_param_from_json, as_texts(value["params"]))),
+        tuple((tag, loop) for tag, loop in loops),
+    )
+
+
+def _param_from_json(text: str) -> DType | None:
+    if text == "buffer":
+        return None
+    dtype = as_dtype(text)
+    if dtype.lanes != 1 or dtype.kind in ("bfloat", "string", "handle"):
+        raise ValueError(f"a kernel takes no {dtype}")
+    return dtype
+
+
+def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
+    """The host functions of a file, in the order of its signatures.
+
+    UserError unless each is legal at the level `launch` and takes what its signature says.
+    """
+    try:
+        hosts = tuple(parse_funcs(contents.launch, f"{path}: launch"))
+    except RefcompError as error:
+        raise damaged(path, f"its host functions cannot be read: {error.what}") from error
+    if len(hosts) != len(contents.signatures):
+        raise damaged(
+            path, f"it has {len(hosts)} host functions for {len(contents.signatures)} signatures"
+        )
+    for host, signature in zip(hosts, contents.signatures, strict=True):
+        fault = find_fault(host, "launch")
+        if fault is not None:
+            raise damaged(path, f"its host function {host.name} is not legal: {fault.what}")
+        if not _fits(host, signature):
+            raise damaged(path, f"its host function {host.name} does not fit {signature}")
+    return hosts
+
+
+def _fits(host: PrimFunc, signature: Signature) -> bool:
+    kinds = [isinstance(param, Buffer) for param in host.params]
+    wanted = [isinstance(param, TensorParam) for param in signature.params]
+    wanted += [True] * bool(signature.checks)  # their status
+    fits = kinds == wanted and len(host.symbols) == len(signature.symbols)
+    return fits and len(host.checks) == len(signature.checks)

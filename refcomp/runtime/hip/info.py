@@ -1,0 +1,139 @@
+"""What an AMD GPU is: its name, its instruction set and its sizes, asked of the HIP library."""
+
+import ctypes
+import re
+from dataclasses import dataclass
+
+from refcomp.foundation.errors import ToolchainError
+from refcomp.hip import api as hip_api
+from refcomp.runtime.hip.library import HipLibrary
+
+_NAME_BYTES = 256
+_ARCH = re.compile(rb"gfx[0-9a-f]+")
+
+# Fields of HipInfo that are one attribute each, by its name in the library.
+_ATTRIBUTES = {
+    "wave_lanes": "WarpSize",
+    "threads": "MaxThreadsPerBlock",
+    "threads_per_multiprocessor": "MaxThreadsPerMultiProcessor",
+    "shared_bytes": "MaxSharedMemoryPerBlock",
+    "shared_bytes_per_multiprocessor": "MaxSharedMemoryPerMultiprocessor",
+    "registers": "MaxRegistersPerBlock",
+    "multiprocessors": "MultiprocessorCount",
+    "l2_bytes": "L2CacheSize",
+    "memory_bus_bits": "MemoryBusWidth",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HipInfo:
+    """`arch` is the instruction set as LLVM calls it, `arch_features` with what is on or off in it.
+
+    Threads, registers and bytes of shared memory without more words are those of one group; clocks
+    are in Hz, `peak_bandwidth` in bytes a second (two transfers a clock).
+    """
+
+    name: str
+    arch: str
+    arch_features: str
+    threads_per_axis: tuple[int, int, int]
+    groups_per_axis: tuple[int, int, int]
+    wave_lanes: int
+    threads: int
+    threads_per_multiprocessor: int
+    shared_bytes: int
+    shared_bytes_per_multiprocessor: int
+    registers: int
+    multiprocessors: int
+    l2_bytes: int
+    clock: int
+    memory_clock: int
+    memory_bus_bits: int
+    memory_bytes: int
+    free_bytes: int
+    pci: str
+
+    @property
+    def peak_bandwidth(self) -> float:
+        """Bytes a second between the GPU and its memory, by its clock and the width of its bus."""
+        return 2.0 * self.memory_clock * self.memory_bus_bits / 8
+
+
+def describe_gpu(library: HipLibrary, index: int) -> HipInfo:
+    """All of device `index`, which is the thread's current one."""
+
+    def read(name: str) -> int:
+        return attribute(library, index, name)
+
+    free, total = _memory_bytes(library)
+    features = arch_features(library, index)
+    return HipInfo(
+        name=gpu_name(library, index),
+        arch=features.partition(":")[0],
+        arch_features=features,
+        threads_per_axis=axes(library, index, "MaxBlockDim"),
+        groups_per_axis=axes(library, index, "MaxGridDim"),
+        **{field: read(name) for field, name in _ATTRIBUTES.items()},
+        clock=read("ClockRate") * 1000,
+        memory_clock=read("MemoryClockRate") * 1000,
+        memory_bytes=total,
+        free_bytes=free,
+        pci=f"{read('PciDomainID'):04x}:{read('PciBusId'):02x}:{read('PciDeviceId'):02x}",
+    )
+
+
+def library_versions(library: HipLibrary) -> dict[str, str]:
+    """Where it is, its version and that of its driver."""
+    return {
+        "library": library.path,
+        "runtime": _version(library, "hipRuntimeGetVersion"),
+        "driver": _version(library, "hipDriverGetVersion"),
+    }
+
+
+def _version(library: HipLibrary, function: str) -> str:
+    number = ctypes.c_int32()
+    library.call(function, number)
+    major, rest = divmod(number.value, hip_api.MAJOR_UNIT)
+    return f"{major}.{rest // 100_000}.{rest % 100_000}"
+
+
+def attribute(library: HipLibrary, index: int, name: str) -> int:
+    """One attribute of device `index`, by its name in the library."""
+    value, number = ctypes.c_int32(), library.number(f"hipDeviceAttribute{name}")
+    library.call("hipDeviceGetAttribute", value, number, index)
+    return value.value
+
+
+def axes(library: HipLibrary, index: int, name: str) -> tuple[int, int, int]:
+    """Three attributes, of x, y and z."""
+    x, y, z = (attribute(library, index, f"{name}{axis}") for axis in "XYZ")
+    return x, y, z
+
+
+def gpu_name(library: HipLibrary, index: int) -> str:
+    """What the maker calls it."""
+    text = ctypes.create_string_buffer(_NAME_BYTES)
+    library.call("hipDeviceGetName", text, _NAME_BYTES, index)
+    return text.value.decode(errors="replace").strip() or "AMD GPU"
+
+
+def arch_features(library: HipLibrary, index: int) -> str:
+    """The instruction set with its features: gfx90a:sramecc+:xnack-."""
+    call = next(c for c in hip_api.PROPERTIES if library.has(c.function))
+    answer = ctypes.create_string_buffer(call.size)
+    library.call(call.function, answer, index)
+    text = answer.raw[call.arch_offset : call.arch_offset + call.arch_bytes].partition(b"\0")[0]
+    if _ARCH.match(text) is None:
+        raise ToolchainError(
+            f"{call.function} does not tell the GPU's name where it is expected",
+            where=library.path,
+            remedy="this version of HIP is unknown: name the GPU yourself, rocm -mcpu=gfx...",
+        )
+    return text.decode(errors="replace")
+
+
+def _memory_bytes(library: HipLibrary) -> tuple[int, int]:
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    library.call("hipMemGetInfo", free, total)
+    return free.value, total.value

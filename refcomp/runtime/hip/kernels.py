@@ -1,0 +1,137 @@
+"""Kernels of a code object on an AMD GPU: loaded, and launched with their arguments in one buffer.
+
+A kernel takes its parameters packed naturally, each at a multiple of its size, and nothing else.
+Shared buffers without a constant size lie one after the other, each at a multiple of 16 bytes: as
+`refcomp.codegen.amdgpu.module` prints it. Launches may come from several threads.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from refcomp.foundation.dtype import to_numpy
+from refcomp.foundation.errors import UserError
+from refcomp.hip import api as hip_api
+from refcomp.runtime.device import Memory
+from refcomp.runtime.hip.handle import HipHandle
+from refcomp.runtime.hip.stream import Owner
+from refcomp.runtime.launch import Extents, KernelSignature
+
+_POINTER_BYTES = 8
+SHARED_ALIGNMENT = 16
+_THREADS_IN_ALL = 2**32
+
+
+class HipKernels:
+    """The Launcher of one code object on device `index`; a kernel is looked up when first used."""
+
+    def __init__(
+        self, owner: Owner, index: int, code: bytes, kernels: Sequence[KernelSignature]
+    ) -> None:
+        self._owner, self._index = owner, index
+        library, module = owner.use(index), ctypes.c_void_p()
+        library.call("hipModuleLoadData", module, code)
+        # A kernel may still run when it is let go.
+        self._module = HipHandle(library, module.value or 0, "hipModuleUnload", busy_device=index)
+        self._kernels = {kernel.name: kernel for kernel in kernels}
+        self._functions: dict[str, int] = {}
+
+    def launch(
+        self,
+        kernel: str,
+        values: Sequence[Any],
+        grid: Extents,
+        block: Extents,
+        shared_bytes: tuple[int, ...],
+    ) -> None:
+        """Queue a run in the thread's current stream; see `refcomp.runtime.launch.Launcher`."""
+        arguments = pack_arguments(self._kernels[kernel], values)
+        self.launch_packed(kernel, arguments, grid, block, dynamic_shared_bytes(shared_bytes))
+
+    def launch_packed(
+        self, kernel: str, arguments: bytes, grid: Extents, block: Extents, shared_bytes: int
+    ) -> None:
+        """Queue a run in the thread's current stream with `arguments` as they lie in memory."""
+        _check_size(kernel, grid, block)
+        buffer = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
+        size = ctypes.c_size_t(len(arguments))
+        self._owner.use(self._index).call(
+            "hipModuleLaunchKernel",
+            self._function(kernel),
+            *grid,
+            *block,
+            shared_bytes,
+            self._owner.streams.of(self._index),
+            None,
+            _launch_parameters(buffer, size),
+        )
+
+    def occupancy(self, kernel: str, threads: int, shared_bytes: tuple[int, ...] = ()) -> int:
+        """How many groups of `threads` threads a multiprocessor runs at once.
+
+        UserError for a kernel that the code does not have.
+        """
+        if kernel not in self._kernels:
+            known = ", ".join(self._kernels)
+            raise UserError(f"there is no kernel {kernel}", remedy=f"use one of: {known}")
+        groups = ctypes.c_int32()
+        self._owner.use(self._index).call(
+            "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+            groups,
+            self._function(kernel),
+            threads,
+            dynamic_shared_bytes(shared_bytes),
+        )
+        return groups.value
+
+    def _function(self, kernel: str) -> int:
+        found = self._functions.get(kernel)
+        if found is None:
+            library, function = self._owner.use(self._index), ctypes.c_void_p()
+            symbol = self._kernels[kernel].symbol.encode()
+            library.call("hipModuleGetFunction", function, self._module.value, symbol)
+            found = self._functions[kernel] = function.value or 0
+        return found
+
+
+def _check_size(kernel: str, grid: Extents, block: Extents) -> None:
+    """HIP counts the threads of all groups along an axis in 32 bits."""
+    for groups, threads, axis in zip(grid, block, "xyz", strict=True):
+        if groups * threads >= _THREADS_IN_ALL:
+            raise UserError(
+                f"the kernel {kernel} asks for {groups} groups of {threads} threads in {axis}",
+                why=f"HIP starts fewer than {_THREADS_IN_ALL} threads along an axis",
+                remedy="let a thread do more, or bind a part of the loop to another axis",
+            )
+
+
+def pack_arguments(kernel: KernelSignature, values: Sequence[Any]) -> bytes:
+    """The buffer that `kernel` reads `values` from: Memory by its address, numbers as they are."""
+    buffer = bytearray()
+    for param, value in zip(kernel.params, values, strict=True):
+        piece = _piece(param, value)
+        buffer += bytes(-len(buffer) % len(piece)) + piece
+    return bytes(buffer)
+
+
+def _piece(param: Any, value: Any) -> bytes:
+    if isinstance(value, Memory):
+        return value.address.to_bytes(_POINTER_BYTES, "little")
+    number: bytes = to_numpy(param).type(value).tobytes()
+    return number
+
+
+def dynamic_shared_bytes(sizes: Sequence[int]) -> int:
+    """Bytes for all shared buffers without a constant size, each with what fills it up."""
+    return sum(-(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes)
+
+
+def _launch_parameters(buffer: Any, size: ctypes.c_size_t) -> Any:
+    entries = (
+        hip_api.LAUNCH_BUFFER_POINTER,
+        ctypes.addressof(buffer),
+        hip_api.LAUNCH_BUFFER_SIZE,
+        ctypes.addressof(size),
+        hip_api.LAUNCH_END,
+    )
+    return (ctypes.c_void_p * len(entries))(*entries)

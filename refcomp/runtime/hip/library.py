@@ -1,0 +1,221 @@
+"""AMD's HIP runtime library: found, typed by `refcomp.hip.interface`, and its errors told.
+
+Nothing is loaded at import. The library is sought below $ROCM_PATH, then by the names that the
+dynamic loader knows, newest first, then in /opt/rocm. $REFCOMP_ROCM, and nothing else, puts an
+emulated GPU in its place. Refuses what fails in the library's own
+words: UserError where a device or a driver is missing, MemoryError for lack of memory, else
+ToolchainError.
+"""
+
+import ctypes
+import glob
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.hip import api as hip_api
+from refcomp.hip.interface import HipFunctions, of_library, offered_by, parameters
+
+_MISSING = tuple(
+    hip_api.number(f"hipError{name}")
+    for name in ("NotInitialized", "InsufficientDriver", "NoDevice", "InvalidDevice")
+)
+_FOREIGN = tuple(hip_api.number(f"hipError{name}") for name in ("NoBinaryForGpu", "InvalidImage"))
+_OUT_OF_MEMORY = hip_api.number("hipErrorOutOfMemory")
+# What a number means to the user of a kernel, and what to do.
+_TOO_MUCH = (
+    "fewer threads in a group, fewer groups, or less shared memory; see `device.driver.info`"
+)
+_ASTRAY = "build the schedule for `interp`, which tells where it goes astray"
+_MEANINGS = {
+    hip_api.number(f"hipError{name}"): meaning
+    for name, *meaning in (
+        ("InvalidConfiguration", "a kernel asks for more than the GPU has", _TOO_MUCH),
+        ("LaunchOutOfResources", "a kernel asks for more than the GPU has", _TOO_MUCH),
+        ("IllegalAddress", "a kernel launched before reached memory that is not its own", _ASTRAY),
+        ("LaunchFailure", "a kernel launched before failed", _ASTRAY),
+        (
+            "LaunchTimeOut",
+            "a kernel launched before ran too long",
+            "split the work in more kernels",
+        ),
+    )
+}
+_OTHER = ("the HIP runtime failed", "see dmesg for the cause")
+# Arguments that a message tells: what goes in.
+_TOLD = ("i32", "u32", "size", "address", "handle", "text")
+# How many major versions after the first are sought by name.
+_MAJORS_AHEAD = 40
+_NUMBER = re.compile(r"\d+")
+_GIVEN = "ROCM_PATH"
+_USUAL = "/opt/rocm"
+# Whose value is emulator:ARCH or emulator:ARCH:OPTION, or empty for a real GPU.
+CHOICE = "REFCOMP_ROCM"
+_EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+(?:=[\w.+-]*)?)*)")
+
+Work = Callable[[], None]
+
+_WITHOUT = f"without an AMD GPU: {CHOICE}=emulator:gfx942 runs the same code, slowly"
+INSTALL = f"install ROCm, or on Debian: apt-get install libamdhip64-5; {_WITHOUT}"
+GPU_REMEDY = (
+    "an AMD GPU with its driver (amdgpu) is needed, and the right to use it: /dev/kfd and "
+    f"/dev/dri/renderD* must be there, and you in their group (render); {_WITHOUT}"
+)
+
+
+class HipLibrary:
+    """A driver's functions, and what their error numbers mean; `path` names it in messages. Of an
+    emulated GPU `counted` runs some work and counts what it had the GPU do; else it is None."""
+
+    def __init__(
+        self, functions: HipFunctions, path: str, counted: Callable[[Work], object] | None = None
+    ) -> None:
+        self._functions, self.path, self.counted = functions, path, counted
+
+    def status(self, function: str, *args: Any) -> int:
+        """The error number that a function of `hip_api.FUNCTIONS` returns.
+
+        What an offering object raised in it is raised again.
+        """
+        called = getattr(self._functions, function)
+        assert len(args) == len(parameters(function)), f"{function}: wrong number of arguments"
+        number = int(called(*args))
+        if number:
+            self._functions.raise_what_was_raised()
+        return number
+
+    def call(self, function: str, *args: Any) -> None:
+        """Calls it; raises what its error number means."""
+        number = self.status(function, *args)
+        if number:
+            raise self.failure(function, args, number)
+
+    def has(self, function: str) -> bool:
+        """Whether this version of the library has the function."""
+        return hasattr(self._functions, function)
+
+    def number(self, name: str) -> int:
+        """What `name` of the header is in this version of the library."""
+        return hip_api.number(name, self.major)
+
+    @cached_property
+    def major(self) -> int:
+        """The number before the first point of the library's version."""
+        version = ctypes.c_int32()
+        self.call("hipRuntimeGetVersion", ctypes.byref(version))
+        return version.value // hip_api.MAJOR_UNIT
+
+    def failure(self, function: str, args: Sequence[Any], number: int) -> Exception:
+        """What to raise when `function`, called with `args`, returned `number`, which is not 0."""
+        told = f"{told_call(function, args)} says: {self.text(number)}"
+        if number == _OUT_OF_MEMORY:
+            return MemoryError(f"the AMD GPU has no room. {told}. Free arrays on it")
+        if number in _MISSING:
+            return UserError("the AMD GPU cannot be used", why=told, remedy=GPU_REMEDY)
+        if number in _FOREIGN:
+            remedy = (
+                "compile for this GPU: rocm -mcpu=... with the name that `device.driver.arch(0)` "
+                "tells, or rocminfo"
+            )
+            return ToolchainError("the code is for another GPU", why=told, remedy=remedy)
+        what, remedy = _MEANINGS.get(number, _OTHER)
+        return ToolchainError(what, why=told, remedy=remedy)
+
+    def text(self, number: int) -> str:
+        """The library's own name and words for an error number, and the number."""
+        told = [getattr(self._functions, text)(number) or b"" for text in hip_api.TEXTS]
+        words = dict.fromkeys(text.decode(errors="replace") for text in told if text)
+        return f"{', '.join(words)} ({number})"
+
+
+def told_call(function: str, args: Sequence[Any]) -> str:
+    """A call as a reader would write it, with what is passed in: `hipSetDevice(device=1)`."""
+    given = zip(parameters(function), args, strict=True)
+    told = [f"{name}={_tell(kind, value)}" for (kind, name), value in given if kind in _TOLD]
+    return f"{function}({', '.join(told)})"
+
+
+def _tell(kind: str, value: Any) -> str:
+    if kind not in ("address", "handle"):
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    number = getattr(value, "value", value)
+    return hex(number or 0) if isinstance(number, int | None) else "host memory"
+
+
+# Makes an object with the functions of `refcomp.hip.interface` for the name of a GPU, behind which
+# options of the emulator may stand, each after a colon; UserError for what it does not know.
+MakeEmulator = Callable[[str], object]
+_emulators: list[MakeEmulator] = []
+
+
+def register_emulator(make: MakeEmulator) -> None:
+    """Whoever asks for an emulated GPU gets what `make` makes from now on."""
+    _emulators[:] = [make]
+
+
+def emulated_hip(arch: str) -> HipLibrary:
+    """A driver for an emulated GPU. UserError when there is no emulator for `arch`."""
+    if not _emulators:
+        raise UserError(f"there is no emulator of {arch}", remedy="register one, or use a real GPU")
+    return library_of(_emulators[0](arch), f"the emulator of {arch}")
+
+
+def library_of(emulator: object, path: str) -> HipLibrary:
+    """The functions that an emulated GPU offers."""
+    return HipLibrary(offered_by(emulator), path, getattr(emulator, "counted", None))
+
+
+def load_hip() -> HipLibrary | None:
+    """What $REFCOMP_ROCM asks for, by default the newest library that can be loaded, or None."""
+    if choice := os.environ.get(CHOICE):
+        match = _EMULATOR.fullmatch(choice)
+        if match is None:
+            raise UserError(
+                f"{CHOICE}={choice} is not known",
+                where=f"environment variable {CHOICE}",
+                remedy="use emulator:gfx942, or emulator:gfx942:hazards; nothing for a real GPU",
+            )
+        try:
+            return emulated_hip(match[1])
+        except UserError as error:
+            raise UserError(
+                error.what,
+                where=f"environment variable {CHOICE}={choice}",
+                why=error.why,
+                remedy=error.remedy,
+            ) from error
+    for name in _candidates():
+        with suppress(OSError):
+            return HipLibrary(of_library(ctypes.CDLL(name, os.RTLD_LOCAL | os.RTLD_NOW)), name)
+    return None
+
+
+def sought_places() -> str:
+    """Where `load_hip` looks, for a message."""
+    if given := os.environ.get(_GIVEN):
+        return f"{_GIVEN}={given}: lib/{hip_api.LIBRARY}*"
+    first = f"{hip_api.LIBRARY}.{hip_api.LEAST_MAJOR}"
+    return f"{first} and newer where the dynamic loader looks, {_USUAL}/lib/{hip_api.LIBRARY}*"
+
+
+def _candidates() -> Iterator[str]:
+    if given := os.environ.get(_GIVEN):
+        yield from _files_below(given)
+        return
+    majors = range(hip_api.LEAST_MAJOR + _MAJORS_AHEAD, hip_api.LEAST_MAJOR - 1, -1)
+    yield from (f"{hip_api.LIBRARY}.{major}" for major in majors)
+    yield hip_api.LIBRARY
+    yield from _files_below(_USUAL)
+
+
+def _files_below(root: str) -> list[str]:
+    found = glob.glob(os.path.join(glob.escape(root), "lib", f"{hip_api.LIBRARY}*"))
+    return sorted(found, key=_numbers, reverse=True)
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(number) for number in _NUMBER.findall(os.path.basename(path))]

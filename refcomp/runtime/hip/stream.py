@@ -1,0 +1,149 @@
+"""Streams and events of an AMD GPU: work that goes beside the default stream, and marks in it.
+
+    stream = rocm(0).driver.stream(0)
+    with stream:                      # kernels that this thread launches go to the stream
+        function(a, b)
+    stream.upload(pinned, memory)     # returns at once; the array is held until `sync`
+    event = stream.record()
+    other.wait(event)                 # `other` goes on when the mark is reached
+    stream.sync()
+
+Copies between a numpy array and the device are asynchronous only where the array is pinned
+(`HipDriver.pinned`). The default stream and `asnumpy` wait for all streams, as HIP has it.
+"""
+
+import ctypes
+import threading
+from typing import Any, Protocol
+
+from refcomp.foundation.errors import UserError
+from refcomp.runtime.device import HostArray, Memory, address_of
+from refcomp.runtime.hip.handle import make
+from refcomp.runtime.hip.library import HipLibrary
+
+
+class CurrentStreams(threading.local):
+    """Of each thread: which stream its launches go to, by device; none is the default one."""
+
+    def __init__(self) -> None:
+        self._entered: dict[int, list[HipStream]] = {}
+
+    def of(self, index: int) -> int | None:
+        """The handle of the stream that was entered last on device `index`."""
+        entered = self._entered.get(index)
+        return entered[-1].handle if entered else None
+
+    def enter(self, stream: "HipStream") -> None:
+        self._entered.setdefault(stream.index, []).append(stream)
+
+    def leave(self, stream: "HipStream") -> None:
+        self._entered[stream.index].pop()
+
+
+class Owner(Protocol):
+    """What a stream needs of a HipDriver: the library, with a device made current."""
+
+    streams: CurrentStreams
+
+    def use(self, index: int) -> HipLibrary: ...
+
+
+class HipEvent:
+    """A mark in the work of a stream of device `index`, recorded in its current stream."""
+
+    def __init__(self, driver: Owner, index: int) -> None:
+        self._driver, self.index = driver, index
+        self._made = make(driver.use(index), "hipEventCreate", give_back="hipEventDestroy")
+        self.record()
+
+    @property
+    def handle(self) -> int:
+        """What the library calls it."""
+        return self._made.value
+
+    def record(self, stream: int | None = None) -> None:
+        """Set the mark again: in `stream`, by default the thread's current one."""
+        where = stream or self._driver.streams.of(self.index)
+        self._driver.use(self.index).call("hipEventRecord", self.handle, where)
+
+    def sync(self) -> None:
+        """Wait until the mark is reached."""
+        self._driver.use(self.index).call("hipEventSynchronize", self.handle)
+
+    def seconds_since(self, start: "HipEvent") -> float:
+        """What the device took from `start` to this mark, by its own clock; waits for both."""
+        self.sync()
+        milliseconds = ctypes.c_float()
+        ends = start.handle, self.handle
+        self._driver.use(self.index).call("hipEventElapsedTime", milliseconds, *ends)
+        return milliseconds.value / 1e3
+
+
+class HipStream:
+    """A queue of work of device `index`, beside the others. May be used by one thread at a time."""
+
+    def __init__(self, driver: Owner, index: int) -> None:
+        self._driver, self.index = driver, index
+        self._made = make(driver.use(index), "hipStreamCreate", give_back="hipStreamDestroy")
+        self._held: list[Any] = []
+
+    @property
+    def handle(self) -> int:
+        """What the library calls it."""
+        return self._made.value
+
+    def __enter__(self) -> "HipStream":
+        self._driver.streams.enter(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._driver.streams.leave(self)
+
+    def sync(self) -> None:
+        """Wait until all that was given to the stream is done."""
+        self._call("hipStreamSynchronize", self.handle)
+        self._held.clear()
+
+    def record(self) -> HipEvent:
+        """A mark behind what was given to the stream before."""
+        with self:
+            return HipEvent(self._driver, self.index)
+
+    def wait(self, event: HipEvent) -> None:
+        """Do what is given from now on only when `event`'s mark is reached."""
+        self._held.append(event)
+        self._call("hipStreamWaitEvent", self.handle, event.handle, 0)
+
+    def upload(self, source: HostArray, target: Memory) -> None:
+        """Copy all of `source` to the start of `target`. UserError when it is not contiguous."""
+        self._copy(target.address, _place(source), source.nbytes, "HostToDevice", source, target)
+
+    def download(self, source: Memory, target: HostArray) -> None:
+        """Fill `target` from the start of `source`. UserError when it is not contiguous."""
+        self._copy(_place(target), source.address, target.nbytes, "DeviceToHost", source, target)
+
+    def copy(self, source: Memory, target: Memory, size: int) -> None:
+        """Copy `size` bytes between memory of the device."""
+        self._copy(target.address, source.address, size, "DeviceToDevice", source, target)
+
+    def fill(self, target: Memory, byte: int, size: int) -> None:
+        """Set `size` bytes to `byte`."""
+        self._held.append(target)
+        if size:
+            self._call("hipMemsetAsync", target.address, byte, size, self.handle)
+
+    def _copy(self, target: int, source: int, size: int, kind: str, *held: Any) -> None:
+        self._held += held
+        library = self._driver.use(self.index)
+        if size:
+            number = library.number(f"hipMemcpy{kind}")
+            library.call("hipMemcpyAsync", target, source, size, number, self.handle)
+
+    def _call(self, function: str, *args: Any) -> None:
+        self._driver.use(self.index).call(function, *args)
+
+
+def _place(array: HostArray) -> int:
+    if not array.flags.c_contiguous:
+        raise UserError("an array that is not contiguous is copied", remedy="copy it first")
+    return address_of(array)

@@ -1,0 +1,93 @@
+"""How many threads a parallel region uses: $REFCOMP_NUM_THREADS, else $OMP_NUM_THREADS, else
+the number of processors this process may run on.
+
+The number is one shared C integer that every call passes on, so that a change reaches functions
+whose arguments were bound before. Ensures: after a fork the child runs serially, since libgomp
+hangs in the child of a parent that has used it.
+"""
+
+import ctypes
+import os
+import re
+import reprlib
+
+from refcomp.foundation.errors import UserError
+
+MAX_THREADS = 1024
+
+_VARIABLE = "REFCOMP_NUM_THREADS"
+
+
+class _Threads:
+    """The state of this process; a count of 0 means that nobody has asked yet."""
+
+    def __init__(self) -> None:
+        self.count = ctypes.c_int32(0)
+        self.is_forked = False
+
+    def run_serial(self) -> None:
+        self.count.value = 1
+        self.is_forked = True
+
+
+_THREADS = _Threads()
+os.register_at_fork(after_in_child=_THREADS.run_serial)
+
+
+def thread_count() -> int:
+    """Threads that a parallel region uses at most; at least 1."""
+    return shared_thread_count().value
+
+
+def shared_thread_count() -> ctypes.c_int32:
+    """The one C integer that holds `thread_count()`, also after it is changed."""
+    if _THREADS.count.value == 0:
+        set_thread_count(None)
+    return _THREADS.count
+
+
+def set_thread_count(count: int | None) -> None:
+    """Use `count` threads from now on; None takes what the environment says now.
+
+    UserError when it is not in 1..1024, or more than 1 in a forked process.
+    """
+    count = _count_from_environment() if count is None else count
+    if not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
+        raise UserError(
+            f"{count!r} is no number of threads", remedy=f"use a number from 1 to {MAX_THREADS}"
+        )
+    if count > 1 and _THREADS.is_forked:
+        raise UserError(
+            f"{count} threads in a forked process",
+            why="OpenMP's library hangs in the child of a process that has used it",
+            remedy="start the process by spawn: multiprocessing.get_context('spawn')",
+        )
+    _THREADS.count.value = count
+
+
+def _count_from_environment() -> int:
+    if _THREADS.is_forked:
+        return 1
+    if text := os.environ.get(_VARIABLE, "").strip():
+        return _parse(text)
+    # OpenMP's variable may be a list, one number per level of nesting; like OpenMP's library,
+    # a text that is no number is passed over.
+    outermost = re.match(r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", ""))
+    count = int(outermost[1]) if outermost else _processors()
+    return min(count, MAX_THREADS)
+
+
+def _parse(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_THREADS and len(text) < 10:
+        return int(text)
+    raise UserError(
+        f"{_VARIABLE} is {reprlib.repr(text)}, which is no number of threads",
+        where=f"environment variable {_VARIABLE}",
+        remedy=f"set it to a number from 1 to {MAX_THREADS}, or unset it",
+    )
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

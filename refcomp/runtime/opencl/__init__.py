@@ -1,0 +1,1 @@
+"""OpenCL devices, through pyopencl; driver.py is the door."""

@@ -1,0 +1,174 @@
+"""Kernels on an OpenCL device: compiled from OpenCL C by the device's compiler, and launched.
+
+A kernel takes its buffers and numbers in order, then a `__local` pointer for each shared buffer
+whose size is no constant. A text is compiled once for a device while any module uses it; whatever
+is kept on disk is the OpenCL platform's affair. Launches may come from several threads.
+Refuses, by ToolchainError with the compiler's log, the guilty lines and the loop-IR statements
+behind them, what the compiler refuses; and, by UserError, launches beyond the device.
+"""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from types import ModuleType
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.dtype import DType, to_numpy
+from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.runtime.device import Memory
+from refcomp.runtime.launch import Extents, KernelSignature
+
+# `<kernel>:12:5: error: ...` of most compilers, `error: /path/file.cl:12:5: ...` of PoCL.
+_GUILTY = re.compile(r":(\d+):\d+: (?:fatal )?error:|error: [^\n]*?:(\d+):\d+:")
+_LINES_SHOWN = 3
+_OF_THE_TEXT = "this is a bug of refcomp, or a limit of the device; its log stands below"
+_OF_THE_COMPILER = (
+    "its log stands below, and blames no line: see whether it compiles anything at all; PoCL needs "
+    "a folder that it can write: set POCL_CACHE_DIR"
+)
+
+
+class OpenCLPrograms:
+    """The compiled texts of one device."""
+
+    def __init__(self, cl: ModuleType, context: Any, device: Any) -> None:
+        self._cl, self._context, self._device = cl, context, device
+        self._options = _build_options(cl, device)
+        self._built: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self._lock = Lock()
+
+    def build(self, source: Source) -> Any:
+        """The pyopencl program of `source`. ToolchainError when the compiler refuses it."""
+        with self._lock:
+            program = self._built.get(source.text)
+            if program is None:
+                program = self._built[source.text] = self._build(source)
+        return program
+
+    def _build(self, source: Source) -> Any:
+        program = self._cl.Program(self._context, source.text)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # Asking for the handle first turns off pyopencl's own cache, which unpickles files.
+                _ = program.int_ptr
+                return program.build(list(self._options))
+        except self._cl.RuntimeError as error:
+            raise self._refused(source, program, error) from error
+
+    def _refused(self, source: Source, program: Any, error: Exception) -> ToolchainError:
+        log = program.get_build_info(self._device, self._cl.program_build_info.LOG) or str(error)
+        guilty = _guilty_lines(source, log)
+        return ToolchainError(
+            f"the OpenCL compiler of {self._device.name.strip()} refuses the kernels",
+            where=guilty or None,
+            why=str(error).splitlines()[0].partition(" - ")[0],
+            remedy=_OF_THE_TEXT if guilty else _OF_THE_COMPILER,
+            stderr=log,
+        )
+
+
+def _build_options(cl: ModuleType, device: Any) -> tuple[str, ...]:
+    """The language's version, and division and square root rounded correctly where it can."""
+    is_exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if is_exact else ()
+    return ("-cl-std=CL1.2", *exact)
+
+
+def _guilty_lines(source: Source, log: str) -> str:
+    """Each line of `source` that `log` complains of, with the statement it came from."""
+    lines = source.text.splitlines()
+    numbers = dict.fromkeys(int(match[1] or match[2]) for match in _GUILTY.finditer(log))
+    shown = [n for n in numbers if 0 < n <= len(lines)][:_LINES_SHOWN]
+    return "\n".join(f"line {n}: {lines[n - 1].strip()}{_behind(source, n)}" for n in shown)
+
+
+def _behind(source: Source, number: int) -> str:
+    statement = source.line_map[number - 1] if number <= len(source.line_map) else ""
+    return f"\n    from {statement}" if statement else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """pyopencl's kernel keeps its arguments between calls, so that one thread at a time uses it."""
+
+    signature: KernelSignature
+    kernel: Any
+    lock: Any
+
+
+class OpenCLKernels:
+    """The Launcher of one compiled text."""
+
+    def __init__(
+        self, cl: ModuleType, queue: Any, program: Any, kernels: Sequence[KernelSignature]
+    ) -> None:
+        self._cl, self._queue = cl, queue
+        # Kernels hold the text's handle, but not the object that is looked up to compile it once.
+        self._program = program
+        self._kernels = {kernel.name: self._kernel_of(program, kernel) for kernel in kernels}
+
+    def _kernel_of(self, program: Any, signature: KernelSignature) -> _Kernel:
+        try:
+            kernel = self._cl.Kernel(program, signature.symbol)
+        except self._cl.Error as error:
+            raise UserError(
+                f"the OpenCL text has no kernel {signature.symbol!r}",
+                why=str(error),
+                remedy="build the module again",
+            ) from error
+        shared = kernel.num_args - len(signature.params)
+        if shared < 0:
+            raise UserError(
+                f"the kernel {signature.symbol!r} of the OpenCL text takes {kernel.num_args} "
+                f"arguments, not {len(signature.params)}",
+                remedy="build the module again",
+            )
+        # Told the types, pyopencl packs numbers ten times faster.
+        kernel.set_scalar_arg_dtypes([*map(_number_type, signature.params), *[None] * shared])
+        return _Kernel(signature, kernel, Lock())
+
+    def launch(
+        self,
+        kernel: str,
+        values: Sequence[Any],
+        grid: Extents,
+        block: Extents,
+        shared_bytes: tuple[int, ...],
+    ) -> None:
+        """As `Launcher.launch`; an error of the device is a UserError or a MemoryError."""
+        chosen = self._kernels[kernel]
+        arguments = [value.owner if isinstance(value, Memory) else value for value in values]
+        arguments += [self._cl.LocalMemory(max(size, 1)) for size in shared_bytes]
+        threads = tuple(groups * size for groups, size in zip(grid, block, strict=True))
+        try:
+            with chosen.lock:
+                chosen.kernel.set_args(*arguments)
+                self._cl.enqueue_nd_range_kernel(self._queue, chosen.kernel, threads, block)
+        except self._cl.MemoryError as error:
+            raise MemoryError(
+                f"the OpenCL device has no room to run {kernel} ({error}). Free arrays on it"
+            ) from error
+        except self._cl.Error as error:
+            raise _refused_launch(chosen.signature, grid, block, error) from error
+
+
+def _number_type(dtype: DType | None) -> "type[np.generic] | None":
+    return None if dtype is None else to_numpy(dtype).type
+
+
+def _refused_launch(
+    kernel: KernelSignature, grid: Extents, block: Extents, error: Exception
+) -> UserError:
+    return UserError(
+        f"the OpenCL device refuses to run {kernel.name} with groups of {block}, {grid} of them",
+        where="; ".join(f"{tag}: {told}" for tag, told in kernel.loops),
+        why=str(error),
+        remedy="split by smaller factors",
+    )

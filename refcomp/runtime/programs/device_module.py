@@ -1,0 +1,68 @@
+"""DeviceModule: the kernels that a Module for a device launches, as its imported module."""
+
+from collections.abc import Iterable, Mapping
+
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.errors import UserError
+from refcomp.runtime.programs.bare_kernel import BareKernel, PackedSignature
+from refcomp.runtime.programs.program import DeviceCode
+from refcomp.runtime.sources import Disassemble, Sources
+
+
+class DeviceModule:
+    """The code of kernels for one kind of device. Its functions are called by way of the Module
+    that imports it, and are saved with it; those of a bare code object, `bare`, by themselves."""
+
+    imported_modules: tuple["DeviceModule", ...] = ()
+
+    def __init__(
+        self,
+        code: DeviceCode,
+        *,
+        target: str,
+        sources: Mapping[str, str],
+        disassemble: Disassemble | None = None,
+        bare: Iterable[PackedSignature] = (),
+    ) -> None:
+        self.target = target
+        self._bare = {signature.name: BareKernel(code, signature) for signature in bare}
+        self._code = code
+        self._sources = Sources(sources, disassemble)
+
+    @property
+    def code(self) -> Source | Binary:
+        """What the device's driver loads."""
+        return self._code.code
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The kernels, by their names in the device's text."""
+        return tuple(kernel.symbol for kernel in self._code.kernels)
+
+    def get_source(self, format: str | None = None) -> str:
+        """The text in `format`, by default that of the device's own language.
+
+        UserError when the module has none of that format.
+        """
+        return self._sources.get(format)
+
+    def __contains__(self, name: object) -> bool:
+        """Return True if `self[name]` is a kernel."""
+        return name in self._bare
+
+    def __getitem__(self, name: str) -> BareKernel:
+        """The kernel `name` of a bare code object. UserError where there is none."""
+        if name in self._bare:
+            return self._bare[name]
+        if self._bare:
+            raise UserError(
+                f"the code object has no kernel {name!r}", remedy=f"it has: {', '.join(self._bare)}"
+            )
+        raise UserError(
+            f"{name!r} cannot be called in the module of a device",
+            why="kernels need a host function that knows their grid and their workspaces",
+            remedy="call the module that imports this one",
+        )
+
+    def __repr__(self) -> str:
+        return f"<refcomp device module for {self.target}: {', '.join(self.kernel_names)}>"

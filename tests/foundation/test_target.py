@@ -1,0 +1,86 @@
+import pytest
+
+from refcomp.foundation import target
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import (
+    DeviceLimits,
+    TargetKind,
+    as_target,
+    limits_of,
+    register_kind,
+    target_kinds,
+)
+
+
+def test_reads_kind_and_options():
+    parsed = as_target("llvm -mcpu=znver4")
+    assert (parsed.kind, parsed.option("mcpu", "native")) == ("llvm", "znver4")
+    assert parsed.option("passes", "default") == "default"
+
+
+def test_text_round_trips_and_order_of_options_does_not_matter():
+    first = as_target("llvm -mcpu=znver4 -passes=sroa")
+    assert first == as_target("llvm -passes=sroa -mcpu=znver4")
+    assert as_target(str(first)) == first
+    assert as_target(first) is first
+
+
+def test_unknown_kind_lists_the_known_ones():
+    with pytest.raises(UserError, match="unknown target 'vulkan'(.|\n)*llvm: machine code"):
+        as_target("vulkan")
+    for name in ("gfx942", "rocm:gfx942"):
+        with pytest.raises(UserError, match="what to do: write rocm -mcpu=gfx942; use one of"):
+            as_target(name)
+    with pytest.raises(UserError, match="unknown target ''"):
+        as_target("")
+
+
+@pytest.mark.parametrize("word", ["-speed=9", "mcpu=x", "-mcpu", "-mcpu="])
+def test_unknown_option_lists_the_options(word):
+    with pytest.raises(UserError, match="no option(.|\n)*-mcpu=... "):
+        as_target(f"llvm {word}")
+
+
+def test_users_register_kinds(monkeypatch):
+    monkeypatch.setattr(target, "_KINDS", dict(target._KINDS))
+    register_kind(TargetKind("mine", "a target of a user's own", {"level": "how much"}))
+    assert as_target("mine -level=3").option("level", "") == "3"
+    assert "mine" in [kind.name for kind in target_kinds()]
+    with pytest.raises(UserError, match="'mine' is registered already"):
+        register_kind(TargetKind("mine", "", {}))
+
+
+@pytest.mark.parametrize("value", [None, 3, ["llvm"], " "])
+def test_a_target_is_a_text(value):
+    with pytest.raises(UserError, match="unknown target"):
+        as_target(value)
+
+
+def test_limits_are_those_of_the_device_that_is_there_or_of_the_kind():
+    assert limits_of(as_target("rocm")).threads == 1024
+    assert limits_of(as_target("opencl")).features >= {"cl_khr_fp64"}
+    found = DeviceLimits((64, 64, 1), 64, 1000, frozenset({"x"}), (10, 10, 10))
+    assert limits_of(as_target("opencl"), found) is not None
+    assert limits_of(as_target("opencl"), found) == found
+
+
+def test_options_say_more_than_the_device():
+    found = DeviceLimits((64, 64, 1), 64, 1000)
+    limits = limits_of(as_target("opencl -threads=128 -shared_bytes=500"), found)
+    assert (limits.threads, limits.shared_bytes) == (128, 500)
+    assert limits.threads_per_axis == (128, 128, 128)
+    limits = limits_of(as_target("opencl -threads=32"), found)
+    assert (limits.threads, limits.threads_per_axis) == (32, (64, 64, 1))
+
+
+@pytest.mark.parametrize("option", ["threads=0", "shared_bytes=-1", "threads=many", "threads=1.5"])
+def test_limits_are_positive_numbers(option):
+    with pytest.raises(UserError, match=f"-{option} is no positive number"):
+        limits_of(as_target(f"rocm -{option}"))
+
+
+def test_a_target_without_a_device_has_no_limits():
+    with pytest.raises(
+        UserError, match="the target llvm -mcpu=x has no device(.|\n)*opencl or rocm"
+    ):
+        limits_of(as_target("llvm -mcpu=x"))
