@@ -29,7 +29,7 @@ from refcomp.ir.stmt import CallExtern
 from refcomp.ir.verify import find_fault
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.lowering.lower import lower
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.runtime.function import ArrayCallable
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import Schedule

@@ -26,7 +26,7 @@ from refcomp.oracle.compare import WRONG, judge_bounded, upper_f64
 from refcomp.oracle.exact.field import field_dtype, tensors_to_field, to_field
 from refcomp.oracle.exact.stand_ins import tensors_with_stand_ins
 from refcomp.oracle.floats.error_bounds import Bounded, bound_errors
-from refcomp.oracle.interpreter.interpret import interpret, interpret_program
+from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.oracle.watch import Write, writes_to
 from refcomp.te.operation import PlaceholderOp

@@ -19,7 +19,7 @@ from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VTHREAD, Barrier, For
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import interpret, interpret_program
+from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 
 
 def in_order(func: PrimFunc, advice: str = "") -> PrimFunc:

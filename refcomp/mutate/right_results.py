@@ -15,7 +15,7 @@ from refcomp.mutate.mutant import POLICIES, TOLERANCES
 from refcomp.mutate.operations import Operations
 from refcomp.oracle.compare import judge_bounded
 from refcomp.oracle.floats.error_bounds import Bounded, bound_errors
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 _UNWRITTEN = 77  # what outputs begin with
 _MORE_SEEDS = range(3)

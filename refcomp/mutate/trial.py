@@ -30,9 +30,10 @@ from refcomp.oracle.compare import judge_bounded
 from refcomp.oracle.exact.field import P, field_dtype, tensors_to_field, to_field
 from refcomp.oracle.floats.error_bounds import Bounded, bound_errors
 from refcomp.oracle.interpreter.expressions import Frame
-from refcomp.oracle.interpreter.interpret import bind_arguments, interpret
+from refcomp.oracle.interpreter.interpret import bind_arguments
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.statements import run_to_end
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.te.tensor import Tensor

@@ -18,7 +18,7 @@ compare.py     holds an array against the expected one
 from refcomp.oracle.compare import Report, compare, judge_bounded
 from refcomp.oracle.floats.error_bounds import Bounded, Licence, bound_errors
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import EvaluateError, evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
 

@@ -18,7 +18,7 @@ from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import Thread
 from refcomp.oracle.interpreter.scalars import Scalar
-from refcomp.oracle.lockstep.choice import LEAST_THREADS
+from refcomp.oracle.lockstep.interpret import LEAST_THREADS, shortcut_for
 from refcomp.oracle.lockstep.threads import Threads
 from refcomp.oracle.tensors.arrays import Array
 
@@ -100,5 +100,5 @@ def writes_to(
     plain = frame.memory[buffer]
     watched = frame.memory[buffer] = _Watched(plain, plain.offset(index))
     with suppress(InterpretError):  # what was written until then is what is asked for
-        run_bound(frame, func.body, in_step)
+        run_bound(frame, func.body, shortcut_for(args, in_step))
     return watched.writes

@@ -20,7 +20,7 @@ from refcomp.oracle.interpreter.expressions import Frame
 from refcomp.oracle.interpreter.failure import InterpretError, describe
 from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.lockstep.choice import LEAST_THREADS
+from refcomp.oracle.lockstep.interpret import LEAST_THREADS, shortcut_for
 from refcomp.oracle.watch import writes_to
 
 
@@ -40,7 +40,7 @@ def interpret_whole(
     frame.libraries = libraries
     bind_arguments(frame, func, args, getattr(func, "outputs", ()))
     before = [np.copy(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
-    run_bound(frame, func.body, in_step)
+    run_bound(frame, func.body, shortcut_for(args, in_step))
     for buffer in func.buffers:
         memory = frame.memory[buffer]
         if memory.written is not None and not memory.written.all():

@@ -18,7 +18,7 @@ from refcomp.compiler import compile_to_source
 from refcomp.driver.pipeline import passes_for, run_pass
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import Tensor
 
 ROWS, DEPTH, COLUMNS, TILE = 8, 64, 16, 2

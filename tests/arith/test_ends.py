@@ -5,12 +5,12 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refcomp.dtype import I64
-from refcomp.oracle.interpret import evaluate_expr
 
 from refcomp.arith.ends import RULES, Attained
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import Add, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
 from refcomp.ir.printer import print_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 
 AXIS, J = frozenset((Var("i", I64),)), frozenset((Var("j", I64),))
 

@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refcomp.dtype import I64, U64
-from refcomp.oracle.interpret import evaluate_expr
 
 from refcomp.arith.guards import comparisons, linear
+from refcomp.foundation.dtype import I64, U64
 from refcomp.ir.expr import Var
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 
 AXIS, N, U = Var("i", I64), Var("n", I64), Var("u", U64)
 NAMES = {"i": AXIS, "n": N, "u": U}

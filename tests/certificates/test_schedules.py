@@ -16,7 +16,7 @@ from refcomp.ir.expr import Cast
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
 from refcomp.ir.stmt import CALLS, BufferStore, block
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import EvaluateError
 from tests.properties.seeded_bugs import INTERPRETED, SeededBug, switched_on
 

@@ -20,7 +20,7 @@ from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Expr, IntImm, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import For, Store
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 LANES = (1, 4, 16)
 DTYPES = tuple(dtype for dtype in SCALAR_DTYPES if dtype.kind != "bfloat")

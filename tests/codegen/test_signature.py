@@ -1,5 +1,4 @@
 import pytest
-from refcomp.oracle.interpret import evaluate_expr
 
 from refcomp.codegen.signature import checks_of, machine_symbol, signature_of
 from refcomp.foundation.artifacts import ScalarParam, evaluate_dim
@@ -10,6 +9,7 @@ from refcomp.ir.expr import Cast, IntImm, Mul, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import Block
+from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.passes.check_accesses import check_accesses
 
 

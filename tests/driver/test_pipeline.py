@@ -19,7 +19,7 @@ from refcomp.ir.printer import print_program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Barrier, For, IfThenElse, LaunchKernel, ParallelRegion
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret_program
+from refcomp.oracle.lockstep.interpret import interpret_program
 
 _LICENCES = {"contract": True, "narrow_indices": True, "check_bounds": True}
 

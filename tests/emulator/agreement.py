@@ -22,7 +22,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.stmt import For, IfThenElse
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
 from tests.codegen.host_kernels import same_bits

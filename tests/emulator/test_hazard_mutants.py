@@ -13,7 +13,8 @@ import pytest
 from refcomp.emulator.code.findings import OUT_OF_BOUNDS, RACE, READ_ONLY, UNDEFINED, WAIT
 from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.emulator.hazard_kernels import (
     KERNELS,
     compile_located,

@@ -14,7 +14,7 @@ from refcomp.ir.stmt import CallPacked
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.verify import find_fault
 from refcomp.ir.view import BufferView
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 create = refcomp.ir_builder.create
 

@@ -8,7 +8,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_gpu_intrinsic
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import find_fault
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 _BYTES = ", ".join(f"A@[{k}]" for k in range(4)) + ", " + ", ".join(f"B@[{k}]" for k in range(4))
 _SUM = f"""

@@ -6,7 +6,7 @@ import pytest
 import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def numbers(*shape, dtype=np.float32, seed=0):

@@ -6,7 +6,7 @@ from refcomp.certificates import certify
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, Barrier
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.insert_barriers import insert_barriers
 from tests.lowering.reductions import argmax, row_sums, whole_numbers
 from tests.strategies.tensor_intrins import block_product, product

@@ -6,7 +6,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Stmt
 from refcomp.lowering.extern import reads_of_extern
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def _lowered():

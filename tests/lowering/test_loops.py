@@ -7,7 +7,7 @@ import refcomp
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Allocate, Block, BufferStore, For, IfThenElse
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.insert_barriers import insert_barriers
 
 

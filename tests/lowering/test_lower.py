@@ -6,7 +6,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import buffers_in, walk
 from refcomp.ir.stmt import Allocate
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.schedule.stage import Stage
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.ir.rewrite import buffers_in, walk
 from refcomp.ir.stmt import BufferStore, IfThenElse
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def _guards_of(func, name):

@@ -4,7 +4,7 @@ import pytest
 import refcomp
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, For, IfThenElse, LetStmt
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def _count(func, cls):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import refcomp
 from refcomp.foundation.errors import UserError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
 

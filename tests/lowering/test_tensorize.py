@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Stmt
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.lowering.tensorized import check, numbers, refusal
 from tests.strategies.tensor_intrins import block_product, blocked, gemv, product
 

@@ -8,7 +8,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, IntImm, Ramp
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def integer(value):

@@ -5,7 +5,8 @@ import pytest
 
 import refcomp
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.whole_outputs import interpret_whole
 
 

@@ -9,7 +9,7 @@ from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from tests.strategies.funcs import make_arguments
 

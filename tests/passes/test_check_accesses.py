@@ -18,7 +18,7 @@ from refcomp.ir.stmt import AtomicUpdate, BufferStore, IfThenElse, LetStmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.verify import verify
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import check_accesses as module
 from refcomp.passes.check_accesses import AccessCounts, check_accesses, count_accesses
 from refcomp.passes.make_selects_lazy import make_selects_lazy

@@ -10,7 +10,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import fit_vector_lanes as module
 from refcomp.passes.fit_vector_lanes import fit_vector_lanes
 from refcomp.passes.vectorize_loops import vectorize_loops

@@ -12,7 +12,8 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, For, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import flatten_storage as module
 from refcomp.passes.flatten_storage import flatten_storage
 from tests.passes.docstring_examples import assert_docstring_holds

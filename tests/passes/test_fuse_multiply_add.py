@@ -9,7 +9,7 @@ from refcomp.driver.pipeline import run_passes
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.oracle.compare import compare
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import fuse_multiply_add as module
 from refcomp.passes.fuse_multiply_add import fuse_multiply_add
 from tests.passes.docstring_examples import assert_docstring_holds

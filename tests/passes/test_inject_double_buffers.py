@@ -7,7 +7,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import find_fault
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import inject_double_buffers as module
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from tests.passes.docstring_examples import assert_docstring_holds

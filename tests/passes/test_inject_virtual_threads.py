@@ -9,7 +9,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, BufferStore, For
 from refcomp.ir.verify import find_fault
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import inject_virtual_threads as module
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from tests.passes.docstring_examples import assert_docstring_holds

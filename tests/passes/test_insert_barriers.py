@@ -12,7 +12,7 @@ from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import Barrier, Block, BufferStore, Origin
 from refcomp.ir.verify import verify
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import insert_barriers as module
 from refcomp.passes.insert_barriers import insert_barriers
 from tests.passes.docstring_examples import assert_docstring_holds

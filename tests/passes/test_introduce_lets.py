@@ -14,7 +14,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Block, For, LetStmt, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import introduce_lets as module
 from refcomp.passes.analysis.sharing import MAX_LETS
 from refcomp.passes.introduce_lets import introduce_lets

@@ -11,7 +11,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import lower_intrinsics as module
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from tests.passes.docstring_examples import assert_docstring_holds

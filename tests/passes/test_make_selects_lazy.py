@@ -8,7 +8,7 @@ from refcomp.ir.expr import IfThenElseExpr, Select
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import make_selects_lazy as module
 from refcomp.passes.make_selects_lazy import make_selects_lazy
 from tests.passes.docstring_examples import assert_docstring_holds

@@ -6,7 +6,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import PARALLEL, For, LetStmt, Origin, ParallelRegion
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import outline_parallel as module
 from refcomp.passes.outline_parallel import outline_parallel
 from tests.passes.docstring_examples import assert_docstring_holds

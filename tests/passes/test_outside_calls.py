@@ -11,7 +11,7 @@ from refcomp.foundation.registry import register_func, remove_global_func
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.verify import find_fault
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_bfloat16 import lower_bfloat16

@@ -11,7 +11,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import Allocate, For, IfThenElse, LetStmt, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import partition_loops as module
 from refcomp.passes.partition_loops import MAX_COPIES, MAX_NODES, partition_loops
 from tests.passes.docstring_examples import assert_docstring_holds

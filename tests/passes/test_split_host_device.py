@@ -11,7 +11,7 @@ from refcomp.ir.printer import print_expr, print_func, print_program
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import For, LaunchKernel, Origin
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret, interpret_program
+from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes import split_host_device as module
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device

@@ -10,7 +10,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import UNROLLED, Allocate, Block, For, LetStmt, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import unroll_loops as module
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.unroll_loops import MAX_COPIES, MAX_NODES, unroll_loops

@@ -14,7 +14,8 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import VECTORIZED, For, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes import vectorize_loops as module
 from refcomp.passes.vectorize_loops import MAX_LANES, vectorize_loops
 from tests.passes.docstring_examples import assert_docstring_holds

@@ -17,7 +17,7 @@ from refcomp.compiler import build_functions
 from refcomp.driver.pipeline import passes_for, run_pass
 from refcomp.foundation.errors import OutOfBounds
 from refcomp.ir.func import PrimFunc
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import EvaluateError, evaluate
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds

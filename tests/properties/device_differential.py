@@ -19,7 +19,7 @@ from refcomp.driver.devices import rocm_emulator
 from refcomp.driver.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
 from refcomp.foundation.target import DeviceLimits, as_target
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.oracle.interpreter.interpret import interpret, interpret_program
+from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device

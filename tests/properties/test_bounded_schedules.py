@@ -26,7 +26,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.printer import print_func, print_program
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import interpret, interpret_program
+from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.schedule.schedule import PRIMITIVES, Schedule, replay
 from refcomp.schedule.step import Step

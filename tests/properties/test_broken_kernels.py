@@ -8,7 +8,8 @@ import pytest
 from hypothesis import settings
 
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret, interpret_program
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device
 from tests.properties.broken_kernels import BROKEN, DIVERGENT, OUTSIDE, RACE, SOUND, UNWRITTEN

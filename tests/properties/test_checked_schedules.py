@@ -9,7 +9,7 @@ import refcomp
 from refcomp.compiler import build_functions
 from refcomp.foundation.errors import OutOfBounds, UserError
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.make_selects_lazy import make_selects_lazy
 from tests.properties.checked_schedules import check_bad_data, check_each_pass
 from tests.properties.device_differential import check_opencl

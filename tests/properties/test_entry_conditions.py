@@ -23,7 +23,8 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import with_fields
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.interpret import evaluate_expr, interpret
+from refcomp.oracle.interpreter.interpret import evaluate_expr
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.make_selects_lazy import make_selects_lazy
 from tests.strategies.computes import computations
 from tests.strategies.schedules import schedules

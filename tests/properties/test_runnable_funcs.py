@@ -13,7 +13,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.strategies.funcs import make_arguments, runnable_funcs
 
 LEVELS = ("nested", "flat", "host")

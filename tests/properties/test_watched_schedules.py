@@ -9,7 +9,8 @@ from refcomp.driver.pipeline import kernel_passes_for, passes_for, run_device_pa
 from refcomp.foundation.target import as_target, limits_of
 from refcomp.ir.func import Program
 from refcomp.ir.printer import print_program
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret_program
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.split_host_device import split_host_device

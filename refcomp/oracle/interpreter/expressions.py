@@ -16,7 +16,7 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import asks_others
 from refcomp.ir.rewrite import children
-from refcomp.ir.stmt import Allocate
+from refcomp.ir.stmt import Allocate, For
 from refcomp.oracle.interpreter.calls import call_pure
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.intrinsics import KNOWN, apply_intrinsic
@@ -24,10 +24,12 @@ from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import Group, Thread
 from refcomp.oracle.interpreter.scalars import OPERATORS, Scalar, make_scalar, wrap
 from refcomp.oracle.interpreter.waves import Asks, Question, refuse_alone
-from refcomp.oracle.lockstep.choice import Choice
 
 Value = Any  # a Scalar, or a tuple of them: one per lane
 Code = Callable[["Frame"], Value]
+# Runs a kernel, or a loop of the host, faster and with the same effect. Returns False if it cannot;
+# then nothing has changed, and the interpreter runs the loop itself.
+Shortcut = Callable[["Frame", For], bool]
 _Compile = Callable[[Expr], Code]
 
 
@@ -38,8 +40,7 @@ class Frame(Thread):
     how often the thread itself has allocated each. `num_tasks` is that of parallel regions.
     `code` is the expressions evaluated so far, `known` what of the present one is evaluated.
     `answers` are what calls that threads compute together gave it in the present statement.
-    C functions are sought in `libraries` first. What may run in step is the choice of `in_step`,
-    nothing without one.
+    C functions are sought in `libraries` first.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Frame(Thread):
         self.code = {} if code is None else code
         self.known: dict[int, Value] = {}
         self.libraries: Sequence[str] = ()
-        self.in_step: Choice | None = None
+        self.shortcut: Shortcut | None = None
         self.answers: dict[Expr, Value] = {}
 
     def evaluate(self, expr: Expr) -> Value:

@@ -9,7 +9,6 @@ doors, and the binding of arguments.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -23,13 +22,12 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_expr
 from refcomp.ir.stmt import Stmt
-from refcomp.oracle.interpreter.expressions import Frame, Value
+from refcomp.oracle.interpreter.expressions import Frame, Shortcut, Value
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.scalars import make_scalar
 from refcomp.oracle.interpreter.statements import run_to_end
 from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
-from refcomp.oracle.lockstep.choice import LEAST_THREADS, Choice
 
 
 @deep_recursion()
@@ -39,47 +37,40 @@ def interpret(
     *,
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
-    in_step: int | None = LEAST_THREADS,
     symbols: Mapping[Var, int] | None = None,
+    shortcut: Shortcut | None = None,
 ) -> None:
-    """Runs `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
+    """Run `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
 
-    Arrays have the dtype and the shape of their buffer; the sizes of symbols are solved from the
-    shapes, unless `symbols` has them. A u16
-    buffer takes a bfloat16 array as it lies in memory, as lowering makes one of the other. Each
-    ParallelRegion gets `num_tasks` tasks. C functions are sought in the shared objects `libraries`,
-    then in libm and libc. From `in_step` on, threads of a kernel or iterations of loops run in step
-    (`refcomp.oracle.lockstep`): the same, but sooner; never with None. Raises InterpretError, and
-    what registered functions raise.
+    Arrays have the dtype and the shape of their buffer. The sizes of symbols are solved from the
+    shapes, unless `symbols` has them. A u16 buffer takes a bfloat16 array as it lies in memory,
+    since lowering turns bf16 into u16. Each ParallelRegion gets `num_tasks` tasks. C functions are
+    sought in the shared objects `libraries`, then in libm and libc. `shortcut` is asked before each
+    kernel and each loop of the host, see `Shortcut`; without one every statement runs by itself.
+    Raises InterpretError, and what registered functions raise.
     """
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries
     bind_arguments(frame, func, args, symbols=symbols)
-    run_bound(frame, func.body, in_step)
+    run_bound(frame, func.body, shortcut)
 
 
 @deep_recursion()
 def interpret_program(
-    program: Program, args: Sequence[Any], *, in_step: int | None = LEAST_THREADS
+    program: Program, args: Sequence[Any], *, shortcut: Shortcut | None = None
 ) -> None:
-    """Runs the host's function of `program` on `args`, as `interpret` does, and the kernels that
+    """Run the host's function of `program` on `args`, as `interpret` does, and the kernels that
     it launches. Raises InterpretError."""
     frame = Frame(kernels={kernel.name: kernel for kernel in program.kernels})
     bind_arguments(frame, program.host, args)
-    run_bound(frame, program.host.body, in_step)
+    run_bound(frame, program.host.body, shortcut)
 
 
-def run_bound(frame: Frame, body: Stmt, in_step: int | None) -> None:
-    """Runs `body`, whose arguments `frame` has bound. Raises InterpretError as `interpret`."""
-    if in_step is not None and not _overlap([memory.array for memory in frame.memory.values()]):
-        frame.in_step = Choice(in_step)
+def run_bound(frame: Frame, body: Stmt, shortcut: Shortcut | None = None) -> None:
+    """Run `body`, whose arguments `frame` has bound. Raises InterpretError as `interpret`."""
+    frame.shortcut = shortcut
     with np.errstate(all="ignore"):
         run_to_end(frame, body)
-
-
-def _overlap(arrays: Sequence[Any]) -> bool:
-    """Whether two of them may share memory: nobody would notice threads that meet there."""
-    return any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
 
 
 @deep_recursion()

@@ -201,7 +201,7 @@ def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
         takes = f"{kernel.name} takes {len(kernel.params)} arguments"
         raise InterpretError(f"{takes}, {len(launch.arguments)} given")
     inner, memories = Frame(code=host.code), dict[Buffer, Memory]()
-    inner.in_step, inner.origins = host.in_step, host.origins
+    inner.shortcut, inner.origins = host.shortcut, host.origins
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         if param.dtype != argument.dtype:
             takes = f"{param.name} of {kernel.name} has dtype {param.dtype}"

@@ -29,7 +29,6 @@ from refcomp.oracle.interpreter.kernels import (
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.scalars import ATOMIC, OPERATORS, wrap
 from refcomp.oracle.interpreter.waves import Asks, Question
-from refcomp.oracle.lockstep.launch import kernel_ran, loops_ran
 
 _Steps = Iterable[st.Stmt]  # what a statement wants done, in order
 
@@ -87,7 +86,7 @@ def _for(frame: Frame, loop: st.For) -> _Steps:
     if is_bound(loop):
         _kernel(frame, loop)
         return
-    if loops_ran(frame, loop):
+    if frame.shortcut is not None and frame.shortcut(frame, loop):
         return
     frame.enter(loop)
     minimum, extent = frame.evaluate(loop.minimum), frame.evaluate(loop.extent)
@@ -101,7 +100,7 @@ def _for(frame: Frame, loop: st.For) -> _Steps:
 
 
 def _kernel(frame: Frame, loop: st.For) -> None:
-    if not kernel_ran(frame, loop):
+    if frame.shortcut is None or not frame.shortcut(frame, loop):
         run_kernel(frame, loop, run)
 
 
@@ -171,7 +170,7 @@ def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     """Each task sees what is captured, and nothing else."""
     for task in scrambled(frame.num_tasks):
         inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
-        inner.libraries, inner.in_step = frame.libraries, frame.in_step
+        inner.libraries, inner.shortcut = frame.libraries, frame.shortcut
         inner.origins = frame.origins
         for capture in region.captures:
             if isinstance(capture, Buffer):

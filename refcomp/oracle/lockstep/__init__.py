@@ -14,6 +14,6 @@ threads or iterations, and those of which a run in step has raised Doubt once.
 A loop in which each thread folds values into one element, such as a sum, has these values all at
 once, and folds them in order.
 
-Read in this order: `launch` (the doors), `choice`, `plans`, `threads`, `elements`, `touches`,
-`expressions`, `folds`, `statements`.
+Read in this order: `interpret` (the door), `launch` (the shortcut), `plans`, `groups`, `touches`,
+`elements`, `threads`, `expressions`, `folds`, `statements`.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,13 +12,19 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
-from refcomp.oracle.lockstep.choice import Doubt
-from refcomp.oracle.lockstep.threads import Crowd, Threads
+from refcomp.oracle.lockstep.groups import Doubt, Groups
 from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.tensors.arrays import Array
 
 _ZERO = np.zeros((1, 1), np.int64)
 _MOST_ELEMENTS = 1 << 24  # of what a crowd allocates; with more, memory might not suffice
+
+
+class Writers(Protocol):
+    """Threads that write, in a row each (`refcomp.oracle.lockstep.threads.Threads`)."""
+
+    ids: Array  # their numbers
+    column: Array  # the same, as one column
 
 
 class Elements:
@@ -33,7 +39,7 @@ class Elements:
         self,
         buffer: Buffer,
         shape: tuple[int, ...],
-        crowd: Crowd,
+        crowd: Groups,
         data: Any,
         written: Array | None,
         by_thread: Touches | None,
@@ -47,7 +53,7 @@ class Elements:
         self._by_group: Touches | None = None
 
     @staticmethod
-    def of_memory(memory: Memory, crowd: Crowd, by_group: Touches | None) -> Elements:
+    def of_memory(memory: Memory, crowd: Groups, by_group: Touches | None) -> Elements:
         """Those of `memory`, which all see. `by_group` is what groups have touched, where the
         crowd writes: without a writer there are no races."""
         has_races = by_group is not None and crowd.group_size > 1
@@ -59,7 +65,7 @@ class Elements:
         return found
 
     @staticmethod
-    def allocated(buffer: Buffer, shape: tuple[int, ...], crowd: Crowd) -> Elements:
+    def allocated(buffer: Buffer, shape: tuple[int, ...], crowd: Groups) -> Elements:
         """Fresh ones, a copy for each thread; shared ones, a copy for each group."""
         is_shared, size = buffer.scope == "shared", math.prod(shape)
         copies = crowd.group - crowd.group[0] if is_shared else np.arange(crowd.count)
@@ -84,7 +90,7 @@ class Elements:
         self._check_written(at, ids)
         return self.data[at]
 
-    def write(self, offset: Array, value: Array, ids: Array, threads: Threads) -> None:
+    def write(self, offset: Array, value: Array, ids: Array, threads: Writers) -> None:
         """Makes `value` the elements at `offset`; of several for one element, the last."""
         at = self._place(offset, ids)
         self._note(WRITES, at, ids)
@@ -97,7 +103,7 @@ class Elements:
         meaning: Callable[[Array, Array], Any],
         offset: Array,
         value: Array,
-        threads: Threads,
+        threads: Writers,
     ) -> None:
         """Makes `meaning` of the element at `offset` and the value the element, for each thread.
         Raises Doubt where the order shows."""
@@ -147,7 +153,7 @@ class Elements:
         """Whether somebody wants to know each write."""
         return self.memory is not None and self.memory.is_watched
 
-    def _tell(self, at: Array, value: Array, ids: Array, threads: Threads) -> None:
+    def _tell(self, at: Array, value: Array, ids: Array, threads: Writers) -> None:
         if self.memory is not None and self.memory.is_watched:
             self.memory.wrote(at, value, ids, threads)
 

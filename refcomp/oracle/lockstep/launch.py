@@ -1,28 +1,28 @@
-"""The doors of this room: a kernel, or a nest of loops, run in step where that can be done.
+"""The shortcut of the interpreter: a kernel, or a nest of loops, run in step if that can be done.
 
-Both say whether they have done it. Where they have not, nothing is changed, and the plain
-interpreter does it.
+Where it cannot, nothing has changed, and the plain interpreter runs the loop.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import RefcompError
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.kernels import is_bound
 from refcomp.ir.stmt import BLOCK_TAGS, For
 from refcomp.oracle.interpreter.expressions import Frame
 from refcomp.oracle.interpreter.kernels import bound_loops
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.lockstep.choice import Doubt, Plan
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
-from refcomp.oracle.lockstep.plans import plan_of
+from refcomp.oracle.lockstep.groups import Doubt
+from refcomp.oracle.lockstep.plans import Plan, plan_of
 from refcomp.oracle.lockstep.statements import run
 from refcomp.oracle.lockstep.threads import Crowd, Threads, as_value
 from refcomp.oracle.lockstep.touches import Touches
@@ -34,34 +34,34 @@ _MOST_PER_THREAD = 1 << 13  # elements of the buffers written, which all are sav
 _Range = tuple[For, int, int]  # a loop, its minimum and its extent
 
 
-def kernel_ran(host: Frame, loop: For) -> bool:
-    """Whether the kernel that begins with `loop` has run, all its threads in step.
-    Raises InterpretError for loops that no kernel has."""
-    plan = _plan_of(host, loop)
-    if plan is None:
-        return False
-    ranges = [(loop, 0, extent) for loop, extent in bound_loops(host, plan.loops)]
+@dataclass(slots=True, eq=False)
+class InStep:
+    """The shortcut of one run: at least `least` threads, or iterations, run in step."""
+
+    least: int
+    plans: dict[For, Plan] = field(default_factory=dict)
+
+    def __call__(self, host: Frame, loop: For) -> bool:
+        """Return True if the kernel, or the loops of the host, that begin with `loop` have run.
+        Raises InterpretError for loops that no kernel has."""
+        plan = self.plans.get(loop)
+        if plan is None:
+            plan = self.plans[loop] = plan_of(loop)
+        if not plan.loops:
+            return False
+        groups, threads = _ranges(host, plan.loops)
+        if _size(groups) * _size(threads) < max(1, self.least):
+            return False
+        return _Launch(host, plan, groups, threads, is_kernel=is_bound(loop)).has_run()
+
+
+def _ranges(host: Frame, loops: Sequence[For]) -> tuple[list[_Range], list[_Range]]:
+    """The ranges of groups and of a group's threads; iterations are groups of one thread."""
+    if not is_bound(loops[0]):
+        return [(r, host.evaluate(r.minimum), host.evaluate(r.extent)) for r in loops], []
+    ranges = [(loop, 0, extent) for loop, extent in bound_loops(host, loops)]
     groups = [r for r in ranges if r[0].kind in BLOCK_TAGS]
-    threads = [r for r in ranges if r[0].kind not in BLOCK_TAGS]
-    return _Launch(host, plan, groups, threads, is_kernel=True).has_run()
-
-
-def loops_ran(host: Frame, loop: For) -> bool:
-    """Whether the loops of the host that begin with `loop` have run, all iterations in step."""
-    plan = _plan_of(host, loop)
-    if plan is None:
-        return False
-    ranges = [(r, host.evaluate(r.minimum), host.evaluate(r.extent)) for r in plan.loops]
-    return _Launch(host, plan, ranges, [], is_kernel=False).has_run()
-
-
-def _plan_of(host: Frame, loop: For) -> Plan | None:
-    if host.in_step is None:
-        return None
-    plans = host.in_step.plans
-    if loop not in plans:
-        plans[loop] = plan_of(loop)
-    return plans[loop] if plans[loop].loops else None
+    return groups, [r for r in ranges if r[0].kind not in BLOCK_TAGS]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,8 +99,6 @@ class _Launch:
 
     def _is_worth_while(self, written: Sequence[Memory]) -> bool:
         count = _size(self.groups) * _size(self.threads)
-        if self.host.in_step is None or count < max(1, self.host.in_step.least):
-            return False
         return self.is_kernel or sum(m.size for m in written) <= _MOST_PER_THREAD * count
 
     def _run(self, memories: dict[Buffer, Memory]) -> None:

@@ -5,18 +5,30 @@ Said of the text alone, so it is found out once for each loop.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from refcomp.ir import stmt as st
-from refcomp.ir.buffer import BufferLoad, Load
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Call, Expr, Var
 from refcomp.ir.kernels import is_bound, kernel_nest
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.oracle.interpreter.intrinsics import KNOWN
-from refcomp.oracle.lockstep.choice import Plan
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
 from refcomp.oracle.lockstep.statements import STATEMENTS
 
 _Writer = st.BufferStore | st.Store | st.AtomicUpdate
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """How a kernel, or a nest of loops, runs in step."""
+
+    # The loops whose iterations run in step, outermost first; none where they must not.
+    loops: tuple[st.For, ...]
+    body: st.Stmt  # what each iteration does
+    used: tuple[Buffer, ...] = ()  # the buffers from outside the loops that `body` uses
+    written: frozenset[Buffer] = frozenset()  # those of them that `body` writes
 
 
 def plan_of(loop: st.For) -> Plan:

@@ -12,10 +12,10 @@ from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.kernels import scrambled
 from refcomp.oracle.interpreter.scalars import ATOMIC
-from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import evaluate
 from refcomp.oracle.lockstep.folds import MOST_FOLDING, Fold, fold_of, run_fold
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.lockstep.threads import Threads
 from refcomp.oracle.tensors.arrays import OPERATORS
 

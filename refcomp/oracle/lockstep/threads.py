@@ -7,7 +7,7 @@ lane of a vector; a scalar has one column.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,22 +16,23 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import Allocate, Block, For, Origin, Stmt
 from refcomp.oracle.interpreter.expressions import lanes_of
-from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.lockstep.elements import Elements
+from refcomp.oracle.lockstep.groups import Doubt, Groups
 from refcomp.oracle.tensors.arrays import Array
-
-if TYPE_CHECKING:
-    from refcomp.oracle.lockstep.elements import Elements
 
 Meaning = Callable[["Threads", Any], Any]
 
 
-class Crowd:
-    """All threads of some groups of a kernel, or, as groups of one, iterations of loops.
+class Crowd(Groups):
+    """The threads of a launch, with all that they share.
 
-    `group` is the number of each thread's group, and `turn` how many barriers it has passed, from 1
-    on. `memory` is what the threads see, `allocated` what they have allocated so far, `stmt` what
-    they do, and `origins` tells where the loops come from that bound variables. `expressions` is
-    the meaning of each class of expressions; C functions are sought in `libraries` first.
+    Attributes:
+        memory: what the threads see.
+        allocated: what they have allocated so far.
+        stmt: the statement at hand.
+        origins: where the loops come from that bound variables.
+        expressions: the meaning of each class of expressions.
+        libraries: shared objects in which C functions are sought first.
     """
 
     def __init__(
@@ -42,23 +43,14 @@ class Crowd:
         expressions: Mapping[type[Any], Meaning],
         libraries: Sequence[str] = (),
     ) -> None:
-        self.group, self.group_size, self.is_kernel = group, group_size, is_kernel
-        self.count, self.expressions, self.libraries = len(group), expressions, libraries
-        self.turn = np.ones(self.count, np.int64)
+        super().__init__(group, group_size)
+        self.is_kernel, self.expressions, self.libraries = is_kernel, expressions, libraries
         self.memory: dict[Buffer, Elements] = {}
         self.allocated: dict[Allocate, Elements] = {}
         self.stmt: Stmt = Block(())
         self.origins: dict[Var, Origin] = {}
         self.constants: dict[Expr, Array] = {}
         self.folds: dict[For, Any] = {}
-
-    def pass_barrier(self, ids: Array) -> None:
-        """The threads `ids` meet at a barrier. Raises Doubt unless they are all of their groups."""
-        if len(ids) < self.count:
-            arrived = np.bincount(self.group[ids] - self.group[0])
-            if not np.isin(arrived, (0, self.group_size)).all():
-                raise Doubt
-        self.turn[ids] += 1
 
 
 class Threads:

@@ -13,7 +13,7 @@ import numpy as np
 
 from refcomp.ir.stmt import ATOMIC_OPERATORS
 from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
-from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.tensors.arrays import Array
 
 _KINDS = (READS, WRITES, *map(updates_by, ATOMIC_OPERATORS))

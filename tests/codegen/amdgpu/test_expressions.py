@@ -9,7 +9,7 @@ import pytest
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.toolchain import disassemble
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.amdgpu_kernels import (

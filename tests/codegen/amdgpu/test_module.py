@@ -14,7 +14,7 @@ from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func, parse_funcs
 from refcomp.ir.stmt import For, Store
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.toolchain import disassemble, read_code_object
 from tests.codegen.amdgpu_kernels import (
     TOOLS_AND_GPUS,

@@ -9,7 +9,7 @@ import pytest
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.amdgpu_kernels import (
     TOOLS_AND_GPUS,
     HostSimulation,

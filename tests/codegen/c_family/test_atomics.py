@@ -3,7 +3,7 @@
 import pytest
 
 from refcomp.foundation.errors import Unsupported
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.split_host_device import split_host_device
 from tests.codegen.device_kernels import device_kernel, draw_arguments
 from tests.codegen.opencl_kernels import print_body

@@ -7,7 +7,7 @@ from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.intrinsics import INTRINSICS
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.intrinsic_cases import (
     CASES,
     COUNT,

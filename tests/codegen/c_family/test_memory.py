@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.host_kernels import same_bits
 from tests.codegen.opencl_kernels import OpenCLKernels, print_body, together

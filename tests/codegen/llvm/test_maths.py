@@ -11,7 +11,7 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.parser import parse_func
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.host_kernels import Kernels, print_for_host, print_generic
 from tests.codegen.intrinsic_cases import (
     CASES,

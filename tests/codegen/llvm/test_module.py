@@ -18,7 +18,7 @@ from refcomp.ir.parser import parse_func, parse_funcs
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import For, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.toolchain import find_tools, load_description

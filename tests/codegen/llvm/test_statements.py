@@ -12,7 +12,7 @@ from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import LetStmt, Store
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.host_kernels import Kernels, print_generic
 
 

@@ -18,7 +18,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import For, Origin, Store
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.fit_vector_lanes import fit_vector_lanes
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_intrinsics import lower_intrinsics

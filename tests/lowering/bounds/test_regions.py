@@ -11,7 +11,7 @@ from refcomp.ir.expr import IntImm
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, IfThenElse
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def _allocated(func):

@@ -17,7 +17,8 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import ParallelRegion
 from refcomp.ir.verify import find_fault
 from refcomp.oracle.exact.field import P, field_dtype, tensors_to_field, to_field
-from refcomp.oracle.interpreter.interpret import evaluate_expr, interpret
+from refcomp.oracle.interpreter.interpret import evaluate_expr
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import evaluate
 from tests.strategies.funcs import runnable_funcs
 

@@ -9,7 +9,8 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.oracle.exact.field import P, to_field
 from refcomp.oracle.exact.stand_ins import tensors_with_stand_ins, with_stand_ins
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import evaluate
 
 _HEAD = "func f(A: {0}[4], B: {0}[4] out) "

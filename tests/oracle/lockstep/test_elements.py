@@ -6,8 +6,8 @@ from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.scalars import ATOMIC
 from refcomp.oracle.lockstep import elements as module
-from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.tensors import arrays
 from tests.oracle.lockstep.crowds import crowd_of, everyone

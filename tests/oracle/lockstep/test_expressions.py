@@ -10,9 +10,9 @@ from refcomp.ir.expr import Broadcast, Ramp, Var
 from refcomp.oracle.interpreter import expressions as plain
 from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS, evaluate
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.tensors import arrays
 from tests.oracle.lockstep.crowds import crowd_of, everyone, same_bits
 from tests.oracle.programs import integer

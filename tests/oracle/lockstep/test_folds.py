@@ -6,9 +6,10 @@ import pytest
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError
 from refcomp.oracle.lockstep import folds, statements
 from refcomp.oracle.lockstep.folds import fold_of
+from refcomp.oracle.lockstep.interpret import interpret
 from tests.oracle.lockstep.crowds import same_bits
 
 

@@ -7,8 +7,8 @@ from refcomp.ir import stmt as st
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpreter import statements as plain
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.lockstep.choice import Doubt
 from refcomp.oracle.lockstep.elements import Elements
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.lockstep.statements import STATEMENTS, run
 from tests.oracle.lockstep.crowds import crowd_of, everyone
 

@@ -4,7 +4,7 @@ import pytest
 from refcomp.foundation.dtype import BOOL, F32, I64
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
-from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.lockstep.threads import as_value
 from tests.oracle.lockstep.crowds import crowd_of, everyone
 
@@ -47,12 +47,3 @@ def test_a_thread_s_variables_are_told_as_the_plain_interpreter_has_them():
 def test_a_plain_value_is_one_row():
     assert as_value(Var("v", I64.with_lanes(2)), (3, 4)).tolist() == [[3, 4]]
     assert as_value(Var("x", F32), np.float32(2)).dtype == np.float32
-
-
-def test_whole_groups_pass_a_barrier():
-    crowd = crowd_of(3, 2)
-    crowd.pass_barrier(np.array([2, 3]))
-    crowd.pass_barrier(np.arange(6))
-    assert crowd.turn.tolist() == [2, 2, 3, 3, 2, 2]
-    with pytest.raises(Doubt):
-        crowd.pass_barrier(np.array([0, 1, 2]))

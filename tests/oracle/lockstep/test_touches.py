@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
-from refcomp.oracle.lockstep.choice import Doubt
+from refcomp.oracle.lockstep.groups import Doubt
 from refcomp.oracle.lockstep.touches import Touches
 
 _KINDS = (READS, WRITES, updates_by("add"), updates_by("max"))

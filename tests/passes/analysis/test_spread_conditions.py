@@ -8,7 +8,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Barrier, BufferStore, For, IfThenElse, LetStmt, Origin
 from refcomp.ir.verify import verify
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.analysis.spread_conditions import read_first, spread
 
 

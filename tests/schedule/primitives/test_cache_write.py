@@ -3,7 +3,7 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 
 
 def _row_sums():

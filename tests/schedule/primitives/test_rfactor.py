@@ -4,7 +4,7 @@ import pytest
 import refcomp
 from refcomp.certificates import certify
 from refcomp.foundation.errors import UserError
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.schedule.stage import Host
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION
 from tests.lowering.reductions import argmax, row_sums, whole_numbers

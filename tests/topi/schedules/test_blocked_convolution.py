@@ -9,7 +9,7 @@ import refcomp
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import UNROLLED, VECTORIZED, Allocate, For, IfThenElse
 from refcomp.lowering.lower import lower
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.maths import var
 from refcomp.topi.broadcast import add
 from refcomp.topi.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy

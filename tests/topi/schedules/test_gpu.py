@@ -9,7 +9,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, For
 from refcomp.lowering.lower import lower
-from refcomp.oracle.interpreter.interpret import interpret
+from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.maths import var
 from refcomp.te.operation import compute
 from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy

@@ -1,0 +1,62 @@
+"""The interpreter with its shortcut: kernels and loops run in step wherever that can be done.
+
+Every result and every finding is that of `refcomp.oracle.interpreter`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.oracle.interpreter import interpret as definition
+from refcomp.oracle.interpreter.expressions import Shortcut
+from refcomp.oracle.lockstep.launch import InStep
+
+LEAST_THREADS = 4  # fewer run sooner one by one
+
+
+def interpret(
+    func: PrimFunc,
+    args: Sequence[Any],
+    *,
+    num_tasks: int = 3,
+    libraries: Sequence[str] = (),
+    symbols: Mapping[Var, int] | None = None,
+    in_step: int | None = LEAST_THREADS,
+) -> None:
+    """Run `func` on `args` as `refcomp.oracle.interpreter.interpret` defines it, and sooner.
+
+    From `in_step` threads or iterations on, kernels and loops run in step; with None, never.
+    """
+    definition.interpret(
+        func,
+        args,
+        num_tasks=num_tasks,
+        libraries=libraries,
+        symbols=symbols,
+        shortcut=shortcut_for(args, in_step),
+    )
+
+
+def interpret_program(
+    program: Program, args: Sequence[Any], *, in_step: int | None = LEAST_THREADS
+) -> None:
+    """Run the host's function of `program`, and the kernels that it launches, as `interpret`."""
+    definition.interpret_program(program, args, shortcut=shortcut_for(args, in_step))
+
+
+def shortcut_for(args: Sequence[Any], in_step: int | None) -> Shortcut | None:
+    """Return the shortcut for a run on `args`; None without `in_step`, and for arrays that overlap.
+
+    Threads in step do not notice that they meet in memory that two arrays share.
+    """
+    if in_step is None or not isinstance(args, list | tuple):
+        return None
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    overlap = any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
+    return None if overlap else InStep(in_step)
