@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from refcomp.dtype import I64, U64
+from refcomp.foundation.dtype import I64, U64
 from refcomp.ir.expr import (
     EQ,
     GE,
