@@ -6,6 +6,8 @@ user gave them. Refuses, with Unsupported, a dimension that no caller could comp
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from refcomp.foundation.artifacts import (
     CheckedAccess,
     Condition,
@@ -84,7 +86,7 @@ def _condition(requirement: Requirement, names: dict[Buffer | Var, str]) -> Cond
     test, origin = _test(requirement.condition, names), requirement.origin
     if origin is None:
         return Condition(test)
-    return Condition(test, origin.text, origin.by, origin.line, origin.buffer, origin.dim)
+    return Condition(test, *astuple(origin))
 
 
 def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:

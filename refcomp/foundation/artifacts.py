@@ -154,6 +154,7 @@ class Condition:
         line: the user's source line, as file:line.
         buffer: the parameter that is accessed; '' if the condition is about an extent.
         dim: the dimension that is accessed.
+        advice: how to access it under a condition, where that is not plain.
     """
 
     test: Dim
@@ -162,6 +163,7 @@ class Condition:
     line: str = field(default="", compare=False)
     buffer: str = field(default="", compare=False)
     dim: int = field(default=0, compare=False)
+    advice: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return dim_to_plain_text(self.test)
@@ -274,7 +276,9 @@ def _condition_from_json(value: Mapping[str, Any]) -> Condition:
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise ValueError(f"the number of a dimension is expected, not {dim!r}")
     texts = {name: _text(value[name]) for name in ("text", "by", "line", "buffer")}
-    return Condition(_dim_from_json(value["test"], _OPERATORS.keys()), dim=dim, **texts)
+    advice = _text(value.get("advice", ""))
+    test = _dim_from_json(value["test"], _OPERATORS.keys())
+    return Condition(test, dim=dim, advice=advice, **texts)
 
 
 def _text(value: Any) -> str:

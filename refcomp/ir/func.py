@@ -30,6 +30,7 @@ class RequirementOrigin:
     line: str = ""  # the user's source line, as file:line
     buffer: str = ""  # the buffer that is accessed; none where an extent is meant
     dim: int = 0  # the buffer's dimension that the condition speaks of
+    advice: str = ""  # how to access it under a condition, where that is not plain
 
 
 @node

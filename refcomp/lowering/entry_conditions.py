@@ -24,6 +24,7 @@ from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
 from refcomp.ir.func import PrimFunc, Requirement, RequirementOrigin
+from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.node import Node
 from refcomp.ir.printer import print_expr, print_stmt
 from refcomp.ir.rewrite import children, variables_in, walk, with_fields
@@ -51,6 +52,7 @@ class _Access:
     node: Any  # BufferLoad | BufferStore | AtomicUpdate
     stmt: Stmt
     box: Box
+    advice: str = ""  # how to access it under a condition, where that is not plain
 
 
 _MOST_GIVEN = 32  # requirements that one proof assumes
@@ -177,6 +179,7 @@ def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
         return
     parts = [part for part in children(stmt) if isinstance(part, Expr)]
     stack: list[tuple[Node, Box]] = [(part, around) for part in reversed(parts)]
+    operands = logic_operands(parts)
     seen: set[tuple[int, Box]] = set()
     while stack:
         node, box = stack.pop()
@@ -184,7 +187,7 @@ def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
             continue
         seen.add((id(node), box))
         if isinstance(node, BufferLoad):
-            yield _Access(node, stmt, box)
+            yield _Access(node, stmt, box, NEST_CONDITIONS if id(node) in operands else "")
         if isinstance(node, IfThenElseExpr | Select):
             stack.append((node.false_value, box.with_guard(node.condition, holds=False)))
             stack.append((node.true_value, box.with_guard(node.condition)))
@@ -198,7 +201,8 @@ def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> Requirement
     line = lines.get(access.stmt, "")
     stage, line = ("", line) if origin is None else (origin.stage, origin.line)
     by = f"stage {stage}" if stage else f"`{_first_line(access.stmt)}`"
-    return RequirementOrigin(_text(access), f"{by} {verb}", line, access.node.buffer.name, dim)
+    buffer = access.node.buffer.name
+    return RequirementOrigin(_text(access), f"{by} {verb}", line, buffer, dim, access.advice)
 
 
 def _text(access: _Access) -> str:
@@ -225,5 +229,6 @@ def _refuse(
         f"{buffer.name}",
         where=f"{_first_line(access.stmt)}{around}{at}",
         why=f"that dimension has the elements 0 .. {simplify(buffer.shape[dim] - 1)}",
-        remedy=f"shorten the loops around {_text(access)}, or access it under a condition",
+        remedy=f"shorten the loops around {_text(access)}, or "
+        + (access.advice or "access it under a condition"),
     )

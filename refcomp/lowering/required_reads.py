@@ -18,6 +18,7 @@ from refcomp.arith.attained import Box, is_size
 from refcomp.foundation.dtype import I64, U64
 from refcomp.ir.expr import LE, Cast, Expr, IntImm, Var
 from refcomp.ir.func import Requirement, RequirementOrigin
+from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.stage import Stage
 from refcomp.te.check_reads import certain_reads, widened
@@ -136,12 +137,13 @@ class _Reads:
         seen: set[tuple[int, ...]] = set()
         while stack:
             computed = stack.pop()
+            operands = logic_operands(computed.bodies)
             for read in certain_reads(computed.bodies):
                 key = (id(computed.box), id(read.tensor), *map(id, read.indices))
                 if key in seen:
                     continue
                 seen.add(key)
-                yield from _judge(computed, read)
+                yield from _judge(computed, read, id(read) in operands)
                 maker = self._makers.get(read.tensor)
                 if maker is not None and maker.host is not None and left:
                     left -= 1
@@ -156,11 +158,12 @@ class _Reads:
             yield self._computed(stage, [body], op.reduce_axis, box)
 
 
-def _judge(computed: _Computed, read: TensorRead) -> Iterator[Requirement]:
+def _judge(computed: _Computed, read: TensorRead, is_operand: bool) -> Iterator[Requirement]:
+    advice = NEST_CONDITIONS if is_operand else ""
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
         for condition in computed.box.judge(index, extent).conditions:
             text = f"{read.tensor.name}[{', '.join(map(str, read.indices))}]"
             origin = RequirementOrigin(
-                text, f"{computed.by} reads", computed.line, read.tensor.name, dim
+                text, f"{computed.by} reads", computed.line, read.tensor.name, dim, advice
             )
             yield Requirement(condition, origin)

@@ -15,6 +15,7 @@ from refcomp.arith.attained import Box
 from refcomp.arith.ends import Bound
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Add, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
+from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in
 from refcomp.ir.structure import structurally_equal
@@ -31,9 +32,10 @@ def check_reads(
     pass, as S may be the state of a scan, which computes later rows only. Says whether one was.
     """
     waits = False
+    listed = list(bodies)
     box = box_of(axes)
     checked: set[tuple[int, int, int]] = set()  # the reads of a stencil have indices in common
-    for read in certain_reads(bodies):
+    for read in certain_reads(listed):
         for dim, index in enumerate(read.indices):
             same = (id(read.tensor), dim, id(index))
             if dim == 0 and rows is not None and _may_be_state(read, rows):
@@ -42,7 +44,7 @@ def check_reads(
                 checked.add(same)
                 beyond = box.judge(index, read.tensor.shape[dim]).beyond
                 if beyond is not None:
-                    _refuse(name, read, dim, beyond)
+                    _refuse(name, read, dim, beyond, is_operand=id(read) in logic_operands(listed))
     return waits
 
 
@@ -98,11 +100,12 @@ def _is_conditional(node: Node) -> bool:
     return isinstance(node, IfThenElseExpr | Select)
 
 
-def _refuse(name: str, read: TensorRead, dim: int, beyond: Bound) -> NoReturn:
+def _refuse(name: str, read: TensorRead, dim: int, beyond: Bound, is_operand: bool) -> NoReturn:
+    guard = "read under a condition: if_then_else(i < n, A[i], 0)"
     tensor, extent = read.tensor, read.tensor.shape[dim]
     raise UserError(
         f"compute {name} reads index {beyond} of dimension {dim} of {tensor.name}",
         where=f"{tensor.name}[{', '.join(map(str, read.indices))}]",
         why=f"that dimension has the elements 0 .. {simplify(extent - 1)}",
-        remedy="compute a smaller tensor, or read under a condition: if_then_else(i < n, A[i], 0)",
+        remedy=f"compute a smaller tensor, or {NEST_CONDITIONS if is_operand else guard}",
     )

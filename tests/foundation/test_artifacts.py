@@ -254,3 +254,11 @@ def test_a_size_of_u64_is_compared_as_i64():
 )
 def test_a_condition_has_no_needless_parentheses(dim: Dim, text: str | None) -> None:
     assert str(Condition(dim)) == (text or "max(m - 6, 0) <= 0 or m < n")
+
+
+def test_the_advice_of_a_condition_is_kept_and_may_be_missing():
+    signature = Signature("f", (), ("m",), (Condition(("lt", 0, "m"), advice="nest"),))
+    value = signature.to_json()
+    assert signature_from_json(value).requires[0].advice == "nest"
+    del value["requires"][0]["advice"]
+    assert signature_from_json(value).requires[0].advice == ""

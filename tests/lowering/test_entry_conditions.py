@@ -297,3 +297,27 @@ def test_of_many_requirements_those_of_the_buffer_are_assumed() -> None:
     assert prove(parse_expr("m - 2 < n", names), Given((first, first)).about("C", "", facts))
     assert prove(parse_expr("m != 148", names), named.about("A", "other", facts))
     assert not prove(parse_expr("m != 99", names), named.about("A", "other", facts))
+
+
+def test_a_guard_beside_a_read_is_to_be_nested(tmp_path) -> None:
+    nested = "nest two conditions, as both sides of and/or are evaluated: if_then_else("
+    body = "for i in range(m) { if (i < n and A[i] > 0.0f32) { C[i] = 1.0f32 } }"
+    func = parse_func(f"func f(A: f32[n], C: f32[m] out) {{ {body} }}")
+    n, m = rc.var("n"), rc.var("m")
+    a = rc.placeholder((n,), name="A")
+    c = rc.compute((m,), lambda i: rc.if_then_else(rc.all(i < n, a[i] > 0), 1.0, 0.0), name="C")
+    for function in (
+        rc.build(func, "interp"),
+        rc.build(rc.create_schedule(c.op), [a, c], "interp"),
+    ):
+        with pytest.raises(UserError) as caught:
+            function(*_vectors(2, 3))
+        assert f"sizes fit, or {nested}" in str(caught.value.remedy)
+    text = body.replace("i < n and A[i]", "i < 4 and A[i + n]")
+    with pytest.raises(UserError) as caught:
+        rc.build(parse_func(f"func f(A: f32[n], C: f32[m] out) {{ {text} }}"), "interp")
+    assert f"A[i + n], or {nested}" in str(caught.value.remedy)
+    kept = "for i in range(m) { if (i < n) { if (A[i] > 0.0f32) { C[i] = 1.0f32 } } }"
+    rc.build(parse_func(f"func f(A: f32[n], C: f32[m] out) {{ {kept} }}"), "interp")(
+        *_vectors(2, 3)
+    )

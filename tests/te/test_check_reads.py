@@ -56,3 +56,14 @@ def test_a_certain_read_beyond_a_tensor_is_refused(shape, function, what, why):
 )
 def test_a_read_that_may_be_in_range_is_taken(shape, function):
     assert rc.compute(shape, function, name="C").name == "C"
+
+
+@pytest.mark.parametrize("logic", [rc.all, rc.any])
+def test_a_guard_beside_a_read_is_to_be_nested(logic):
+    with pytest.raises(UserError) as caught:
+        rc.compute((12,), lambda i: rc.if_then_else(logic(i < 10, A[i] > 0), 1, 2))
+    assert caught.value.remedy == (
+        "compute a smaller tensor, or nest two conditions, as both sides of and/or are evaluated: "
+        "if_then_else(i < n, if_then_else(A[i] > 0, x, y), y)"
+    )
+    rc.compute((12,), lambda i: rc.if_then_else(i < 10, rc.if_then_else(A[i] > 0, 1, 2), 2))

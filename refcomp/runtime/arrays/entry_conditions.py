@@ -22,13 +22,14 @@ def refusal(
     """Return the error for a condition that `sizes` do not fulfil."""
     given = sizes.explain(condition.test)
     needed = f"{condition.text or signature.name} needs {condition}"
+    guard = f", or {condition.advice or 'access it under a condition only'}"
     at = f", at {condition.line}" if condition.line else ""
     return UserError(
         _what(signature, condition, sizes.values),
         where=f"{signature}{at}",
         why=f"{needed}: {given}" if given else needed,
         remedy=(remedy or "pass arrays and numbers whose sizes fit")
-        + (", or access it under a condition only" if condition.buffer else ""),
+        + (guard if condition.buffer else ""),
     )
 
 
