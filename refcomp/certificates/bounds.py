@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from refcomp.arith import Facts, prove
+from refcomp.arith import Facts
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import AddressOf, BufferLoad
-from refcomp.ir.expr import LE, LT, Expr, IfThenElseExpr, IntImm, Let, Not, Select, Var
+from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Not, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import children, variables_in, walk
 from refcomp.ir.stmt import AtomicUpdate, BufferStore, For, IfThenElse, LetStmt, Prefetch
 from refcomp.lowering.entry_conditions import Given, with_entry_conditions
+from refcomp.passes.analysis.access_ranges import open_index
 
 PROVED, AT_ENTRY, BY_DATA = "proved", "checked at entry", "depends on data"
 NOT_STATED = "not stated"
@@ -136,10 +137,8 @@ class _Accesses:
         return BY_DATA if is_by_data else NOT_STATED
 
     def _is_inside(self, node: Any, facts: Facts) -> bool:
-        return all(
-            prove(LE(IntImm(0, index.dtype), index), facts) and prove(LT(index, extent), facts)
-            for index, extent in zip(node.indices, node.buffer.shape, strict=True)
-        )
+        dims = zip(node.indices, node.buffer.shape, strict=True)
+        return all(open_index(index, extent, facts) is None for index, extent in dims)
 
 
 def _parts(node: Node, around: _Around) -> Iterator[tuple[Node, _Around]]:

@@ -109,26 +109,6 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AccessCounts:
-    """Numbers of dimensions of accesses, as they stand in the text of a function.
-
-    Attributes:
-        proved: dimensions whose index is proved to be in range.
-        checked: dimensions that `check_accesses` would check.
-    """
-
-    proved: int
-    checked: int
-
-
-def count_accesses(func: PrimFunc) -> AccessCounts:
-    """Return how many dimensions of the accesses of `func` are proved, and how many are not."""
-    checking = _Checking()
-    checking.stmt(func.body, _facts_of(func), in_kernel=False)
-    return AccessCounts(checking.proved, len(checking.checked))
-
-
 def _facts_of(func: PrimFunc) -> Facts:
     """Return what holds at each call: sizes are not negative, and are such as `func` requires."""
     facts = facts_of(func)
@@ -203,7 +183,6 @@ class _Checking:
     def __init__(self) -> None:
         self.status = Buffer("faults", I64, (IntImm(0, I64), IntImm(STATUS_WORDS, I64)))
         self.checked: list[CheckedAccess] = []
-        self.proved = 0
 
     # Statements.
 
@@ -328,11 +307,10 @@ class _Checking:
                 found = open_index(var, extent, place.facts.let(var, index))
                 index = var
             used.append(index)
-            if found is None:
-                self.proved += 1
-                continue
-            rows.append((len(self.checked), found))
-            self.checked.append(_described(action, buffer, dimension, written[dimension], place))
+            if found is not None:
+                rows.append((len(self.checked), found))
+                written_index = written[dimension]
+                self.checked.append(_described(action, buffer, dimension, written_index, place))
         return _Access(tuple(used), tuple(lets), tuple(rows))
 
     # Expressions.

@@ -54,6 +54,19 @@ def test_how_bounds_are_known(body: str, accesses: dict[str, str]) -> None:
     assert _accesses(body) == accesses
 
 
+def test_indices_are_compared_as_i64() -> None:
+    loop = "for i in range(m) { C[i] = A[s] + A[i32(X[i]) % 3i32] + A[i32(i)] }"
+    head = "func f(A: f32[n], X: i64[m], C: f32[m] out, s: i32)"
+    found = dict(bounds_of(parse_func(f"{head} {{ if (3 < n) {{ {loop} }} }}")).accesses)
+    assert found == {
+        "X[i]": PROVED,
+        "C[i]": PROVED,
+        "A[i32(X[i]) % 3i32]": PROVED,
+        "A[s]": AT_ENTRY,
+        "A[i32(i)]": NOT_STATED,
+    }
+
+
 def test_the_report_counts_and_lists() -> None:
     func = parse_func(
         f"func f({PARAMS}) {{ for i in range(m) {{ C[i] = A[i] + A[X[i]] + A[i * i] }} }}"
