@@ -321,3 +321,24 @@ def test_a_guard_beside_a_read_is_to_be_nested(tmp_path) -> None:
     rc.build(parse_func(f"func f(A: f32[n], C: f32[m] out) {{ {kept} }}"), "interp")(
         *_vectors(2, 3)
     )
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_a_call_without_results_needs_no_sizes_that_are_multiplied_by_zero(target: str) -> None:
+    loops = "for i in range(n) { for j in range(m) { E[i] = D[i * m + j] } }"
+    head = "func f(C: f32[n], D: f32[n * m], E: f32[n] out"
+    function = rc.build(parse_func(f"{head}) {{ {loops} }}"), target)
+    function(*_empty(3))
+    result = np.zeros(2, "f4")
+    function(np.ones(2, "f4"), np.arange(6, dtype="f4"), result)
+    assert result.tolist() == [2, 5]
+    with pytest.raises(UserError, match="dimension 0 of argument D .* is 4, expected n \\* m = 0"):
+        function(*_empty(1), np.ones(4, "f4"), *_empty(1))
+    shown = rc.build(parse_func(f"{head}, F: i64[1] out) {{ {loops} F[0] = m }}"), target)
+    with pytest.raises(UserError, match="the size of m does not follow from the shapes"):
+        shown(*_empty(3), np.zeros(1, "i8"))
+
+
+def _empty(count: int) -> list[np.ndarray]:
+    return [np.zeros(0, "f4") for _ in range(count)]

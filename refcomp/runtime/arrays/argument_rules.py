@@ -238,13 +238,21 @@ def _check_dims(
     )
     for symbol in signature.symbols:
         if symbol not in sizes.values:
-            raise _unsolved(signature, symbol, sizes)
+            if not _writes_nothing(tensors, forms):
+                raise _unsolved(signature, symbol, sizes)
+            sizes.add(symbol, 0, "no argument, as nothing is computed")
     for position, axis, expected, found in dims:
         value = evaluate_dim(expected, sizes.values)
         if value != found:
             raise _wrong_dim(_Place(signature, position), axis, expected, value, found, sizes)
     check_conditions(signature, sizes)
     return sizes.values
+
+
+def _writes_nothing(tensors: Sequence[tuple[int, TensorParam]], forms: Sequence[Form]) -> bool:
+    """Return True if all outputs are empty, so that a size cannot be seen in any of them."""
+    outputs = [form for (_, param), form in zip(tensors, forms, strict=True) if param.is_output]
+    return bool(outputs) and not any(map(_size, outputs))
 
 
 def _unsolved(signature: Signature, symbol: str, sizes: Sizes) -> UserError:

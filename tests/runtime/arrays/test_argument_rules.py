@@ -88,13 +88,20 @@ def test_a_negative_dimension_is_refused_with_advice() -> None:
 
 
 def test_a_symbol_that_is_multiplied_by_zero_cannot_be_solved() -> None:
-    signature = _signature(("n",), (("mul", "n", "m"),), symbols=("n", "m"))
-    assert _refusal(signature, _form(0), _form(0)) == (
+    signature = _signature(("n",), (("mul", "n", "m"),), (4,), symbols=("n", "m"))
+    assert _refusal(signature, _form(0), _form(0), _form(4)) == (
         "the size of m does not follow from the shapes of the arguments\n"
         f"  where: {signature}\n"
         "  why: m is multiplied by what is 0 here: n is 0\n"
         "  what to do: make m alone a dimension of some argument, or pass it as a scalar"
     )
+
+
+def test_a_size_that_no_result_can_show_is_zero() -> None:
+    signature = _signature(("n",), (("mul", "n", "m"),), symbols=("n", "m"))
+    assert admit(signature, "cpu:0", [_form(0), _form(0)], {}).symbols == (0, 0)
+    without = _signature(("n",), (("mul", "n", "m"),), symbols=("n", "m"), outputs=0)
+    assert "the size of m does not follow" in _refusal(without, _form(0), _form(0))
 
 
 def test_names_in_shapes_must_be_known() -> None:
