@@ -36,7 +36,7 @@ _MOST_TINY = 20_000  # some tenths
 
 def certify(
     schedule: Schedule,
-    args: Sequence[Tensor | Var],
+    args: Sequence[Tensor | Var] | None = None,
     *,
     name: str = "main",
     every_step: bool = False,
@@ -50,7 +50,7 @@ def certify(
     A computation that combines more than `most` values is stood in for by a smaller one, which the
     certificate names by its extents. Unsupported for what cannot be certified.
     """
-    _check(schedule, args)
+    args = _checked(schedule, args)
     lowered = lower(schedule, args, name)
     subject = _subject(schedule, tuple(args), most, lowered.requires)
     own_kind = kind or _kind_of(lowered)
@@ -191,9 +191,18 @@ def _too_large(what: str, points: int, remedy: str) -> Unsupported:
     )
 
 
-def _check(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
+def _checked(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequence[Tensor | Var]:
+    """Return `args`. UserError or Unsupported for what cannot be certified."""
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} cannot be certified", remedy="pass a schedule")
+    if args is None:
+        names = ", ".join(stage.op.name for stage in schedule.stages)
+        raise UserError(
+            "a schedule is certified without its arguments",
+            where=f"the schedule has the stages {names}",
+            why="the arguments and their order are those of the function that is lowered",
+            remedy="pass the tensors that build() would take: certify(s, [A, B, C])",
+        )
     checked_args(schedule, args)
     calling = [stage for stage in schedule.stages if _calls_functions(stage.tensorized)]
     if calling:
@@ -202,6 +211,7 @@ def _check(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
             why="what a function outside of the loop IR does to field elements is not known",
             remedy="certify it with an intrinsic that is written in loops",
         )
+    return args
 
 
 def _calls_functions(wish: Tensorized | None) -> bool:

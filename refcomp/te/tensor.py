@@ -188,6 +188,17 @@ class Tensor(TensorOperators):
             )
         return TensorRead(self, tuple(as_dim(index) for index in given))
 
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> NoReturn:
+        raise UserError(
+            f"tensor {self.name} has no len()",
+            where=f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]",
+            why="an extent may be symbolic, and len() is a number",
+            remedy=f"use {self.name}.shape[0], or {self.name}.ndim for the number of dimensions",
+        )
+
     def __iter__(self) -> NoReturn:
         raise UserError(
             f"tensor {self.name} cannot be iterated over", remedy="compute over its indices"

@@ -417,3 +417,16 @@ def test_loop_ir_that_cannot_be_certified():
 def test_what_is_no_schedule_is_refused():
     with pytest.raises(UserError, match="cannot be certified"):
         certify(3, [])
+
+
+def test_a_schedule_without_arguments_is_refused() -> None:
+    a = rc.placeholder((4,), name="A")
+    c = rc.compute((4,), lambda i: a[i] + 1.0, name="C")
+    with pytest.raises(UserError) as caught:
+        rc.certify(rc.create_schedule(c.op))
+    assert str(caught.value) == (
+        "a schedule is certified without its arguments\n"
+        "  where: the schedule has the stages A, C\n"
+        "  why: the arguments and their order are those of the function that is lowered\n"
+        "  what to do: pass the tensors that build() would take: certify(s, [A, B, C])"
+    )

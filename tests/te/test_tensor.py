@@ -108,3 +108,17 @@ def test_what_is_no_thread_axis(tag):
 def test_a_range_of_threads_begins_at_0_and_is_not_empty(dom):
     with pytest.raises(UserError, match=r"is no range of threads for threadIdx.x(.|\n)*\(0, 64\)"):
         refcomp.thread_axis(dom, "threadIdx.x")
+
+
+def test_a_tensor_has_no_len():
+    n = refcomp.var("n")
+    tensor = refcomp.placeholder((n, 4), name="A")
+    assert tensor
+    with pytest.raises(UserError) as caught:
+        len(tensor)
+    assert str(caught.value) == (
+        "tensor A has no len()\n"
+        "  where: A: f32[n, 4]\n"
+        "  why: an extent may be symbolic, and len() is a number\n"
+        "  what to do: use A.shape[0], or A.ndim for the number of dimensions"
+    )

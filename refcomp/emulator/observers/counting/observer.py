@@ -19,12 +19,20 @@ from refcomp.emulator.observers.counting.banks import count_clocks
 from refcomp.emulator.observers.counting.coalescing import Touched, count_segments, least_segments
 from refcomp.emulator.observers.counting.counts import AccessCounts, InstructionCounts, KernelCounts
 from refcomp.emulator.observers.counting.mnemonics import SCALAR_MEMORY, class_of
+from refcomp.foundation.errors import UserError
 
 
 class Profile(Observer):
     """Counts of all kernels that run while it observes; launches of a kernel are added up."""
 
-    def __init__(self) -> None:
+    def __init__(self, *given: object) -> None:
+        if given:
+            raise UserError(
+                "a Profile takes no arguments",
+                where=f"Profile({', '.join(map(repr, given))})",
+                why="it counts the kernels that run while it observes",
+                remedy="make it empty: Profile(), and pass it on: rocm_emulator(..., profile=it)",
+            )
         self._kernels: dict[tuple[int, str], KernelCounts] = {}
         self._loaded: list[Any] = []  # kept, so that no other code object gets the same id
         self._current = KernelCounts("", "", 64, 128)

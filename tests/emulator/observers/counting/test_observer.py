@@ -12,6 +12,7 @@ from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.machine.observation import Access
 from refcomp.emulator.observers.counting import Profile
 from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import UserError
 from tests.codegen.device_kernels import TEXTS
 from tests.emulator.observers.counting.profiled import (
     COUNTERS,
@@ -271,3 +272,14 @@ def test_matrix_instructions_do_as_many_multiply_adds_as_the_formula(gpu):
         assert counts.by_class()["MFMA"] * one.size**2 * one.step == n * n * depth
         done += 1
     assert done
+
+
+def test_a_profile_takes_no_arguments() -> None:
+    with pytest.raises(UserError) as caught:
+        Profile(3)
+    assert str(caught.value).startswith(
+        "a Profile takes no arguments\n"
+        "  where: Profile(3)\n"
+        "  why: it counts the kernels that run while it observes\n"
+        "  what to do: "
+    )
