@@ -3,7 +3,7 @@
 LLVM IR text begins with the target it was printed for, the libraries it needs, and how each of
 its functions is called::
 
-    ; refcomp.foundation.target llvm -mcpu=native
+    ; refcomp.target llvm -mcpu=native
     ; refcomp.requires libgomp
     ; refcomp.signature {"name": "add", "params": [...], "symbols": ["n"]}
 
@@ -53,7 +53,7 @@ def signature_lines(signatures: Iterable[Signature], mark: str) -> str:
 
 def with_header(source: Source, target: Target, signatures: Sequence[Signature]) -> str:
     """LLVM IR text below the lines that `read_header` reads back."""
-    lines = [f"; refcomp.foundation.target {target}\n"]
+    lines = [f"; refcomp.target {target}\n"]
     lines += [f"; refcomp.requires {name}\n" for name in sorted(source.requires)]
     return "".join([*lines, signature_lines(signatures, ";"), source.text])
 

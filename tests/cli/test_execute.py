@@ -195,7 +195,7 @@ def test_a_module_has_its_target(cli: Cli, module: bytes) -> None:
 
 
 def test_llvm_text_is_refused_with_the_next_command(cli: Cli) -> None:
-    result = cli("execute", input="; refcomp.foundation.target llvm\ndefine ...")
+    result = cli("execute", input="; refcomp.target llvm\ndefine ...")
     assert result.exit_code == 4
     assert "send it through `refcomp assemble` first" in result.stderr
 

@@ -94,4 +94,4 @@ def test_a_signature_that_does_not_fit_is_refused(right: str, wrong: str) -> Non
 
 def test_an_unknown_target_is_refused() -> None:
     with pytest.raises(UserError, match="unknown target 'vax'"):
-        read_header("; refcomp.foundation.target vax\n", "x.ll")
+        read_header("; refcomp.target vax\n", "x.ll")

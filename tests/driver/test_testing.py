@@ -12,7 +12,7 @@ def test_what_is_close() -> None:
     assert_allclose(np.array([1.0, np.nan, np.inf]), [1.0, np.nan, np.inf])
     assert_allclose(refcomp.array([1.0, 2.0]), np.array([1.0, 2.1]), rtol=0.1)
     assert_allclose([0.0], [1e-9])
-    refcomp.driver.testing.assert_allclose([100.0], [101.0], atol=1.0)
+    refcomp.testing.assert_allclose([100.0], [101.0], atol=1.0)
 
 
 def test_what_is_not() -> None:
