@@ -12,6 +12,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
+from refcomp.passes.insert_barriers import insert_barriers
 
 M, N = refcomp.var("m"), refcomp.var("n")
 
@@ -232,3 +233,119 @@ def test_iterations_beyond_a_tail_read_no_later_rows(place):
     for _ in range(1, n):
         wanted.append(np.minimum(wanted[-1].sum() + np.ones(m), 5.0))
     np.testing.assert_array_equal(found, wanted)
+
+
+def two_states(shape=(4, 3)):
+    """Return (arguments, tensors) of h' = h + 1 and c' = max(T + h', c), where T = 2 h - x."""
+    x, first = refcomp.placeholder(shape, name="X"), refcomp.placeholder((1, shape[1]), name="I")
+    h, c = refcomp.placeholder(shape, name="h"), refcomp.placeholder(shape, name="c")
+    init = refcomp.compute((1, shape[1]), lambda t, i: first[t, i] + 1.0, name="init")
+    uh = refcomp.compute(shape, lambda t, i: h[t - 1, i] + 1.0, name="uh")
+    mid = refcomp.compute(shape, lambda t, i: h[t - 1, i] * 2.0 - x[t, i], name="T")
+    uc = refcomp.compute(
+        shape, lambda t, i: refcomp.maximum(mid[t, i] + uh[t, i], c[t - 1, i]), name="uc"
+    )
+    rows = refcomp.scan([init, init], [uh, uc], [h, c], inputs=[x], name="S")
+    return [first, x, *rows], {"init": init, "uh": uh, "T": mid, "uc": uc, "S": rows[0]}
+
+
+def check_two_states(s, args, n=4, m=3):
+    """Every element of the results is written before it is read, and right."""
+    func = insert_barriers(refcomp.lower(s, args, name="f"))
+    x = np.arange(n * m, dtype=np.float32).reshape(n, m)
+    given = [np.ones((1, m), np.float32), x]
+    found = [np.empty((n, m), np.float32) for _ in range(2)]
+    interpret_whole(func, [*given, *found])
+    wanted = evaluate(args[2:], dict(zip(args[:2], given, strict=True)))
+    for mine, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(mine, right)
+
+
+def split_row(s, uc, how):
+    """Make loops of the row's axis that visit points beyond the row; return them all."""
+    t, i = uc.op.axis
+    if how == "factor":
+        s[uc].split(t, factor=2)
+    elif how == "nparts":
+        s[uc].split(t, nparts=3)
+    elif how == "twice":
+        s[uc].split(s[uc].split(t, factor=3)[1], factor=2)
+    elif how == "reordered":
+        outer, inner = s[uc].split(t, factor=2)
+        s[uc].reorder(i, outer, inner)
+    else:
+        s[uc].split(s[uc].fuse(t, i), factor=5)
+    return s[uc].leaf_iter_vars
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (M, N)], ids=str)
+@pytest.mark.parametrize("loop", [0, 1, -1])
+@pytest.mark.parametrize("copied", ["uh", "T"])
+@pytest.mark.parametrize("how", ["factor", "nparts", "twice", "reordered", "fused"])
+def test_a_row_is_computed_once_whatever_loops_its_copies_are_in(how, copied, loop, shape):
+    """What iterations beyond the row would need is another row, or beyond the result."""
+    args, parts = two_states(shape)
+    s = refcomp.create_schedule(args[2])
+    leaves = split_row(s, parts["uc"], how)
+    copy = s.cache_read(parts[copied], "global", [parts["uc"]])
+    s[copy].compute_at(s[parts["uc"]], leaves[loop])
+    check_two_states(s, args)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (M, 3)], ids=str)
+@pytest.mark.parametrize("scope", ["local", "shared"])
+@pytest.mark.parametrize("loop", ["t.outer", "t.inner", "i.outer", "i.inner"])
+@pytest.mark.parametrize("copied", ["uh", "T"])
+def test_a_row_is_computed_once_for_copies_in_kernels(copied, loop, scope, shape):
+    """The loop that visits points beyond the row is around threads beyond its last element."""
+    args, parts = two_states(shape)
+    s = refcomp.create_schedule(args[2])
+    for name in ("init", "uh", "T", "uc"):
+        _, inner = s[parts[name]].split(parts[name].op.axis[1], factor=2)
+        s[parts[name]].bind(inner, refcomp.thread_axis("threadIdx.x"))
+    stage = s[parts["uc"]]
+    outer, _ = stage.split(parts["uc"].op.axis[0], factor=2)
+    stage.bind(outer, refcomp.thread_axis("blockIdx.x"))
+    places = {axis.name: axis for axis in stage.leaf_iter_vars}
+    copy = s.cache_read(parts[copied], scope, [parts["uc"]])
+    s[copy].compute_at(stage, places[loop])
+    s[parts["uh"]].vectorize(parts["uh"].op.axis[0])
+    check_two_states(s, args)
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+@pytest.mark.parametrize("copied", ["uh", "T"])
+def test_threads_beyond_a_row_compute_no_other_rows(copied, scope):
+    """No guard stands around what threads copy for others: they copy the row itself."""
+    args, parts = two_states()
+    s = refcomp.create_schedule(args[2])
+    stage = s[parts["uc"]]
+    _, inner = stage.split(parts["uc"].op.axis[0], factor=2)
+    stage.bind(inner, refcomp.thread_axis("threadIdx.x"))
+    copy = s.cache_read(parts[copied], scope, [parts["uc"]])
+    s[copy].compute_at(stage, inner)
+    check_two_states(s, args)
+
+
+@pytest.mark.parametrize("name", ["init", "T", "uh"])
+@pytest.mark.parametrize("how", ["factor", "nparts", "twice", "reordered", "fused"])
+def test_copies_in_loops_beyond_any_row_read_no_later_ones(name, how):
+    """What init, an update and what it needs read is copied, too."""
+    args, parts = two_states()
+    s = refcomp.create_schedule(args[2])
+    split_row(s, parts[name], how)
+    source = args[0] if name == "init" else parts["S"].op.state[0]
+    copy = s.cache_read(source, "global", [parts[name]])
+    s[copy].compute_at(s[parts[name]], s[parts[name]].leaf_iter_vars[1])
+    check_two_states(s, args)
+
+
+def test_a_stage_attached_in_the_row_of_its_reader_computes_that_row():
+    args, parts = two_states()
+    s = refcomp.create_schedule(args[2])
+    _, inner = s[parts["uc"]].split(parts["uc"].op.axis[0], factor=2)
+    s[parts["T"]].compute_at(s[parts["uc"]], inner)
+    s[parts["T"]].split(parts["T"].op.axis[0], nparts=3)
+    copy = s.cache_read(parts["S"].op.state[0], "global", [parts["T"]])
+    s[copy].compute_at(s[parts["T"]], parts["T"].op.axis[1])
+    check_two_states(s, args)

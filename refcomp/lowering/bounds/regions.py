@@ -109,8 +109,8 @@ class _Needs:
     def boxes(self, reader: StageBounds) -> Iterator[list[Range | None]]:
         """A range for each dimension, of each read."""
         loops = RangeFinder(self._running(reader), reader.facts)
-        axes = RangeFinder(self._axis_ranges(reader, loops), reader.facts)
-        values = {axis.var: reader.indices.values[axis] for axis in reader.stage.roots}
+        values = {axis.var: _value(reader, axis) for axis in reader.stage.roots}
+        axes = RangeFinder(self._axis_ranges(reader, values, loops), reader.facts)
 
         def find(recurse: object, index: Expr) -> Range | None:
             whole = simplify(substitute(index, values), reader.facts)
@@ -166,13 +166,15 @@ class _Needs:
                 if stage in self.bounds:
                     yield kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
 
-    def _axis_ranges(self, reader: StageBounds, loops: RangeFinder) -> dict[Var, Range | None]:
+    def _axis_ranges(
+        self, reader: StageBounds, values: Mapping[Var, Expr], loops: RangeFinder
+    ) -> dict[Var, Range | None]:
         """The range of each of the reader's own axes, which no guard lets beyond its domain, nor
         beyond its region, whatever its loops are."""
         facts = reader.facts
         ranges: dict[Var, Range] = {}
         for axis in reader.stage.roots:
-            found = loops.of(reader.indices.values[axis])
+            found = loops.of(values[axis.var])
             domain = _of_extent(axis.minimum, axis.extent, facts)
             ranges[axis.var] = domain if found is None else intersect(found, domain, facts)
         for axis, origin, extent in _region_axes(reader):
@@ -204,6 +206,21 @@ class _Needs:
             for stage, leaf in loops_between(self.stage, reader.stage):
                 if not isinstance(self.bounds[stage].extents[leaf], IntImm):
                     yield stage, leaf
+
+
+def _value(reader: StageBounds, axis: IterVar) -> Expr:
+    """Return one of the reader's own axes as an expression of loops.
+
+    Where one value alone is computed at a time, it is that value, and not that of the loops: a
+    split of the axis visits points beyond, which guards cut off. They would ask for more, and in
+    a scan for rows that are not computed yet.
+    """
+    extent, origin = axis.extent, axis.minimum
+    for root, low, count in _region_axes(reader):
+        if root is axis:
+            extent, origin = count, low
+    is_one = isinstance(extent, IntImm) and extent.value == 1
+    return origin if is_one else reader.indices.values[axis]
 
 
 def _region_axes(reader: StageBounds) -> Iterable[tuple[IterVar, Expr, Expr]]:

@@ -103,3 +103,20 @@ def test_region_extents_are_constants_where_a_bound_is_known():
     func = refcomp.lower(s, [a, c])
     loops = [node for node in walk(func.body) if isinstance(node, For) and node.kind == "serial"]
     assert [loop.extent.value for loop in loops if isinstance(loop.extent, IntImm)] == [8]
+
+
+def test_update_of_a_scan_computes_its_row_only():
+    """Its memory, the scan's result, has no room for what a reader's split would visit beyond."""
+    a, h, c = (refcomp.placeholder((4, 3), name=name) for name in ("A", "h", "c"))
+    first = refcomp.placeholder((1, 3), name="F")
+    one = refcomp.compute((4, 3), lambda t, i: h[t - 1, i] + a[t, i], name="U")
+    two = refcomp.compute((4, 3), lambda t, i: c[t - 1, i] + one[t, i], name="V")
+    rows = refcomp.scan([first, first], [one, two], [h, c], inputs=[a], name="S")
+    s = refcomp.create_schedule(rows[0])
+    copy = s.cache_read(one, "global", [two])
+    s[two].split(two.op.axis[0], factor=2)
+    s[copy].compute_at(s[two], two.op.axis[1])
+    loops = walk(refcomp.lower(s, [first, a, *rows]).body)
+    extents = {loop.origin.stage: str(loop.extent) for loop in loops
+               if isinstance(loop, For) and loop.var.name == "t"}  # fmt: skip
+    assert extents == {"U": "1"}

@@ -315,3 +315,28 @@ def test_shared_memory_of_unknown_size_names_the_loop_to_split():
     outer, _ = s[c].split(k, factor=16)
     s[b].compute_at(s[c], outer)
     assert _allocated(refcomp.lower(s, [a, c])) == {"B": (16,)}
+
+
+@pytest.mark.parametrize("how", ["factor", "nparts", "fused"])
+@pytest.mark.parametrize("loop", [0, 1])
+def test_an_axis_of_one_value_needs_that_value_however_it_is_split(how, loop):
+    """What iterations beyond would need is needed by nobody, not even by copies inside."""
+    a = refcomp.placeholder((8, 3), name="A")
+    b = refcomp.compute((8, 3), lambda i, j: a[i, j] + 1.0, name="B")
+    c = refcomp.compute((8, 3), lambda i, j: b[i, j] * 2.0, name="C")
+    d = refcomp.compute((8, 3), lambda i, j: c[i, j] - 1.0, name="D")
+    s = refcomp.create_schedule(d)
+    copy = s.cache_read(b, "global", [c])
+    for tensor in (b, c):
+        s[tensor].compute_at(s[d], d.op.axis[0])
+    if how == "fused":
+        s[c].split(s[c].fuse(*c.op.axis), factor=2)
+    else:
+        s[c].split(c.op.axis[0], **{how: 2})
+    s[copy].compute_at(s[c], s[c].leaf_iter_vars[loop])
+    func = refcomp.lower(s, [a, d])
+    assert _allocated(func)["B"] == (1, 3)
+    assert _allocated(func)["B.global"][0] == 1
+    values, out = np.arange(24, dtype=np.float32).reshape(8, 3), np.zeros((8, 3), np.float32)
+    interpret(func, [values, out])
+    assert (out == (values + 1) * 2 - 1).all()
