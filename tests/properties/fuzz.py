@@ -22,6 +22,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture import engine
+from hypothesis.reporting import with_reporter
 
 from refcomp.driver.kernel_resources import SlowKernelWarning
 from refcomp.ir.printer import print_func
@@ -33,6 +34,7 @@ from tests.strategies.computation import Computation
 _ROUND = 100  # schedules of a round, between two looks at the clock, where they take no minute
 _FIRST_ROUND = 20
 _SHRINKING = 60.0  # seconds for each failure, at most
+_ENDED = "WARNING: Hypothesis has spent more than five minutes"
 _ROUND_SECONDS = 60.0
 _TOLD = 10  # rounds between two lines that tell how far it is
 _BLOB = re.compile(r"@reproduce_failure\((?P<blob>.*)\) as a decorator")
@@ -104,16 +106,25 @@ def fuzz_round(
     return ran, ""
 
 
-# Hypothesis shrinks for five minutes, and has no setting for that.
+# Hypothesis shrinks for five minutes, and has no setting for that. Its warning names five minutes
+# whatever the limit is.
 
 
 @contextmanager
 def _limits_kept() -> Iterator[None]:
     seconds = engine.MAX_SHRINKING_SECONDS
     try:
-        yield
+        with with_reporter(_report):
+            yield
     finally:
         engine.MAX_SHRINKING_SECONDS = seconds
+
+
+def _report(text: object) -> None:
+    """Print what hypothesis reports, but the limit that is in force."""
+    if str(text).startswith(_ENDED):
+        text = f"shrinking ended after {engine.MAX_SHRINKING_SECONDS:.0f} seconds"
+    print(text, flush=True)
 
 
 @contextmanager

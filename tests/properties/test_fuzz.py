@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,6 +62,31 @@ def test_shrinking_ends_when_the_time_is_up(monkeypatch):
         fuzz.fuzz_round("interp", 7, until=end)
     assert tried[0] < tried[1], "what is not shrunk any more runs no further"
     assert limit == engine.MAX_SHRINKING_SECONDS
+
+
+@pytest.mark.parametrize("seconds", [21.0, 60.0])
+def test_shrinking_ends_after_so_many_seconds_and_says_so(monkeypatch, capsys, seconds):
+    """By a clock that advances only while a schedule is checked."""
+
+    def check(target, computation, schedule):
+        clock[0] += 7.0
+        assert len(schedule.steps) < 5
+
+    clock, ends = [0.0], []
+    made = st.lists(st.integers()).map(lambda numbers: (None, SimpleNamespace(steps=numbers)))
+    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target: made)
+    monkeypatch.setattr(fuzz.targets, "check_on", check)
+    clocked = SimpleNamespace(**{**vars(time), "perf_counter": lambda: clock[0]})
+    monkeypatch.setattr(engine, "time", clocked)
+    for limit in (0.0, seconds):
+        clock[0] = 0.0
+        monkeypatch.setattr(fuzz, "_SHRINKING", limit)
+        fuzz.fuzz_round("interp", 7)
+        ends.append(clock[0])
+    assert seconds - 7.0 <= ends[1] - ends[0] <= seconds + 7.0, "a check is not cut off"
+    told = capsys.readouterr().out
+    assert f"shrinking ended after {seconds:.0f} seconds" in told
+    assert "five minutes" not in told
 
 
 def test_the_command_tells_how_many_schedules_ran(tmp_path, capsys):
