@@ -7,7 +7,8 @@
 
 Row t of the result is row t of `init` where that has one, else row t of `update`, in which the
 placeholder stands for the result so far. Refuses an update that reads a row which may not be there
-yet, and anything but computes between the state and the update.
+yet, or another row of an update than its own, and anything but computes between the state and the
+update.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from refcomp.arith import Facts, prove
+from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.provenance import caller_line
-from refcomp.ir.expr import LT, Expr, IntImm, Sub
-from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.expr import EQ, LT, Expr, IntImm, Sub, Var
+from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.tag import tag_in_force
@@ -208,19 +209,64 @@ def _check_body(op: ScanOp) -> None:
 
 
 def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
-    row, facts = update.axis[0].var, Facts()
-    for inner in (*update.axis, *update.reduce_axis):
+    """Refuse an update that reads a state's later rows, or other rows of an update than its own.
+
+    What computes between the states and the update read is followed.
+    """
+    row = update.axis[0].var
+    computes = [inner for inner in op.body_operations() if isinstance(inner, ComputeOp)]
+    body = {tensor: inner for inner in computes for tensor in inner.outputs}
+    facts = _ranges(Facts(), update.axis[1:])
+    facts = facts.bind(row, op.scan_axis.minimum, op.scan_axis.extent)
+    # Computes whose reads are still to be looked at, each with the values of its axes.
+    left: list[tuple[ComputeOp, dict[Var, Expr]]] = [(update, {})]
+    seen: set[tuple[int, ...]] = set()
+    while left:
+        inner, at = left.pop()
+        facts = _ranges(facts, inner.reduce_axis)
+        for node in (node for value in inner.body for node in walk(value)):
+            if not isinstance(node, TensorRead):
+                continue
+            tensor = node.tensor
+            indices = [simplify(substitute(index, at), facts) for index in node.indices]
+            if tensor in states:
+                _check_earlier(op, update, tensor, indices[0], facts)
+            elif tensor in op.update:
+                _check_own(op, update, tensor, indices[0], facts)
+            elif tensor in body:
+                key = (id(tensor), *(id(facts.table.intern(index)) for index in indices))
+                if key not in seen:
+                    seen.add(key)
+                    axes = (axis.var for axis in body[tensor].axis)
+                    left.append((body[tensor], dict(zip(axes, indices, strict=True))))
+
+
+def _ranges(facts: Facts, axes: Sequence[IterVar]) -> Facts:
+    for inner in axes:
         for symbol in variables_in(inner.extent):
             facts = facts.nonnegative(symbol)
         facts = facts.bind(inner.var, inner.minimum, inner.extent)
-    for node in (node for body in update.body for node in walk(body)):
-        if isinstance(node, TensorRead) and node.tensor in states:
-            before = LT(node.indices[0], row)
-            if not prove(before, facts):
-                raise UserError(
-                    f"the update {update.name} of scan {op.name} reads row {node.indices[0]} of "
-                    f"the state {node.tensor.name} to compute row {row}",
-                    why="only the rows before are there then, and it cannot be shown that "
-                    f"{before}",
-                    remedy=f"read an earlier row: {node.tensor.name}[{row} - 1, ...]",
-                )
+    return facts
+
+
+def _check_earlier(op: ScanOp, update: ComputeOp, state: Tensor, index: Expr, facts: Facts) -> None:
+    row = update.axis[0].var
+    before = LT(index, row)
+    if not prove(before, facts):
+        raise UserError(
+            f"the update {update.name} of scan {op.name} reads row {index} of the state "
+            f"{state.name} to compute row {row}",
+            why=f"only the rows before are there then, and it cannot be shown that {before}",
+            remedy=f"read an earlier row: {state.name}[{row} - 1, ...]",
+        )
+
+
+def _check_own(op: ScanOp, update: ComputeOp, other: Tensor, index: Expr, facts: Facts) -> None:
+    row, state = update.axis[0].var, op.state[op.update.index(other)]
+    if not prove(EQ(index, row), facts):
+        raise UserError(
+            f"the update {update.name} of scan {op.name} reads row {index} of the update "
+            f"{other.name} to compute row {row}",
+            why=f"{other.name} computes row {row} alone then, in the memory of the result",
+            remedy=f"read an earlier row of the result: {state.name}[{row} - 1, ...]",
+        )

@@ -95,8 +95,8 @@ ST = state()
             "the update up of scan S reads row t of the state st to compute row t",
         ),
         (
-            _of(init(), refcomp.compute((M, N), lambda t, i: ST[0, i], name="up"), ST),
-            "cannot be shown that 0 < t",
+            _of(init(), refcomp.compute((M, N), lambda t, i: ST[1, i], name="up"), ST),
+            "cannot be shown that 1 < t",
         ),
     ],
 )
@@ -124,3 +124,57 @@ def test_an_earlier_row_is_read_in_a_scan_only():
         refcomp.create_schedule(up)
     with pytest.raises(UserError, match="reads index -1 of dimension 1"):
         refcomp.compute((M, N), lambda t, i: st[t - 1, i - 1], name="up")
+
+
+def _through(made, row):
+    """An update that reads row `row(t)` of the compute `made`."""
+    return refcomp.compute((M, N), lambda t, i: made[row(t), i] + 1.0, name="up")
+
+
+def _later(t):
+    return refcomp.minimum(t + 1, M - 1)
+
+
+def _before(t):
+    return refcomp.maximum(t - 1, 0)
+
+
+def test_a_row_that_is_not_there_yet_is_not_read_by_way_of_computes():
+    """Which row of the state is read is found by putting the reads into each other."""
+    st = state()
+    mid = refcomp.compute((M, N), lambda t, i: st[t - 1, i] * 2.0, name="mid")
+    wide = refcomp.compute((M, N), lambda t, i: mid[_later(t), i], name="wide")
+    for made, row in ((mid, _later), (wide, lambda t: t)):
+        with pytest.raises(
+            UserError,
+            match=re.escape("the update up of scan S reads row min(t + 1, m - 1) - 1 of the state"),
+        ):
+            refcomp.scan(init(), _through(made, row), st, name="S")
+    refcomp.scan(init(), _through(mid, _before), st)
+    own = refcomp.compute((M, N), lambda t, i: st[t, i] * 2.0, name="own")
+    refcomp.scan(init(), _through(own, _before), st)
+
+
+def test_the_first_rows_are_there_for_all_others():
+    st = state()
+    up = refcomp.compute((M, N), lambda t, i: st[1, i] + st[_before(t), i], name="up")
+    refcomp.scan(init(2), up, st)
+    with pytest.raises(UserError, match="cannot be shown that 1 < t"):
+        refcomp.scan(init(1), up, st)
+
+
+@pytest.mark.parametrize("row", [_before, _later])
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_of_another_update_only_the_row_is_read(row, is_direct):
+    """It has the memory of the result, where an earlier row may be one of the init's."""
+    a, b = state(name="a"), state(name="b")
+    first = refcomp.compute((M, N), lambda t, i: X[t, i] * 2.0, name="first")
+    made = first if is_direct else refcomp.compute((M, N), lambda t, i: first[t, i], name="mid")
+    with pytest.raises(
+        UserError,
+        match=r"reads row .*t [+-] 1.* of the update first to compute row t\n(.|\n)*"
+        r"first computes row t alone then, in the memory of the result\n"
+        r".*read an earlier row of the result: a\[t - 1, ...\]",
+    ):
+        refcomp.scan([init(), init()], [first, _through(made, row)], [a, b], name="S")
+    refcomp.scan([init(), init()], [first, _through(made, lambda t: t * 1)], [a, b])
