@@ -1,5 +1,7 @@
 """Vector instructions on integers, held against Python's own, on edge values."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
@@ -36,13 +38,9 @@ def _lead(x):
     return 32 - x.bit_length() if x else _M
 
 
-_TWO = {
-    "v_add_u32": lambda a, b: a + b,
-    "v_sub_u32": lambda a, b: a - b,
-    "v_subrev_u32": lambda a, b: b - a,
-    "v_mul_lo_u32": lambda a, b: a * b,
-    "v_mul_hi_u32": lambda a, b: a * b >> 32,
-    "v_mul_hi_i32": lambda a, b: _signed(a) * _signed(b) >> 32,
+# Rows that no ledger compares, or that drop bits which no compared kernel sets: those above a
+# shift's amount, a field or a factor.
+_ROWS = {
     "v_mul_u32_u24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
     "v_mul_i32_i24": lambda a, b: _signed(a & 0xFFFFFF, 24) * _signed(b & 0xFFFFFF, 24),
     "v_mul_hi_u32_u24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 32,
@@ -50,56 +48,29 @@ _TWO = {
     "v_lshlrev_b32": lambda a, b: b << (a & 31),
     "v_lshrrev_b32": lambda a, b: b >> (a & 31),
     "v_ashrrev_i32": lambda a, b: _signed(b) >> (a & 31),
-    "v_and_b32": lambda a, b: a & b,
-    "v_xnor_b32": lambda a, b: ~(a ^ b),
-    "v_min_i32": lambda a, b: min(_signed(a), _signed(b)),
-    "v_max_u32": max,
     "v_bfm_b32": lambda a, b: ((1 << (a & 31)) - 1) << (b & 31),
-    "v_bcnt_u32_b32": lambda a, b: a.bit_count() + b,
     "v_mul_lo_u16": lambda a, b: a * b & 0xFFFF,
     "v_sub_u16": lambda a, b: a - b & 0xFFFF,
     "v_ashrrev_i16": lambda a, b: _signed(b & 0xFFFF, 16) >> (a & 15) & 0xFFFF,
     "v_max_i16": lambda a, b: max(_signed(a & 0xFFFF, 16), _signed(b & 0xFFFF, 16)) & 0xFFFF,
-}
-_THREE = {
-    "v_add3_u32": lambda a, b, c: a + b + c,
     "v_lshl_or_b32": lambda a, b, c: a << (b & 31) | c,
     "v_lshl_add_u32": lambda a, b, c: (a << (b & 31)) + c,
     "v_add_lshl_u32": lambda a, b, c: (a + b & _M) << (c & 31),
-    "v_and_or_b32": lambda a, b, c: a & b | c,
-    "v_or3_b32": lambda a, b, c: a | b | c,
-    "v_xad_u32": lambda a, b, c: (a ^ b) + c,
-    "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
     "v_bfe_u32": _field,
     "v_bfe_i32": _signed_field,
     "v_alignbit_b32": lambda a, b, c: (a << 32 | b) >> (c & 31),
     "v_alignbyte_b32": lambda a, b, c: (a << 32 | b) >> 8 * (c & 3),
     "v_mad_u32_u24": lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
-    "v_med3_i32": lambda a, b, c: sorted(map(_signed, (a, b, c)))[1],
-    "v_min3_u32": min,
-    "v_sad_u8": lambda a, b, c: (
-        c + sum(abs((a >> s & 255) - (b >> s & 255)) for s in (0, 8, 16, 24))
-    ),
-    "v_dot4_u32_u8": lambda a, b, c: (
-        c + sum((a >> s & 255) * (b >> s & 255) for s in (0, 8, 16, 24))
-    ),
-    "v_dot4_i32_i8": lambda a, b, c: (
-        c + sum(_signed(a >> s & 255, 8) * _signed(b >> s & 255, 8) for s in (0, 8, 16, 24))
-    ),
-}
-_ONE = {
-    "v_not_b32": lambda a: ~a,
     "v_ffbh_u32": _lead,
     "v_ffbl_b32": lambda a: (a & -a).bit_length() - 1 if a else _M,
     "v_ffbh_i32": lambda a: _lead(a if not a >> 31 else ~a & _M),
-    "v_bfrev_b32": lambda a: int(f"{a:032b}"[::-1], 2),
 }
 
 
-@pytest.mark.parametrize("name", [*_ONE, *_TWO, *_THREE])
+@pytest.mark.parametrize("name", _ROWS)
 def test_agrees_with_python(name):
-    function = {**_ONE, **_TWO, **_THREE}[name]
-    count = 1 if name in _ONE else 2 if name in _TWO else 3
+    function = _ROWS[name]
+    count = len(signature(function).parameters)
     grids = [grid.ravel() for grid in np.meshgrid(*[_EDGES] * count)]
     for start in range(0, len(grids[0]), 64):
         operands = [np.resize(grid[start : start + 64], 64).astype(np.uint32) for grid in grids]
