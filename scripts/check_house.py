@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds the tree against the house rules that no other tool checks; prints each breach.
 
-Files have at most 450 lines of 100 columns, functions 50 lines, scripts 100; each file of
-refcomp/ has its twin test; names hold no empty words; the top level holds known folders only.
+Files have at most 450 lines of 100 columns, functions 50 lines, scripts 100; a file of refcomp/
+has its twin test, its classes no other's name; names hold no empty words; the top level is known.
 `# house: allow-long (why)` directly above a function, or before a file's first definition, allows
 its length.  Needs: `check_house.py [ROOT]`.  Exit code: 1 when there are breaches.
 """
@@ -18,10 +18,9 @@ EMPTY_WORDS = re.compile(r"(?i)(^|_)(utils?|helpers?|managers?|common|misc)(_|$)
 CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 EXCEPTION = re.compile(r"\s*# house: allow-long(?P<why> \([^)]+\))?")
 FOLDERS = ("refcomp", "templates", "toolchains", "tests", "benchmarks", "scripts")
-TOP_LEVEL = re.compile(
-    rf"(\..*|{'|'.join(FOLDERS)}|setup\.cfg|pyproject\.toml|LICENSE|README\.md|CONTRIBUTING\.md"
-    r"|build|dist|.*\.egg-info|__pycache__)"  # the last four are made by builds, and git-ignored
-)
+BUILT = r"build|dist|.*\.egg-info|__pycache__"  # git-ignored
+PAGES = r"setup\.cfg|pyproject\.toml|LICENSE|README\.md|CONTRIBUTING\.md"
+TOP_LEVEL = re.compile(rf"\..*|{'|'.join(FOLDERS)}|{PAGES}|{BUILT}")
 
 
 def breaches(root: Path) -> Iterator[str]:
@@ -33,6 +32,17 @@ def breaches(root: Path) -> Iterator[str]:
         place = path.relative_to(root)
         if path.is_file() and "__pycache__" not in place.parts:
             yield from (f"{place}:{line}: {what}" for line, what in _of_file(root, place))
+    yield from _repeated_classes(root)
+
+
+def _repeated_classes(root: Path) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for path in sorted((root / "refcomp").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            place = f"{path.relative_to(root)}:{node.lineno}"
+            if first.setdefault(node.name, place) != place:
+                yield f"{place}: class {node.name} is also defined at {first[node.name]}"
 
 
 def _of_file(root: Path, place: Path) -> Iterator[tuple[int, str]]:
@@ -54,18 +64,13 @@ def _of_lines(lines: list[str], most: int) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines, 1):
         if len(line) > COLUMNS:
             yield number, f"{len(line)} columns; at most {COLUMNS}"
-        exception = EXCEPTION.match(line)
-        if exception and not exception["why"]:
+        if (exception := EXCEPTION.match(line)) and not exception["why"]:
             yield number, "an exception without its (reason)"
-    head = (line for line in lines[: _first_definition(lines)])
+    # What stands directly above the first definition is that definition's own exception.
+    starts = (i for i, line in enumerate(lines) if re.match(r"(@|def |class |async )", line))
+    head = lines[: next(starts, len(lines) + 1) - 1]
     if len(lines) > most and not any(map(EXCEPTION.match, head)):
         yield 1, f"{len(lines)} lines; at most {most}"
-
-
-def _first_definition(lines: list[str]) -> int:
-    """The index of the line above the first definition: an exception there is not the file's."""
-    starts = (i for i, line in enumerate(lines) if re.match(r"(@|def |class |async )", line))
-    return next(starts, len(lines) + 1) - 1
 
 
 def _of_code(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -84,9 +89,7 @@ def _defined_name(node: ast.AST) -> str:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
-        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
-            return name
-        case ast.Attribute(attr=name, ctx=ast.Store()):
+        case ast.arg(arg=name) | ast.Name(name, ast.Store()) | ast.Attribute(_, name, ast.Store()):
             return name
     return ""
 

@@ -37,7 +37,7 @@ from refcomp.ir.expr import (
     LE,
     LT,
     Add,
-    Binary,
+    BinaryExpr,
     Cast,
     Expr,
     IntImm,
@@ -288,7 +288,7 @@ class Box:
                 return self.attained(type(value)(_signed(value.a), _signed(value.b)))
             case Cast(dtype=dtype, value=value):
                 return self._converted(self.attained(value), value.dtype, dtype)
-            case Binary(a=a, b=b) if type(expr) in RULES:
+            case BinaryExpr(a=a, b=b) if type(expr) in RULES:
                 left, right = self.attained(a), self.attained(b)
                 if left is None or right is None or left.axes & right.axes:
                     return None

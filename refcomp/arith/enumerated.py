@@ -22,7 +22,7 @@ from refcomp.ir.expr import (
     NE,
     Add,
     And,
-    Binary,
+    BinaryExpr,
     BitAnd,
     BitOr,
     BitXor,
@@ -84,7 +84,7 @@ class Enumeration:
                 return self._applied(lambda a: a.astype(to_numpy(expr.dtype)), value)
             case Not(a=a):
                 return self._applied(np.logical_not, a)
-            case Binary(a=a, b=b) if type(expr) in _OPERATORS:
+            case BinaryExpr(a=a, b=b) if type(expr) in _OPERATORS:
                 return self._applied(_OPERATORS[type(expr)], a, b)
             case Select() | IfThenElseExpr():
                 parts = expr.condition, expr.true_value, expr.false_value

@@ -18,7 +18,7 @@ from refcomp.ir.expr import (
     NE,
     Add,
     And,
-    Binary,
+    BinaryExpr,
     Expr,
     IntImm,
     Mul,
@@ -49,7 +49,7 @@ def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | Non
         case And(a=a, b=b) | Or(a=a, b=b) if isinstance(condition, And) == holds:
             left, right = comparisons(a, holds), comparisons(b, holds)
             return None if left is None or right is None else (*left, *right)
-        case Binary(a=a, b=b) if a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64:
+        case BinaryExpr(a=a, b=b) if a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64:
             return _comparison(condition, a, b, holds)
     return None
 

@@ -22,7 +22,7 @@ from refcomp.ir.expr import LE, LT, Expr, FloorDiv, IntImm, Sub, Var
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class HalfOpenRange:
     """All integers from `low` to before `high`; None: no end on that side. `is_exact`: the
     condition holds for no other value of the variable."""
 
@@ -31,7 +31,7 @@ class Range:
     is_exact: bool
 
 
-def solve(condition: Expr, var: Var, hidden: Sequence[Var], facts: Facts) -> Range | None:
+def solve(condition: Expr, var: Var, hidden: Sequence[Var], facts: Facts) -> HalfOpenRange | None:
     """Values of the i64 `var` for which `condition` holds whatever the `hidden` variables are.
 
     `facts` know the ranges of all of them, and hold where the condition is evaluated; `hidden` are
@@ -105,17 +105,17 @@ def _is_free(total: Sum, var: Var, facts: Facts) -> bool:
     return all(free_of(facts.table.expr(atom), var) for atom in atoms)
 
 
-def _range(factor: Sum, rest: Sum, is_exact: bool, facts: Facts) -> Range | None:
+def _range(factor: Sum, rest: Sum, is_exact: bool, facts: Facts) -> HalfOpenRange | None:
     """Where factor * variable + rest is at least 0."""
     sign = facts.bounds.interval_of_sum(factor)
     if sign.is_at_least(1):
         least = _quotient(rest, factor, facts)
-        return None if least is None else Range(Sub(IntImm(0, I64), least), None, is_exact)
+        return None if least is None else HalfOpenRange(Sub(IntImm(0, I64), least), None, is_exact)
     if sign.is_at_most(-1):
         # One past the last: floor(rest / step) + 1.
         step = factor.scale(-1)
         end = _quotient(rest.plus(step), step, facts)
-        return None if end is None else Range(None, end, is_exact)
+        return None if end is None else HalfOpenRange(None, end, is_exact)
     return None
 
 

@@ -118,7 +118,7 @@ def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenArrays:
     """Arrays by name that a user gives for `params`; `source` is where they come from."""
 
     params: Sequence[TensorParam]
@@ -149,7 +149,7 @@ def chosen_sizes(
     return sizes
 
 
-def add_sizes(sizes: Sizes, groups: Sequence[Given]) -> None:
+def add_sizes(sizes: Sizes, groups: Sequence[GivenArrays]) -> None:
     """Add the size of each symbol in the params of `groups` that is not known yet.
 
     The arrays of each group tell it; it is 1 if no array mentions it. UserError for a symbol that
@@ -164,7 +164,7 @@ def add_sizes(sizes: Sizes, groups: Sequence[Given]) -> None:
                 sizes.add(name, 1, DEFAULT)
 
 
-def _extents(group: Given) -> Iterator[Extent]:
+def _extents(group: GivenArrays) -> Iterator[Extent]:
     for param in group.params:
         array = group.arrays.get(param.name)
         if array is None or array.ndim != len(param.shape):  # ranks are compared later
@@ -173,7 +173,7 @@ def _extents(group: Given) -> Iterator[Extent]:
             yield Extent(dim, size, param.name)
 
 
-def _refuse_undetermined(groups: Sequence[Given], sizes: Sizes) -> None:
+def _refuse_undetermined(groups: Sequence[GivenArrays], sizes: Sizes) -> None:
     for group in groups:
         for extent in _extents(group):
             for name in names_in_dim(extent.dim):
@@ -207,7 +207,7 @@ def complete(
     views = {p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given}
     if sizes is None:
         sizes = chosen_sizes(params, filling.symbols)
-        add_sizes(sizes, [Given(params, views, source)])
+        add_sizes(sizes, [GivenArrays(params, views, source)])
     random = np.random.default_rng(filling.seed)
     made: Arrays = {}
     for param in params:

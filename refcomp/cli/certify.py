@@ -9,7 +9,7 @@ import click
 from refcomp.certificates import Certificate, certify
 from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FAILED
-from refcomp.cli.programs import Piece, load_program
+from refcomp.cli.programs import LoweredFunction, load_program
 from refcomp.cli.streams import write_json
 from refcomp.foundation.errors import UserError
 
@@ -42,7 +42,7 @@ def command(
         context.exit(FAILED)
 
 
-def _certify(piece: Piece, every_step: bool, seed: int) -> Certificate:
+def _certify(piece: LoweredFunction, every_step: bool, seed: int) -> Certificate:
     if piece.schedule is None:
         raise UserError(
             f"{piece.func.name} cannot be certified",

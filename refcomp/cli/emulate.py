@@ -41,7 +41,7 @@ from refcomp.cli.streams import (
     write_json,
 )
 from refcomp.emulator import EmulatedGpu, LaunchReport
-from refcomp.emulator.code.code_object import CodeObject, Kernel, read_code_object
+from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code_object
 from refcomp.emulator.execution.launch import Extents, LoadedCode
 from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
@@ -54,7 +54,7 @@ from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.unlinked import refuse_unlinked
 from refcomp.profile.cards import CARDS, card_for
-from refcomp.profile.report import Report, report_of
+from refcomp.profile.report import ProfileReport, report_of
 
 # Parameters that only a code object's kernel takes, and those that only a program takes.
 _OF_KERNELS = "kernel", "grid", "block", "arguments", "shared"
@@ -259,7 +259,7 @@ def _code_object(data: bytes, file: str) -> CodeObject:
         raise
 
 
-def _kernels_to_list(code: CodeObject, asked: _Asked) -> list[Kernel]:
+def _kernels_to_list(code: CodeObject, asked: _Asked) -> list[KernelEntry]:
     """Return the kernels that a request is not complete for; none where one can be launched."""
     chosen = [*code.kernels.values()] if asked.kernel is None else [code.kernel(asked.kernel)]
     if asked.arguments or not chosen:
@@ -269,7 +269,7 @@ def _kernels_to_list(code: CodeObject, asked: _Asked) -> list[Kernel]:
     return [] if is_shaped and not takes_arguments else chosen
 
 
-def _list(code: CodeObject, kernels: list[Kernel], asked: _Asked) -> None:
+def _list(code: CodeObject, kernels: list[KernelEntry], asked: _Asked) -> None:
     if asked.as_json:
         write_json(listing_to_json(code, kernels))
     else:
@@ -296,7 +296,7 @@ def _tell(
     kernel: str,
     report: LaunchReport,
     outputs: list[GivenArgument],
-    reports: list[Report],
+    reports: list[ProfileReport],
     unsure: tuple[str, ...],
     as_json: bool,
 ) -> None:

@@ -18,7 +18,7 @@ from refcomp.cli.arrays import (
     DEFAULT,
     Arrays,
     Filling,
-    Given,
+    GivenArrays,
     add_sizes,
     chosen_sizes,
     complete,
@@ -250,7 +250,7 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
     numbers = {name: _number(scalars[name], given[name]) for name in scalars if name in given}
     whole = {name: int(n) for name, n in numbers.items() if scalars[name].dtype.is_int}
     known = chosen_sizes(tensors, filling.symbols, whole)
-    add_sizes(known, [Given(tensors, arrays)])
+    add_sizes(known, [GivenArrays(tensors, arrays)])
     made, sizes = complete(tensors, arrays, filling, sizes=known)
     default = 0 if filling.mode == "zeros" else 1
     for name, scalar in scalars.items():

@@ -14,7 +14,7 @@ import numpy as np
 from refcomp.cli.arrays import (
     Arrays,
     Filling,
-    Given,
+    GivenArrays,
     add_sizes,
     chosen_sizes,
     complete,
@@ -104,7 +104,7 @@ def command(
     reference = load_reference(what)
     licence = Licence(not in_order, None if accumulate is None else _float_type(accumulate))
     _check_source(call, results)
-    given = Given(reference.params, read_npz(inputs), inputs or "")
+    given = GivenArrays(reference.params, read_npz(inputs), inputs or "")
     found = _named_results(reference, read_npz(results), results) if results else None
     sizes = chosen_sizes([*reference.params, *reference.results], dict(symbols))
     add_sizes(sizes, [given, found] if found else [given])
@@ -195,7 +195,7 @@ def _check_source(call: Sequence[str], results: str | None) -> None:
         )
 
 
-def _named_results(reference: Reference, arrays: Arrays, source: str) -> Given:
+def _named_results(reference: Reference, arrays: Arrays, source: str) -> GivenArrays:
     """The arrays to judge. UserError when an output is missing, or an array has another name."""
     known = {param.name: param for param in reference.results}
     missing = [name for name in reference.outputs if name not in arrays]
@@ -214,7 +214,7 @@ def _named_results(reference: Reference, arrays: Arrays, source: str) -> Given:
                 why=f"{name} is an input" if is_input else None,
                 remedy=f"give only results: {', '.join(map(str, known.values()))}",
             )
-    return Given([known[name] for name in arrays], arrays, source)
+    return GivenArrays([known[name] for name in arrays], arrays, source)
 
 
 def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:

@@ -12,7 +12,7 @@ from typing import Any
 
 from refcomp.cli.kernel_arguments import ARGUMENT_FORMS
 from refcomp.cli.outcomes import printable
-from refcomp.emulator.code.code_object import Argument, CodeObject, Kernel
+from refcomp.emulator.code.code_object import Argument, CodeObject, KernelEntry
 from refcomp.emulator.run import explicit_arguments
 from refcomp.foundation.local_memory import LOCAL_POINTER
 
@@ -27,7 +27,7 @@ _OF_SIZES = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 _USUAL_THREADS = 64
 
 
-def listing_to_text(code: CodeObject, kernels: Sequence[Kernel], file: str) -> str:
+def listing_to_text(code: CodeObject, kernels: Sequence[KernelEntry], file: str) -> str:
     """Return the kernels with their arguments, and a command that runs the first of them."""
     lines = [f"kernels of {file}, for {code.mcpu}:"]
     for kernel in kernels:
@@ -40,12 +40,12 @@ def listing_to_text(code: CodeObject, kernels: Sequence[Kernel], file: str) -> s
     return printable("\n".join(lines) + "\n")
 
 
-def listing_to_json(code: CodeObject, kernels: Sequence[Kernel]) -> dict[str, Any]:
+def listing_to_json(code: CodeObject, kernels: Sequence[KernelEntry]) -> dict[str, Any]:
     """Return the same for scripts."""
     return {"gpu": code.mcpu, "kernels": [_kernel_to_json(kernel) for kernel in kernels]}
 
 
-def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
+def _kernel_to_json(kernel: KernelEntry) -> dict[str, Any]:
     return {
         "kernel": kernel.name,
         "block": list(kernel.block),
@@ -64,18 +64,18 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _group(kernel: Kernel) -> str:
+def _group(kernel: KernelEntry) -> str:
     if kernel.block:
         return f"groups of {' x '.join(map(str, kernel.block))} threads"
     return f"groups of at most {kernel.most_threads} threads"
 
 
-def _shared(kernel: Kernel) -> str:
+def _shared(kernel: KernelEntry) -> str:
     own = kernel.descriptor.shared_bytes
     return f", {own} bytes of shared memory" if own else ""
 
 
-def _arguments(kernel: Kernel) -> Iterator[str]:
+def _arguments(kernel: KernelEntry) -> Iterator[str]:
     rows = [(one.name, _what(one), _form(one)) for one in explicit_arguments(kernel)]
     widths = [max((len(row[n]) for row in rows), default=0) for n in range(2)]
     for name, what, form in rows:
@@ -106,7 +106,7 @@ def _form(argument: Argument) -> str:
     return f"{name}:{dtype}=1"
 
 
-def _example(code: CodeObject, kernel: Kernel, file: str) -> str:
+def _example(code: CodeObject, kernel: KernelEntry, file: str) -> str:
     block = kernel.block or (min(_USUAL_THREADS, kernel.most_threads), 1, 1)
     extents = ",".join(map(str, block)).removesuffix(",1").removesuffix(",1")
     words = ["refcomp", "emulate", file]

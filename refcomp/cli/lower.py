@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from refcomp.cli.options import examples, json_option
-from refcomp.cli.programs import Piece, load_program
+from refcomp.cli.programs import LoweredFunction, load_program
 from refcomp.cli.streams import write_json, write_text
 from refcomp.codegen.signature import signature_of
 from refcomp.ir.printer import print_func, print_funcs
@@ -31,7 +31,7 @@ def command(program: str, output: str, as_json: bool) -> None:
         write_text(print_funcs(piece.func for piece in pieces), output, "python")
 
 
-def _to_json(piece: Piece) -> dict[str, Any]:
+def _to_json(piece: LoweredFunction) -> dict[str, Any]:
     return {
         "name": piece.func.name,
         "signature": signature_of(piece.func).to_json(),

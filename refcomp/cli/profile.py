@@ -34,7 +34,7 @@ from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.profile.cards import card_for
 from refcomp.profile.page import write_page
-from refcomp.profile.report import Report, report_of
+from refcomp.profile.report import ProfileReport, report_of
 from refcomp.profile.text import reports_to_text
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
@@ -93,7 +93,7 @@ class ProgramRun:
         launches: Launches of kernels that ran to their ends.
     """
 
-    reports: tuple[Report, ...]
+    reports: tuple[ProfileReport, ...]
     failures: tuple[KernelFailure, ...]
     launches: int
 
@@ -142,7 +142,7 @@ def _call(module: Module, device: EmulatedDevice, filling: Filling, profile: Pro
 
 def _report(
     module: Module | None, schedule: Schedule | None, card: str | None, counts: KernelCounts
-) -> Report:
+) -> ProfileReport:
     return report_of(counts, module, schedule, card)
 
 
@@ -156,7 +156,7 @@ def _failure(work: Callable[[], object]) -> KernelFailure | None:
 
 
 def _ran(
-    profile: Profile, failure: KernelFailure | None, report: Callable[[KernelCounts], Report]
+    profile: Profile, failure: KernelFailure | None, report: Callable[[KernelCounts], ProfileReport]
 ) -> ProgramRun:
     """Return a run of one function; counts of a kernel that was stopped are no profile."""
     if failure is not None:
@@ -190,7 +190,7 @@ def _counted(launches: int) -> str:
     return "1 launch of a kernel" if launches == 1 else f"{launches} launches of kernels"
 
 
-def write_profile(reports: Sequence[Report], page: str) -> None:
+def write_profile(reports: Sequence[ProfileReport], page: str) -> None:
     """The page, where one is asked for. UserError when there is nothing to tell."""
     if not reports:
         raise UserError("no kernel was launched", why="there is nothing to profile")
@@ -199,12 +199,12 @@ def write_profile(reports: Sequence[Report], page: str) -> None:
         note(f"wrote {page}")
 
 
-def profile_to_text(reports: Sequence[Report]) -> str:
+def profile_to_text(reports: Sequence[ProfileReport]) -> str:
     """Tables as wide as the terminal."""
     columns = get_terminal_size((_WIDTHS[0], 40)).columns
     return reports_to_text(reports, min(max(columns, _WIDTHS[0]), _WIDTHS[1]))
 
 
-def reports_to_json(reports: Sequence[Report]) -> list[dict[str, Any]]:
+def reports_to_json(reports: Sequence[ProfileReport]) -> list[dict[str, Any]]:
     """All numbers, for scripts."""
     return [report.to_json() for report in reports]

@@ -30,7 +30,7 @@ _DEFAULT_NAME = "computation"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LoweredFunction:
     """One function, and the schedule and arguments it was lowered from where there are such."""
 
     func: PrimFunc
@@ -39,22 +39,22 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LoweredProgram:
     """Functions, and for a model the texts of its graph, by name."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LoweredFunction, ...]
     graphs: tuple[tuple[str, str], ...] = ()
 
 
-def load_program(given: str, target: Target | str = "llvm") -> Program:
+def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) stands for; a model is
     scheduled for `target`."""
     path, name = _split_name(given)
     if path.endswith(".py"):
-        return Program(tuple(run_script(path, name)))
+        return LoweredProgram(tuple(run_script(path, name)))
     if path.endswith(".onnx"):
         return _load_model(path, target)
-    return Program(tuple(map(Piece, read_funcs(given))))
+    return LoweredProgram(tuple(map(LoweredFunction, read_funcs(given))))
 
 
 def _split_name(given: str) -> tuple[str, str]:
@@ -62,7 +62,7 @@ def _split_name(given: str) -> tuple[str, str]:
     return (path, name) if colon and path.endswith(".py") else (given, _DEFAULT_NAME)
 
 
-def run_script(path: str, name: str) -> list[Piece]:
+def run_script(path: str, name: str) -> list[LoweredFunction]:
     """Run a Python program, then its function `name`. What it prints goes to stderr."""
     if not os.path.isfile(path):
         raise UserError(f"{path} cannot be read", why="there is no such file")
@@ -96,14 +96,14 @@ def _guarded(path: str, call: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _to_piece(value: Any, name: str) -> Piece:
+def _to_piece(value: Any, name: str) -> LoweredFunction:
     match value:
         case PrimFunc():
-            return Piece(value)
+            return LoweredFunction(value)
         case (Schedule() as schedule, list() | tuple() as args):
-            return Piece(lower(schedule, args, name), schedule, tuple(args))
+            return LoweredFunction(lower(schedule, args, name), schedule, tuple(args))
         case (Schedule() as schedule, list() | tuple() as args, str(own_name)):
-            return Piece(lower(schedule, args, own_name), schedule, tuple(args))
+            return LoweredFunction(lower(schedule, args, own_name), schedule, tuple(args))
     raise UserError(
         f"{name}() returned a {type(value).__name__}",
         remedy="return (schedule, [arguments]), (schedule, [arguments], name), a PrimFunc, "
@@ -111,10 +111,10 @@ def _to_piece(value: Any, name: str) -> Piece:
     )
 
 
-def _load_model(path: str, target: Target | str) -> Program:
+def _load_model(path: str, target: Target | str) -> LoweredProgram:
     graph = from_onnx(path)
     optimized = optimize(graph)
     nodes = enumerate(optimized.nodes)
     kernels = [lower_node(node, number, target)[0] for number, node in nodes]
     graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
-    return Program(tuple(map(Piece, kernels)), graphs)
+    return LoweredProgram(tuple(map(LoweredFunction, kernels)), graphs)

@@ -14,7 +14,7 @@ from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.padding import without_padding
 from refcomp.cli.passes import run_verified
 from refcomp.cli.print import print_source
-from refcomp.cli.programs import Piece, Program, load_program
+from refcomp.cli.programs import LoweredFunction, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
 from refcomp.driver.compile_kernels import compile_programs, is_device_target
@@ -92,7 +92,7 @@ def command(
             _write_one_of_several(shown)
 
 
-def _show_resources(program: Program, target: Target, as_json: bool) -> None:
+def _show_resources(program: LoweredProgram, target: Target, as_json: bool) -> None:
     with progress("compiling"):
         found = kernel_resources([piece.func for piece in program.pieces], target)
     if as_json:
@@ -107,7 +107,7 @@ def _write_one_of_several(shown: Shown) -> None:
     write_text(text + "\n", language="" if shown.is_unchanged else shown.language)
 
 
-def _stages(program: Program, target: Target) -> list[Shown]:
+def _stages(program: LoweredProgram, target: Target) -> list[Shown]:
     funcs = [piece.func for piece in program.pieces]
     scheduled = [piece for piece in program.pieces if piece.schedule is not None]
     stages = [Shown(name, "python", partial(str, text)) for name, text in program.graphs]
@@ -160,7 +160,7 @@ def _assembly(funcs: Sequence[PrimFunc], target: Target) -> str:
         return toolchain.compile_source(source, dict(target.options), "asm").data.decode()
 
 
-def _schedules_to_text(pieces: Sequence[Piece]) -> str:
+def _schedules_to_text(pieces: Sequence[LoweredFunction]) -> str:
     return "\n".join(_schedule_to_text(p.func.name, p.schedule) for p in pieces if p.schedule)
 
 

@@ -102,7 +102,7 @@ def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
             return ("eq", _test(a, names), 0)
         case ir.GT(a=a, b=b) | ir.GE(a=a, b=b):
             return (_MIRRORED[type(expr)], _test(b, names), _test(a, names))
-        case ir.Binary(a=a, b=b):
+        case ir.BinaryExpr(a=a, b=b):
             test = (_TEST_OPERATORS[type(expr)], _test(a, names), _test(b, names))
             # Sums of i64 do not overflow: see `refcomp.arith.facts`.
             is_narrow = isinstance(expr, _WRAPPING) and expr.dtype != I64
@@ -149,7 +149,7 @@ def _dim(expr: Expr, buffer: Buffer, names: dict[Buffer | Var, str]) -> Dim:
             return names[expr]
         case ir.Cast(dtype=dtype, value=value) if dtype.is_int and value.dtype.is_int:
             return _dim(value, buffer, names)
-        case ir.Binary(a=a, b=b) if type(expr) in _DIM_OPERATORS:
+        case ir.BinaryExpr(a=a, b=b) if type(expr) in _DIM_OPERATORS:
             operator = _DIM_OPERATORS[type(expr)]
             return (operator, _dim(a, buffer, names), _dim(b, buffer, names))
     raise Unsupported(

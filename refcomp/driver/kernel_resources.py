@@ -27,7 +27,7 @@ from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import THREAD_TAGS, Allocate, For, LetStmt, Origin, Stmt, Store
-from refcomp.toolchain import CodeObject, Occupancy, occupancy_of, read_code_object
+from refcomp.toolchain import CodeObjectMetadata, Occupancy, occupancy_of, read_code_object
 from refcomp.toolchain.code_object import ExpectedKernel, KernelMetadata
 
 # Into how many variables LLVM's GlobalOpt parts one.
@@ -125,7 +125,7 @@ def _own_shared_bytes(stmt: Stmt, threads: int, unit: int) -> int:
     return (-(-size // unit) + min(max(1, count), _MOST_PARTS) - 1) * unit
 
 
-def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObject) -> None:
+def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObjectMetadata) -> None:
     """Warns of each of `kernels`, compiled to `code`, whose threads keep values in memory."""
     by_name = {machine_symbol(kernel.name): kernel for kernel in kernels}
     for told in code.kernels:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code.code_object import Argument, Kernel
+from refcomp.emulator.code.code_object import Argument, KernelEntry
 from refcomp.emulator.execution.launch import (
     Extents,
     LaunchReport,
@@ -149,7 +149,7 @@ class EmulatedGpu:
         return place.address, place.address.to_bytes(8, "little")
 
 
-def explicit_arguments(kernel: Kernel) -> list[Argument]:
+def explicit_arguments(kernel: KernelEntry) -> list[Argument]:
     """The arguments that whoever launches a kernel gives. What has no name, as other compilers have
     it, is called by its number: #0."""
     given = (one for one in kernel.arguments if not one.kind.startswith("hidden_"))

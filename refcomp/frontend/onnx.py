@@ -20,7 +20,7 @@ from refcomp.foundation.dtype import SCALAR_DTYPES, as_dtype
 from refcomp.foundation.errors import RefcompError, Unsupported, UserError
 from refcomp.foundation.paths import checked_path
 from refcomp.frontend.onnx_attributes import Attributes, read_attributes
-from refcomp.frontend.onnx_operators import CONVERTERS, Context
+from refcomp.frontend.onnx_operators import CONVERTERS, OnnxValues
 from refcomp.frontend.onnx_unsupported import Reasons
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph
@@ -121,7 +121,7 @@ class _Importer:
     def __init__(self, proto: _Proto) -> None:
         self.proto = proto
         self.onnx = _onnx()
-        self.context = Context(GraphBuilder(proto.name or "model"))
+        self.context = OnnxValues(GraphBuilder(proto.name or "model"))
         self.reasons = Reasons()
         # Outputs of nodes that could not be converted: what depends on them is only checked.
         self.lost: set[str] = set()

@@ -19,7 +19,7 @@ from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Value
 
 
-class Context:
+class OnnxValues:
     """The values made so far by their ONNX names, and which of them are constants."""
 
     def __init__(self, builder: GraphBuilder) -> None:
@@ -47,10 +47,10 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OnnxNode:
     """One node to convert."""
 
-    context: Context
+    context: OnnxValues
     inputs: tuple[Value | None, ...]
     outputs: tuple[str, ...]
     attributes: Attributes
@@ -83,21 +83,21 @@ class Converter:
     """`attributes` maps names to kinds (`onnx_attributes`); `check` raises Unsupported for values
     of them; `emit` builds."""
 
-    emit: Callable[[Call], None]
+    emit: Callable[[OnnxNode], None]
     attributes: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Attributes], None] = _accept
     most_outputs: int = 1
 
     def convert(
         self,
-        context: Context,
+        context: OnnxValues,
         inputs: Sequence[str],
         outputs: Sequence[str],
         attributes: Attributes,
     ) -> None:
         """Builds what one ONNX node means; its inputs are known to `context`."""
         given = tuple(context.values[name] if name else None for name in inputs)
-        self.emit(Call(context, given, tuple(filter(None, outputs)), attributes))
+        self.emit(OnnxNode(context, given, tuple(filter(None, outputs)), attributes))
 
 
 def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
@@ -112,7 +112,7 @@ def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
 
 
 def _same(operator: str, count: int) -> Converter:
-    def emit(call: Call) -> None:
+    def emit(call: OnnxNode) -> None:
         call.emit(operator, [call.required(k) for k in range(count)])
 
     return Converter(emit)
@@ -140,7 +140,7 @@ def _require_images(value: Value) -> None:
         raise Unsupported(f"its input has {len(value.shape)} dimensions, not 4")
 
 
-def _padding(call: Call, data: Value, kernel: Sequence[int]) -> tuple[int, ...]:
+def _padding(call: OnnxNode, data: Value, kernel: Sequence[int]) -> tuple[int, ...]:
     """What the node adds on each side: top, left, bottom, right."""
     mode = call.attributes.get("auto_pad", "NOTSET")
     if mode == "NOTSET":
@@ -161,7 +161,7 @@ def _padding(call: Call, data: Value, kernel: Sequence[int]) -> tuple[int, ...]:
     return (*before, *after)
 
 
-def _conv(call: Call) -> None:
+def _conv(call: OnnxNode) -> None:
     data, weight = call.required(0), call.required(1)
     _require_images(data)
     kernel = tuple(weight.shape[2:])
@@ -180,10 +180,10 @@ def _conv(call: Call) -> None:
     )
 
 
-def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[Call], None]:
+def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[OnnxNode], None]:
     """`own`: refcomp's name, ONNX's name and how the value is read, of further attributes."""
 
-    def emit(call: Call) -> None:
+    def emit(call: OnnxNode) -> None:
         data = call.required(0)
         _require_images(data)
         if "kernel_shape" not in call.attributes:
@@ -201,12 +201,12 @@ def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[Call], None]:
     return emit
 
 
-def _global_average_pool(call: Call) -> None:
+def _global_average_pool(call: OnnxNode) -> None:
     _require_images(call.required(0))
     call.emit("global_avg_pool2d", [call.required(0)])
 
 
-def _batch_norm(call: Call) -> None:
+def _batch_norm(call: OnnxNode) -> None:
     if len(call.required(0).shape) < 2:
         raise Unsupported("its input has no channel axis")
     inputs = [call.required(k) for k in range(5)]
@@ -216,18 +216,18 @@ def _batch_norm(call: Call) -> None:
 # Elementwise operators.
 
 
-def _pass_through(call: Call) -> None:
+def _pass_through(call: OnnxNode) -> None:
     call.emit("identity", [call.required(0)])
 
 
-def _dropout(call: Call) -> None:
+def _dropout(call: OnnxNode) -> None:
     training = call.input(2)
     if training is not None and call.context.constant(training, "training_mode").any():
         raise Unsupported("it is in training mode")
     _pass_through(call)
 
 
-def _clip(call: Call) -> None:
+def _clip(call: OnnxNode) -> None:
     bounds = {}
     for place, name, default in ((1, "minimum", -math.inf), (2, "maximum", math.inf)):
         bound = call.input(place)
@@ -241,7 +241,7 @@ def _clip(call: Call) -> None:
 # Matrices.
 
 
-def _gemm(call: Call) -> None:
+def _gemm(call: OnnxNode) -> None:
     read = call.attributes.get
     call.emit(
         "gemm",
@@ -253,45 +253,45 @@ def _gemm(call: Call) -> None:
     )
 
 
-def _matmul(call: Call) -> None:
+def _matmul(call: OnnxNode) -> None:
     operands = [call.required(0), call.required(1)]
     if any(len(value.shape) < 2 for value in operands):
         raise Unsupported("an operand has fewer than two dimensions")
     call.emit("matmul", operands)
 
 
-def _softmax(call: Call) -> None:
+def _softmax(call: OnnxNode) -> None:
     call.emit("softmax", [call.required(0)], axis=call.attributes.get("axis", -1))
 
 
 # Operators that move elements.
 
 
-def _flatten(call: Call) -> None:
+def _flatten(call: OnnxNode) -> None:
     call.emit("flatten", [call.required(0)], axis=call.attributes.get("axis", 1))
 
 
-def _reshape(call: Call) -> None:
+def _reshape(call: OnnxNode) -> None:
     shape = call.context.constant(call.required(1), "shape")
     if shape.ndim != 1 or shape.dtype.kind != "i":
         raise UserError("its shape is no list of integers")
     call.emit("reshape", [call.required(0)], shape=tuple(int(dim) for dim in shape))
 
 
-def _transpose(call: Call) -> None:
+def _transpose(call: OnnxNode) -> None:
     data = call.required(0)
     reverse = tuple(reversed(range(len(data.shape))))
     call.emit("transpose", [data], axes=call.attributes.get("perm", reverse))
 
 
-def _concat(call: Call) -> None:
+def _concat(call: OnnxNode) -> None:
     if "axis" not in call.attributes:
         raise UserError("its attribute axis is missing")
     inputs = [call.required(k) for k in range(len(call.inputs))]
     call.emit("concatenate", inputs, axis=call.attributes["axis"])
 
 
-def _split(call: Call) -> None:
+def _split(call: OnnxNode) -> None:
     data, axis = call.required(0), call.attributes.get("axis", 0)
     if not -len(data.shape) <= axis < len(data.shape):
         raise UserError(f"its axis {axis} is out of range")
@@ -312,7 +312,7 @@ def _equal_parts(extent: Any, count: int) -> tuple[int, ...]:
     return tuple(min(size, max(0, extent - size * k)) for k in range(count))
 
 
-def _constant(call: Call) -> None:
+def _constant(call: OnnxNode) -> None:
     (kind, value), *more = call.attributes.items()
     if more:
         raise UserError("it has more than one value")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.operators import (
     AttributeSpec,
     Operator,
@@ -41,7 +41,7 @@ _ON_FIRST_USE = {
 
 # fmt: off
 __all__ = [
-    "Graph", "Node", "Value", "GraphBuilder",
+    "Graph", "GraphNode", "Value", "GraphBuilder",
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
     "verify_graph", "evaluate_graph", "optimize",
     "compile_graph", "GraphModule", "GraphExecutor",

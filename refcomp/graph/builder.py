@@ -18,7 +18,7 @@ import numpy as np
 from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
-from refcomp.graph.graph import Array, Attribute, Graph, Node, Value
+from refcomp.graph.graph import Array, Attribute, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.operators import find_operator
 
@@ -30,7 +30,7 @@ class GraphBuilder:
         self.name = name
         self._inputs: list[Value] = []
         self._constants: dict[Value, Array] = {}
-        self._nodes: list[Node] = []
+        self._nodes: list[GraphNode] = []
         self._names: set[str] = set()
 
     def input(self, name: str, dtype: Any, shape: Sequence[Dim]) -> Value:
@@ -67,7 +67,7 @@ class GraphBuilder:
             Value(self._unique(name), dtype, shape)
             for name, (dtype, shape) in zip(wanted, types, strict=False)
         )
-        self._nodes.append(Node(operator, tuple(inputs), outputs, given, tuple(subgraphs)))
+        self._nodes.append(GraphNode(operator, tuple(inputs), outputs, given, tuple(subgraphs)))
         return outputs
 
     def node(
@@ -84,7 +84,7 @@ class GraphBuilder:
     def finish(self, outputs: Sequence[Value]) -> Graph:
         """The graph that computes `outputs`, without what they do not need."""
         needed = set(outputs)
-        kept: list[Node] = []
+        kept: list[GraphNode] = []
         for node in reversed(self._nodes):
             if needed & set(node.outputs):
                 kept.append(node)
@@ -128,7 +128,7 @@ class GraphRewriter(GraphBuilder):
         """What stands here for values of the copied graph."""
         return [None if value is None else self.values[value] for value in values]
 
-    def copy(self, node: Node) -> None:
+    def copy(self, node: GraphNode) -> None:
         """Repeats a node of the copied graph on what stands for its inputs."""
         names = [value.name for value in node.outputs]
         inputs = self.mapped(node.inputs)

@@ -15,7 +15,7 @@ from refcomp.driver.compile_kernels import is_device_target
 from refcomp.foundation.options import build_options, current_options
 from refcomp.foundation.target import Target, as_target
 from refcomp.graph.dims import Symbols, expr_to_dim
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
 from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
@@ -27,7 +27,7 @@ from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kernel:
+class NodeKernel:
     """The function of one node: `name` in the module, called with `inputs`, `outputs` and
     `workspaces` in that order."""
 
@@ -43,7 +43,7 @@ class GraphModule:
     the module that holds them (None for a graph without nodes)."""
 
     graph: Graph
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[NodeKernel, ...]
     module: Module | None
     target: Target
 
@@ -58,7 +58,9 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     return GraphModule(optimized, kernels, module, chosen)
 
 
-def lower_node(node: Node, index: int, target: Target | str = "llvm") -> tuple[PrimFunc, Kernel]:
+def lower_node(
+    node: GraphNode, index: int, target: Target | str = "llvm"
+) -> tuple[PrimFunc, NodeKernel]:
     """The function of a node at the nested level, scheduled for `target`, and how it is called."""
     chosen = as_target(target)
     symbols = Symbols()
@@ -74,7 +76,7 @@ def lower_node(node: Node, index: int, target: Target | str = "llvm") -> tuple[P
         certify_build(schedule, args, name, chosen.kind)
     func = lower(schedule, args, name)
     workspaces = tuple(_workspace(tensor, name) for tensor in stored)
-    return func, Kernel(name, tuple(inputs), node.outputs, workspaces)
+    return func, NodeKernel(name, tuple(inputs), node.outputs, workspaces)
 
 
 def _workspace(tensor: Tensor, kernel: str) -> Value:
@@ -82,6 +84,6 @@ def _workspace(tensor: Tensor, kernel: str) -> Value:
     return Value(f"{kernel}.{tensor.name}", tensor.dtype, shape)
 
 
-def _title(node: Node) -> str:
+def _title(node: GraphNode) -> str:
     operators = [n.operator for n in node.subgraphs[0].nodes] if node.operator == FUSED else []
     return re.sub(r"\W", "_", "_".join(operators or [node.operator]))[:60]

@@ -126,6 +126,6 @@ def expr_to_dim(expr: Expr, names: Mapping[Var, str] = MappingProxyType({})) -> 
             return names.get(expr, name)
         case ir.Cast(dtype=dtype, value=inner) if dtype.is_int and inner.dtype.is_int:
             return expr_to_dim(inner, names)
-        case ir.Binary(a=a, b=b) if type(expr) in _FROM_EXPR:
+        case ir.BinaryExpr(a=a, b=b) if type(expr) in _FROM_EXPR:
             return _FROM_EXPR[type(expr)](expr_to_dim(a, names), expr_to_dim(b, names))
     raise Unsupported(f"an extent is a {type(expr).__name__}", why="only sums, products, quotients")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from refcomp.foundation.errors import UserError
 from refcomp.graph.feeds import check_feeds
-from refcomp.graph.graph import Array, Graph, Node, Value
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 from refcomp.graph.verify import verify_graph
@@ -24,7 +24,7 @@ def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
     return _evaluate(graph, {value: feeds[value.name] for value in graph.inputs})
 
 
-def evaluate_node(node: Node, known: Mapping[Value, Array]) -> list[Array]:
+def evaluate_node(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
     """The outputs of one node; `known` has its inputs."""
     if node.operator == FUSED:
         (subgraph,) = node.subgraphs

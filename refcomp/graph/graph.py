@@ -46,7 +46,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class GraphNode:
     """One application of an operator. An input that is left out is None; `subgraphs` are the
     graphs an operator runs by itself."""
 
@@ -80,7 +80,7 @@ class Graph:
     name: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     constants: Mapping[Value, Array] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -93,9 +93,9 @@ class Graph:
         for node in self.nodes:
             yield from node.outputs
 
-    def readers(self) -> dict[Value, list[Node]]:
+    def readers(self) -> dict[Value, list[GraphNode]]:
         """The nodes that read each value, in order."""
-        readers: dict[Value, list[Node]] = {value: [] for value in self.values()}
+        readers: dict[Value, list[GraphNode]] = {value: [] for value in self.values()}
         for node in self.nodes:
             for value in node.reads:
                 readers[value].append(node)

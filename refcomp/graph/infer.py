@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import RefcompError
 from refcomp.graph.dims import Shape, Symbols, dim_to_expr, expr_to_dim
-from refcomp.graph.graph import Attribute, Graph, Node, Value
+from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
 from refcomp.graph.operators import find_operator
 from refcomp.te.operation import placeholder
 from refcomp.te.tensor import Tensor
@@ -61,7 +61,7 @@ def value_to_placeholder(value: Value, symbols: Symbols) -> Tensor:
     return placeholder(shape, value.dtype, name=re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40])
 
 
-def node_to_te(node: Node, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
+def node_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
     """The tensors of the node's outputs, computed from those of its inputs."""
     if node.operator == FUSED:
         return _subgraph_to_te(node, tensors)
@@ -69,7 +69,7 @@ def node_to_te(node: Node, tensors: Mapping[Value, Tensor]) -> dict[Value, Tenso
     return dict(zip(node.outputs, _apply(node.operator, inputs, node.attributes), strict=True))
 
 
-def _subgraph_to_te(node: Node, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
+def _subgraph_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
     (graph,) = node.subgraphs
     given = [value for value in node.inputs if value is not None]
     inside = {own: tensors[value] for own, value in zip(graph.inputs, given, strict=True)}

@@ -17,7 +17,7 @@ from refcomp.graph.compile import GraphModule
 from refcomp.graph.graph import Value
 from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
 from refcomp.runtime.arrays.ndarray import NDArray
-from refcomp.runtime.device import Device, Memory, PartingDriver
+from refcomp.runtime.device import Device, DeviceMemory, PartingDriver
 
 Life = tuple[int, int]
 
@@ -72,7 +72,7 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
 
 def _memory_of_values(
     device: Device, placed: MemoryPlan, sizes: Sequence[int], symbols: Mapping[str, int]
-) -> list[Memory]:
+) -> list[DeviceMemory]:
     """Parts of one piece; a piece for each where memory cannot be used in parts, as in OpenCL."""
     driver = device.driver
     if not isinstance(driver, PartingDriver):
@@ -81,7 +81,7 @@ def _memory_of_values(
     return [driver.part(whole, *part) for part in zip(placed.offsets, sizes, strict=True)]
 
 
-def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> Memory:
+def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> DeviceMemory:
     try:
         return device.driver.allocate(device.index, size)
     except (MemoryError, ValueError, OverflowError) as error:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, RefcompError, UserError
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
 
 
@@ -49,7 +49,7 @@ def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) ->
     names.add(value.name)
 
 
-def _verify_node(graph: Graph, node: Node, defined: set[Value]) -> None:
+def _verify_node(graph: Graph, node: GraphNode, defined: set[Value]) -> None:
     for value in node.reads:
         if value not in defined:
             _fail(graph, f"node {node.name!r} reads {value} before it is made")
@@ -63,7 +63,7 @@ def _verify_node(graph: Graph, node: Node, defined: set[Value]) -> None:
         _fail(graph, f"node {node.name!r} should make {types}")
 
 
-def _verify_subgraphs(graph: Graph, node: Node) -> None:
+def _verify_subgraphs(graph: Graph, node: GraphNode) -> None:
     if len(node.subgraphs) != (1 if node.operator == FUSED else 0):
         _fail(graph, f"node {node.name!r} has {len(node.subgraphs)} subgraphs")
     for subgraph in node.subgraphs:

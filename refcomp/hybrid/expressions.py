@@ -15,7 +15,7 @@ from typing import Any
 from refcomp.foundation.dtype import BOOL
 from refcomp.foundation.errors import UserError
 from refcomp.hybrid.plain import CASTS
-from refcomp.hybrid.source import Source
+from refcomp.hybrid.source import PythonSource
 from refcomp.ir.builder import BufferPointer
 from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Expr, FloorMod, Not
 from refcomp.ir.promotion import as_expr, binary, cast, match_types
@@ -68,7 +68,7 @@ class Cell:
 class Evaluator:
     """Values of expressions; `names` are the local names in scope."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PythonSource) -> None:
         self.source = source
         self.names: dict[str, Any] = {}
 

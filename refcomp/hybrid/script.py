@@ -10,7 +10,7 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.hybrid import plain
-from refcomp.hybrid.source import Source, read_source
+from refcomp.hybrid.source import PythonSource, read_source
 from refcomp.hybrid.statements import Writer
 from refcomp.ir.buffer import READ
 from refcomp.ir.expr import Expr
@@ -37,7 +37,7 @@ class HybridFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self.source: Source = read_source(function)
+        self.source: PythonSource = read_source(function)
         self._check_parameters()
 
     def __call__(self, *args: Any) -> Any:

@@ -14,7 +14,7 @@ from refcomp.foundation.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PythonSource:
     """What is known of the function `name`: its definition, and the lines of the file it is in."""
 
     name: str
@@ -39,7 +39,7 @@ class Source:
         )
 
 
-def read_source(function: Callable[..., Any]) -> Source:
+def read_source(function: Callable[..., Any]) -> PythonSource:
     """The source of a plain function; UserError for anything else, and where there is none."""
     name = getattr(function, "__name__", repr(function))
     try:
@@ -58,7 +58,9 @@ def read_source(function: Callable[..., Any]) -> Source:
             f"hybrid function {name} is no function definition", remedy="decorate a def"
         )
     filename = inspect.getsourcefile(function) or "<unknown>"
-    return Source(name, filename, first, tuple(text.splitlines()), definition, _outer(function))
+    return PythonSource(
+        name, filename, first, tuple(text.splitlines()), definition, _outer(function)
+    )
 
 
 def _outer(function: Callable[..., Any]) -> dict[str, Any]:

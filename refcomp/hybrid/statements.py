@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.hybrid.expressions import Cell, Evaluator
 from refcomp.hybrid.plain import LOOP_WORDS
-from refcomp.hybrid.source import Source
+from refcomp.hybrid.source import PythonSource
 from refcomp.ir.buffer import READ
 from refcomp.ir.builder import BufferPointer, IRBuilder
 from refcomp.ir.expr import Expr, FloorDiv, IntImm
@@ -33,7 +33,7 @@ class Writer:
     """Writes the body of a function; `outputs` are the views that `output_tensor` made, and
     `returned` those among them that the function returns."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PythonSource) -> None:
         self.source, self.builder = source, IRBuilder()
         self.evaluator = Evaluator(source)
         self.outputs: list[BufferView] = []

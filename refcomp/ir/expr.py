@@ -246,7 +246,7 @@ class Cast(Expr):
     value: Expr
 
 
-class Binary(Derived):
+class BinaryExpr(Derived):
     """Two operands of one dtype, which is also the dtype of the result."""
 
     __slots__ = ()
@@ -257,7 +257,7 @@ class Binary(Derived):
         return self.a.dtype
 
 
-class Comparison(Binary):
+class Comparison(BinaryExpr):
     """Two operands of one dtype; the result is bool with as many lanes. With a NaN operand only
     NE holds."""
 
@@ -268,7 +268,7 @@ class Comparison(Binary):
 
 
 @node
-class Add(Binary):
+class Add(BinaryExpr):
     """a + b; integers wrap."""
 
     a: Expr
@@ -276,7 +276,7 @@ class Add(Binary):
 
 
 @node
-class Sub(Binary):
+class Sub(BinaryExpr):
     """a - b; integers wrap."""
 
     a: Expr
@@ -284,7 +284,7 @@ class Sub(Binary):
 
 
 @node
-class Mul(Binary):
+class Mul(BinaryExpr):
     """a * b; integers wrap."""
 
     a: Expr
@@ -292,7 +292,7 @@ class Mul(Binary):
 
 
 @node
-class Div(Binary):
+class Div(BinaryExpr):
     """Floats: IEEE division. Integers: truncates toward zero; x / 0 is 0; MIN / -1 is MIN."""
 
     a: Expr
@@ -300,7 +300,7 @@ class Div(Binary):
 
 
 @node
-class Mod(Binary):
+class Mod(BinaryExpr):
     """Integers: remainder of Div, sign of a; x % 0 is 0. Floats: C's fmod."""
 
     a: Expr
@@ -308,7 +308,7 @@ class Mod(Binary):
 
 
 @node
-class FloorDiv(Binary):
+class FloorDiv(BinaryExpr):
     """Integers only: rounds toward minus infinity; x // 0 is 0; MIN // -1 is MIN."""
 
     a: Expr
@@ -316,7 +316,7 @@ class FloorDiv(Binary):
 
 
 @node
-class FloorMod(Binary):
+class FloorMod(BinaryExpr):
     """Integers only: remainder of FloorDiv, sign of b; x mod 0 is 0."""
 
     a: Expr
@@ -324,7 +324,7 @@ class FloorMod(Binary):
 
 
 @node
-class Min(Binary):
+class Min(BinaryExpr):
     """The lesser operand; for floats `b < a or b is NaN ? b : a`, so NaN propagates."""
 
     a: Expr
@@ -332,7 +332,7 @@ class Min(Binary):
 
 
 @node
-class Max(Binary):
+class Max(BinaryExpr):
     """The greater operand; for floats `b > a or b is NaN ? b : a`, so NaN propagates."""
 
     a: Expr
@@ -340,7 +340,7 @@ class Max(Binary):
 
 
 @node
-class BitAnd(Binary):
+class BitAnd(BinaryExpr):
     """Bitwise and of integers."""
 
     a: Expr
@@ -348,7 +348,7 @@ class BitAnd(Binary):
 
 
 @node
-class BitOr(Binary):
+class BitOr(BinaryExpr):
     """Bitwise or of integers."""
 
     a: Expr
@@ -356,7 +356,7 @@ class BitOr(Binary):
 
 
 @node
-class BitXor(Binary):
+class BitXor(BinaryExpr):
     """Bitwise exclusive or of integers."""
 
     a: Expr
@@ -364,7 +364,7 @@ class BitXor(Binary):
 
 
 @node
-class ShiftLeft(Binary):
+class ShiftLeft(BinaryExpr):
     """a shifted left by b bits, taken as unsigned; b >= bits gives 0."""
 
     a: Expr
@@ -372,7 +372,7 @@ class ShiftLeft(Binary):
 
 
 @node
-class ShiftRight(Binary):
+class ShiftRight(BinaryExpr):
     """a shifted right by b bits, taken as unsigned; a signed a is filled with its sign, so that
     b >= bits gives 0 or -1."""
 
@@ -436,7 +436,7 @@ class GE(Comparison):
 
 
 @node
-class And(Binary):
+class And(BinaryExpr):
     """Both of two bools; both operands are evaluated."""
 
     a: Expr
@@ -444,7 +444,7 @@ class And(Binary):
 
 
 @node
-class Or(Binary):
+class Or(BinaryExpr):
     """Either of two bools; both operands are evaluated."""
 
     a: Expr

@@ -19,7 +19,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
-from refcomp.ir.expr import Binary, Comparison, Expr, IntImm, Var
+from refcomp.ir.expr import BinaryExpr, Comparison, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.node import Node, bound_by, child_fields, data_fields
 from refcomp.ir.rewrite import buffers_in, variables_in, walk
@@ -310,13 +310,13 @@ class _Writer:
         return parts[1:]
 
     def _expr(self, expr: Node, least: int) -> list[_Part]:
-        if isinstance(expr, Binary) and not _is_function(expr):
+        if isinstance(expr, BinaryExpr) and not _is_function(expr):
             return self._binary(expr, least)
         rule = _EXPRS.get(type(expr))
         parts: list[_Part] = self._unknown(expr) if rule is None else rule(self, expr)
         return ["(", *parts, ")"] if isinstance(expr, nodes.Not) and least > NOT else parts
 
-    def _binary(self, expr: Binary, least: int) -> list[_Part]:
+    def _binary(self, expr: BinaryExpr, least: int) -> list[_Part]:
         text, level = _SPELLING[type(expr)]
         left = level + 1 if isinstance(expr, Comparison) else level
         parts = [self.expr(expr.a, left), f" {text} ", self.expr(expr.b, level + 1)]
@@ -370,7 +370,7 @@ class _Writer:
         return [f"{type(node).__name__}(", *parts, ")"]
 
 
-def _is_function(expr: Binary) -> bool:
+def _is_function(expr: BinaryExpr) -> bool:
     """Whether a binary node is written as a call: those without an operator, integer Div."""
     if isinstance(expr, nodes.Div):
         return not expr.dtype.is_float
@@ -396,7 +396,7 @@ _STMTS: dict[type[Any], Callable[[_Writer, int, Any], list[_Part]]] = {
 }
 
 
-def _function(name: str) -> Callable[[_Writer, Binary], list[_Part]]:
+def _function(name: str) -> Callable[[_Writer, BinaryExpr], list[_Part]]:
     return lambda writer, expr: writer._called(name, expr.a, expr.b)
 
 

@@ -17,7 +17,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import is_callee
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
-from refcomp.ir.expr import Binary, Expr
+from refcomp.ir.expr import BinaryExpr, Expr
 from refcomp.ir.func import PrimFunc, Requirement, checks_fault
 from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
 from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
@@ -76,7 +76,7 @@ def _unknown(item: Any) -> str:
 
 
 def _binary(kinds: tuple[str, ...]) -> Callable[[Any], str | None]:
-    def rule(item: Binary) -> str | None:
+    def rule(item: BinaryExpr) -> str | None:
         a, b = item.a.dtype, item.b.dtype
         if a is not b and a != b:
             return f"the operands of {type(item).__name__} have dtypes {a} and {b}, which differ"

@@ -37,7 +37,7 @@ from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MatchedBlock:
     """What a tensor of an intrinsic stands for: the block of `tensor` from the element `origin`.
 
     Dimension k of the intrinsic's tensor is dimension `dims[k]` of this one.
@@ -52,7 +52,7 @@ class _Differs(Exception):
     """Where the loops and the intrinsic part, in words."""
 
 
-def match_intrin(bounds: StageBounds, wish: Tensorized) -> dict[Tensor, Place]:
+def match_intrin(bounds: StageBounds, wish: Tensorized) -> dict[Tensor, MatchedBlock]:
     """The place of each tensor that the intrinsic reads or computes."""
     try:
         return _Match(bounds, wish).places()
@@ -92,10 +92,10 @@ class _Match:
         self.facts = bounds.facts
         for axis, var in self.axes.items():
             self.facts = self.facts.bind(var, axis.minimum, axis.extent)
-        self.found: dict[Tensor, Place] = {}
+        self.found: dict[Tensor, MatchedBlock] = {}
         self._equal: set[tuple[int, int]] = set()  # what is shared is compared once
 
-    def places(self) -> dict[Tensor, Place]:
+    def places(self) -> dict[Tensor, MatchedBlock]:
         """As `match_intrin`; _Differs where the two sides part."""
         ranges = self._ranges()
         values = {root.var: found.low for root, found in ranges.items()}
@@ -165,7 +165,7 @@ class _Match:
         paired = {id(root) for root in roots}
         dims = tuple(k for k, axis in enumerate(op.axis) if id(axis) in paired)
         for mine, theirs in zip(op.outputs, self.op.outputs, strict=True):
-            self.found[theirs] = Place(mine, dims, origin)
+            self.found[theirs] = MatchedBlock(mine, dims, origin)
 
     # Expressions.
 
@@ -223,7 +223,7 @@ class _Match:
                 f"{theirs.tensor.name} is {known.tensor.name} from {_listed(known.origin)} already"
             )
 
-    def _place_of(self, ours: TensorRead, theirs: TensorRead) -> Place:
+    def _place_of(self, ours: TensorRead, theirs: TensorRead) -> MatchedBlock:
         """Dimensions are paired from the last one backwards, as axes are."""
         origin, dims = [simplify(index, self.facts) for index in ours.indices], list[int]()
         left = list(theirs.indices)
@@ -237,7 +237,7 @@ class _Match:
                 raise _Differs(f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic")
         if left:
             raise _Differs(f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic")
-        return Place(ours.tensor, tuple(dims), tuple(origin))
+        return MatchedBlock(ours.tensor, tuple(dims), tuple(origin))
 
     def _stands(self, expr: Expr) -> bool:
         """Whether the value is the same for all points of the block."""

@@ -42,7 +42,7 @@ from refcomp.ir.view import BufferView
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import with_origin
 from refcomp.lowering.loops import Guard
-from refcomp.lowering.match_intrin import Place, match_intrin, uncovered
+from refcomp.lowering.match_intrin import MatchedBlock, match_intrin, uncovered
 from refcomp.schedule.placement import place_text, position
 from refcomp.schedule.primitives.tensorize import check_block
 from refcomp.schedule.stage import Tensorized
@@ -75,7 +75,7 @@ def lower_intrin(
     element of a tensor lies."""
     wish = bounds.stage.tensorized
     assert wish is not None
-    placing = _Placing(bounds, wish, buffers, element)
+    placing = _IntrinsicPlacement(bounds, wish, buffers, element)
     placing.check_loops()
     guards = [placing.outside(guard) for guard in guards]
     intrin, outside = wish.intrin, _leaves_outside(bounds, wish)
@@ -99,7 +99,7 @@ def _leaves_outside(bounds: StageBounds, wish: Tensorized) -> list[IterVar]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The part of `buffer` that a view stands for; see `Place`."""
+    """The part of `buffer` that a view stands for; see `MatchedBlock`."""
 
     view: BufferView
     buffer: Buffer
@@ -141,7 +141,7 @@ class _Block:
         )
 
 
-class _Placing:
+class _IntrinsicPlacement:
     """Puts the statements of one intrinsic on the memory of one stage."""
 
     def __init__(
@@ -207,7 +207,7 @@ class _Placing:
             blocks[view.buffer] = block
         return blocks
 
-    def _block(self, view: BufferView, place: Place) -> _Block:
+    def _block(self, view: BufferView, place: MatchedBlock) -> _Block:
         origin = self.element(place.tensor, place.origin)
         loaded = tuple(self._loaded(index) for index in origin)
         return _Block(view, self.buffers[place.tensor], place.dims, loaded)

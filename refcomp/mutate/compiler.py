@@ -32,7 +32,7 @@ from refcomp.mutate.mutant import COMPILES, RUNS, Mutant, mutant_of
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.score import check_subject
 from refcomp.mutate.subjects import Subject
-from refcomp.mutate.trial import Trial
+from refcomp.mutate.trial import MutantTrial
 from refcomp.schedule.schedule import replay
 
 ROOMS = ("schedule", "lowering", "passes")
@@ -48,8 +48,8 @@ class _Known:
     func: PrimFunc
     lines: _Lines
 
-    def trial(self, room: str) -> Trial:
-        return Trial(self.subject, self.func, is_free=room != "passes")
+    def trial(self, room: str) -> MutantTrial:
+        return MutantTrial(self.subject, self.func, is_free=room != "passes")
 
 
 def score_compiler(subjects: Sequence[Subject], count: int, seed: int = 0) -> Iterator[Mutant]:
@@ -120,7 +120,7 @@ def _edits_in(room: str, known: Sequence[_Known]) -> list[Edit]:
     return [edit for edit in found if (edit.file, edit.line) in lines]
 
 
-def _try(edit: Edit, trials: Sequence[Trial], tell: Tell) -> None:
+def _try(edit: Edit, trials: Sequence[MutantTrial], tell: Tell) -> None:
     """In a child: compiles with the edit, and without it again tells what came out, of the first
     subject with a program that ours tells from the right one, or of the last with another one."""
     reasons: dict[str, str] = {}
@@ -156,7 +156,7 @@ def _compiled_with(edit: Edit, subject: Subject) -> PrimFunc:
         edit.function.__code__ = before
 
 
-def _equivalence(trial: Trial, func: PrimFunc) -> str:
+def _equivalence(trial: MutantTrial, func: PrimFunc) -> str:
     if trial.is_same(func):
         return "the same program after simplification"
     return "" if trial.differs_elsewhere(func) else "the same on elements of the field: legal"

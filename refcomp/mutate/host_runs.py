@@ -41,7 +41,7 @@ def run_on_host(binary: Binary, name: str, arrays: Sequence[Any]) -> Ran:
     """Runs the function `name` of the shared object on copies of `arrays`."""
     function = getattr(load_shared_object(binary), machine_symbol(name))
     function.restype = ctypes.c_int32
-    first, second = (_Run(arrays, byte).call(function, threads) for byte, threads in _RUNS)
+    first, second = (_GuardedRun(arrays, byte).call(function, threads) for byte, threads in _RUNS)
     fault = first.fault or second.fault
     pairs = zip(first.arrays, second.arrays, strict=True)
     if not fault and not all(a.tobytes() == b.tobytes() for a, b in pairs):
@@ -68,7 +68,7 @@ def _bytes_in_use() -> int:
     return int(heap.uordblks + heap.hblkhd)
 
 
-class _Run:
+class _GuardedRun:
     def __init__(self, arrays: Sequence[Any], byte: int) -> None:
         self._byte, self._given = byte, arrays
         # Other bytes around each array, so that none is taken for another's.

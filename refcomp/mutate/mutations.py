@@ -100,7 +100,7 @@ def _is_of_integers(node: Node) -> bool:
     )
 
 
-_FLIPPED: dict[type[ir.Binary], type[ir.Binary]] = {
+_FLIPPED: dict[type[ir.BinaryExpr], type[ir.BinaryExpr]] = {
     ir.Add: ir.Sub,
     ir.Sub: ir.Add,
     ir.Mul: ir.Add,
@@ -118,7 +118,7 @@ _FLIPPED: dict[type[ir.Binary], type[ir.Binary]] = {
     ir.GT: ir.LE,
     ir.LE: ir.GT,
 }
-_EDGES: dict[type[ir.Binary], type[ir.Binary]] = {
+_EDGES: dict[type[ir.BinaryExpr], type[ir.BinaryExpr]] = {
     ir.LT: ir.LE,
     ir.LE: ir.LT,
     ir.GT: ir.GE,
@@ -126,12 +126,12 @@ _EDGES: dict[type[ir.Binary], type[ir.Binary]] = {
 }
 
 
-def _flip(node: ir.Binary) -> Node | None:
+def _flip(node: ir.BinaryExpr) -> Node | None:
     other: Any = _FLIPPED.get(type(node))
     return None if other is None else _node(other(node.a, node.b))
 
 
-def _move_edge(node: ir.Binary) -> Node:
+def _move_edge(node: ir.BinaryExpr) -> Node:
     other: Any = _EDGES[type(node)]
     return _node(other(node.a, node.b))
 

@@ -30,7 +30,7 @@ from refcomp.mutate.mutations import (
     mutations_of,
 )
 from refcomp.mutate.subjects import Subject
-from refcomp.mutate.trial import Trial
+from refcomp.mutate.trial import MutantTrial
 from refcomp.te.tensor import Tensor
 
 LOWERING = "lowering"
@@ -45,12 +45,12 @@ def score(subjects: Sequence[Subject], count: int, seed: int = 0) -> Iterator[Mu
     stages = [(subject, *stage) for subject in subjects for stage in stages_of(subject)]
     each = ceil(count / max(1, len(stages)))
     for subject, name, func in stages:
-        trial = Trial(subject, func, is_free=name == LOWERING)
+        trial = MutantTrial(subject, func, is_free=name == LOWERING)
         for mutation in draw(list(mutations_of(func)), each, rng):
             yield mutant_of(trial, name, mutation)
 
 
-def mutant_of(trial: Trial, stage: str, mutation: Mutation) -> Mutant:
+def mutant_of(trial: MutantTrial, stage: str, mutation: Mutation) -> Mutant:
     """What becomes of the program of `trial`, which `stage` made, with the mutation."""
     mutated = mutation.apply(trial.func)
     told = trial.difference(mutated)
@@ -70,11 +70,11 @@ def mutant_of(trial: Trial, stage: str, mutation: Mutation) -> Mutant:
     )
 
 
-def _reason(trial: Trial, mutated: PrimFunc) -> str:
+def _reason(trial: MutantTrial, mutated: PrimFunc) -> str:
     return MORE_DATA if trial.differs_elsewhere(mutated) else NO_DATA
 
 
-def _equivalence(trial: Trial, mutation: Mutation, mutated: PrimFunc) -> str:
+def _equivalence(trial: MutantTrial, mutation: Mutation, mutated: PrimFunc) -> str:
     if trial.is_same(mutated):
         return "the same program after simplification"
     if mutation.on_integers and trial.writes_the_same(mutated):

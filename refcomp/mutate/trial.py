@@ -48,7 +48,7 @@ _SEED = 7
 _MORE_SEEDS = range(100, 110)
 
 
-class Trial:
+class MutantTrial:
     """One right program `func`; `is_free`: mutants may add up in another order."""
 
     def __init__(self, subject: Subject, func: PrimFunc, is_free: bool) -> None:

@@ -137,7 +137,7 @@ class _Place:
     in_kernel: bool
     around: Callable[[Stmt], Stmt] = lambda stmt: stmt
     checks: list[Stmt] = field(default_factory=list)
-    guards: list[_Access] | None = None
+    guards: list[_UnprovedAccess] | None = None
 
     def where(self, condition: Expr) -> _Place:
         """Return the place of what is evaluated only where `condition` holds."""
@@ -163,7 +163,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class _UnprovedAccess:
     """An access with the indices that are not proved.
 
     Attributes:
@@ -235,7 +235,7 @@ class _Checking:
         # All threads of a group have to come to what they compute together, those with a wrong
         # index, too.
         is_alone = not any(map(asks_others, walk(stmt)))
-        guards: list[_Access] = []
+        guards: list[_UnprovedAccess] = []
         inner = replace(place, guards=guards) if is_alone else place
         value, indices = self.expr(stmt.value, inner), self._exprs(stmt.indices, inner)
         action = "writes" if isinstance(stmt, BufferStore) else "updates"
@@ -249,7 +249,7 @@ class _Checking:
 
     def _call(self, stmt: CallPacked | CallExtern, place: _Place) -> Stmt:
         args: list[Expr] = []
-        accesses: list[_Access] = []
+        accesses: list[_UnprovedAccess] = []
         for arg in stmt.args:
             if not (isinstance(arg, AddressOf) and arg.indices):
                 args.append(self.expr(arg, place))
@@ -261,7 +261,7 @@ class _Checking:
         call = stmt if unchanged else with_fields(stmt, args=tuple(args))
         return self._guarded(call, accesses, place)
 
-    def _guarded(self, stmt: Stmt, accesses: Sequence[_Access], place: _Place) -> Stmt:
+    def _guarded(self, stmt: Stmt, accesses: Sequence[_UnprovedAccess], place: _Place) -> Stmt:
         """Return `stmt` where all indices of `accesses` are in range, else a note of one."""
         for access in reversed(accesses):
             for row, index in reversed(access.rows):
@@ -292,10 +292,10 @@ class _Checking:
         indices: Sequence[Expr],
         written: Sequence[Expr],
         place: _Place,
-    ) -> _Access:
+    ) -> _UnprovedAccess:
         """Return an access of `buffer` at `indices`, which the user's program has as `written`."""
         if len(indices) != len(buffer.shape):  # an offset in elements, of later levels
-            return _Access(tuple(indices), (), ())
+            return _UnprovedAccess(tuple(indices), (), ())
         used: list[Expr] = []
         lets: list[tuple[Var, Expr]] = []
         rows: list[tuple[int, OpenIndex]] = []
@@ -311,7 +311,7 @@ class _Checking:
                 rows.append((len(self.checked), found))
                 written_index = written[dimension]
                 self.checked.append(_described(action, buffer, dimension, written_index, place))
-        return _Access(tuple(used), tuple(lets), tuple(rows))
+        return _UnprovedAccess(tuple(used), tuple(lets), tuple(rows))
 
     # Expressions.
 
@@ -374,7 +374,7 @@ class _Checking:
         return _read_in_range(load, access)
 
 
-def _read_in_range(load: BufferLoad, access: _Access) -> Expr:
+def _read_in_range(load: BufferLoad, access: _UnprovedAccess) -> Expr:
     """Return `load` where all its indices are in range, else 0."""
     holds = _all([condition for _, index in access.rows for condition in index.holds])
     inside = with_fields(load, indices=access.indices)

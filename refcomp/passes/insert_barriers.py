@@ -74,11 +74,11 @@ from refcomp.ir.stmt import (
 from refcomp.passes.analysis.spread_conditions import read_first, spread
 from refcomp.passes.analysis.thread_conflicts import (
     WRITE,
-    Access,
     Holds,
     Named,
     Ranged,
     Scope,
+    ThreadAccess,
     ThreadConflicts,
     in_earlier_iteration,
     narrowed,
@@ -110,7 +110,7 @@ def _visit_kernel(loop: For, facts: Facts) -> Stmt:
     groups = [loop for loop in nest.loops if loop.kind in BLOCK_TAGS]
     for group in groups:
         facts = facts.bind(group.var, group.minimum, group.extent)
-    placing = _Placing(ThreadConflicts(threads, facts), threads, _written_in(nest.body))
+    placing = _BarrierPlacement(ThreadConflicts(threads, facts), threads, _written_in(nest.body))
     body = placing.place(nest.body, frozenset(group.var for group in groups))
     for bound in reversed(nest.loops):
         body = with_changes(bound, body=body)
@@ -131,8 +131,8 @@ class _Reach:
     last one; `is_open` says that a way through it meets no barrier.
     """
 
-    entering: tuple[Access, ...] = ()
-    leaving: tuple[Access, ...] = ()
+    entering: tuple[ThreadAccess, ...] = ()
+    leaving: tuple[ThreadAccess, ...] = ()
     is_open: bool = True
 
 
@@ -168,7 +168,7 @@ def _either(cases: Sequence[_Reach]) -> _Reach:
     )
 
 
-class _Placing:
+class _BarrierPlacement:
     """Places the barriers of one kernel.
 
     `scope` is what stands around a statement, `together` the variables of the loops that all
@@ -243,7 +243,10 @@ class _Placing:
         return (*scope, Named(stmt.var, stmt.value))
 
     def _separated(
-        self, parts: Sequence[_Part], together: frozenset[Var], before: tuple[Access, ...] = ()
+        self,
+        parts: Sequence[_Part],
+        together: frozenset[Var],
+        before: tuple[ThreadAccess, ...] = (),
     ) -> list[_Part]:
         """`parts` with a barrier before each that conflicts with what is not yet separated from
         it: as late as possible, and so as few as possible."""
@@ -257,7 +260,10 @@ class _Placing:
         return placed
 
     def _any_conflict(
-        self, before: Sequence[Access], after: Sequence[Access], together: frozenset[Var]
+        self,
+        before: Sequence[ThreadAccess],
+        after: Sequence[ThreadAccess],
+        together: frozenset[Var],
     ) -> bool:
         return any(self._conflicts.between(p, q, together) for p in before for q in after)
 
@@ -290,7 +296,7 @@ class _Placing:
                 parts = without
         return parts
 
-    def _earlier(self, parts: Sequence[_Part], entry: Ranged) -> tuple[Access, ...]:
+    def _earlier(self, parts: Sequence[_Part], entry: Ranged) -> tuple[ThreadAccess, ...]:
         is_previous = any(not part.reach.is_open for part in parts)
         return in_earlier_iteration(_joined(parts).leaving, entry, is_previous)
 
@@ -338,7 +344,7 @@ class _Placing:
         if stmt.buffer not in self._watched:
             return stmt, reads
         effect = WRITE if isinstance(stmt, BufferStore) else stmt.operator
-        write = (Access(stmt.buffer, stmt.indices, effect, scope),)
+        write = (ThreadAccess(stmt.buffer, stmt.indices, effect, scope),)
         if self._any_conflict(reads.leaving, write, together):
             return self._visit(read_first(stmt), scope, together)
         accesses = reads.leaving + write

@@ -43,13 +43,13 @@ from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import child_fields
 from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt
-from refcomp.passes.analysis.sharing import Place, Sharing, barrier_fields, count_bindings
+from refcomp.passes.analysis.sharing import LetScope, Sharing, barrier_fields, count_bindings
 
 
 def introduce_lets(func: PrimFunc) -> PrimFunc:
     """`func` with a let for each subexpression that occurs again."""
     sharing = Sharing(count_bindings(_bound_in(func.body)))
-    places: list[Place] = []
+    places: list[LetScope] = []
     _collect(func.body, None, sharing, places)
     if not sharing.decide():
         return func
@@ -65,12 +65,12 @@ def _bound_in(stmt: Stmt) -> Iterator[Var]:
         stack.extend(child for child in children(node) if isinstance(child, Stmt))
 
 
-def _collect(root: Stmt, around: Place | None, sharing: Sharing, places: list[Place]) -> None:
+def _collect(root: Stmt, around: LetScope | None, sharing: Sharing, places: list[LetScope]) -> None:
     """Makes a place for each statement, in order, and notes what is evaluated there."""
-    stack: list[tuple[Stmt, Place | None]] = [(root, around)]
+    stack: list[tuple[Stmt, LetScope | None]] = [(root, around)]
     while stack:
         stmt, parent = stack.pop()
-        place = Place(parent)
+        place = LetScope(parent)
         places.append(place)
         inner: list[Stmt] = []
         for child in children(stmt):
@@ -91,7 +91,7 @@ def _is_apart(stmt: Stmt) -> bool:
 class _Rewriter:
     """Puts the lets in; meets the statements in the order in which they were collected."""
 
-    def __init__(self, sharing: Sharing, places: Iterator[Place]) -> None:
+    def __init__(self, sharing: Sharing, places: Iterator[LetScope]) -> None:
         self._sharing, self._places = sharing, places
         self._named: dict[int, Var] = {}
         self._known: dict[int, Expr] = {}
@@ -111,7 +111,7 @@ class _Rewriter:
         self._leave(place)
         return result
 
-    def _child(self, child: Any, place: Place, is_kept: bool) -> Any:
+    def _child(self, child: Any, place: LetScope, is_kept: bool) -> Any:
         if isinstance(child, Stmt):
             return self.stmt(child)
         if is_kept:
@@ -119,7 +119,7 @@ class _Rewriter:
         self._known = {}
         return self._expr(child, place)
 
-    def _enter(self, place: Place) -> list[tuple[Var, Expr]]:
+    def _enter(self, place: LetScope) -> list[tuple[Var, Expr]]:
         """The lets of `place`, inner ones first; from then on their names stand for them."""
         lets: list[tuple[Var, Expr]] = []
         for number, var in sorted(place.lets, key=lambda let: let[0]):
@@ -129,11 +129,11 @@ class _Rewriter:
         self._known = {}
         return lets
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: LetScope) -> None:
         for number, _ in place.lets:
             del self._named[number]
 
-    def _expr(self, expr: Expr, place: Place) -> Expr:
+    def _expr(self, expr: Expr, place: LetScope) -> Expr:
         known = self._known.get(id(expr))
         if known is None:
             number = self._sharing.number(expr, place)
@@ -143,7 +143,7 @@ class _Rewriter:
             self._known[id(expr)] = known
         return known
 
-    def _rebuild(self, expr: Expr, number: int, place: Place) -> Expr:
+    def _rebuild(self, expr: Expr, number: int, place: LetScope) -> Expr:
         inside = barrier_fields(expr)
         if not inside:
             return map_children(expr, lambda child: self._expr(child, place))
@@ -158,7 +158,7 @@ class _Rewriter:
         unchanged = all(changes[name] is getattr(expr, name) for name in changes)
         return expr if unchanged else with_fields(expr, **changes)
 
-    def _inner(self, expr: Expr, place: Place) -> Expr:
+    def _inner(self, expr: Expr, place: LetScope) -> Expr:
         known, self._known = self._known, {}
         lets = self._enter(place)
         result = self._expr(expr, place)

@@ -12,13 +12,13 @@ terminal), page.py (a page for a browser).
 
 from refcomp.profile.cards import CARDS, Card
 from refcomp.profile.page import write_page
-from refcomp.profile.report import Report, report_of
+from refcomp.profile.report import ProfileReport, report_of
 from refcomp.profile.text import report_to_text, reports_to_text
 
 __all__ = [
     "CARDS",
     "Card",
-    "Report",
+    "ProfileReport",
     "report_of",
     "report_to_text",
     "reports_to_text",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from refcomp.emulator.observers.counting import AccessCounts
+from refcomp.emulator.observers.counting import MemoryTraffic
 from refcomp.emulator.observers.counting.banks import BANK_BYTES, BANKS
 from refcomp.emulator.observers.counting.mnemonics import (
     BRANCH,
@@ -29,7 +29,7 @@ from refcomp.profile.bound import (
     SHARED_LIMIT,
     Bound,
 )
-from refcomp.profile.facts import Facts, alike, closest_loop, loop_of_lanes
+from refcomp.profile.facts import RuleInputs, alike, closest_loop, loop_of_lanes
 
 _WIDE = 16  # bytes that a lane moves at once at most
 _FEW_WAVES = 2  # of a SIMD, that can hardly hide how long memory takes
@@ -46,7 +46,7 @@ class Advice:
     part: float = 1.0
 
 
-def advise(facts: Facts) -> tuple[Advice, ...]:
+def advise(facts: RuleInputs) -> tuple[Advice, ...]:
     """All that the rules say."""
     found = [advice for rule in _RULES for advice in rule(facts)]
     return tuple(sorted(found, key=lambda advice: -advice.part))
@@ -55,7 +55,7 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 # Global memory.
 
 
-def _uncoalesced(facts: Facts) -> Iterator[Advice]:
+def _uncoalesced(facts: RuleInputs) -> Iterator[Advice]:
     whole = sum(access.transactions for *_, access in alike(facts, "global"))
     for line, which, access in alike(facts, "global"):
         part = access.transactions / whole if whole else 0
@@ -72,7 +72,7 @@ def _uncoalesced(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _closer_lanes(facts: Facts, line: int, access: AccessCounts) -> str:
+def _closer_lanes(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
     if access.stride == access.size:  # some lanes, but then there is a gap
         row = access.bytes // access.transactions
         return (
@@ -85,7 +85,7 @@ def _closer_lanes(facts: Facts, line: int, access: AccessCounts) -> str:
     )
 
 
-def _lanes_of(facts: Facts, line: int, access: AccessCounts) -> str:
+def _lanes_of(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
     """Which loop the lanes run over, and which one they should."""
     loop, closest = loop_of_lanes(facts, line), closest_loop(facts, line, access)
     told = f"they run over {loop.axis} of {loop.stage}; " if loop else ""
@@ -94,7 +94,7 @@ def _lanes_of(facts: Facts, line: int, access: AccessCounts) -> str:
     return f"{told}bind the loop over the last axis of the array to threadIdx.x (reorder, bind)"
 
 
-def _narrow(facts: Facts) -> Iterator[Advice]:
+def _narrow(facts: RuleInputs) -> Iterator[Advice]:
     if _part_of_memory(facts.bound) < 0.1:
         return
     whole = sum(access.waves for *_, access in alike(facts, "global"))
@@ -121,7 +121,7 @@ def _part_of_memory(bound: Bound | None) -> float:
     return max(bound.seconds[CACHE_LIMIT], bound.seconds[MEMORY_LIMIT]) / bound.seconds[bound.limit]
 
 
-def _atomics(facts: Facts) -> Iterator[Advice]:
+def _atomics(facts: RuleInputs) -> Iterator[Advice]:
     for line, which, access in alike(facts, "global"):
         if access.is_atomic and access.bytes > access.transactions * facts.counts.segment:
             yield Advice(
@@ -136,7 +136,7 @@ def _atomics(facts: Facts) -> Iterator[Advice]:
 # Shared memory.
 
 
-def _conflicts(facts: Facts) -> Iterator[Advice]:
+def _conflicts(facts: RuleInputs) -> Iterator[Advice]:
     whole = sum(access.clocks for *_, access in alike(facts, "shared"))
     for line, which, access in alike(facts, "shared"):
         part = access.conflicts / whole if whole else 0
@@ -158,7 +158,7 @@ def _conflicts(facts: Facts) -> Iterator[Advice]:
 _ALLOCATION = re.compile(r"alloc ([\w.]+): ([a-z]+)(\d+)\[(\d+(?:, \d+)*)\] shared")
 
 
-def _padding(facts: Facts, line: int, access: AccessCounts) -> str:
+def _padding(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
     """The call of storage_align for the buffer that a line accesses."""
     text = facts.listing.loop_ir(line)
     for number in facts.listing.around(line) if line else ():
@@ -174,7 +174,7 @@ def _padding(facts: Facts, line: int, access: AccessCounts) -> str:
 # Instructions.
 
 
-def _few_multiplications(facts: Facts) -> Iterator[Advice]:
+def _few_multiplications(facts: RuleInputs) -> Iterator[Advice]:
     by_class = facts.counts.by_class()
     useful = by_class.get(FMA, 0) + by_class.get(MFMA, 0)
     others = by_class.get(VALU, 0)
@@ -188,7 +188,7 @@ def _few_multiplications(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _uncontracted(facts: Facts) -> Iterator[Advice]:
+def _uncontracted(facts: RuleInputs) -> Iterator[Advice]:
     names = {one.instruction.mnemonic for one in facts.counts.instructions}
     has = [any(_is_float(name, operation) for name in names) for operation in ("mul", "add")]
     if all(has) and not facts.counts.fmas:
@@ -203,7 +203,7 @@ def _is_float(name: str, operation: str) -> bool:
     return name.startswith((f"v_{operation}_f", f"v_pk_{operation}_f"))
 
 
-def _overhead(facts: Facts) -> Iterator[Advice]:
+def _overhead(facts: RuleInputs) -> Iterator[Advice]:
     by_class = facts.counts.by_class()
     whole = sum(by_class.values())
     idle = sum(by_class.get(kind, 0) for kind in (SALU, BRANCH, WAIT))
@@ -216,7 +216,7 @@ def _overhead(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _inactive(facts: Facts) -> Iterator[Advice]:
+def _inactive(facts: RuleInputs) -> Iterator[Advice]:
     active = facts.counts.active_lanes
     if active < 0.75:
         lanes = facts.counts.wave_lanes
@@ -228,7 +228,7 @@ def _inactive(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _scratch(facts: Facts) -> Iterator[Advice]:
+def _scratch(facts: RuleInputs) -> Iterator[Advice]:
     by_class = facts.counts.by_class()
     if ran := by_class.get(SCRATCH, 0):
         yield Advice(
@@ -242,7 +242,7 @@ def _scratch(facts: Facts) -> Iterator[Advice]:
 # The card.
 
 
-def _occupancy(facts: Facts) -> Iterator[Advice]:
+def _occupancy(facts: RuleInputs) -> Iterator[Advice]:
     resources = facts.resources
     if resources is None or not 0 < resources.waves <= _FEW_WAVES:
         return
@@ -259,7 +259,7 @@ def _occupancy(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _few_groups(facts: Facts) -> Iterator[Advice]:
+def _few_groups(facts: RuleInputs) -> Iterator[Advice]:
     bound = facts.bound
     if bound is None:
         return
@@ -297,7 +297,7 @@ _LIMITS = {
 }
 
 
-def _limit(facts: Facts) -> Iterator[Advice]:
+def _limit(facts: RuleInputs) -> Iterator[Advice]:
     bound = facts.bound
     if bound and bound.limit in _LIMITS and facts.counts.fmas:
         where, part, remedy = _LIMITS[bound.limit]
@@ -305,7 +305,7 @@ def _limit(facts: Facts) -> Iterator[Advice]:
         yield Advice(f"{where} is the limit (estimate): {told}", remedy, part=part)
 
 
-def _unused_matrix_cores(facts: Facts) -> Iterator[Advice]:
+def _unused_matrix_cores(facts: RuleInputs) -> Iterator[Advice]:
     by_class, bound = facts.counts.by_class(), facts.bound
     halves = [
         o for o in facts.counts.instructions if o.kind == FMA and "_f16" in o.instruction.text
@@ -318,7 +318,7 @@ def _unused_matrix_cores(facts: Facts) -> Iterator[Advice]:
         )
 
 
-_RULES: tuple[Callable[[Facts], Iterator[Advice]], ...] = (
+_RULES: tuple[Callable[[RuleInputs], Iterator[Advice]], ...] = (
     *(_uncoalesced, _narrow, _atomics, _conflicts, _few_multiplications),
     *(_uncontracted, _overhead),
     *(_inactive, _scratch, _occupancy, _few_groups, _limit, _unused_matrix_cores),

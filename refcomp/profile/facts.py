@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from refcomp.driver.kernel_resources import KernelResources
-from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
 from refcomp.profile.bound import Bound
-from refcomp.profile.listing import Listing, Origin, loop_line
+from refcomp.profile.listing import LineOrigin, Listing, loop_line
 
 _BUFFER = re.compile(r"([\w.]+)@?\[")
 _INDEX = re.compile(r"@\[([^\[\]]*)\]")
@@ -24,7 +24,7 @@ _THREADS = {"threadIdx.x", "threadIdx.y", "threadIdx.z"}
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RuleInputs:
     """What rules look at."""
 
     counts: KernelCounts
@@ -33,7 +33,7 @@ class Facts:
     bound: Bound | None
 
 
-def alike(facts: Facts, space: str) -> list[tuple[int, str, AccessCounts]]:
+def alike(facts: RuleInputs, space: str) -> list[tuple[int, str, MemoryTraffic]]:
     """The accesses of one kind added up, and the line of the loop IR that makes most of them, or
     else the instruction.
 
@@ -50,16 +50,16 @@ def alike(facts: Facts, space: str) -> list[tuple[int, str, AccessCounts]]:
     return [_kind(rows) for rows in found.values()]
 
 
-def _kind(rows: list[InstructionCounts]) -> tuple[int, str, AccessCounts]:
+def _kind(rows: list[InstructionCounts]) -> tuple[int, str, MemoryTraffic]:
     most = max(rows, key=lambda one: one.waves)
     line = loop_line(most)
     which = "" if line else f"{most.instruction.text}: "
     return line, which, _sum([one.access for one in rows if one.access])
 
 
-def _sum(accesses: list[AccessCounts]) -> AccessCounts:
+def _sum(accesses: list[MemoryTraffic]) -> MemoryTraffic:
     first = accesses[0]
-    total = AccessCounts(first.space, first.size, first.is_store, first.is_atomic)
+    total = MemoryTraffic(first.space, first.size, first.is_store, first.is_atomic)
     total.stride = first.stride
     for access in accesses:
         for name in ("waves", "lanes", "bytes", "transactions", "least", "clocks", "conflicts"):
@@ -67,12 +67,12 @@ def _sum(accesses: list[AccessCounts]) -> AccessCounts:
     return total
 
 
-def loop_of_lanes(facts: Facts, line: int) -> Origin | None:
+def loop_of_lanes(facts: RuleInputs, line: int) -> LineOrigin | None:
     """The loop around a line that lanes side by side run over, if a primitive made it."""
     return _loop_over(facts, line, {"threadIdx.x"})
 
 
-def closest_loop(facts: Facts, line: int, access: AccessCounts) -> Origin | None:
+def closest_loop(facts: RuleInputs, line: int, access: MemoryTraffic) -> LineOrigin | None:
     """The loop over threads by which the elements that lanes lie `stride` apart in are one apart;
     None where the index does not say it."""
     lanes = f"threadIdx.x * {access.stride // access.size}"
@@ -89,7 +89,7 @@ def _terms(index: str, lets: Mapping[str, str]) -> list[str]:
     return [t for term in terms for t in (_terms(lets[term], lets) if term in lets else [term])]
 
 
-def _loop_over(facts: Facts, line: int, threads: set[str]) -> Origin | None:
+def _loop_over(facts: RuleInputs, line: int, threads: set[str]) -> LineOrigin | None:
     """The innermost loop around a line that one of the `threads` has, if a primitive made it."""
     for number in facts.listing.around(line) if line else ():
         text, origin = facts.listing.loop_ir(number), facts.listing.origins.get(number)

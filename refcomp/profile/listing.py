@@ -32,7 +32,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class LineOrigin:
     """Where a line of the loop IR comes from; see `refcomp.ir.stmt.Origin`."""
 
     stage: str = ""
@@ -51,7 +51,7 @@ class Listing:
     are of lines of the loop IR."""
 
     texts: Mapping[str, tuple[Line, ...]]
-    origins: Mapping[int, Origin]
+    origins: Mapping[int, LineOrigin]
     first: int = 1
 
     def loop_ir(self, number: int) -> str:
@@ -75,7 +75,7 @@ def list_kernel(
     begin, end = _lines_of(counts.name, linked.get("kernels", {}), len(whole))
     loops = whole[begin - 1 : end]
     origins = {
-        int(number): Origin(*told)
+        int(number): LineOrigin(*told)
         for number, told in linked.get("origins", {}).items()
         if begin <= int(number) <= end
     }
@@ -170,9 +170,9 @@ def _indentation(line: str) -> int:
 
 
 def _schedule(
-    loops: Sequence[str], begin: int, origins: Mapping[int, Origin], steps: Sequence[Step]
+    loops: Sequence[str], begin: int, origins: Mapping[int, LineOrigin], steps: Sequence[Step]
 ) -> list[Line]:
-    made: defaultdict[Origin, list[int]] = defaultdict(list)
+    made: defaultdict[LineOrigin, list[int]] = defaultdict(list)
     for place in range(len(loops)):
         origin = _origin_with_primitive(loops, place, begin, origins)
         if origin is not None:
@@ -189,14 +189,14 @@ def _schedule(
     ]
 
 
-def _told(primitive: Step | Origin, line: str) -> str:
+def _told(primitive: Step | LineOrigin, line: str) -> str:
     """A primitive and where it was called, without the folders: nobody else's have those names."""
     return f"{primitive}  # {os.path.basename(line)}"
 
 
 def _origin_with_primitive(
-    loops: Sequence[str], place: int, begin: int, origins: Mapping[int, Origin]
-) -> Origin | None:
+    loops: Sequence[str], place: int, begin: int, origins: Mapping[int, LineOrigin]
+) -> LineOrigin | None:
     for number in (place, *_around(loops, place)):
         origin = origins.get(begin + number)
         if origin is not None and origin.primitive:
@@ -204,7 +204,7 @@ def _origin_with_primitive(
     return None
 
 
-def _steps_of(origin: Origin, steps: Sequence[Step]) -> list[int]:
+def _steps_of(origin: LineOrigin, steps: Sequence[Step]) -> list[int]:
     """The numbers of the steps that an origin tells of, of its own stage if there are such."""
     fitting = [
         number
@@ -217,5 +217,5 @@ def _steps_of(origin: Origin, steps: Sequence[Step]) -> list[int]:
     return [n for n in same if _names_axis(steps[n], origin)] or same or made or fitting
 
 
-def _names_axis(step: Step, origin: Origin) -> bool:
+def _names_axis(step: Step, origin: LineOrigin) -> bool:
     return any(str(arg) == origin.axis for arg in step.args)

@@ -15,7 +15,7 @@ from typing import Any
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.resources import templates_dir
 from refcomp.profile.listing import LOOP_IR, Line
-from refcomp.profile.report import Report
+from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import (
     WORDS,
     Table,
@@ -27,7 +27,7 @@ from refcomp.profile.tables import (
 )
 
 
-def page_of(reports: Sequence[Report], title: str = "profile") -> str:
+def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
     """The page of some kernels, as HTML text."""
     import jinja2  # noqa: PLC0415  (20 ms that a program which makes no page does not pay)
 
@@ -42,7 +42,7 @@ def page_of(reports: Sequence[Report], title: str = "profile") -> str:
     return environment.from_string(text).render(given)
 
 
-def write_page(path: str | os.PathLike[str], reports: Sequence[Report]) -> None:
+def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -> None:
     """Writes the page to a file. UserError when that fails."""
     text = page_of(reports)
     try:
@@ -51,7 +51,7 @@ def write_page(path: str | os.PathLike[str], reports: Sequence[Report]) -> None:
         raise UserError(f"{os.fspath(path)} cannot be written", why=error.strerror) from error
 
 
-def _kernel(report: Report) -> Mapping[str, Any]:
+def _kernel(report: ProfileReport) -> Mapping[str, Any]:
     """What the template is given."""
     accesses = [_table(table) for table in (global_table(report), shared_table(report))]
     estimate = estimate_table(report)
@@ -67,7 +67,7 @@ def _kernel(report: Report) -> Mapping[str, Any]:
     }
 
 
-def _facts(report: Report) -> Iterator[tuple[str, str, bool]]:
+def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     """Yield one row for each figure of a kernel: its label, its value, and if it is an estimate."""
     counts = report.counts
     yield "launches", f"{counts.launches:,}", False

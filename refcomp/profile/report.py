@@ -15,7 +15,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.profile.advice import Advice, advise
 from refcomp.profile.bound import Bound, bound_of
 from refcomp.profile.cards import card_for
-from refcomp.profile.facts import Facts
+from refcomp.profile.facts import RuleInputs
 from refcomp.profile.listing import Listing, list_kernel, loop_line
 from refcomp.profile.occupancy import waves_of_launch
 from refcomp.runtime.module import Module
@@ -28,7 +28,7 @@ _SOURCES = ("kernels", "llvm", "lines")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProfileReport:
     """All of one kernel; `resources` and `bound` are None where they are not known."""
 
     counts: KernelCounts
@@ -119,7 +119,7 @@ def report_of(
     code: Module | DeviceModule | Binary | None = None,
     schedule: Schedule | None = None,
     card: str | None = None,
-) -> Report:
+) -> ProfileReport:
     """What is to be told of a kernel.
 
     `code` is what it was built to, `schedule` what that was built of: without them the texts are
@@ -133,8 +133,8 @@ def report_of(
     found = card_for(counts.mcpu, card)
     bound = bound_of(counts, found) if found else None
     resources = _resources(counts, code)
-    advice = advise(Facts(counts, listing, resources, bound))
-    return Report(counts, listing, resources, bound, advice)
+    advice = advise(RuleInputs(counts, listing, resources, bound))
+    return ProfileReport(counts, listing, resources, bound, advice)
 
 
 def _device_module(code: object) -> DeviceModule | None:

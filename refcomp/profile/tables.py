@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from refcomp.emulator.observers.counting import InstructionCounts
 from refcomp.profile.listing import LOOP_IR, loop_line
-from refcomp.profile.report import Report
+from refcomp.profile.report import ProfileReport
 
 KERNEL = "kernel"
 # Columns of words; all others hold numbers.
@@ -37,7 +37,7 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def classes_table(report: Report) -> Table:
+def classes_table(report: ProfileReport) -> Table:
     """Instructions of waves by class."""
     whole = sum(count for _, count in report.classes())
     most = max((count for _, count in report.classes()), default=0) or 1
@@ -48,7 +48,7 @@ def classes_table(report: Report) -> Table:
     return Table("instructions of waves, by class", ("class", "count", "part"), tuple(rows))
 
 
-def lines_table(report: Report) -> Table:
+def lines_table(report: ProfileReport) -> Table:
     """Lines of the loop IR; where that is not known, of what the code object names."""
     by_line = report.by_line() if report.listing.texts[LOOP_IR] else report.counts.by_source()
     whole = sum(by_line.values())
@@ -61,7 +61,7 @@ def lines_table(report: Report) -> Table:
     return Table("by line", ("line", "count", "part", "text"), tuple(rows))
 
 
-def global_table(report: Report) -> Table:
+def global_table(report: ProfileReport) -> Table:
     """What the accesses to global memory cost."""
     rows = []
     for one in _most_first(report.counts.accesses("global")):
@@ -76,7 +76,7 @@ def global_table(report: Report) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def shared_table(report: Report) -> Table:
+def shared_table(report: ProfileReport) -> Table:
     """What the accesses to shared memory cost."""
     rows = []
     for one in _most_first(report.counts.accesses("shared")):
@@ -89,7 +89,7 @@ def shared_table(report: Report) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def estimate_table(report: Report) -> Table | None:
+def estimate_table(report: ProfileReport) -> Table | None:
     """By each of the limits how long one launch takes at least; None where no card is known."""
     bound = report.bound
     if bound is None:
@@ -106,7 +106,7 @@ def estimate_table(report: Report) -> Table | None:
     return Table(title, ("by", "microseconds at least", " "), tuple(rows))
 
 
-def kernels_table(reports: Sequence[Report]) -> Table:
+def kernels_table(reports: Sequence[ProfileReport]) -> Table:
     """All kernels, and their sum: by the estimate if each has one, else by what they ran."""
     is_timed = all(report.bound for report in reports)
     costs = [_microseconds(one) if is_timed else _instructions(one) for one in reports]
@@ -122,20 +122,20 @@ def kernels_table(reports: Sequence[Report]) -> Table:
     return Table(title if is_timed else "kernels, all launches", columns, tuple(rows))
 
 
-def _kernel_cells(report: Report, part: str) -> tuple[object, ...]:
+def _kernel_cells(report: ProfileReport, part: str) -> tuple[object, ...]:
     counts, bound = report.counts, report.bound
     done = counts.launches, _instructions(report), counts.fmas
     time = f"{_microseconds(report):.2f}" if bound else ""
     return counts.name, *done, time, part, bound.limit if bound else ""
 
 
-def _microseconds(report: Report) -> float:
+def _microseconds(report: ProfileReport) -> float:
     """Of all launches, an estimate."""
     bound = report.bound
     return 1e6 * bound.seconds[bound.limit] * report.counts.launches if bound else 0.0
 
 
-def _instructions(report: Report) -> int:
+def _instructions(report: ProfileReport) -> int:
     return sum(one.waves for one in report.counts.instructions)
 
 

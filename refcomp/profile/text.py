@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any
 
-from refcomp.profile.report import Report
+from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import (
     KERNEL,
     WORDS,
@@ -27,7 +27,7 @@ _MOST_ROWS = 12
 _USUAL_WIDTH = 100
 
 
-def reports_to_text(reports: Sequence[Report], width: int = _USUAL_WIDTH) -> str:
+def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH) -> str:
     """All kernels of a run: each by itself, and at the end side by side where there are several."""
     whole = "\n".join(report_to_text(report, width) for report in reports)
     if len(reports) < 2:
@@ -35,7 +35,7 @@ def reports_to_text(reports: Sequence[Report], width: int = _USUAL_WIDTH) -> str
     return whole + "\n" + _printed(_table(kernels_table(reports), width, len(reports) + 1), width)
 
 
-def report_to_text(report: Report, width: int = _USUAL_WIDTH) -> str:
+def report_to_text(report: ProfileReport, width: int = _USUAL_WIDTH) -> str:
     """All of a report, in lines of `width` columns."""
     return _printed(_parts(report, width), width)
 
@@ -50,7 +50,7 @@ def _printed(parts: Iterable[Any], width: int) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 
-def _parts(report: Report, width: int) -> Iterator[Any]:
+def _parts(report: ProfileReport, width: int) -> Iterator[Any]:
     yield f"{_head(report)}\n"
     yield from _table(classes_table(report), width)
     yield from _inner_loop(report)
@@ -67,7 +67,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _head(report: Report) -> str:
+def _head(report: ProfileReport) -> str:
     counts = report.counts
     launches = "1 launch" if counts.launches == 1 else f"{counts.launches} launches"
     return printable(
@@ -78,7 +78,7 @@ def _head(report: Report) -> str:
     )
 
 
-def _inner_loop(report: Report) -> Iterator[str]:
+def _inner_loop(report: ProfileReport) -> Iterator[str]:
     if inner := report.counts.inner_loop():
         told = ", ".join(f"{count} {kind}" for kind, count in inner.items())
         yield f"what ran most often, the inner loop if there is one: {told}"
@@ -123,7 +123,7 @@ def _cut(text: str, room: int, column: str) -> str:
     return text if len(text) <= room else f"{text[: kept - behind]}...{end}"
 
 
-def _resources(report: Report) -> Iterator[str]:
+def _resources(report: ProfileReport) -> Iterator[str]:
     if taken := report.resources:
         sums = f" ({taken.agprs} of them accumulators)" if taken.agprs else ""
         spilled = f", {taken.spilled_vgprs} spilled to memory" if taken.spilled_vgprs else ""
@@ -135,7 +135,7 @@ def _resources(report: Report) -> Iterator[str]:
         )
 
 
-def _advice(report: Report) -> str:
+def _advice(report: ProfileReport) -> str:
     if not report.advice:
         return "nothing to advise"
     found = ["what to change in the schedule:"]

@@ -21,7 +21,7 @@ _ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
+class DeviceMemory:
     """A piece of a device's memory, given back when `owner` is no longer referenced.
 
     `host` is the same bytes as a uint8 array where the host can reach them, else None.
@@ -49,11 +49,11 @@ class Driver(Protocol):
 
     def sync(self, index: int) -> None: ...
 
-    def allocate(self, index: int, size: int) -> Memory: ...
+    def allocate(self, index: int, size: int) -> DeviceMemory: ...
 
-    def upload(self, index: int, source: HostArray, target: Memory) -> None: ...
+    def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None: ...
 
-    def download(self, index: int, source: Memory, target: HostArray) -> None: ...
+    def download(self, index: int, source: DeviceMemory, target: HostArray) -> None: ...
 
 
 @runtime_checkable
@@ -61,7 +61,7 @@ class CopyingDriver(Protocol):
     """A Driver that copies between its devices, and on one, without the host between."""
 
     def copy(
-        self, source_index: int, source: Memory, index: int, target: Memory, size: int
+        self, source_index: int, source: DeviceMemory, index: int, target: DeviceMemory, size: int
     ) -> None: ...
 
 
@@ -69,13 +69,13 @@ class CopyingDriver(Protocol):
 class PartingDriver(Protocol):
     """A Driver whose memory may be used in parts, from `offset` bytes on."""
 
-    def part(self, memory: Memory, offset: int, size: int) -> Memory: ...
+    def part(self, memory: DeviceMemory, offset: int, size: int) -> DeviceMemory: ...
 
 
-def part_of(memory: Memory, offset: int, size: int) -> Memory:
+def part_of(memory: DeviceMemory, offset: int, size: int) -> DeviceMemory:
     """Some of the bytes, where addresses are those that code sees."""
     host = None if memory.host is None else memory.host[offset : offset + size]
-    return Memory(memory.address + offset, memory, host)
+    return DeviceMemory(memory.address + offset, memory, host)
 
 
 class HostDriver:
@@ -95,21 +95,21 @@ class HostDriver:
     def sync(self, index: int) -> None:
         return None
 
-    def allocate(self, index: int, size: int) -> Memory:
+    def allocate(self, index: int, size: int) -> DeviceMemory:
         raw = np.empty(size + _ALIGNMENT, np.uint8)
         address = address_of(raw)
         start = -address % _ALIGNMENT
         memory = raw[start : start + size]
-        return Memory(address + start, memory, memory)
+        return DeviceMemory(address + start, memory, memory)
 
-    def upload(self, index: int, source: HostArray, target: Memory) -> None:
+    def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None:
         _host_bytes(target)[:] = source.reshape(-1).view(np.uint8)
 
-    def download(self, index: int, source: Memory, target: HostArray) -> None:
+    def download(self, index: int, source: DeviceMemory, target: HostArray) -> None:
         target.reshape(-1).view(np.uint8)[:] = _host_bytes(source)
 
 
-def _host_bytes(memory: Memory) -> HostArray:
+def _host_bytes(memory: DeviceMemory) -> HostArray:
     assert memory.host is not None, "memory of another kind of device"
     return memory.host
 

@@ -9,7 +9,7 @@ GPUs tells of itself), occupancy.py (what follows for how much of it runs at a t
 """
 
 from refcomp.toolchain.code_object import (
-    CodeObject,
+    CodeObjectMetadata,
     KernelMetadata,
     check_code_object,
     found_code_object_version,
@@ -30,7 +30,7 @@ __all__ = [
     "disassemble",
     "device_layout",
     "llvm_major",
-    "CodeObject",
+    "CodeObjectMetadata",
     "KernelMetadata",
     "read_code_object",
     "metadata_text",

@@ -66,7 +66,7 @@ class KernelMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeObject:
+class CodeObjectMetadata:
     """`version` of the format; `target` is the whole name: amdgcn-amd-amdhsa--gfx90a:xnack-."""
 
     version: int
@@ -98,7 +98,7 @@ def found_code_object_version() -> int:
     return hip_api.code_object_version(int(match[1]) if match else None)
 
 
-def read_code_object(data: bytes) -> CodeObject:
+def read_code_object(data: bytes) -> CodeObjectMetadata:
     """What the code object `data` tells of itself."""
     try:
         return _read(data)
@@ -125,7 +125,7 @@ def _unreadable(error: Exception) -> ToolchainError:
 
 def check_code_object(
     binary: Binary, kernels: Sequence[ExpectedKernel], mcpu: str, version: int
-) -> CodeObject:
+) -> CodeObjectMetadata:
     """What `binary` tells of itself, which is what was asked for: these kernels with their
     arguments packed naturally and no others, their groups and no more shared memory than that, for
     the GPU `mcpu`, in the format `version`."""
@@ -151,7 +151,7 @@ def argument_places(params: Sequence[DType | None]) -> tuple[tuple[int, int], ..
 
 
 def _faults(
-    code: CodeObject, kernels: Sequence[ExpectedKernel], mcpu: str, version: int
+    code: CodeObjectMetadata, kernels: Sequence[ExpectedKernel], mcpu: str, version: int
 ) -> Iterator[str]:
     if code.version != version:
         yield f"its version is {code.version}, not {version}"
@@ -190,12 +190,14 @@ def _block(block: tuple[int, ...]) -> str:
 # Reading.
 
 
-def _read(data: bytes) -> CodeObject:
+def _read(data: bytes) -> CodeObjectMetadata:
     if not data.startswith(_MAGIC) or struct.unpack_from("<H", data, 18)[0] != _AMDGPU:
         raise ValueError("it is no ELF file for AMD GPUs")
     metadata = read_msgpack(next(_metadata_notes(data), b""))
     kernels = tuple(_kernel(_of(dict, item)) for item in _of(list, metadata["amdhsa.kernels"]))
-    return CodeObject(_ABI_TO_VERSION[data[8]], _of(str, metadata["amdhsa.target"]), kernels)
+    return CodeObjectMetadata(
+        _ABI_TO_VERSION[data[8]], _of(str, metadata["amdhsa.target"]), kernels
+    )
 
 
 def _metadata_notes(data: bytes) -> Iterator[bytes]:

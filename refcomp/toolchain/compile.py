@@ -15,7 +15,7 @@ from dataclasses import replace
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.toolchain.description import HOLE, Description, Output, load_description
+from refcomp.toolchain.description import HOLE, BuildOutput, Description, load_description
 from refcomp.toolchain.find import FoundTools, find_file, find_tool, find_tools
 from refcomp.toolchain.host import check_options, host_part
 from refcomp.toolchain.keep import is_keeping
@@ -58,7 +58,7 @@ def compile_source(
     return Binary(recall(store, chain, parts, make), asked.format)
 
 
-def _checked_output(chain: Description, source: Source, output: str) -> Output:
+def _checked_output(chain: Description, source: Source, output: str) -> BuildOutput:
     if source.language != chain.language:
         raise UserError(
             f"the {chain.name} toolchain takes {chain.language or 'no text'}, "
@@ -86,7 +86,7 @@ def _filled_options(chain: Description, given: Mapping[str, str]) -> dict[str, s
 
 
 def _key_parts(
-    chain: Description, source: Source, options: dict[str, str], output: Output
+    chain: Description, source: Source, options: dict[str, str], output: BuildOutput
 ) -> tuple[str, ...]:
     steps = [(step.arguments, step.before) for step in output.steps]
     settings = [sorted(options.items()), steps, sorted(source.requires), source.entries]
@@ -95,7 +95,7 @@ def _key_parts(
 
 
 def _tool_paths(
-    chain: Description, tools: FoundTools, output: Output, source: Source
+    chain: Description, tools: FoundTools, output: BuildOutput, source: Source
 ) -> dict[str, str]:
     """The tools of all steps by key, also those that only some texts need."""
     used = " ".join(arg for step in output.steps_for(source.requires) for arg in step.arguments)
@@ -104,7 +104,7 @@ def _tool_paths(
 
 
 def _libraries(
-    chain: Description, source: Source, output: Output, options: Mapping[str, str]
+    chain: Description, source: Source, output: BuildOutput, options: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Paths: the user's own, those every link is offered, where present, then those required."""
     if not any("{libraries}" in step.arguments for step in output.steps):

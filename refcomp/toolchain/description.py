@@ -12,7 +12,7 @@ from pathlib import Path
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.resources import toolchains_dir
-from refcomp.toolchain.table import Table, read_table
+from refcomp.toolchain.table import TomlTable, read_table
 
 Version = tuple[int, ...]
 
@@ -86,7 +86,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BuildStep:
     """One run of a tool: an argument list with holes, and the suffix of the file it writes.
 
     Holes: `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the functions that must
@@ -101,7 +101,7 @@ class Step:
     is_for_libraries: bool = False
     before: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
-    def for_version(self, version: Version) -> "Step":
+    def for_version(self, version: Version) -> "BuildStep":
         """The step as tools of that version need it."""
         further = [
             argument for major, more in self.before if version[0] < major for argument in more
@@ -110,13 +110,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class BuildOutput:
     """What `compile_source` can be asked for: the steps, and the format of the last one's file."""
 
     format: str
-    steps: tuple[Step, ...]
+    steps: tuple[BuildStep, ...]
 
-    def steps_for(self, libraries: Collection[str]) -> tuple[Step, ...]:
+    def steps_for(self, libraries: Collection[str]) -> tuple[BuildStep, ...]:
         """The steps that a text takes which requires `libraries`."""
         return tuple(step for step in self.steps if libraries or not step.is_for_libraries)
 
@@ -152,8 +152,8 @@ class Description:
     look: Look
     files: Mapping[str, DataFile]
     options: Mapping[str, Option]
-    steps: Mapping[str, Step]
-    outputs: Mapping[str, Output]
+    steps: Mapping[str, BuildStep]
+    outputs: Mapping[str, BuildOutput]
     failures: Failures
     install: Mapping[str, str]
 
@@ -207,7 +207,7 @@ def read_description(path: Path) -> Description:
     return description
 
 
-def _read_tool(key: str, table: Table) -> Tool:
+def _read_tool(key: str, table: TomlTable) -> Tool:
     tool = Tool(key, table.texts("names"), table.text("variable", ""), table.flag("needed", True))
     table.close()
     if not tool.names:
@@ -215,7 +215,7 @@ def _read_tool(key: str, table: Table) -> Tool:
     return tool
 
 
-def _read_version_rule(table: Table) -> VersionRule:
+def _read_version_rule(table: TomlTable) -> VersionRule:
     rule = VersionRule(
         arguments=table.texts("arguments"),
         pattern=_read_pattern(table, "pattern"),
@@ -228,14 +228,14 @@ def _read_version_rule(table: Table) -> VersionRule:
     return rule
 
 
-def _read_version(table: Table, key: str) -> Version:
+def _read_version(table: TomlTable, key: str) -> Version:
     text = table.text(key)
     if not _VERSION.match(text):
         raise table.refuse(key, f"must be a version such as '15' or '15.0.6', not {text!r}")
     return tuple(map(int, text.split(".")))
 
 
-def _read_pattern(table: Table, key: str, default: str | None = None) -> re.Pattern[str]:
+def _read_pattern(table: TomlTable, key: str, default: str | None = None) -> re.Pattern[str]:
     text = table.text(key, default)
     try:
         return re.compile(text, re.MULTILINE)
@@ -243,13 +243,13 @@ def _read_pattern(table: Table, key: str, default: str | None = None) -> re.Patt
         raise table.refuse(key, f"is not a regular expression: {error}") from error
 
 
-def _read_look(table: Table) -> Look:
+def _read_look(table: TomlTable) -> Look:
     look = Look(table.lists("variables"), table.texts("folders", ()))
     table.close()
     return look
 
 
-def _read_file(key: str, table: Table) -> DataFile:
+def _read_file(key: str, table: TomlTable) -> DataFile:
     file = DataFile(
         key=key,
         patterns=table.texts("patterns"),
@@ -262,14 +262,14 @@ def _read_file(key: str, table: Table) -> DataFile:
     return file
 
 
-def _read_install(table: Table) -> dict[str, str]:
+def _read_install(table: TomlTable) -> dict[str, str]:
     install = table.mapping("install")
     if "default" not in install:
         raise table.refuse("install.default", "is missing")
     return install
 
 
-def _read_option(key: str, table: Table) -> Option:
+def _read_option(key: str, table: TomlTable) -> Option:
     option = Option(
         key=key,
         default=table.text("default"),
@@ -281,33 +281,33 @@ def _read_option(key: str, table: Table) -> Option:
     return option
 
 
-def _read_step(key: str, table: Table) -> Step:
+def _read_step(key: str, table: TomlTable) -> BuildStep:
     for_libraries = table.flag("for_libraries", False)
     before = tuple((_read_major(table, k), more) for k, more in table.lists("before").items())
-    step = Step(key, table.texts("arguments"), table.text("suffix"), for_libraries, before)
+    step = BuildStep(key, table.texts("arguments"), table.text("suffix"), for_libraries, before)
     table.close()
     if not step.arguments:
         raise table.refuse("arguments", "must not be empty")
     return step
 
 
-def _read_major(table: Table, text: str) -> int:
+def _read_major(table: TomlTable, text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise table.refuse(f"before.{text}", "must be a major version, a number")
     return int(text)
 
 
-def _read_output(table: Table, steps: Mapping[str, Step]) -> Output:
+def _read_output(table: TomlTable, steps: Mapping[str, BuildStep]) -> BuildOutput:
     names = table.texts("steps")
     for name in names:
         if name not in steps:
             raise table.refuse("steps", f"names {name!r}, which is not among the steps")
-    output = Output(table.text("format"), tuple(steps[name] for name in names))
+    output = BuildOutput(table.text("format"), tuple(steps[name] for name in names))
     table.close()
     return output
 
 
-def _read_failures(table: Table) -> Failures:
+def _read_failures(table: TomlTable) -> Failures:
     # A pattern that never matches, for toolchains whose tools name no line.
     line, phrases = _read_pattern(table, "line", r"(?!)()"), table.texts("phrases", ())
     known = (remedy for _, remedy in table.tables("remedies"))
@@ -318,13 +318,13 @@ def _read_failures(table: Table) -> Failures:
     return failures
 
 
-def _read_remedy(table: Table) -> tuple[re.Pattern[str], str]:
+def _read_remedy(table: TomlTable) -> tuple[re.Pattern[str], str]:
     remedy = _read_pattern(table, "says"), table.text("remedy")
     table.close()
     return remedy
 
 
-def _check_holes(top: Table, description: Description) -> None:
+def _check_holes(top: TomlTable, description: Description) -> None:
     known = _BUILT_IN_HOLES | set(description.tools) | set(description.options)
     for key, arguments in _argument_lists(description):
         for hole in HOLE.findall(" ".join(arguments)):

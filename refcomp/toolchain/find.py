@@ -31,7 +31,7 @@ class FoundTools:
 
 
 @dataclass(slots=True)
-class Search:
+class ToolSearch:
     """What a search has learnt: per tool, its versions with their paths; and who was refused."""
 
     versions: dict[str, dict[Version, str]]
@@ -93,9 +93,9 @@ def file_not_found(file: DataFile) -> ToolchainError:
 
 def search_tools(
     description: Description, tools: Sequence[Tool], stop_at: Version | None = None
-) -> Search:
+) -> ToolSearch:
     """Ask candidates for their versions, newest first, until `tools` are complete."""
-    search = Search({tool.key: {} for tool in tools}, [])
+    search = ToolSearch({tool.key: {} for tool in tools}, [])
     for major, batch in _batches(tool_candidates(description, tools)):
         best = search.best()
         if best is not None and (best == stop_at or (stop_at is None and best[0] >= major)):
@@ -129,7 +129,7 @@ def _batches(
         yield major, grouped[major]
 
 
-def _ask(batch: list[tuple[str, str]], rule: VersionRule, search: Search) -> None:
+def _ask(batch: list[tuple[str, str]], rule: VersionRule, search: ToolSearch) -> None:
     versions = read_versions([path for _, path in batch], rule)
     for key, path in batch:
         version = versions[path]
@@ -150,7 +150,9 @@ def _why_refused(version: Version, rule: VersionRule) -> str:
     return ""
 
 
-def _not_found(description: Description, tools: Sequence[Tool], search: Search) -> ToolchainError:
+def _not_found(
+    description: Description, tools: Sequence[Tool], search: ToolSearch
+) -> ToolchainError:
     names = ", ".join(tool.names[-1] for tool in tools)
     together = " of one version" if len(tools) > 1 else ""
     places = dict.fromkeys(describe_places(description, tool) for tool in tools)
@@ -163,7 +165,7 @@ def _not_found(description: Description, tools: Sequence[Tool], search: Search) 
     )
 
 
-def explain_search(tools: Sequence[Tool], search: Search) -> Iterator[str]:
+def explain_search(tools: Sequence[Tool], search: ToolSearch) -> Iterator[str]:
     """In words, what was found of each tool, and who was refused."""
     for tool in tools:
         versions = ", ".join(map(version_to_text, sorted(search.versions[tool.key])))

@@ -12,7 +12,7 @@ from pathlib import Path
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import ToolchainError
 from refcomp.foundation.private_folder import private_folder
-from refcomp.toolchain.description import HOLE, Description, Output, Step
+from refcomp.toolchain.description import HOLE, BuildOutput, BuildStep, Description
 from refcomp.toolchain.keep import keep_run
 from refcomp.toolchain.run import Completed, run_tool, tool_timeout_s
 
@@ -48,7 +48,7 @@ def fill_arguments(
 
 def run_steps(
     description: Description,
-    output: Output,
+    output: BuildOutput,
     source: Source,
     holes: Mapping[str, str],
     libraries: tuple[str, ...],
@@ -111,7 +111,7 @@ def _guilty_line(description: Description, source: Source | None, stderr: str) -
     return f"line {number} of the {source.language} text"
 
 
-def _read_result(path: Path, step: Step, command: tuple[str, ...], folder: Path) -> bytes:
+def _read_result(path: Path, step: BuildStep, command: tuple[str, ...], folder: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:

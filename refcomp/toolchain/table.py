@@ -12,7 +12,7 @@ from typing import Any
 from refcomp.foundation.errors import UserError
 
 
-class Table:
+class TomlTable:
     """The table at `prefix` (dotted, '' at the top) of the file `path`."""
 
     def __init__(self, path: Path, content: Mapping[str, Any], prefix: str = "") -> None:
@@ -54,14 +54,14 @@ class Table:
         group = self.table(key)
         return {name: group.texts(name) for name in group}
 
-    def table(self, key: str) -> "Table":
+    def table(self, key: str) -> "TomlTable":
         """A sub-table; an empty one when the key is absent."""
         value = self._take(key, {})
         if not isinstance(value, dict):
             raise self.refuse(key, f"must be a table, not {value!r}")
-        return Table(self.path, value, f"{self.prefix}{key}.")
+        return TomlTable(self.path, value, f"{self.prefix}{key}.")
 
-    def tables(self, key: str) -> Iterator[tuple[str, "Table"]]:
+    def tables(self, key: str) -> Iterator[tuple[str, "TomlTable"]]:
         """The sub-tables of the table at `key`, by name."""
         group = self.table(key)
         for name in group:
@@ -89,10 +89,10 @@ class Table:
         return value
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> TomlTable:
     """The top table of a TOML file; UserError when it cannot be read or is not TOML."""
     try:
-        return Table(path, tomllib.loads(path.read_text(encoding="utf-8")))
+        return TomlTable(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(
             f"{path.name} is not a toolchain file", where=str(path), why=str(error)

@@ -40,7 +40,7 @@ def evaluate(expr: ir.Expr, values: Values) -> Any:
             return [wrap(base + k * stride, expr.dtype) for k in range(expr.lanes)]
         case ir.Let():
             return evaluate(expr.body, {**values, expr.var: evaluate(expr.value, values)})
-        case ir.Binary():
+        case ir.BinaryExpr():
             return _binary(expr, evaluate(expr.a, values), evaluate(expr.b, values))
     raise AssertionError(f"no value for {type(expr).__name__}")
 

@@ -11,7 +11,7 @@ import pytest
 
 from refcomp.cli.arrays import (
     Filling,
-    Given,
+    GivenArrays,
     add_sizes,
     chosen_sizes,
     complete,
@@ -264,7 +264,7 @@ def test_a_negative_extent_of_a_default_size_is_refused() -> None:
 
 def test_scalar_arguments_are_sizes() -> None:
     sizes = chosen_sizes([A], {}, {"n": 6, "other": 3})
-    add_sizes(sizes, [Given([A], {})])
+    add_sizes(sizes, [GivenArrays([A], {})])
     assert (sizes.values["n"], sizes.origins["n"]) == (6, "--scalar")
 
 

@@ -20,7 +20,7 @@ from refcomp.hip.interface import offered_by
 from refcomp.runtime.device import Device
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.hip.library import HipLibrary
-from refcomp.runtime.opencl.driver import OpenCLDriver, _Found
+from refcomp.runtime.opencl.driver import OpenCLDriver, _OpenclDevices
 from refcomp.toolchain import toolchain_names
 
 Cli = Callable[..., Result]
@@ -54,7 +54,9 @@ def test_a_device_that_works(cli: Cli) -> None:
 def test_a_device_that_is_not_there_is_told_with_what_is_missing(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OpenCLDriver, "_look", lambda self: _Found((), "no platform", "get one", 0))
+    monkeypatch.setattr(
+        OpenCLDriver, "_look", lambda self: _OpenclDevices((), "no platform", "get one", 0)
+    )
     report = json.loads(cli("doctor", "--json").stdout)
     opencl = next(target for target in report["targets"] if target["target"] == "opencl")
     assert not opencl["works"]

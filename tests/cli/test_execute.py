@@ -16,7 +16,7 @@ from refcomp.foundation.artifacts import ScalarParam, Signature, TensorParam
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import device
-from refcomp.runtime.opencl.driver import _Found
+from refcomp.runtime.opencl.driver import _OpenclDevices
 
 Cli = Callable[..., Result]
 
@@ -89,7 +89,7 @@ def test_text_runs_on_a_device(cli: Cli, gpu_script: Path, inputs: Path, tmp_pat
 
 def test_a_device_that_is_not_there(cli: Cli, gpu_script: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        device("opencl").driver, "_found", _Found((), "none", "buy one", os.getpid())
+        device("opencl").driver, "_found", _OpenclDevices((), "none", "buy one", os.getpid())
     )
     text = cli("lower", gpu_script).stdout
     result = cli("execute", "--target", "opencl", input=text)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
-from refcomp.emulator.code.code_object import Argument, CodeObject, Descriptor, Kernel
+from refcomp.emulator.code.code_object import Argument, CodeObject, Descriptor, KernelEntry
 from tests.emulator.kernels import compiled_code
 from tests.emulator.opencl import compiled_opencl
 
 
 def _kernel(*arguments, name="k", block=(), shared_bytes=0):
     descriptor = Descriptor(shared_bytes, 0, 64, 0, 0, 0, 0, 0, 0)
-    return Kernel(name, 0, 0, descriptor, arguments, 256, block, False)
+    return KernelEntry(name, 0, 0, descriptor, arguments, 256, block, False)
 
 
 _ALL = (

@@ -33,7 +33,7 @@ def _scalar(index):
     """Of a vector, its first lane."""
     if isinstance(index, ir.Ramp):
         return _scalar(index.base)
-    if isinstance(index, ir.Binary):
+    if isinstance(index, ir.BinaryExpr):
         return type(index)(_scalar(index.a), _scalar(index.b))
     return ir.Cast(index.dtype, _scalar(index.value)) if isinstance(index, ir.Cast) else index
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from refcomp.emulator.code.findings import Finding
 from refcomp.emulator.execution.execute import Execution
-from refcomp.emulator.execution.program import Program
+from refcomp.emulator.execution.program import DecodedProgram
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.limits import Limits, Watchdog
 from refcomp.emulator.machine.memory import Arena
@@ -50,7 +50,7 @@ def watch(
         generation=generation,
         arena=arena,
         kernel=lambda name: SimpleNamespace(descriptor=descriptor, arguments=arguments),
-        program=lambda kernel: Program(code, generation),
+        program=lambda kernel: DecodedProgram(code, generation),
     )
     request = SimpleNamespace(
         kernel="snippet",
@@ -83,7 +83,7 @@ def _batch(waves: int, groups: int, number: int, **more: Any) -> Waves:
     return batch
 
 
-def _run(waves: Waves, program: Program, observers: Any) -> None:
+def _run(waves: Waves, program: DecodedProgram, observers: Any) -> None:
     for observer in observers:
         observer.began(waves)
     Execution(waves, program, 0, Watchdog(Limits(10_000))).run()

@@ -11,7 +11,7 @@ import numpy as np
 from refcomp.emulator.code.assembly import Assembly, Instruction, read_assembly
 from refcomp.emulator.code.findings import Finding
 from refcomp.emulator.execution.execute import Execution
-from refcomp.emulator.execution.program import Program, bind
+from refcomp.emulator.execution.program import DecodedProgram, bind
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.limits import Limits, Watchdog
 from refcomp.emulator.machine.memory import Arena
@@ -112,7 +112,7 @@ def execute(
     waves: Waves, code: Assembly, limit: int = 10_000, limits: Limits | None = None
 ) -> Execution:
     """Runs a whole program, from its first instruction on."""
-    execution = Execution(waves, Program(code), 0, Watchdog(limits or Limits(limit)))
+    execution = Execution(waves, DecodedProgram(code), 0, Watchdog(limits or Limits(limit)))
     execution.run()
     return execution
 

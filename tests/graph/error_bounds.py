@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 from refcomp.topi.conv2d import conv2d_nhwc_numpy
@@ -36,7 +36,7 @@ def bound_outputs(graph: Graph, feeds: dict[str, np.ndarray]) -> list[Bounded]:
     return [known[value] for value in graph.outputs]
 
 
-def bound_node(node: Node, inputs: dict[Value, np.ndarray]) -> Bounded:
+def bound_node(node: GraphNode, inputs: dict[Value, np.ndarray]) -> Bounded:
     """The same for one node, of which `inputs` are taken to be exact: a tight bound."""
     known = _as_exact({value: inputs[value] for value in node.reads})
     _add_node(node, known)
@@ -47,7 +47,7 @@ def _as_exact(arrays: dict[Value, np.ndarray]) -> dict[Value, Bounded]:
     return {value: (a.astype(np.float64), np.zeros(a.shape)) for value, a in arrays.items()}
 
 
-def _add_node(node: Node, known: dict[Value, Bounded]) -> None:
+def _add_node(node: GraphNode, known: dict[Value, Bounded]) -> None:
     given = [known[value] for value in node.reads]
     if node.operator == FUSED:
         (inner,) = node.subgraphs

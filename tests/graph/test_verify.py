@@ -7,17 +7,17 @@ import pytest
 
 from refcomp.foundation.dtype import F32, F64
 from refcomp.foundation.errors import CompilerBug
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from refcomp.graph.verify import verify_graph
 from tests.strategies.graphs import make_graph
 
 X = Value("x", F32, ("N", 3))
 Y = Value("y", F32, ("N", 3))
-RELU = Node("relu", (X,), (Y,))
+RELU = GraphNode("relu", (X,), (Y,))
 
 
-def graph(*nodes: Node, outputs=(Y,), constants=None) -> Graph:
+def graph(*nodes: GraphNode, outputs=(Y,), constants=None) -> Graph:
     return Graph("g", (X,), outputs, nodes, constants or {})
 
 
@@ -30,14 +30,17 @@ def test_a_good_graph_passes() -> None:
     [
         (graph(), "output y: f32.N, 3. is never made"),
         (graph(RELU, RELU), "y: f32.N, 3. is made twice"),
-        (graph(RELU, Node("relu", (X,), (Value("y", F32, ("N", 3)),))), "two values are named 'y'"),
-        (graph(Node("relu", (Y,), (Y,))), "node 'y' reads y: f32.N, 3. before it is made"),
-        (graph(Node("relu", (X,), (Value("y", F64, ("N", 3)),))), "node 'y' should make"),
-        (graph(Node("relu", (X,), (Value("y", F32, ("M", 3)),))), "node 'y' should make"),
-        (graph(Node("rely", (X,), (Y,))), "node 'y': unknown operator 'rely'"),
-        (graph(Node("relu", (X,), (Y,), {"a": 1})), "node 'y': relu has no attribute 'a'"),
-        (graph(Node("relu", (X,), (Y,), {}, (graph(RELU),))), "node 'y' has 1 subgraphs"),
-        (graph(Node("fused", (X,), (Y,))), "node 'y' has 0 subgraphs"),
+        (
+            graph(RELU, GraphNode("relu", (X,), (Value("y", F32, ("N", 3)),))),
+            "two values are named 'y'",
+        ),
+        (graph(GraphNode("relu", (Y,), (Y,))), "node 'y' reads y: f32.N, 3. before it is made"),
+        (graph(GraphNode("relu", (X,), (Value("y", F64, ("N", 3)),))), "node 'y' should make"),
+        (graph(GraphNode("relu", (X,), (Value("y", F32, ("M", 3)),))), "node 'y' should make"),
+        (graph(GraphNode("rely", (X,), (Y,))), "node 'y': unknown operator 'rely'"),
+        (graph(GraphNode("relu", (X,), (Y,), {"a": 1})), "node 'y': relu has no attribute 'a'"),
+        (graph(GraphNode("relu", (X,), (Y,), {}, (graph(RELU),))), "node 'y' has 1 subgraphs"),
+        (graph(GraphNode("fused", (X,), (Y,))), "node 'y' has 0 subgraphs"),
         (
             graph(RELU, constants={Value("c", F32, (2,)): np.zeros(3, np.float32)}),
             "constant c: f32.2. holds float32 of shape",

@@ -27,7 +27,7 @@ def test_the_samples_are_right(expr):
     assert type_fault(expr) is None
 
 
-@pytest.mark.parametrize("expr", [e for e in EXPRS if isinstance(e, ir.Binary)], ids=str)
+@pytest.mark.parametrize("expr", [e for e in EXPRS if isinstance(e, ir.BinaryExpr)], ids=str)
 def test_operands_of_each_binary_class_have_one_dtype(expr):
     fault = type_fault(type(expr)(i, u))
     assert fault == f"the operands of {type(expr).__name__} have dtypes i64 and u8, which differ"

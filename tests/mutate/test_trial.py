@@ -7,12 +7,12 @@ from refcomp.ir.printer import print_func
 from refcomp.mutate.mutations import mutations_of
 from refcomp.mutate.score import LOWERING, mutant_of, stages_of
 from refcomp.mutate.subjects import subjects
-from refcomp.mutate.trial import Trial
+from refcomp.mutate.trial import MutantTrial
 
 
 def trial_of(name, stage=LOWERING, *, is_free=True):
     (subject,) = [s for s in subjects() if s.name == name]
-    return Trial(subject, dict(stages_of(subject))[stage], is_free)
+    return MutantTrial(subject, dict(stages_of(subject))[stage], is_free)
 
 
 def _changed(trial, old, new):
@@ -24,7 +24,7 @@ def _changed(trial, old, new):
 @pytest.mark.parametrize("subject", subjects(), ids=lambda s: s.name)
 def test_the_right_program_is_not_noticed(subject):
     for name, func in stages_of(subject):
-        trial = Trial(subject, func, name == LOWERING)
+        trial = MutantTrial(subject, func, name == LOWERING)
         assert trial.difference(func) == ""
         assert not trial.noticed_by_tolerances(func)
         assert trial.is_same(func) and trial.writes_the_same(func)

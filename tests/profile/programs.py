@@ -9,7 +9,7 @@ import numpy as np
 import refcomp as rc
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.observers.counting import KernelCounts, Profile
-from refcomp.profile.report import Report, report_of
+from refcomp.profile.report import ProfileReport, report_of
 
 _TAGS = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
 
@@ -59,7 +59,7 @@ def run(
     return module, counts
 
 
-def report(schedule: Any, args: list[Any], **options: Any) -> Report:
+def report(schedule: Any, args: list[Any], **options: Any) -> ProfileReport:
     """All that is told of it."""
     module, counts = run(schedule, args, **options)
     return report_of(counts, module, schedule)

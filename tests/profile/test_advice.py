@@ -6,11 +6,11 @@ import pytest
 
 import refcomp as rc
 from refcomp.driver.kernel_resources import KernelResources
-from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
 from refcomp.profile.advice import advise
 from refcomp.profile.bound import bound_of
 from refcomp.profile.cards import CARDS
-from refcomp.profile.facts import Facts
+from refcomp.profile.facts import RuleInputs
 from refcomp.profile.listing import list_kernel
 from tests.emulator.snippets import instruction
 from tests.profile.programs import product, report, transposed
@@ -25,12 +25,12 @@ def _advice(*rows, resources=None, groups=304, **counts):
     for number, (text, waves, lanes, access) in enumerate(rows):
         one = replace(instruction(text), number=number)
         kernel.by_number[number] = InstructionCounts(one, waves, lanes * waves, access)
-    facts = Facts(kernel, list_kernel(kernel, {}), resources, bound_of(kernel, CARD))
+    facts = RuleInputs(kernel, list_kernel(kernel, {}), resources, bound_of(kernel, CARD))
     return [f"{advice.what}: {advice.remedy}" for advice in advise(facts)]
 
 
 def _global(size=4, is_atomic=False, **costs):
-    return AccessCounts("global", size, False, is_atomic, **costs)
+    return MemoryTraffic("global", size, False, is_atomic, **costs)
 
 
 FMA = ("v_fma_f32 v0, v1, v2, v3", 100, 64, None)
@@ -148,7 +148,7 @@ def test_updates_of_the_same_elements():
 
 
 def test_shared_memory_as_the_limit():
-    read = AccessCounts("shared", 16, False, False, waves=50, lanes=3200, clocks=400)
+    read = MemoryTraffic("shared", 16, False, False, waves=50, lanes=3200, clocks=400)
     (told,) = _advice(FMA, ("ds_read_b128 v[0:3], v4", 50, 64, read))
     assert told.startswith("shared memory is the limit (estimate): multiply-adds alone take")
     assert "registers" in told
@@ -174,7 +174,7 @@ def test_lanes_that_are_off():
 
 
 def test_scratch():
-    access = AccessCounts("private", 4, False, False, waves=10, lanes=640)
+    access = MemoryTraffic("private", 4, False, False, waves=10, lanes=640)
     (told,) = _advice(FMA, ("scratch_load_dword v0, v1, off", 10, 64, access))
     assert told.startswith("10 accesses to a lane's own memory")
 

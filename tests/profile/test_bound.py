@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
 from refcomp.profile.bound import bound_of
 from refcomp.profile.cards import CARDS
 from tests.emulator.snippets import instruction
@@ -23,7 +23,7 @@ def _kernel(*rows, groups=10, launches=1, read=0, waves=4, **options):
 
 
 def _access(space, **costs):
-    return AccessCounts(space, 4, False, False, **costs)
+    return MemoryTraffic(space, 4, False, False, **costs)
 
 
 def test_vector_instructions_take_a_clock_of_a_unit():

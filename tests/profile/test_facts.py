@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
-from refcomp.profile.facts import Facts, alike, closest_loop, loop_of_lanes
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
+from refcomp.profile.facts import RuleInputs, alike, closest_loop, loop_of_lanes
 from refcomp.profile.listing import list_kernel
 from tests.emulator.snippets import instruction
 
@@ -37,14 +37,14 @@ def _facts(*rows, text=LOOPS):
     for number, (line, waves, stride) in enumerate(rows):
         one = instruction(f"global_load_dword v{number}, v[2:3], off")
         one = replace(one, number=number, source=f"kernels.ir:{line}" if line else "")
-        access = AccessCounts("global", 4, False, False, waves, 64 * waves, stride=stride)
+        access = MemoryTraffic("global", 4, False, False, waves, 64 * waves, stride=stride)
         counts.by_number[number] = InstructionCounts(one, waves, 64 * waves, access)
     sources = {"kernels": text, "lines": json.dumps(LINKS)} if text else {}
-    return Facts(counts, list_kernel(counts, sources), None, None)
+    return RuleInputs(counts, list_kernel(counts, sources), None, None)
 
 
 def _load(stride):
-    return AccessCounts("global", 4, False, False, stride=stride)
+    return MemoryTraffic("global", 4, False, False, stride=stride)
 
 
 def test_the_loop_of_the_lanes_is_the_one_that_a_primitive_bound():

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refcomp.emulator.observers.counting import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
 from refcomp.profile.report import report_of
 from refcomp.profile.tables import (
     classes_table,
@@ -27,8 +27,8 @@ _FMA = "v_fma_f32 v0, v1, v2, v3"
 
 
 def _accesses():
-    load = AccessCounts("global", 4, False, False, 10, 640, 2560, transactions=40, least=20)
-    read = AccessCounts("shared", 4, False, False, 20, 1280, 5120, clocks=80, conflicts=40)
+    load = MemoryTraffic("global", 4, False, False, 10, 640, 2560, transactions=40, least=20)
+    read = MemoryTraffic("shared", 4, False, False, 20, 1280, 5120, clocks=80, conflicts=40)
     rows = (
         (_FMA, 30, "kernels.ir:7", None),
         ("global_load_dword v0, v[2:3], off", 10, "kernels.ir:7", load),

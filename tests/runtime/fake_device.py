@@ -11,7 +11,7 @@ import numpy as np
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.target import DeviceLimits
-from refcomp.runtime.device import Device, Memory
+from refcomp.runtime.device import Device, DeviceMemory
 from refcomp.runtime.launch import Extents, KernelSignature
 
 Kernel = Callable[..., None]
@@ -50,14 +50,14 @@ class FakeDriver:
     def sync(self, index: int) -> None:
         self.syncs += 1
 
-    def allocate(self, index: int, size: int) -> Memory:
+    def allocate(self, index: int, size: int) -> DeviceMemory:
         self.sizes.append(size)
-        return Memory(0x10000 * len(self.sizes), _Piece(self, size))
+        return DeviceMemory(0x10000 * len(self.sizes), _Piece(self, size))
 
-    def upload(self, index: int, source: np.ndarray, target: Memory) -> None:
+    def upload(self, index: int, source: np.ndarray, target: DeviceMemory) -> None:
         bytes_of(target)[:] = source.reshape(-1).view(np.uint8)
 
-    def download(self, index: int, source: Memory, target: np.ndarray) -> None:
+    def download(self, index: int, source: DeviceMemory, target: np.ndarray) -> None:
         target.reshape(-1).view(np.uint8)[:] = bytes_of(source)
 
     def limits(self, index: int) -> DeviceLimits:
@@ -77,13 +77,13 @@ class FakeDriver:
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        numbers = [value for value in values if not isinstance(value, Memory)]
+        numbers = [value for value in values if not isinstance(value, DeviceMemory)]
         self.launches.append((kernel, numbers, grid, block, shared_bytes))
-        plain = [bytes_of(v) if isinstance(v, Memory) else v for v in values]
+        plain = [bytes_of(v) if isinstance(v, DeviceMemory) else v for v in values]
         self.kernels[kernel](*plain, grid, block)
 
 
-def bytes_of(memory: Memory) -> np.ndarray:
+def bytes_of(memory: DeviceMemory) -> np.ndarray:
     """The bytes of a fake device's memory."""
     assert isinstance(memory.owner, _Piece)
     return memory.owner.bytes

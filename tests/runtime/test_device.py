@@ -8,7 +8,7 @@ import pytest
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import (
     Device,
-    Memory,
+    DeviceMemory,
     PartingDriver,
     address_of,
     cpu,
@@ -36,15 +36,15 @@ class FarMemory:
     def sync(self, index: int) -> None:
         self.syncs.append(index)
 
-    def allocate(self, index: int, size: int) -> Memory:
+    def allocate(self, index: int, size: int) -> DeviceMemory:
         address = 0x1000 * (len(self.stored) + 1)
         self.stored[address] = bytearray(size)
-        return Memory(address, self)
+        return DeviceMemory(address, self)
 
-    def upload(self, index: int, source: np.ndarray, target: Memory) -> None:
+    def upload(self, index: int, source: np.ndarray, target: DeviceMemory) -> None:
         self.stored[target.address][:] = source.tobytes()
 
-    def download(self, index: int, source: Memory, target: np.ndarray) -> None:
+    def download(self, index: int, source: DeviceMemory, target: np.ndarray) -> None:
         raw = np.frombuffer(self.stored[source.address], np.uint8)
         target.reshape(-1).view(np.uint8)[:] = raw
 
@@ -121,6 +121,6 @@ def test_memory_of_the_host_and_of_amd_gpus_may_be_used_in_parts() -> None:
     assert part.address == memory.address + 16 and part.owner is memory
     assert part.host is not None and part.host.tolist() == list(range(16, 24))
     assert cpu().driver.part(memory, 16, 8).address == part.address
-    assert part_of(Memory(4096, "owner"), 8, 4).host is None
+    assert part_of(DeviceMemory(4096, "owner"), 8, 4).host is None
     assert isinstance(HipDriver(), PartingDriver)
     assert not isinstance(OpenCLDriver(), PartingDriver)

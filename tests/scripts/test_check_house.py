@@ -73,6 +73,14 @@ def test_broken_rule_is_found(house: Path, place: str, text: str, finding: str) 
     assert finding in found[0]
 
 
+def test_class_name_is_defined_once_in_the_package(house: Path) -> None:
+    write(house, "refcomp/ir/__init__.py", "class Node: ...\n")
+    write(house, "refcomp/te/__init__.py", "\ndef f():\n    class Node: ...\n")
+    write(house, "tests/test_a.py", "class Node: ...\n")
+    wanted = "refcomp/te/__init__.py:3: class Node is also defined at refcomp/ir/__init__.py:1"
+    assert findings(house) == [wanted]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -11,7 +11,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from refcomp.ir.parser import parse_func
-from refcomp.runtime.device import Memory
+from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip.kernels import pack_arguments
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import load_description, read_code_object
@@ -68,8 +68,8 @@ def test_arguments_lie_where_the_launcher_puts_them(llvm, gpu, monkeypatch, tmp_
     kernel = parse_func(_MIXED)
     data = compile_kernels([kernel], gpu).data
     signature = kernel_signature(kernel)
-    values = [np.int8(-3), Memory(0x1122334455667788, 16), np.float16(1.5), np.float32(2.5)]
-    values += [np.bool_(True), np.int64(-4), Memory(0x8877665544332211, 16), np.uint16(77)]
+    values = [np.int8(-3), DeviceMemory(0x1122334455667788, 16), np.float16(1.5), np.float32(2.5)]
+    values += [np.bool_(True), np.int64(-4), DeviceMemory(0x8877665544332211, 16), np.uint16(77)]
     packed = pack_arguments(signature, values)
     arguments = _arguments_by_readelf(data, tmp_path)
     assert [size for _, size in arguments] == [1, 8, 2, 4, 1, 8, 8, 2]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refcomp.foundation.errors import UserError
-from refcomp.toolchain.table import Table, read_table
+from refcomp.toolchain.table import TomlTable, read_table
 
 CONTENT = """
 text = "a"
@@ -24,13 +24,13 @@ a = "b"
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
+def table(tmp_path: Path) -> TomlTable:
     path = tmp_path / "some.toml"
     path.write_text(CONTENT)
     return read_table(path)
 
 
-def test_values(table: Table) -> None:
+def test_values(table: TomlTable) -> None:
     assert table.text("text") == "a"
     assert table.texts("texts") == ("a", "b")
     assert table.flag("flag", True) is False
@@ -44,7 +44,7 @@ def test_values(table: Table) -> None:
     table.close()
 
 
-def test_defaults(table: Table) -> None:
+def test_defaults(table: TomlTable) -> None:
     assert table.text("absent", "d") == "d"
     assert table.texts("absent", ()) == ()
     assert table.flag("absent", True) is True
@@ -67,7 +67,7 @@ def test_defaults(table: Table) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(
-    table: Table, read: Callable[[Table], object], message: str
+    table: TomlTable, read: Callable[[TomlTable], object], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
         read(table)

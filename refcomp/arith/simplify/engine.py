@@ -31,7 +31,7 @@ from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import (
     Add,
     And,
-    Binary,
+    BinaryExpr,
     Broadcast,
     Cast,
     Comparison,
@@ -223,7 +223,7 @@ class Simplifier:
 
     def make(self, cls: type[Any], *args: Any) -> Expr:
         """The simplified node of class `cls` with simplified operands."""
-        if issubclass(cls, Binary):
+        if issubclass(cls, BinaryExpr):
             key = (self._nesting, cls, id(args[0]), id(args[1]))
             if key not in self._made:
                 self._made[key] = self._decided(self._binary(cls, *args))

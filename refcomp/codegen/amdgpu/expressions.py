@@ -47,7 +47,7 @@ def _is_half(dtype: DType) -> bool:
     return dtype.is_float and dtype.bits == 16
 
 
-def _in_f32(expr: ir.Binary) -> tuple[Expr, Expr]:
+def _in_f32(expr: ir.BinaryExpr) -> tuple[Expr, Expr]:
     wide = F32.with_lanes(expr.dtype.lanes)
     return ir.Cast(wide, expr.a), ir.Cast(wide, expr.b)
 

@@ -12,7 +12,7 @@ from math import prod
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters
-from refcomp.codegen.llvm.memory import LEAST_ALIGNMENT, Place, place_of
+from refcomp.codegen.llvm.memory import LEAST_ALIGNMENT, LaneAddresses, place_of
 from refcomp.codegen.llvm.statements import STATEMENTS
 from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.names import to_identifier
@@ -143,7 +143,7 @@ def _operation(out: LlvmFunction, update: st.AtomicUpdate) -> str:
 
 
 def _print_attempts(
-    out: LlvmFunction, update: st.AtomicUpdate, place: Place, value: str, scope: str
+    out: LlvmFunction, update: st.AtomicUpdate, place: LaneAddresses, value: str, scope: str
 ) -> None:
     dtype, number, result = update.buffer.dtype, out.number(), out.fresh()
     old, new = ir.Var("old", dtype), ir.Var("value", dtype)

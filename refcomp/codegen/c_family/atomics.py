@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.codegen.c_family.function import CFunction, CModule, Operand
+from refcomp.codegen.c_family.function import CExpr, CFunction, CModule
 from refcomp.codegen.c_family.memory import element
 from refcomp.codegen.c_family.prelude import pick_function
 from refcomp.foundation.dtype import DType
@@ -53,7 +53,7 @@ def _function_for_floats(out: CFunction, operator: str, dtype: DType, scope: str
     return name
 
 
-def _updated(out: CFunction, operator: str, dtype: DType) -> Operand:
+def _updated(out: CFunction, operator: str, dtype: DType) -> CExpr:
     old, value = out.named("a"), out.named("b")  # as the macro calls them
     if operator == "add":
         return out.infix("Add", old, value)

@@ -5,18 +5,18 @@ A bool is a byte in memory, true or false as a single value, and a byte of 0 or 
 
 from __future__ import annotations
 
-from refcomp.codegen.c_family.function import CFunction, Operand
+from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.codegen.c_family.half import half_from_bits, half_to_bits, is_held_in_f32
 from refcomp.foundation.dtype import F32, I32, DType
 from refcomp.ir import expr as ir
 
 
-def convert(out: CFunction, expr: ir.Cast) -> Operand:
+def convert(out: CFunction, expr: ir.Cast) -> CExpr:
     """A Cast: wraps, saturates or rounds as its docstring says."""
     return converted(out, out.value(expr.value), expr.value.dtype, expr.dtype)
 
 
-def converted(out: CFunction, value: Operand, source: DType, target: DType) -> Operand:
+def converted(out: CFunction, value: CExpr, source: DType, target: DType) -> CExpr:
     """`value` of dtype `source` as one of `target`."""
     if source == target:
         return value
@@ -44,11 +44,11 @@ def _crosses_half(source: DType, target: DType) -> bool:
     return half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
 
 
-def _by_function(out: CFunction, value: Operand, target: DType) -> Operand:
+def _by_function(out: CFunction, value: CExpr, target: DType) -> CExpr:
     return out.compound(out.say.convert(out.module.type_of(target), value.text), value)
 
 
-def _is_nonzero(out: CFunction, value: Operand, source: DType) -> Operand:
+def _is_nonzero(out: CFunction, value: CExpr, source: DType) -> CExpr:
     held = out.module.value_dtype(source)
     if source.lanes == 1:
         # C widens small integers.
@@ -59,13 +59,13 @@ def _is_nonzero(out: CFunction, value: Operand, source: DType) -> Operand:
     return operand if held.bits == 8 else _by_function(out, operand, mask)
 
 
-def _ones(out: CFunction, mask: Operand, dtype: DType) -> Operand:
+def _ones(out: CFunction, mask: CExpr, dtype: DType) -> CExpr:
     """A vector of bools as 0 or 1."""
     held = out.module.value_dtype(dtype)
     return out.infix("BitAnd", mask, out.splat(1, held))
 
 
-def mask_as_wide_as(out: CFunction, mask: Operand, dtype: DType) -> Operand:
+def mask_as_wide_as(out: CFunction, mask: CExpr, dtype: DType) -> CExpr:
     """A vector of bools as one of integers as wide as `dtype`, 0 or -1."""
     bits = out.module.value_dtype(dtype).bits
     if bits == 8:
@@ -73,7 +73,7 @@ def mask_as_wide_as(out: CFunction, mask: Operand, dtype: DType) -> Operand:
     return _by_function(out, mask, DType("int", bits, dtype.lanes))
 
 
-def from_memory(out: CFunction, stored: Operand, dtype: DType) -> Operand:
+def from_memory(out: CFunction, stored: CExpr, dtype: DType) -> CExpr:
     """The value of `dtype` that lies in memory as `stored`."""
     if dtype.is_bool:
         return _is_nonzero(out, stored, out.module.memory_dtype(dtype))
@@ -82,7 +82,7 @@ def from_memory(out: CFunction, stored: Operand, dtype: DType) -> Operand:
     return stored
 
 
-def to_memory(out: CFunction, value: Operand, dtype: DType) -> Operand:
+def to_memory(out: CFunction, value: CExpr, dtype: DType) -> CExpr:
     """What a value of `dtype` lies in memory as."""
     if is_held_in_f32(out.module, dtype):
         return half_to_bits(out, value, F32.with_lanes(dtype.lanes))

@@ -14,7 +14,7 @@ from typing import Any
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_family.conversions import convert, mask_as_wide_as
-from refcomp.codegen.c_family.function import CFunction, Operand, constant_of, ring_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, constant_of, ring_of
 from refcomp.codegen.c_family.half import rounded_to_half
 from refcomp.codegen.c_family.prelude import integer_function, pick_function
 from refcomp.foundation.dtype import DType
@@ -25,18 +25,18 @@ _RING = (ir.Add, ir.Sub, ir.Mul)
 _BITWISE = (ir.BitAnd, ir.BitOr, ir.BitXor)
 
 
-def _var(out: CFunction, var: Var) -> Operand:
+def _var(out: CFunction, var: Var) -> CExpr:
     return out.name_of(var)
 
 
-def _constant(out: CFunction, constant: ir.IntImm | ir.FloatImm) -> Operand:
+def _constant(out: CFunction, constant: ir.IntImm | ir.FloatImm) -> CExpr:
     return out.module.literal(constant.value, constant.dtype)
 
 
 # Arithmetic that wraps.
 
 
-def print_ring(out: CFunction, expr: Expr) -> Operand:
+def print_ring(out: CFunction, expr: Expr) -> CExpr:
     """The value of an integer expression, in its own type or in the unsigned one: modulo 2^bits
     it is the same. Names, loads and constants stay in their own."""
     if isinstance(expr, (*_RING, *_BITWISE)):
@@ -50,7 +50,7 @@ def print_ring(out: CFunction, expr: Expr) -> Operand:
     return out.shallow(operand, expr.dtype)
 
 
-def _ring_binary(out: CFunction, expr: ir.Binary) -> Operand:
+def _ring_binary(out: CFunction, expr: ir.BinaryExpr) -> CExpr:
     operator, b = type(expr).__name__, expr.b
     if isinstance(expr, ir.Add) and isinstance(b, IntImm) and b.value < 0:
         operator, b = ir.Sub.__name__, IntImm(-b.value, b.dtype)  # the least stays itself
@@ -58,7 +58,7 @@ def _ring_binary(out: CFunction, expr: ir.Binary) -> Operand:
     return _ring_infix(out, operator, left, right, expr.dtype)
 
 
-def _ring_infix(out: CFunction, operator: str, a: Operand, b: Operand, dtype: DType) -> Operand:
+def _ring_infix(out: CFunction, operator: str, a: CExpr, b: CExpr, dtype: DType) -> CExpr:
     # C converts the other operand by itself, but not between vectors.
     if not (a.is_ring or b.is_ring) or (dtype.lanes > 1 and not a.is_ring):
         a = _to_ring(out, a, dtype)
@@ -67,7 +67,7 @@ def _ring_infix(out: CFunction, operator: str, a: Operand, b: Operand, dtype: DT
     return out.infix(operator, a, b, is_ring=True)
 
 
-def _ring_constant(out: CFunction, expr: Expr) -> Operand | None:
+def _ring_constant(out: CFunction, expr: Expr) -> CExpr | None:
     """A constant of the unsigned type, which spares its neighbour the conversion."""
     value = constant_of(expr)
     if value is None or value < 0:
@@ -77,7 +77,7 @@ def _ring_constant(out: CFunction, expr: Expr) -> Operand | None:
     return replace(operand, is_ring=True)
 
 
-def _ring_shift(out: CFunction, expr: ir.ShiftLeft) -> Operand:
+def _ring_shift(out: CFunction, expr: ir.ShiftLeft) -> CExpr:
     a = _to_ring(out, print_ring(out, expr.a), expr.dtype)
     b = out.value(expr.b)
     if expr.dtype.lanes > 1:
@@ -85,7 +85,7 @@ def _ring_shift(out: CFunction, expr: ir.ShiftLeft) -> Operand:
     return out.infix(ir.ShiftLeft.__name__, a, b, is_ring=True)
 
 
-def _ring_ramp(out: CFunction, ramp: ir.Ramp) -> Operand:
+def _ring_ramp(out: CFunction, ramp: ir.Ramp) -> CExpr:
     ring, stride = ring_of(ramp.dtype), constant_of(ramp.stride)
     base = out.vector(ring, [_to_ring(out, print_ring(out, ramp.base), ramp.base.dtype)])
     known = 1 if stride is None else int(stride)
@@ -99,7 +99,7 @@ def _ring_ramp(out: CFunction, ramp: ir.Ramp) -> Operand:
     return out.infix(ir.Add.__name__, base, steps, is_ring=True)
 
 
-def _to_ring(out: CFunction, operand: Operand, dtype: DType) -> Operand:
+def _to_ring(out: CFunction, operand: CExpr, dtype: DType) -> CExpr:
     ring = ring_of(dtype)
     if operand.is_ring or ring == dtype:
         return operand
@@ -109,7 +109,7 @@ def _to_ring(out: CFunction, operand: Operand, dtype: DType) -> Operand:
     return out.cast(operand, ring, is_ring=True)
 
 
-def from_ring(out: CFunction, operand: Operand, dtype: DType) -> Operand:
+def from_ring(out: CFunction, operand: CExpr, dtype: DType) -> CExpr:
     """`operand` in the type of `dtype`."""
     if not operand.is_ring or ring_of(dtype) == dtype:
         return replace(operand, is_ring=False)
@@ -119,27 +119,27 @@ def from_ring(out: CFunction, operand: Operand, dtype: DType) -> Operand:
     return out.cast(operand, dtype)
 
 
-def _wrapping(out: CFunction, expr: Expr) -> Operand:
+def _wrapping(out: CFunction, expr: Expr) -> CExpr:
     return from_ring(out, print_ring(out, expr), expr.dtype)
 
 
-def _arithmetic(out: CFunction, expr: ir.Binary) -> Operand:
+def _arithmetic(out: CFunction, expr: ir.BinaryExpr) -> CExpr:
     if expr.dtype.is_float:
         result = out.infix(type(expr).__name__, out.value(expr.a), out.value(expr.b))
         return rounded_to_half(out, result, expr.dtype)
     return _wrapping(out, expr)
 
 
-def add(out: CFunction, a: Operand, b: Operand, dtype: DType) -> Operand:
+def add(out: CFunction, a: CExpr, b: CExpr, dtype: DType) -> CExpr:
     """The sum of two floats of `dtype`."""
     return rounded_to_half(out, out.infix("Add", a, b), dtype)
 
 
-def _bitwise(out: CFunction, expr: ir.Binary) -> Operand:
+def _bitwise(out: CFunction, expr: ir.BinaryExpr) -> CExpr:
     return _plain(out, type(expr).__name__, expr.a, expr.b)
 
 
-def _plain(out: CFunction, operator: str, a: Expr, b: Expr) -> Operand:
+def _plain(out: CFunction, operator: str, a: Expr, b: Expr) -> CExpr:
     """An operator whose result is never out of range."""
     return out.narrowed(out.infix(operator, out.value(a), out.value(b)), a.dtype)
 
@@ -151,19 +151,19 @@ def _is_safe_divisor(expr: Expr) -> bool:
     return constant_of(expr) not in (None, 0, -1)
 
 
-def _div(out: CFunction, expr: ir.Div) -> Operand:
+def _div(out: CFunction, expr: ir.Div) -> CExpr:
     if expr.dtype.is_float:
         return _arithmetic(out, expr)
     return _divide(out, expr, "div")
 
 
-def _mod(out: CFunction, expr: ir.Mod) -> Operand:
+def _mod(out: CFunction, expr: ir.Mod) -> CExpr:
     if not expr.dtype.is_float:
         return _divide(out, expr, "mod")
     # The remainder of two f16 is one, too: nothing is to be rounded.
     a, b = out.value(expr.a), out.value(expr.b)
 
-    def remainder(x: Operand, y: Operand) -> Operand:
+    def remainder(x: CExpr, y: CExpr) -> CExpr:
         return out.compound(out.say.remainder(x.text, y.text), x, y)
 
     if expr.dtype.lanes == 1:
@@ -173,13 +173,13 @@ def _mod(out: CFunction, expr: ir.Mod) -> Operand:
     return out.lane_by_lane(expr.dtype, atoms, remainder)
 
 
-def _divide(out: CFunction, expr: ir.Binary, kind: str) -> Operand:
+def _divide(out: CFunction, expr: ir.BinaryExpr, kind: str) -> CExpr:
     if _is_safe_divisor(expr.b):
         return _plain(out, {"div": "Div", "mod": "Mod"}[kind], expr.a, expr.b)
     return _by_function(out, f"{kind}_{expr.dtype.kind}", expr)
 
 
-def _floor_divide(out: CFunction, expr: ir.FloorDiv | ir.FloorMod) -> Operand:
+def _floor_divide(out: CFunction, expr: ir.FloorDiv | ir.FloorMod) -> CExpr:
     name, constant = type(expr).__name__, constant_of(expr.b)
     if constant is not None and constant > 0 and int(constant) & (int(constant) - 1) == 0:
         power = int(constant)
@@ -196,7 +196,7 @@ def _splat(scalar: Expr, lanes: int) -> Expr:
     return scalar if lanes == 1 else ir.Broadcast(scalar, lanes)
 
 
-def _by_function(out: CFunction, macro: str, expr: ir.Binary) -> Operand:
+def _by_function(out: CFunction, macro: str, expr: ir.BinaryExpr) -> CExpr:
     """A function of the prelude on two operands, lane by lane."""
     function = integer_function(out.module, macro, expr.dtype.element)
     a, b = out.value(expr.a), out.value(expr.b)
@@ -206,16 +206,16 @@ def _by_function(out: CFunction, macro: str, expr: ir.Binary) -> Operand:
     return out.lane_by_lane(expr.dtype, atoms, lambda x, y: out.call(function, x, y))
 
 
-def _is_within(expr: ir.Binary) -> bool:
+def _is_within(expr: ir.BinaryExpr) -> bool:
     amount = constant_of(expr.b)
     return amount is not None and 0 <= amount < expr.dtype.bits
 
 
-def _shift_left(out: CFunction, expr: ir.ShiftLeft) -> Operand:
+def _shift_left(out: CFunction, expr: ir.ShiftLeft) -> CExpr:
     return _wrapping(out, expr) if _is_within(expr) else _by_function(out, "shift_left", expr)
 
 
-def _shift_right(out: CFunction, expr: ir.ShiftRight) -> Operand:
+def _shift_right(out: CFunction, expr: ir.ShiftRight) -> CExpr:
     if _is_within(expr):
         return _plain(out, "ShiftRight", expr.a, expr.b)
     return _by_function(out, f"shift_right_{expr.dtype.kind}", expr)
@@ -226,7 +226,7 @@ def _shift_right(out: CFunction, expr: ir.ShiftRight) -> Operand:
 _FLIPPED = {ir.LT: "GT", ir.GT: "LT", ir.LE: "GE", ir.GE: "LE"}
 
 
-def _compare(out: CFunction, expr: ir.Comparison) -> Operand:
+def _compare(out: CFunction, expr: ir.Comparison) -> CExpr:
     operator, source = type(expr).__name__, expr.a.dtype
     if source.is_bool and source.lanes > 1:  # true is -1
         operator = _FLIPPED.get(type(expr), operator)
@@ -238,20 +238,20 @@ def _compare(out: CFunction, expr: ir.Comparison) -> Operand:
     return out.compound(text, operand)
 
 
-def _logical(out: CFunction, expr: ir.Binary) -> Operand:
+def _logical(out: CFunction, expr: ir.BinaryExpr) -> CExpr:
     single, lanes = type(expr).__name__, {ir.And: "BitAnd", ir.Or: "BitOr"}[type(expr)]
     operator = single if expr.dtype.lanes == 1 else lanes
     return out.infix(operator, out.value(expr.a), out.value(expr.b))
 
 
-def _not(out: CFunction, expr: ir.Not) -> Operand:
+def _not(out: CFunction, expr: ir.Not) -> CExpr:
     rank = out.module.tables["rank"]["unary"]
     a = out.value(expr.a)
     macro = out.say.not_scalar if expr.dtype.lanes == 1 else out.say.not_lanes
-    return Operand(macro(out.fit(a, rank)), rank, a.depth + 1)
+    return CExpr(macro(out.fit(a, rank)), rank, a.depth + 1)
 
 
-def _min_max(out: CFunction, expr: ir.Min | ir.Max) -> Operand:
+def _min_max(out: CFunction, expr: ir.Min | ir.Max) -> CExpr:
     is_min, dtype = isinstance(expr, ir.Min), expr.dtype
     if dtype.is_bool:
         return _logical(out, (ir.And if is_min else ir.Or)(expr.a, expr.b))
@@ -262,7 +262,7 @@ def _min_max(out: CFunction, expr: ir.Min | ir.Max) -> Operand:
     return out.compound(macro(a.text, b.text), a, b)
 
 
-def _select(out: CFunction, expr: ir.Select) -> Operand:
+def _select(out: CFunction, expr: ir.Select) -> CExpr:
     condition = out.value(expr.condition)
     yes, no = out.value(expr.true_value), out.value(expr.false_value)
     if expr.condition.dtype.lanes == 1:
@@ -271,9 +271,9 @@ def _select(out: CFunction, expr: ir.Select) -> Operand:
     return out.compound(out.say.choose_lanes(mask.text, yes.text, no.text), mask, yes, no)
 
 
-def _if_then_else(out: CFunction, expr: ir.IfThenElseExpr) -> Operand:
+def _if_then_else(out: CFunction, expr: ir.IfThenElseExpr) -> CExpr:
     condition, result = out.value(expr.condition), out.take_name("t")
-    values: list[Operand] = []
+    values: list[CExpr] = []
     is_plain: list[bool] = []
 
     def print_case(value: Expr) -> None:
@@ -296,7 +296,7 @@ def _if_then_else(out: CFunction, expr: ir.IfThenElseExpr) -> Operand:
 # Vectors and names.
 
 
-def _broadcast(out: CFunction, expr: ir.Broadcast) -> Operand:
+def _broadcast(out: CFunction, expr: ir.Broadcast) -> CExpr:
     constant = constant_of(expr)
     if constant is not None and not expr.dtype.is_bool:
         return out.splat(constant, expr.dtype)
@@ -307,7 +307,7 @@ def _broadcast(out: CFunction, expr: ir.Broadcast) -> Operand:
     return out.compound(out.say.mask_of(out.module.type_of(expr.dtype), condition), value)
 
 
-def _let(out: CFunction, let: ir.Let) -> Operand:
+def _let(out: CFunction, let: ir.Let) -> CExpr:
     define(out, let.var, let.value)
     return out.value(let.body)
 
@@ -319,7 +319,7 @@ def define(out: CFunction, var: Var, value: Expr, is_kept: bool = False) -> None
     out.emit(macro(out.module.type_of(var.dtype), out.name(var), text))
 
 
-EXPRESSIONS: dict[type[Any], Callable[[CFunction, Any], Operand]] = {
+EXPRESSIONS: dict[type[Any], Callable[[CFunction, Any], CExpr]] = {
     Var: _var,
     ir.IntImm: _constant,
     ir.FloatImm: _constant,

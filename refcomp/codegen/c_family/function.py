@@ -29,7 +29,7 @@ _BYTE, _BITS_OF_HALF = DType("uint", 8), DType("uint", 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class CExpr:
     """The text of an expression, and how tightly its outermost operator binds.
 
     `depth` counts operators on top of each other. `is_ring` says that the text has the unsigned
@@ -119,10 +119,10 @@ class CModule:
         vector: str = self.say.vector(spelled, dtype.lanes)
         return vector
 
-    def literal(self, value: float, dtype: DType) -> Operand:
+    def literal(self, value: float, dtype: DType) -> CExpr:
         """A constant of a scalar dtype."""
         text, is_atom = spell_literal(self.say, self.tables, value, self.value_dtype(dtype))
-        return Operand(text, self.tables["rank"]["atom" if is_atom else "unary"])
+        return CExpr(text, self.tables["rank"]["atom" if is_atom else "unary"])
 
     def harmless(self, name: str) -> str:
         """`name` as an identifier that means nothing in the language."""
@@ -138,7 +138,7 @@ class CFunction(Chunks):
     """One kernel while it is printed. `table` has for each expression class what prints it."""
 
     def __init__(
-        self, module: CModule, table: Mapping[type[Any], Callable[[CFunction, Any], Operand]]
+        self, module: CModule, table: Mapping[type[Any], Callable[[CFunction, Any], CExpr]]
     ) -> None:
         super().__init__()
         self.module, self.say, self._table = module, module.say, table
@@ -176,89 +176,89 @@ class CFunction(Chunks):
 
     # Operands.
 
-    def value(self, expr: Expr) -> Operand:
+    def value(self, expr: Expr) -> CExpr:
         """The value of `expr`, in the type of its dtype."""
         operand = self._table[type(expr)](self, expr)
         return self.shallow(operand, expr.dtype)
 
-    def shallow(self, operand: Operand, dtype: DType) -> Operand:
+    def shallow(self, operand: CExpr, dtype: DType) -> CExpr:
         """`operand` itself, or under a name where it is nested too deeply."""
         return operand if operand.depth < DEEPEST else self.bind(operand, dtype)
 
-    def atom(self, operand: Operand, dtype: DType) -> Operand:
+    def atom(self, operand: CExpr, dtype: DType) -> CExpr:
         """`operand` itself where it may be written several times, else under a name."""
         return operand if operand.depth == 0 else self.bind(operand, dtype)
 
-    def bind(self, operand: Operand, dtype: DType) -> Operand:
+    def bind(self, operand: CExpr, dtype: DType) -> CExpr:
         """A name for a value of `dtype`, which is computed here."""
         name = self.take_name("t")
         kept = ring_of(dtype) if operand.is_ring else dtype
         self.emit(self.say.define(self.module.type_of(kept), name, operand.text))
         return replace(self.named(name), is_ring=operand.is_ring)
 
-    def fit(self, operand: Operand, rank: int) -> str:
+    def fit(self, operand: CExpr, rank: int) -> str:
         """The text, in parentheses where it binds less tightly than `rank`."""
         if operand.rank >= rank:
             return operand.text
         text: str = self.say.parenthesised(operand.text)
         return text
 
-    def infix(self, operator: str, a: Operand, b: Operand, *, is_ring: bool = False) -> Operand:
+    def infix(self, operator: str, a: CExpr, b: CExpr, *, is_ring: bool = False) -> CExpr:
         """The operator that the table calls `operator`, between two operands."""
         entry = self.module.tables["operator"][operator]
         left, right = self.fit(a, entry["left"]), self.fit(b, entry["right"])
         text = self.say.infix(left, entry["symbol"], right)
-        return Operand(text, entry["rank"], max(a.depth, b.depth) + 1, is_ring)
+        return CExpr(text, entry["rank"], max(a.depth, b.depth) + 1, is_ring)
 
-    def call(self, function: str, *arguments: Operand) -> Operand:
+    def call(self, function: str, *arguments: CExpr) -> CExpr:
         """A call of a function by its name."""
         text = self.say.call(function, [argument.text for argument in arguments])
         return self.compound(text, *arguments)
 
-    def compound(self, text: str, *parts: Operand, is_ring: bool = False) -> Operand:
+    def compound(self, text: str, *parts: CExpr, is_ring: bool = False) -> CExpr:
         """A text that needs no parentheses, made of `parts`."""
         depth = max((part.depth for part in parts), default=0) + 1
-        return Operand(text, self._ranks["atom"], depth, is_ring)
+        return CExpr(text, self._ranks["atom"], depth, is_ring)
 
-    def cast(self, operand: Operand, dtype: DType, *, is_ring: bool = False) -> Operand:
+    def cast(self, operand: CExpr, dtype: DType, *, is_ring: bool = False) -> CExpr:
         """A scalar converted by C's own rules."""
         inner = self.fit(operand, self._ranks["unary"])
         text = self.say.cast(self.module.type_of(dtype), inner)
-        return Operand(text, self._ranks["unary"], operand.depth + 1, is_ring)
+        return CExpr(text, self._ranks["unary"], operand.depth + 1, is_ring)
 
-    def choice(self, condition: Operand, yes: Operand, no: Operand) -> Operand:
+    def choice(self, condition: CExpr, yes: CExpr, no: CExpr) -> CExpr:
         """One of two values by a single condition; the other one is not evaluated."""
         texts = [self.fit(part, self._ranks["choice"] + 1) for part in (condition, yes, no)]
         depth = max(condition.depth, yes.depth, no.depth) + 1
-        return Operand(self.say.choose(*texts), self._ranks["choice"], depth)
+        return CExpr(self.say.choose(*texts), self._ranks["choice"], depth)
 
-    def narrowed(self, operand: Operand, dtype: DType) -> Operand:
+    def narrowed(self, operand: CExpr, dtype: DType) -> CExpr:
         """C widens single small integers; an overloaded function must be told their type again."""
         is_widened = dtype.is_int and ring_of(dtype).bits > dtype.bits
         return self.cast(operand, dtype) if is_widened else operand
 
     # Vectors.
 
-    def vector(self, dtype: DType, lanes: list[Operand]) -> Operand:
+    def vector(self, dtype: DType, lanes: list[CExpr]) -> CExpr:
         """A vector of these lanes, or of one that stands for all."""
         text = self.say.vector_of(self.module.type_of(dtype), [lane.text for lane in lanes])
         return self.compound(text, *lanes)
 
-    def splat(self, value: float, dtype: DType) -> Operand:
+    def splat(self, value: float, dtype: DType) -> CExpr:
         """A constant in each lane."""
         # C has no literals of small integers, and converts others to the type of the lanes.
         is_small = dtype.is_int and dtype.bits < I32.bits
         return self.vector(dtype, [self.module.literal(value, I32 if is_small else dtype.element)])
 
-    def lane(self, vector: Operand, number: int) -> Operand:
+    def lane(self, vector: CExpr, number: int) -> CExpr:
         """One lane of an operand that is an atom."""
         atom = self._ranks["atom"]
         text = self.say.lane(self.fit(vector, atom), self.module.tables["lane_names"][number])
-        return Operand(text, atom)
+        return CExpr(text, atom)
 
     def lane_by_lane(
-        self, dtype: DType, vectors: list[Operand], apply: Callable[..., Operand]
-    ) -> Operand:
+        self, dtype: DType, vectors: list[CExpr], apply: Callable[..., CExpr]
+    ) -> CExpr:
         """The vector of `apply` on the lanes of `vectors`, which are atoms."""
         lanes = range(dtype.lanes)
         return self.vector(dtype, [apply(*(self.lane(v, k) for v in vectors)) for k in lanes])
@@ -275,15 +275,15 @@ class CFunction(Chunks):
         self.names[item] = self._unique.take(self.module.harmless(item.name))
         return self.names[item]
 
-    def name_of(self, item: Var | Buffer) -> Operand:
+    def name_of(self, item: Var | Buffer) -> CExpr:
         """The name of what has been bound."""
         if item not in self.names:
             raise CompilerBug(f"{item.name} is used where it is not bound")
         return self.named(self.names[item])
 
-    def named(self, name: str) -> Operand:
+    def named(self, name: str) -> CExpr:
         """What has the name `name`."""
-        return Operand(name, self._ranks["atom"])
+        return CExpr(name, self._ranks["atom"])
 
     def take_name(self, wish: str) -> str:
         """`wish`, with a number behind where it is taken; until the end of the block."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from refcomp.codegen.c_family.function import CFunction, CModule, Operand
+from refcomp.codegen.c_family.function import CExpr, CFunction, CModule
 from refcomp.foundation.dtype import F32, DType
 
 _F16 = DType("float", 16)
@@ -15,14 +15,14 @@ def is_held_in_f32(module: CModule, dtype: DType) -> bool:
     return dtype.element == _F16 and not module.has_half
 
 
-def rounded_to_half(out: CFunction, operand: Operand, dtype: DType) -> Operand:
+def rounded_to_half(out: CFunction, operand: CExpr, dtype: DType) -> CExpr:
     """The result of an operation of `dtype`, rounded to f16 where it was computed in f32."""
     if not is_held_in_f32(out.module, dtype):
         return operand
     return half_from_bits(out, half_to_bits(out, operand, F32.with_lanes(dtype.lanes)), dtype.lanes)
 
 
-def half_from_bits(out: CFunction, operand: Operand, lanes: int) -> Operand:
+def half_from_bits(out: CFunction, operand: CExpr, lanes: int) -> CExpr:
     """The f32 that equals the f16 of these bits."""
     name, dtype = "from_bits_f16", DType("uint", 16, lanes)
     say, prefix = out.say, out.say.function_prefix()
@@ -34,7 +34,7 @@ def half_from_bits(out: CFunction, operand: Operand, lanes: int) -> Operand:
     return replace(value, half_bits=bits.text)
 
 
-def half_to_bits(out: CFunction, operand: Operand, source: DType) -> Operand:
+def half_to_bits(out: CFunction, operand: CExpr, source: DType) -> CExpr:
     """The bits of the f16 nearest to an f32 or f64."""
     if operand.half_bits:  # a copy keeps the bits of a NaN, and nothing is rounded twice
         return out.compound(operand.half_bits, operand)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refcomp.codegen.c_family.conversions import converted
-from refcomp.codegen.c_family.function import CFunction, Operand
+from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.codegen.c_family.half import half_from_bits, half_to_bits, is_held_in_f32
 from refcomp.codegen.c_family.subgroups import print_subgroup_call
 from refcomp.foundation.dtype import F64, DType
@@ -23,7 +23,7 @@ from refcomp.ir.intrinsics import INTRINSICS, is_subgroup_call
 _KEPT_IN_HALF = ("abs", "copysign")
 
 
-def _call(out: CFunction, call: Call) -> Operand:
+def _call(out: CFunction, call: Call) -> CExpr:
     if is_subgroup_call(call):
         return print_subgroup_call(out, call, out.value(call.args[0]))
     dtype, args = call.args[0].dtype, [out.value(arg) for arg in call.args]
@@ -47,8 +47,8 @@ def _is_too_coarse(out: CFunction, call: Call, entry: dict[str, Any]) -> bool:
     return exceeds and call.dtype.bits == 32 and out.module.offers("f64")
 
 
-def _apply(out: CFunction, entry: dict[str, Any], args: list[Operand], dtype: DType) -> Operand:
-    def one(*operands: Operand) -> Operand:
+def _apply(out: CFunction, entry: dict[str, Any], args: list[CExpr], dtype: DType) -> CExpr:
+    def one(*operands: CExpr) -> CExpr:
         return out.call(entry["name"], *operands)
 
     if dtype.lanes > 1 and not entry.get("on_vectors", False):
@@ -61,7 +61,7 @@ def _apply(out: CFunction, entry: dict[str, Any], args: list[Operand], dtype: DT
     return out.compound(out.say.reinterpret(out.module.type_of(dtype), one(*args).text), *args)
 
 
-def _reinterpret(out: CFunction, value: Operand, source: DType, target: DType) -> Operand:
+def _reinterpret(out: CFunction, value: CExpr, source: DType, target: DType) -> CExpr:
     if is_held_in_f32(out.module, source):
         return half_to_bits(out, value, out.module.value_dtype(source))
     if is_held_in_f32(out.module, target):
@@ -69,4 +69,4 @@ def _reinterpret(out: CFunction, value: Operand, source: DType, target: DType) -
     return out.compound(out.say.reinterpret(out.module.type_of(target), value.text), value)
 
 
-CALLS: dict[type[Any], Callable[[CFunction, Any], Operand]] = {Call: _call}
+CALLS: dict[type[Any], Callable[[CFunction, Any], CExpr]] = {Call: _call}

@@ -12,7 +12,7 @@ from typing import Any
 
 from refcomp.codegen.c_family.conversions import from_memory, to_memory
 from refcomp.codegen.c_family.expressions import print_ring
-from refcomp.codegen.c_family.function import CFunction, Operand, constant_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, constant_of
 from refcomp.foundation.dtype import DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
@@ -24,11 +24,11 @@ from refcomp.ir.stmt import Store
 class _Lane:
     """Where one lane lies, and whether it is accessed (None: it is)."""
 
-    place: Operand
-    is_on: Operand | None
+    place: CExpr
+    is_on: CExpr | None
 
 
-def _load(out: CFunction, load: Load) -> Operand:
+def _load(out: CFunction, load: Load) -> CExpr:
     if load.predicate is None and _is_together(load.index):
         return from_memory(out, _together(out, load.buffer, load.index), load.dtype)
     zero = out.module.literal(0, out.module.memory_dtype(load.buffer.dtype))
@@ -64,7 +64,7 @@ def _is_together(index: Expr) -> bool:
     return index.dtype.lanes == 1 or (isinstance(index, ir.Ramp) and constant_of(index.stride) == 1)
 
 
-def _together(out: CFunction, buffer: Buffer, index: Expr) -> Operand:
+def _together(out: CFunction, buffer: Buffer, index: Expr) -> CExpr:
     place = element(out, buffer, _first_index(index))
     if index.dtype.lanes == 1:
         return place
@@ -72,7 +72,7 @@ def _together(out: CFunction, buffer: Buffer, index: Expr) -> Operand:
     return out.compound(text, place)
 
 
-def _store_together(out: CFunction, store: Store, value: Operand) -> None:
+def _store_together(out: CFunction, store: Store, value: CExpr) -> None:
     place, lanes = element(out, store.buffer, _first_index(store.index)), store.index.dtype.lanes
     if lanes == 1:
         out.emit(out.say.assign(place.text, value.text))
@@ -81,17 +81,17 @@ def _store_together(out: CFunction, store: Store, value: Operand) -> None:
     out.emit(out.say.evaluate(text))
 
 
-def element(out: CFunction, buffer: Buffer, index: Expr) -> Operand:
+def element(out: CFunction, buffer: Buffer, index: Expr) -> CExpr:
     """The element of `buffer` at a scalar index."""
     return _element(out, buffer, _subscript(out, index))
 
 
-def _element(out: CFunction, buffer: Buffer, subscript: Operand) -> Operand:
+def _element(out: CFunction, buffer: Buffer, subscript: CExpr) -> CExpr:
     text = out.say.element(out.name_of(buffer).text, subscript.text)
     return out.compound(text, subscript)
 
 
-def _subscript(out: CFunction, index: Expr) -> Operand:
+def _subscript(out: CFunction, index: Expr) -> CExpr:
     # Any other width has to be widened by its sign.
     return print_ring(out, index) if index.dtype.bits == 64 else out.value(index)
 
@@ -111,7 +111,7 @@ def _lanes(out: CFunction, buffer: Buffer, index: Expr, predicate: Expr | None) 
         yield _Lane(_element(out, buffer, subscript), is_on)
 
 
-def _subscripts(out: CFunction, index: Expr) -> list[Operand]:
+def _subscripts(out: CFunction, index: Expr) -> list[CExpr]:
     if index.dtype.lanes == 1:
         return [_subscript(out, index)]
     stride = constant_of(index.stride) if isinstance(index, ir.Ramp) else None
@@ -122,11 +122,11 @@ def _subscripts(out: CFunction, index: Expr) -> list[Operand]:
     return [out.lane(whole, number) for number in range(index.dtype.lanes)]
 
 
-def _past(out: CFunction, base: Operand, distance: int, dtype: DType) -> Operand:
+def _past(out: CFunction, base: CExpr, distance: int, dtype: DType) -> CExpr:
     if distance == 0:
         return base
     operator = "Add" if distance > 0 else "Sub"
     return out.infix(operator, base, out.module.literal(abs(distance), dtype))
 
 
-READS: dict[type[Any], Callable[[CFunction, Any], Operand]] = {Load: _load}
+READS: dict[type[Any], Callable[[CFunction, Any], CExpr]] = {Load: _load}

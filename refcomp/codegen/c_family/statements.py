@@ -13,7 +13,7 @@ from typing import Any
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_family.atomics import print_atomic
 from refcomp.codegen.c_family.expressions import define, from_ring, print_ring
-from refcomp.codegen.c_family.function import CFunction, Operand, constant_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, constant_of
 from refcomp.codegen.c_family.memory import element, print_store
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir import expr as ir
@@ -82,7 +82,7 @@ def _has_barrier(stmt: Node) -> bool:
     return any(isinstance(item, st.Barrier) for item in walk(stmt))
 
 
-def _end(out: CFunction, loop: st.For) -> Operand:
+def _end(out: CFunction, loop: st.For) -> CExpr:
     """Where the loop ends, evaluated once."""
     dtype = loop.var.dtype
     if constant_of(loop.minimum) == 0:

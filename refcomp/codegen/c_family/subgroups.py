@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 
 from refcomp.codegen.c_family.expressions import add
-from refcomp.codegen.c_family.function import CFunction, Operand
+from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import BitAnd, Call, Expr, IntImm
@@ -19,7 +19,7 @@ from refcomp.ir.expr import BitAnd, Call, Expr, IntImm
 _MASK = DType("uint", 32)
 
 
-def print_subgroup_call(out: CFunction, call: Call, value: Operand) -> Operand:
+def print_subgroup_call(out: CFunction, call: Call, value: CExpr) -> CExpr:
     """A call of SUBGROUP_INTRINSICS; `value` is its first operand."""
     numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
     _check_width(out, numbers[-1])
@@ -39,13 +39,13 @@ def _check_width(out: CFunction, width: int) -> None:
         )
 
 
-def _shuffle(out: CFunction, value: Operand, mask: int, dtype: DType) -> Operand:
+def _shuffle(out: CFunction, value: CExpr, mask: int, dtype: DType) -> CExpr:
     function = _function(out, "shuffle_xor")
     held = out.narrowed(value, dtype)
     return out.bind(out.call(function, held, out.module.literal(mask, _MASK)), dtype)
 
 
-def _shuffle_one(out: CFunction, value: Operand, number: Expr, width: int, dtype: DType) -> Operand:
+def _shuffle_one(out: CFunction, value: CExpr, number: Expr, width: int, dtype: DType) -> CExpr:
     """The function counts within a whole subgroup, which may hold several of `width` threads."""
     function = _function(out, "shuffle")
     own = out.module.tables["subgroup"]["shuffle"]["own_number"]
@@ -55,7 +55,7 @@ def _shuffle_one(out: CFunction, value: Operand, number: Expr, width: int, dtype
     return out.bind(out.call(function, out.narrowed(value, dtype), place), dtype)
 
 
-def _sum(out: CFunction, value: Operand, width: int, dtype: DType) -> Operand:
+def _sum(out: CFunction, value: CExpr, width: int, dtype: DType) -> CExpr:
     if dtype.is_int:  # in any order
         function = _function(out, "reduce_add")
         count = out.module.literal(width, _MASK)

@@ -27,7 +27,7 @@ def _constant(out: LlvmFunction, constant: ir.IntImm | ir.FloatImm) -> str:
 # Arithmetic.
 
 
-def _binary(out: LlvmFunction, expr: ir.Binary) -> str:
+def _binary(out: LlvmFunction, expr: ir.BinaryExpr) -> str:
     dtype = expr.a.dtype
     return _emit_binary(out, out.module.opcode(expr, dtype), dtype, out.value(expr.a), expr.b)
 
@@ -105,7 +105,7 @@ def _is_positive(expr: Expr) -> bool:
     return value is not None and value > 0
 
 
-def _by_power_of_two(out: LlvmFunction, expr: ir.Binary, operand: int) -> str:
+def _by_power_of_two(out: LlvmFunction, expr: ir.BinaryExpr, operand: int) -> str:
     a, result = out.value(expr.a), out.fresh()
     opcode = out.module.tables["floor_by_power"][f"{type(expr).__name__}.{expr.dtype.kind}"]
     constant = out.module.constant(operand, expr.dtype)
@@ -113,7 +113,7 @@ def _by_power_of_two(out: LlvmFunction, expr: ir.Binary, operand: int) -> str:
     return result
 
 
-def _by_positive(out: LlvmFunction, macro: Callable[..., str], expr: ir.Binary) -> str:
+def _by_positive(out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr) -> str:
     a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
     sign_bit = out.module.constant(expr.dtype.bits - 1, expr.dtype)
     out.emit(macro(result, out.module.type_of(expr.dtype), a, b, sign_bit))
@@ -124,7 +124,7 @@ def _bool_type(out: LlvmFunction, dtype: DType) -> str:
     return out.module.type_of(BOOL.with_lanes(dtype.lanes))
 
 
-def _guarded_unsigned(out: LlvmFunction, macro: Callable[..., str], expr: ir.Binary) -> str:
+def _guarded_unsigned(out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr) -> str:
     a, b, result, dtype = out.value(expr.a), out.value(expr.b), out.fresh(), expr.dtype
     zero, one = (out.module.constant(value, dtype) for value in (0, 1))
     type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
@@ -132,7 +132,7 @@ def _guarded_unsigned(out: LlvmFunction, macro: Callable[..., str], expr: ir.Bin
     return result
 
 
-def _guarded_signed(out: LlvmFunction, macro: Callable[..., str], expr: ir.Binary) -> str:
+def _guarded_signed(out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr) -> str:
     a, b, result, dtype = out.value(expr.a), out.value(expr.b), out.fresh(), expr.dtype
     zero, one, minus_one = (out.module.constant(value, dtype) for value in (0, 1, -1))
     type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)

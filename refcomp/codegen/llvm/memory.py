@@ -24,7 +24,7 @@ LEAST_ALIGNMENT = 16  # bytes, of arrays in the memory of a group or a thread of
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LaneAddresses:
     """Where lanes lie: `stored` is the dtype in memory, `dtype` that of the index; the rest are
     operands and types, and the number of the address space."""
 
@@ -82,7 +82,7 @@ def _case(index: Expr, predicate: Expr | None) -> str:
     return "anywhere" + masked
 
 
-def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Place:
+def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> LaneAddresses:
     """Prints `index`; where that lies in `buffer`."""
     stored = (_BYTE if buffer.dtype.is_bool else buffer.dtype).with_lanes(lanes)
     dtype, operand = index.dtype, out.value(index)
@@ -90,7 +90,7 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Plac
         # An index is read as signed.
         wide = I64.with_lanes(dtype.lanes)
         dtype, operand = wide, _widen(out, operand, dtype, wide)
-    return Place(
+    return LaneAddresses(
         stored,
         out.module.type_of(stored.element),
         out.module.type_of(stored),
@@ -185,7 +185,7 @@ def _lane(out: LlvmFunction, operand: str, dtype: DType, number: int) -> str:
     return result
 
 
-def _parts_of_lane(out: LlvmFunction, place: Place, number: int) -> tuple[str | int, ...]:
+def _parts_of_lane(out: LlvmFunction, place: LaneAddresses, number: int) -> tuple[str | int, ...]:
     index, type_ = _lane(out, place.index, place.dtype, number), place.dtype.element
     return replace(place, index_type=out.module.type_of(type_), index=index).parts
 

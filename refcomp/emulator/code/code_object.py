@@ -104,7 +104,7 @@ class Descriptor:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelEntry:
     """`entry` is an address, behind what is there for a driver that puts no arguments into
     registers; `block` is the only size of a group that it takes, if it has one."""
 
@@ -127,9 +127,9 @@ class CodeObject:
     size: int
     segments: tuple[tuple[int, bytes], ...]
     pointers: tuple[tuple[int, int], ...]
-    kernels: dict[str, Kernel]
+    kernels: dict[str, KernelEntry]
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> KernelEntry:
         """Return the kernel of that name. UserError."""
         found = self.kernels.get(name)
         if found is None:
@@ -240,7 +240,7 @@ def _pointers(elf: Any, size: int) -> Iterator[tuple[int, int]]:
 
 def _kernel(
     item: dict[str, Any], symbols: dict[str, int], segments: tuple[tuple[int, bytes], ...]
-) -> Kernel:
+) -> KernelEntry:
     address = symbols[item[".symbol"]]
     descriptor = _descriptor(_bytes_at(segments, address, _DESCRIPTOR_BYTES))
     arguments = tuple(_argument(arg) for arg in item.get(".args", ()))
@@ -250,7 +250,7 @@ def _kernel(
     block = item.get(".reqd_workgroup_size", ())
     if len(block) not in (0, 3) or not all(type(size) is int for size in block):
         raise ValueError(f"{block!r} is no size of a group")
-    return Kernel(
+    return KernelEntry(
         name=_text(item, ".name"),
         entry=address + descriptor.entry_offset + (_OTHER_ENTRY if descriptor.preload else 0),
         descriptor_address=address,

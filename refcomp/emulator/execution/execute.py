@@ -13,7 +13,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import EXEC, IEEE_MODE, VCC, Instruction
 from refcomp.emulator.code.findings import BARRIER, ENDLESS
-from refcomp.emulator.execution.program import Block, Program
+from refcomp.emulator.execution.program import BasicBlock, DecodedProgram
 from refcomp.emulator.execution.slices import Slices
 from refcomp.emulator.limits import Watchdog
 from refcomp.emulator.machine.arrays import Array
@@ -35,7 +35,9 @@ class Execution:
     """One batch of waves on its way through a program; `steps` counts instructions of waves.
     `is_given_up` once a limit was passed."""
 
-    def __init__(self, waves: Waves, program: Program, entry: int, watchdog: Watchdog) -> None:
+    def __init__(
+        self, waves: Waves, program: DecodedProgram, entry: int, watchdog: Watchdog
+    ) -> None:
         self.waves, self.program, self.steps = waves, program, 0
         self.is_given_up = False
         self._watchdog = watchdog
@@ -123,7 +125,7 @@ class Execution:
                 self.pc[rows] = following
             return
 
-    def _refuse_registers(self, block: Block, number: int) -> None:
+    def _refuse_registers(self, block: BasicBlock, number: int) -> None:
         own, accumulators = block.registers
         has = f"{self._own} vector registers and {self._accumulators} accumulators"
         raise UserError(
@@ -147,7 +149,7 @@ class Execution:
             and (modes is None or bool((modes[self.waves.rows] == self._mode()).all()))
         )
 
-    def _count(self, block: Block, number: int) -> None:
+    def _count(self, block: BasicBlock, number: int) -> None:
         steps = block.count * self.waves.count()
         self.steps += steps
         if self._watchdog.count(steps):
@@ -187,7 +189,7 @@ class Execution:
         first = "it is" if len(rows) == 1 else "the first is"
         return f"{count} at {place}: {instruction}; {first} wave {wave} of group ({x}, {y}, {z})"
 
-    def _next(self, block: Block) -> Any:
+    def _next(self, block: BasicBlock) -> Any:
         """The number of the next instruction: one for all waves, or an array; -1: they stop."""
         end = block.end
         if end is None:
@@ -213,7 +215,7 @@ class Execution:
             )
         return self._branch(end, block)
 
-    def _branch(self, end: Instruction, block: Block) -> Any:
+    def _branch(self, end: Instruction, block: BasicBlock) -> Any:
         condition = end.mnemonic.removeprefix("s_cbranch_")
         taken = self._taken(condition, end)
         if taken.all():

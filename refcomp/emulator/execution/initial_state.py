@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from refcomp.emulator.code.code_object import Descriptor, Kernel
+from refcomp.emulator.code.code_object import Descriptor, KernelEntry
 from refcomp.emulator.generations.generation import Generation
 from refcomp.emulator.instructions.memory.buffers import wave_bytes
 from refcomp.emulator.machine.arrays import Array
@@ -35,7 +35,7 @@ class Start:
 
 
 def begin_waves(
-    around: Surroundings, generation: Generation, kernel: Kernel, groups: Array, start: Start
+    around: Surroundings, generation: Generation, kernel: KernelEntry, groups: Array, start: Start
 ) -> Waves:
     """The waves of some groups, ids [group, 3], before their first instruction."""
     threads, lanes = prod(around.block), generation.lanes(kernel.descriptor)
@@ -64,7 +64,7 @@ def unused_vectors(descriptor: Descriptor, vectors: int) -> slice:
 
 
 def _user_scalars(
-    generation: Generation, kernel: Kernel, private_bytes: int, start: Start
+    generation: Generation, kernel: KernelEntry, private_bytes: int, start: Start
 ) -> list[Word]:
     """What the driver puts into scalar registers from 0 on."""
     descriptor = kernel.descriptor
@@ -87,7 +87,7 @@ def _user_scalars(
     return user[: descriptor.user_sgprs]
 
 
-def _preloaded(generation: Generation, kernel: Kernel, arguments: bytes) -> list[np.uint32]:
+def _preloaded(generation: Generation, kernel: KernelEntry, arguments: bytes) -> list[np.uint32]:
     """Words of the arguments that a kernel finds in registers."""
     count, first = kernel.descriptor.preloaded
     words = np.frombuffer(arguments[: len(arguments) // 4 * 4], np.uint32)[first : first + count]
@@ -99,7 +99,7 @@ def _preloaded(generation: Generation, kernel: Kernel, arguments: bytes) -> list
 
 
 def _system_scalars(
-    generation: Generation, kernel: Kernel, around: Surroundings, ids: Array
+    generation: Generation, kernel: KernelEntry, around: Surroundings, ids: Array
 ) -> list[Word]:
     """What the GPU puts behind them: ids of groups, and where a wave's private memory begins."""
     descriptor = kernel.descriptor

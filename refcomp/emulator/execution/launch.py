@@ -17,11 +17,11 @@ from math import prod
 import numpy as np
 
 from refcomp.emulator.code.assembly import read_assembly
-from refcomp.emulator.code.code_object import CodeObject, Kernel, read_code_object
+from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code_object
 from refcomp.emulator.code.findings import Finding, Findings
 from refcomp.emulator.execution.execute import Execution
 from refcomp.emulator.execution.initial_state import Start, begin_waves
-from refcomp.emulator.execution.program import Program
+from refcomp.emulator.execution.program import DecodedProgram
 from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS, Generation
 from refcomp.emulator.limits import USUAL_LIMITS, Limits, Watchdog
 from refcomp.emulator.machine.arrays import Array
@@ -51,7 +51,7 @@ class LoadedCode:
 
     code: CodeObject
     generation: Generation
-    programs: Mapping[int, Program]
+    programs: Mapping[int, DecodedProgram]
     base: int
     arena: Arena
 
@@ -60,11 +60,11 @@ class LoadedCode:
         """The mnemonics and modifiers of all that ran so far."""
         return frozenset().union(*(program.executed for program in self.programs.values()))
 
-    def program(self, kernel: Kernel) -> Program:
+    def program(self, kernel: KernelEntry) -> DecodedProgram:
         """The instructions as the kernel's waves run them."""
         return self.programs[self.generation.lanes(kernel.descriptor)]
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> KernelEntry:
         """The kernel of that name. UserError."""
         return self.code.kernel(name)
 
@@ -121,10 +121,10 @@ def load_code(
     return LoadedCode(code, generation, programs, place.address, arena)
 
 
-def _programs(code: CodeObject, generation: Generation, text: str) -> dict[int, Program]:
+def _programs(code: CodeObject, generation: Generation, text: str) -> dict[int, DecodedProgram]:
     wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
     return {
-        lanes: Program(read_assembly(text, generation.dialect, lanes), generation)
+        lanes: DecodedProgram(read_assembly(text, generation.dialect, lanes), generation)
         for lanes in sorted(wanted)
     }
 
@@ -200,7 +200,7 @@ def _placed(arena: Arena, contents: Sequence[tuple[bytes, str]]) -> Iterator[lis
             arena.free(address)
 
 
-def _check(generation: Generation, kernel: Kernel, request: LaunchRequest) -> None:
+def _check(generation: Generation, kernel: KernelEntry, request: LaunchRequest) -> None:
     for name, extents in (("grid", request.grid), ("block", request.block)):
         if len(extents) != 3 or not all(isinstance(one, (int, np.integer)) for one in extents):
             raise UserError(
@@ -221,7 +221,7 @@ def _check(generation: Generation, kernel: Kernel, request: LaunchRequest) -> No
     _check_arguments(kernel, request)
 
 
-def _check_block(kernel: Kernel, request: LaunchRequest) -> None:
+def _check_block(kernel: KernelEntry, request: LaunchRequest) -> None:
     threads, most = prod(request.block), min(kernel.most_threads, THREADS_LIMIT)
     if threads > most:
         raise UserError(
@@ -237,7 +237,7 @@ def _check_block(kernel: Kernel, request: LaunchRequest) -> None:
         )
 
 
-def _check_shared(kernel: Kernel, request: LaunchRequest) -> None:
+def _check_shared(kernel: KernelEntry, request: LaunchRequest) -> None:
     own, more = kernel.descriptor.shared_bytes, request.shared_bytes
     if more < 0 or own + more > SHARED_LIMIT:
         raise UserError(
@@ -247,7 +247,7 @@ def _check_shared(kernel: Kernel, request: LaunchRequest) -> None:
         )
 
 
-def _check_private(generation: Generation, kernel: Kernel) -> None:
+def _check_private(generation: Generation, kernel: KernelEntry) -> None:
     lanes, asked = generation.lanes(kernel.descriptor), _private_bytes(kernel)
     most = generation.wave_scratch // lanes
     if asked > most:
@@ -258,13 +258,13 @@ def _check_private(generation: Generation, kernel: Kernel) -> None:
         )
 
 
-def _private_bytes(kernel: Kernel) -> int:
+def _private_bytes(kernel: KernelEntry) -> int:
     """Private memory of a lane, with the stack that a driver adds."""
     stack = _DYNAMIC_STACK if kernel.has_dynamic_stack else 0
     return kernel.descriptor.private_bytes + stack
 
 
-def _check_arguments(kernel: Kernel, request: LaunchRequest) -> None:
+def _check_arguments(kernel: KernelEntry, request: LaunchRequest) -> None:
     explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
     least, given = max((a.offset + a.size for a in explicit), default=0), len(request.arguments)
     if given < least:
@@ -275,7 +275,7 @@ def _check_arguments(kernel: Kernel, request: LaunchRequest) -> None:
         )
 
 
-def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:
+def _check_extents(kernel: KernelEntry, request: LaunchRequest) -> None:
     """A packet has 32 bits for the threads along each axis."""
     for axis, groups, threads in zip("xyz", request.grid, request.block, strict=True):
         if groups * threads > _MOST_ALONG_AXIS:
@@ -286,7 +286,7 @@ def _check_extents(kernel: Kernel, request: LaunchRequest) -> None:
             )
 
 
-def _surroundings(loaded: LoadedCode, kernel: Kernel, request: LaunchRequest) -> Surroundings:
+def _surroundings(loaded: LoadedCode, kernel: KernelEntry, request: LaunchRequest) -> Surroundings:
     return Surroundings(
         arena=loaded.arena,
         assembly=loaded.program(kernel).assembly,
@@ -315,7 +315,7 @@ def _batches(around: Surroundings, grid: Extents, lanes: int) -> Iterator[Array]
 # What the driver lays out in memory.
 
 
-def _packet(kernel: Kernel, request: LaunchRequest, base: int) -> bytes:
+def _packet(kernel: KernelEntry, request: LaunchRequest, base: int) -> bytes:
     """The packet that a queue has of a launch."""
     work = [count * size for count, size in zip(request.grid, request.block, strict=True)]
     descriptor = kernel.descriptor
@@ -327,7 +327,7 @@ def _packet(kernel: Kernel, request: LaunchRequest, base: int) -> bytes:
     )
 
 
-def _kernarg_segment(kernel: Kernel, request: LaunchRequest) -> bytes:
+def _kernarg_segment(kernel: KernelEntry, request: LaunchRequest) -> bytes:
     """The arguments as given, and the hidden ones."""
     size = max(kernel.descriptor.kernarg_bytes, len(request.arguments), 1)
     segment = bytearray(request.arguments.ljust(size, b"\0"))

@@ -157,7 +157,7 @@ def _refuse(instruction: Instruction) -> Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BasicBlock:
     """`runs` one after the other, then `end`, if the block does not simply run on to `next`. They
     name vector registers and accumulators below the two numbers of `registers`."""
 
@@ -169,12 +169,12 @@ class Block:
     registers: tuple[int, int] = (0, 0)
 
 
-class Program:
+class DecodedProgram:
     """The blocks of a code object, for waves of as many lanes as `assembly` is read for."""
 
     def __init__(self, assembly: Assembly, generation: Generation = GFX942) -> None:
         self.assembly, self.generation = assembly, generation
-        self._blocks: dict[tuple[int, bool, int], Block] = {}
+        self._blocks: dict[tuple[int, bool, int], BasicBlock] = {}
         self._starts = set(self._targets())
         self.executed: set[tuple[str, frozenset[str]]] = set()
 
@@ -206,7 +206,7 @@ class Program:
         found = self.assembly.instruction(number)
         return found if mode == IEEE_MODE else replace(found, mode=mode)
 
-    def block(self, number: int, is_observed: bool = False, mode: int = IEEE_MODE) -> Block:
+    def block(self, number: int, is_observed: bool = False, mode: int = IEEE_MODE) -> BasicBlock:
         """The block that begins with an instruction, for waves that round as `mode` says; observed,
         it tells of all that it runs."""
         key = number, is_observed, mode
@@ -214,7 +214,7 @@ class Program:
             self._blocks[key] = self._make(*key)
         return self._blocks[key]
 
-    def _make(self, start: int, is_observed: bool, mode: int) -> Block:
+    def _make(self, start: int, is_observed: bool, mode: int) -> BasicBlock:
         runs: list[Run] = []
         number, indexed, registers = start, frozenset[int](), (0, 0)
         while number < len(self.assembly):
@@ -231,12 +231,12 @@ class Program:
                 is_branch = "branch" in instruction.mnemonic
                 target = self._target(instruction) if is_branch else -1
                 count = number + 1 - start
-                return Block(tuple(runs), count, instruction, number + 1, target, registers)
+                return BasicBlock(tuple(runs), count, instruction, number + 1, target, registers)
             if (run := bind_within(instruction, indexed, _for(self.generation))) is not None:
                 runs.append(run)
             number += 1
             if number in self._starts or writes_mode(instruction):
-                return Block(tuple(runs), number - start, None, number, -1, registers)
+                return BasicBlock(tuple(runs), number - start, None, number, -1, registers)
         raise Unsupported("the code ends without s_endpgm", where=f"instruction {start}")
 
 

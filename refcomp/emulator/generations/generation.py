@@ -30,7 +30,7 @@ from refcomp.emulator.generations.wait_states import (
     StateTable,
 )
 from refcomp.emulator.instructions.memory.buffers import SCRATCH, SCRATCH_DESCRIPTOR
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.tables.integers import VECTOR_INTEGERS
@@ -66,9 +66,9 @@ class Generation:
     pair four lanes with four others."""
 
     name: str
-    vector: Mapping[str, Operation]
-    packed: Mapping[str, tuple[str, Operation]]
-    scalar: Mapping[str, Operation]
+    vector: Mapping[str, Semantics]
+    packed: Mapping[str, tuple[str, Semantics]]
+    scalar: Mapping[str, Semantics]
     save_exec: Mapping[str, Callable[..., Any]]
     idle: frozenset[str]
     lanes: Callable[[Descriptor], int]

@@ -19,7 +19,7 @@ from refcomp.emulator.instructions import spreads
 from refcomp.emulator.instructions.exact import fma_f16
 from refcomp.emulator.instructions.matrix.wmma import WAVE_MATRIX, bind_wave_matrix
 from refcomp.emulator.instructions.memory.atomics import bind_atomic
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS, pack, to_integer
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.vector.compare_exec import bind_compare_exec
@@ -140,7 +140,7 @@ RENAMED: dict[str, str] = {
 # Rows.
 
 
-def vector_rows(shared: Mapping[str, Operation]) -> dict[str, Operation]:
+def vector_rows(shared: Mapping[str, Semantics]) -> dict[str, Semantics]:
     """The rows that GPUs share, as RDNA3 has them, and its own."""
     rows = {**shared, **_own_rows()}
     return {
@@ -153,7 +153,7 @@ def _xor_all(*values: Any) -> Any:
     return values[0] ^ values[1] ^ values[2]
 
 
-def _own_rows() -> dict[str, Operation]:
+def _own_rows() -> dict[str, Semantics]:
     rows = {
         "v_xor3_b32": operation(
             "u32 = u32 u32 u32", _xor_all, spread=lambda s, t, r, *values: s | t | r
@@ -174,7 +174,7 @@ def _own_rows() -> dict[str, Operation]:
     return rows | dict(_extremes())
 
 
-def _extremes() -> Iterator[tuple[str, Operation]]:
+def _extremes() -> Iterator[tuple[str, Semantics]]:
     """The greater of a number and the least of two, and so on."""
     of_integers = {"min": np.minimum, "max": np.maximum}
     for kind in ("f32", "f16", "i32", "u32"):
@@ -193,7 +193,7 @@ def _packed_integers(kind: str) -> Callable[[Any, Any], Array]:
     return lambda a, b: pack(to_integer(a, kind), to_integer(b, kind))
 
 
-SCALAR_ROWS: dict[str, Operation] = {
+SCALAR_ROWS: dict[str, Semantics] = {
     "s_pack_hl_b32_b16": operation(
         "u32 = u32 u32", lambda a, b: (a >> np.uint32(16)) | (b << np.uint32(16))
     ),

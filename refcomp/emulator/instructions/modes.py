@@ -20,7 +20,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, IEEE_NANS, Instruction
 from refcomp.emulator.instructions.exact import add_to_odd
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.signalling import keep_signalling
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
@@ -44,7 +44,7 @@ def keeps_denormals(mode: int, kind: str, *, of_results: bool) -> bool:
     return bool(kept & (2 if of_results else 1))
 
 
-def in_mode(instruction: Instruction, row: Operation) -> Operation:
+def in_mode(instruction: Instruction, row: Semantics) -> Semantics:
     """The row as the instruction's mode has it."""
     mode, result = instruction.mode, row.results[0]
     kinds = [*row.sources, *(result if name == "result" else name for name in row.implicit)]
@@ -138,7 +138,7 @@ _TO_ODD: dict[str, Function] = {
 _SUMS = {"add", "sub", "subrev", "fma", "fmac", "fmaak", "fmamk", "fma_mix"}
 
 
-def _rounded(instruction: Instruction, row: Operation) -> Function:
+def _rounded(instruction: Instruction, row: Semantics) -> Function:
     kind, name = row.results[0], row_name(instruction)
     rounding = rounding_of(instruction.mode, kind)
     if rounding == _NEAREST or kind not in _FLOATS or _NEVER.match(name):

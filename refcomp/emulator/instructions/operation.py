@@ -16,7 +16,7 @@ Spread = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Semantics:
     """`implicit` are sources that stand in no operand: `vcc`, `scc`, or `result`, what the first
     result was. `spread` says which bits of the results are undefined where bits of the sources are;
     without it, one undefined bit makes all of the lane's result undefined. `is_approximate` where
@@ -34,10 +34,10 @@ class Operation:
     wide: Callable[..., Any] | None = None
 
 
-def operation(signature: str, function: Callable[..., Any], **details: Any) -> Operation:
+def operation(signature: str, function: Callable[..., Any], **details: Any) -> Semantics:
     """`operation("f32 = f32 f32", np.add)`; what follows `;` is implicit: `f64 = f64 f64; vcc`."""
     results, _, rest = signature.partition("=")
     sources, _, implicit = rest.partition(";")
-    return Operation(
+    return Semantics(
         tuple(results.split()), tuple(sources.split()), function, tuple(implicit.split()), **details
     )

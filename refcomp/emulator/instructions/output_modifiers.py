@@ -18,7 +18,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import DX10_CLAMP, IEEE_NANS, Instruction
 from refcomp.emulator.instructions.modes import keeps_denormals
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
 from refcomp.foundation.errors import Unsupported
@@ -28,7 +28,7 @@ Function = Callable[..., Any]
 _FACTORS = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
 
 
-def with_modifiers(instruction: Instruction, row: Operation) -> Function:
+def with_modifiers(instruction: Instruction, row: Semantics) -> Function:
     """Return the row's function followed by the instruction's output modifiers. Unsupported."""
     kind = row.results[0]
     function = _scaled(instruction, row.function, kind)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.code.assembly import EXEC, Instruction, Operand
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.machine.arrays import Array, bits_of, split
 from refcomp.emulator.machine.registers import SCC, Registers
-from refcomp.emulator.machine.sources import Source, numbers_of, scalar_source
+from refcomp.emulator.machine.sources import OperandSource, numbers_of, scalar_source
 from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
@@ -23,7 +23,7 @@ _SCC = Operand("scc", "c")
 _EXEC = Operand("exec", "s", EXEC)
 
 
-def bind_scalar(instruction: Instruction, row: Operation) -> Run:
+def bind_scalar(instruction: Instruction, row: Semantics) -> Run:
     """The instruction, ready to run."""
     written = [kind for kind in row.results if kind != "scc"]
     results = instruction.operands[: len(written)]
@@ -52,7 +52,7 @@ def bind_scalar(instruction: Instruction, row: Operation) -> Run:
     return run
 
 
-def _sources(instruction: Instruction, row: Operation, results: int) -> list[Source]:
+def _sources(instruction: Instruction, row: Semantics, results: int) -> list[OperandSource]:
     operands, kinds = list(instruction.operands[results:]), list(row.sources)
     if instruction.mnemonic.startswith(("s_cmpk", "s_addk", "s_mulk", "s_movk", "s_cmovk")):
         operands[-1] = _sixteen_bits(operands[-1], is_signed=not kinds[-1].startswith("u"))
@@ -100,7 +100,7 @@ def write_scalar_shadow(
             waves.set_shadow(EXEC + offset, np.uint32(0))
 
 
-def _spread(row: Operation, sources: Sequence[Source], waves: Any) -> list[Array]:
+def _spread(row: Semantics, sources: Sequence[OperandSource], waves: Any) -> list[Array]:
     shadows = [source.shadow(waves) for source in sources]
     if row.spread is not None:
         bits = [source.bits(waves) for source in sources]

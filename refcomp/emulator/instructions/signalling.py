@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions.exact import quiet
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.tables.floats import (
     is_signalling,
     maximum,
@@ -55,7 +55,7 @@ _CHOICES: dict[str, Function] = {
 }
 
 
-def keep_signalling(name: str, row: Operation, function: Function) -> Function:
+def keep_signalling(name: str, row: Semantics, function: Function) -> Function:
     """Return `function`, which computes the row of that name, as it is with IEEE_MODE cleared."""
     if match := _CHOICE.match(name):
         return _CHOICES[match[1]]

@@ -41,7 +41,7 @@ Read = Callable[[File, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OperandSource:
     """`numbers` are the registers that it reads, as `Registers.dirty` counts them."""
 
     numbers: frozenset[int]
@@ -88,7 +88,7 @@ def numbers_of(operand: Operand, kind: str, first: int = 0) -> frozenset[int]:
 
 def vector_source(
     operand: Operand, kind: str, modifiers: Mapping[str, str], position: int
-) -> Source:
+) -> OperandSource:
     """Source number `position` of a vector instruction."""
     operand = _read_as(operand)
     part = (16, 16) if operand.is_high else _part(kind, modifiers, position)
@@ -97,10 +97,10 @@ def vector_source(
     else:
         read = _part_reader(operand, kind, part, is_signed=operand.sign_extended)
     change = _change(operand, kind)
-    return Source(numbers_of(operand, kind), read, change, _shadow_kind(kind))
+    return OperandSource(numbers_of(operand, kind), read, change, _shadow_kind(kind))
 
 
-def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> Source:
+def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> OperandSource:
     """One half of a packed operand: 16 bits of a register, or the register of a pair."""
     operand = _read_as(operand)
     is_float = kind.startswith("f")
@@ -111,14 +111,14 @@ def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> So
     else:
         read = _part_reader(operand, kind, (16 * half, 16), is_signed=False)
         numbers = numbers_of(operand, "u32")
-    return Source(numbers, read, change, _shadow_kind(kind))
+    return OperandSource(numbers, read, change, _shadow_kind(kind))
 
 
-def scalar_source(operand: Operand, kind: str) -> Source:
+def scalar_source(operand: Operand, kind: str) -> OperandSource:
     """A source of a scalar instruction: [wave]."""
     operand = _read_as(operand)
     read = _scalar_reader(operand, kind)
-    return Source(numbers_of(operand, kind), read, None, _shadow_kind(kind))
+    return OperandSource(numbers_of(operand, kind), read, None, _shadow_kind(kind))
 
 
 def _read_as(operand: Operand) -> Operand:

@@ -17,10 +17,15 @@ import numpy as np
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.modifiers import modifiers_of
 from refcomp.emulator.generations.generation import GFX942, Generation
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.machine.arrays import NUMPY, Array
 from refcomp.emulator.machine.observation import Observer
-from refcomp.emulator.machine.sources import Source, half_source, scalar_source, vector_source
+from refcomp.emulator.machine.sources import (
+    OperandSource,
+    half_source,
+    scalar_source,
+    vector_source,
+)
 
 OF_FLOATS = ("inf", "nan", "denormal", "-0")
 OF_INTEGERS = ("least", "greatest")
@@ -107,7 +112,7 @@ def _has_borders(kind: str) -> bool:
     return kind in NUMPY and not kind.startswith("p")
 
 
-def _row(mnemonic: str, of: Generation) -> Operation | None:
+def _row(mnemonic: str, of: Generation) -> Semantics | None:
     """What a table says of the instruction, if one does."""
     name = of.dialect.renamed.get(mnemonic, mnemonic)
     if name.startswith("v_cmpx_"):
@@ -137,7 +142,7 @@ def _look_at(instruction: Instruction, of: Generation) -> Callable[[Any, Seen], 
     return look
 
 
-def _sources(instruction: Instruction, of: Generation) -> Iterator[tuple[Source, str]]:
+def _sources(instruction: Instruction, of: Generation) -> Iterator[tuple[OperandSource, str]]:
     """The sources that are no constants, and their types."""
     row, name = _row(instruction.mnemonic, of), instruction.mnemonic
     written = [] if row is None else [kind for kind in row.results if kind != "scc"]
@@ -154,7 +159,7 @@ def _sources(instruction: Instruction, of: Generation) -> Iterator[tuple[Source,
             yield vector_source(operand, kind, instruction.modifiers, place), kind
 
 
-def _running(waves: Any, source: Source) -> Array:
+def _running(waves: Any, source: OperandSource) -> Array:
     """The values in the lanes that run."""
     values = np.asarray(source.value(waves))
     is_of_lanes = values.ndim == 2 and values.shape[1] > 1

@@ -13,7 +13,7 @@ for fold_constants. A graph without such a convolution comes back as the same ob
 from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.operators import find_operator
 
 _TO_LAST = (0, 2, 3, 1)
@@ -32,7 +32,7 @@ def choose_layout(graph: Graph) -> Graph:
     return layout.finish()
 
 
-def _is_convertible(graph: Graph, node: Node) -> bool:
+def _is_convertible(graph: Graph, node: GraphNode) -> bool:
     if node.operator != "conv2d" or node.attributes.get("groups", 1) != 1:
         return False
     return node.inputs[1] in graph.constants
@@ -53,7 +53,7 @@ class _LayoutRewriter:
             self._as_plain(value)
         return self.rewriter.finish_copy()
 
-    def add(self, node: Node) -> None:
+    def add(self, node: GraphNode) -> None:
         if _is_convertible(self.graph, node):
             self._add_convolution(node)
         elif node.operator in _POOLS and node.inputs[0] in self.last:
@@ -65,7 +65,7 @@ class _LayoutRewriter:
                 self._as_plain(value)
             self.rewriter.copy(node)
 
-    def _follows(self, node: Node) -> bool:
+    def _follows(self, node: GraphNode) -> bool:
         """Whether the node may work on the form with channels last."""
         if not node.reads or node.operator == "batch_norm" or node.subgraphs:
             return False
@@ -74,12 +74,12 @@ class _LayoutRewriter:
         shape = node.outputs[0].shape
         return all(value in self.last and value.shape == shape for value in node.reads)
 
-    def _add_last(self, node: Node, operator: str, attributes: dict[str, object]) -> None:
+    def _add_last(self, node: GraphNode, operator: str, attributes: dict[str, object]) -> None:
         inputs = [None if value is None else self.last[value] for value in node.inputs]
         made = self.rewriter.node(operator, inputs, attributes, node.name)  # type: ignore[arg-type]
         self.last[node.outputs[0]] = made
 
-    def _add_convolution(self, node: Node) -> None:
+    def _add_convolution(self, node: GraphNode) -> None:
         data, weight, *bias = node.inputs
         assert data is not None and weight is not None
         packed = self.rewriter.node(

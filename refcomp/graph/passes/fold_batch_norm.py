@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Array, Graph, Node, Value
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
     """`graph` with the batch normalizations folded that can be; the same object when none can."""
     producers = {node.outputs[0]: node for node in graph.nodes if node.operator == "conv2d"}
-    folded: dict[Node, Node] = {}
+    folded: dict[GraphNode, GraphNode] = {}
     readers = graph.readers()
     for node in graph.nodes:
         conv = producers.get(node.inputs[0]) if node.inputs and node.inputs[0] else None
@@ -37,7 +37,7 @@ def fold_batch_norm(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-def _can_fold(graph: Graph, conv: Node, node: Node, readers: list[Node]) -> bool:
+def _can_fold(graph: Graph, conv: GraphNode, node: GraphNode, readers: list[GraphNode]) -> bool:
     if node.operator != "batch_norm" or node.attributes.get("axis", 1) != 1:
         return False
     if readers != [node] or conv.outputs[0] in graph.outputs:
@@ -46,7 +46,7 @@ def _can_fold(graph: Graph, conv: Node, node: Node, readers: list[Node]) -> bool
     return all(value is None or value in graph.constants for value in needed)
 
 
-def _add_folded(rewriter: GraphRewriter, conv: Node, norm: Node) -> None:
+def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> None:
     data, weight, *rest = conv.inputs
     bias = rest[0] if rest else None
     gamma, beta, mean, variance = (_wide(rewriter.graph, value) for value in norm.inputs[1:])

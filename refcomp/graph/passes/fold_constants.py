@@ -13,7 +13,7 @@ import math
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.evaluate import evaluate_node
-from refcomp.graph.graph import Array, Graph, Node, Value
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 
@@ -23,7 +23,7 @@ _MOST_ELEMENTS = 1 << 26
 def fold_constants(graph: Graph) -> Graph:
     """`graph` with its constant nodes computed; the same object when there are none."""
     known: dict[Value, Array] = dict(graph.constants)
-    foldable: list[Node] = []
+    foldable: list[GraphNode] = []
     for node in graph.nodes:
         if all(value in known for value in node.reads) and _is_cheap(node):
             known.update(zip(node.outputs, evaluate_node(node, known), strict=True))
@@ -40,7 +40,7 @@ def fold_constants(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-def _is_cheap(node: Node) -> bool:
+def _is_cheap(node: GraphNode) -> bool:
     if node.operator == FUSED or find_operator(node.operator).pattern == "anchor":
         return False
     # Constants have no symbolic extents, and so neither has what depends on them alone.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refcomp.graph.builder import GraphBuilder, GraphRewriter
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 
@@ -35,7 +35,7 @@ def fuse_operators(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-def _group(graph: Graph) -> list[list[Node]]:
+def _group(graph: Graph) -> list[list[GraphNode]]:
     """The groups, each where its last node stands."""
     grouping = _Grouping(graph)
     for node in graph.nodes:
@@ -48,11 +48,11 @@ class _Grouping:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.readers = graph, graph.readers()
-        self.groups: list[list[Node]] = []
-        self.group_of: dict[Value, list[Node]] = {}
+        self.groups: list[list[GraphNode]] = []
+        self.group_of: dict[Value, list[GraphNode]] = {}
         self.cost: dict[Value, int] = {}
 
-    def add(self, node: Node) -> None:
+    def add(self, node: GraphNode) -> None:
         joined = next((v for v in node.reads if self._may_join(node, v)), None)
         group = [] if joined is None else self.group_of[joined]
         self.groups = [*(g for g in self.groups if g is not group), group]
@@ -61,7 +61,7 @@ class _Grouping:
         for value in node.outputs:
             self.group_of[value], self.cost[value] = group, cost
 
-    def _may_join(self, node: Node, value: Value) -> bool:
+    def _may_join(self, node: GraphNode, value: Value) -> bool:
         """Whether only `node` reads `value`, and the two may share loops."""
         group = self.group_of.get(value)
         if group is None or node.operator == FUSED or value in self.graph.outputs:
@@ -70,11 +70,11 @@ class _Grouping:
             return False
         return _may_follow(node, group)
 
-    def _cost_after(self, node: Node, joined: Value) -> int:
+    def _cost_after(self, node: GraphNode, joined: Value) -> int:
         return 1 + self.cost[joined] * sum(value is joined for value in node.inputs)
 
 
-def _may_follow(node: Node, group: Sequence[Node]) -> bool:
+def _may_follow(node: GraphNode, group: Sequence[GraphNode]) -> bool:
     if any(member.operator == FUSED or len(member.outputs) > 1 for member in group):
         return False
     if find_operator(node.operator).pattern != "anchor":
@@ -82,7 +82,7 @@ def _may_follow(node: Node, group: Sequence[Node]) -> bool:
     return all(find_operator(member.operator).pattern == "movement" for member in group)
 
 
-def _add_fused(rewriter: GraphRewriter, group: Sequence[Node]) -> None:
+def _add_fused(rewriter: GraphRewriter, group: Sequence[GraphNode]) -> None:
     made = {value for node in group for value in node.outputs}
     given = dict.fromkeys(v for node in group for v in node.reads if v not in made)
     builder = GraphBuilder("_".join(node.operator for node in group))

@@ -10,7 +10,7 @@ is a node of constants, for fold_constants.
 from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph, Node
+from refcomp.graph.graph import Graph, GraphNode
 
 
 def pack_matrices(graph: Graph) -> Graph:
@@ -26,7 +26,7 @@ def pack_matrices(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-def _is_transposed(graph: Graph, node: Node) -> bool:
+def _is_transposed(graph: Graph, node: GraphNode) -> bool:
     return (
         node.operator == "gemm"
         and bool(node.attributes.get("trans_b"))
@@ -34,7 +34,7 @@ def _is_transposed(graph: Graph, node: Node) -> bool:
     )
 
 
-def _add_packed(rewriter: GraphRewriter, node: Node) -> None:
+def _add_packed(rewriter: GraphRewriter, node: GraphNode) -> None:
     a, b, *c = rewriter.mapped(node.inputs)
     assert b is not None
     packed = rewriter.node("transpose", [b], {"axes": (1, 0)}, f"{b.name}.packed")

@@ -10,7 +10,7 @@ output of the graph itself.
 from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph, Node, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 
 _OPERATOR = "identity"
 
@@ -30,7 +30,7 @@ def remove_identities(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-def _is_removable(graph: Graph, node: Node, made: set[Value]) -> bool:
+def _is_removable(graph: Graph, node: GraphNode, made: set[Value]) -> bool:
     return node.operator == _OPERATOR and not (
         node.outputs[0] in graph.outputs or node.inputs[0] not in made
     )

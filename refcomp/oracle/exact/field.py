@@ -149,7 +149,7 @@ class _Rewriting(RebuiltOperations):
 
 
 def _touches_floats(node: Expr) -> bool:
-    operand = node.a if isinstance(node, ir.Binary) else node
+    operand = node.a if isinstance(node, ir.BinaryExpr) else node
     if isinstance(node, Cast):
         return node.dtype.is_float or node.value.dtype.is_float
     if isinstance(node, ir.PureExtern):

@@ -243,7 +243,7 @@ def _gatherer(reduce: Reduce, k: int, shape: tuple[int, ...], licence: Licence) 
     """What adds up, or multiplies, the terms of result k; None where it is another function."""
     reducer, dtype = reduce.reducer, reduce.sources[k].dtype
     body, own = reducer.results[k], {reducer.lhs[k], reducer.rhs[k]}
-    if not dtype.is_float or not isinstance(body, ir.Binary) or {body.a, body.b} != own:
+    if not dtype.is_float or not isinstance(body, ir.BinaryExpr) or {body.a, body.b} != own:
         return None
     if isinstance(body, ir.Add):
         return Sums(shape, dtype, licence.reassociate, licence.accumulate)

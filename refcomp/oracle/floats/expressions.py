@@ -74,7 +74,7 @@ def _cast(points: Points, cast: ir.Cast) -> Approx:
     return approx.convert(points.value(cast.value), cast.value.dtype, cast.dtype)
 
 
-def _binary(points: Points, expr: ir.Binary) -> Approx:
+def _binary(points: Points, expr: ir.BinaryExpr) -> Approx:
     return approx.binary(type(expr), points.value(expr.a), points.value(expr.b), expr.a.dtype)
 
 

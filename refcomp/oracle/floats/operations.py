@@ -121,7 +121,7 @@ def _with_overflow(raw: Approx, result: Approx, dtype: DType, ulps: float) -> Ap
 # Operators.
 
 
-def binary(node: type[ir.Binary], a: Approx, b: Approx, dtype: DType) -> Approx:
+def binary(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
     """Return the result of a binary node on operands of `dtype`."""
     if node in _COMPARES:
         return over_cases(lambda x, y: _compare(node, x, y, dtype), a, b)
@@ -132,7 +132,7 @@ def binary(node: type[ir.Binary], a: Approx, b: Approx, dtype: DType) -> Approx:
     return unknown(arrays.OPERATORS[node](a.value, b.value), (a.error > 0) | (b.error > 0), dtype)
 
 
-def _of_floats(node: type[ir.Binary], a: Approx, b: Approx, dtype: DType) -> Approx:
+def _of_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
     def rule(x: Approx, y: Approx) -> Approx:
         return _FLOATS[node](x, y, dtype)
 
@@ -157,7 +157,7 @@ def _with_contractions(
 
 
 # Operands on the left, and on the right, that leave any other operand as it is.
-_IDENTITIES: dict[type[ir.Binary], tuple[float | None, float | None]] = {
+_IDENTITIES: dict[type[ir.BinaryExpr], tuple[float | None, float | None]] = {
     ir.Mul: (1.0, 1.0),
     ir.Div: (None, 1.0),
     ir.Add: (-0.0, -0.0),  # -0.0 + 0.0 is 0.0
@@ -165,7 +165,7 @@ _IDENTITIES: dict[type[ir.Binary], tuple[float | None, float | None]] = {
 }
 
 
-def _keeping_products(node: type[ir.Binary], a: Approx, b: Approx, result: Approx) -> Approx:
+def _keeping_products(node: type[ir.BinaryExpr], a: Approx, b: Approx, result: Approx) -> Approx:
     """Let a sum take the unrounded products that `node` leaves as they are."""
     left, right = _IDENTITIES.get(node, (None, None))
     kept = [(a, _is_exactly(b, right)), (b, _is_exactly(a, left))]
@@ -190,7 +190,7 @@ def _is_exactly(a: Approx, number: float | None) -> Any:
 _COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE)
 
 
-def _compare(node: type[ir.Binary], a: Approx, b: Approx, dtype: DType) -> Approx:
+def _compare(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
     truth = arrays.OPERATORS[node](a.value, b.value)
     undecided = (a.error > 0) | (b.error > 0)
     if dtype.is_float and np.any(undecided):
@@ -198,7 +198,7 @@ def _compare(node: type[ir.Binary], a: Approx, b: Approx, dtype: DType) -> Appro
     return unknown_truth(truth, undecided)
 
 
-def _decided(node: type[ir.Binary], a: Approx, b: Approx) -> Any:
+def _decided(node: type[ir.BinaryExpr], a: Approx, b: Approx) -> Any:
     """Return where the ends of both intervals have one answer, or one side is NaN."""
     (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
     below, above = a_high < b_low, a_low > b_high
@@ -210,7 +210,7 @@ def _decided(node: type[ir.Binary], a: Approx, b: Approx) -> Any:
     return below | above | nan
 
 
-def _logic(node: type[ir.Binary], a: Approx, b: Approx) -> Approx:
+def _logic(node: type[ir.BinaryExpr], a: Approx, b: Approx) -> Approx:
     deciding = node is ir.Or  # the value that decides, whatever the other operand is
     settled = ((a.error == 0) & (a.value == deciding)) | ((b.error == 0) & (b.value == deciding))
     truth = np.where(settled, deciding, arrays.OPERATORS[node](a.value, b.value))
@@ -328,7 +328,7 @@ def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
 _CORNERS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def _extremum(node: type[ir.Binary]) -> _Rule:
+def _extremum(node: type[ir.BinaryExpr]) -> _Rule:
     def meaning(a: Approx, b: Approx, _dtype: DType) -> Approx:
         """Never rounds: as far off as the operand that it is, or the worse one."""
         value = arrays.OPERATORS[node](a.value, b.value)
@@ -348,7 +348,7 @@ def _extremum(node: type[ir.Binary]) -> _Rule:
     return meaning
 
 
-_FLOATS: dict[type[ir.Binary], _Rule] = {
+_FLOATS: dict[type[ir.BinaryExpr], _Rule] = {
     ir.Add: _sum,
     ir.Sub: _difference,
     ir.Mul: _product,

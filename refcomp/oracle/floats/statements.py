@@ -43,7 +43,7 @@ def approximate_extern(
             shape = shape_of(tensor, values)
             memory[buffer] = inputs[tensor] if is_input else zeros(shape, tensor.dtype)
         try:
-            _Run(op.name, memory).do(op.body, values, {})
+            _StatementRun(op.name, memory).do(op.body, values, {})
             return [memory[buffer] for buffer in op.out_buffers]
         except (_Undecided, Unsupported):
             pass
@@ -80,7 +80,7 @@ _Values = Mapping[Var, Array]
 _Local = Mapping[Var, Approx]
 
 
-class _Run:
+class _StatementRun:
     """A statement being done in `memory`: exact `values` of loop variables and sizes, and `local`
     ones of lets."""
 
@@ -106,49 +106,51 @@ class _Run:
         return int(found.value[0])
 
 
-def _for(run: _Run, loop: st.For, values: _Values, local: _Local) -> None:
+def _for(run: _StatementRun, loop: st.For, values: _Values, local: _Local) -> None:
     begin, extent = (run.integer(e, values, local) for e in (loop.minimum, loop.extent))
     for step in range(begin, begin + extent):
         run.do(loop.body, {**values, loop.var: np.asarray(step, np.int64)}, local)
 
 
-def _store(run: _Run, store: st.BufferStore, values: _Values, local: _Local) -> None:
+def _store(run: _StatementRun, store: st.BufferStore, values: _Values, local: _Local) -> None:
     place = tuple(run.integer(index, values, local) for index in store.indices)
     run.memory[store.buffer][place] = run.value(store.value, values, local)[0]
 
 
-def _if_then_else(run: _Run, branch: st.IfThenElse, values: _Values, local: _Local) -> None:
+def _if_then_else(
+    run: _StatementRun, branch: st.IfThenElse, values: _Values, local: _Local
+) -> None:
     if run.integer(branch.condition, values, local):
         run.do(branch.then_case, values, local)
     elif branch.else_case is not None:
         run.do(branch.else_case, values, local)
 
 
-def _let(run: _Run, let: st.LetStmt, values: _Values, local: _Local) -> None:
+def _let(run: _StatementRun, let: st.LetStmt, values: _Values, local: _Local) -> None:
     run.do(let.body, values, {**local, let.var: run.value(let.value, values, local)})
 
 
-def _allocate(run: _Run, allocate: st.Allocate, values: _Values, local: _Local) -> None:
+def _allocate(run: _StatementRun, allocate: st.Allocate, values: _Values, local: _Local) -> None:
     buffer = allocate.buffer
     shape = tuple(max(0, run.integer(dim, values, local)) for dim in buffer.shape)
     run.memory[buffer] = zeros(shape, buffer.dtype)
     run.do(allocate.body, values, local)
 
 
-def _block(run: _Run, block: st.Block, values: _Values, local: _Local) -> None:
+def _block(run: _StatementRun, block: st.Block, values: _Values, local: _Local) -> None:
     for stmt in block.stmts:
         run.do(stmt, values, local)
 
 
-def _pragma(run: _Run, pragma: st.Pragma, values: _Values, local: _Local) -> None:
+def _pragma(run: _StatementRun, pragma: st.Pragma, values: _Values, local: _Local) -> None:
     run.do(pragma.body, values, local)
 
 
-def _nothing(_run: _Run, _stmt: st.Stmt, _values: _Values, _local: _Local) -> None:
+def _nothing(_run: _StatementRun, _stmt: st.Stmt, _values: _Values, _local: _Local) -> None:
     """What does nothing to values."""
 
 
-_STATEMENTS: dict[type[Any], Callable[[_Run, Any, _Values, _Local], None]] = {
+_STATEMENTS: dict[type[Any], Callable[[_StatementRun, Any, _Values, _Local], None]] = {
     st.For: _for,
     st.BufferStore: _store,
     st.IfThenElse: _if_then_else,

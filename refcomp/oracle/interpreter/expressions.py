@@ -167,7 +167,7 @@ def _cast(compile_: _Compile, cast: ir.Cast) -> Code:
     return _lanewise(lambda lane: make_scalar(lane, dtype), cast, compile_(cast.value))
 
 
-def _binary(compile_: _Compile, expr: ir.Binary) -> Code:
+def _binary(compile_: _Compile, expr: ir.BinaryExpr) -> Code:
     meaning, dtype = OPERATORS[type(expr)], expr.a.dtype.element
     a, b = compile_(expr.a), compile_(expr.b)
     if expr.dtype.lanes == 1:

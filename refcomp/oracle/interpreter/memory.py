@@ -12,7 +12,7 @@ import numpy as np
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.races import READS, WRITES, Races, Thread, updates_by
+from refcomp.oracle.interpreter.races import READS, WRITES, RaceDetector, Thread, updates_by
 from refcomp.oracle.interpreter.scalars import Scalar
 
 _NOT_YET = "another thread may write it, but no barrier says that it has"
@@ -36,7 +36,7 @@ class Memory:
         # In which life of the memory each element was written last; they begin with 1.
         knows_all = array is not None and not is_fresh
         self.written, self._life = None if knows_all else np.zeros(self.size, np.int64), 1
-        self._races = None if buffer.scope == "local" else Races(buffer.scope == "shared")
+        self._races = None if buffer.scope == "local" else RaceDetector(buffer.scope == "shared")
 
     def in_life(self, life: int) -> Memory:
         """The same memory, allocated again: of what was written in another life nothing is left.

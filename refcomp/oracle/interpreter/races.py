@@ -55,7 +55,7 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class _FirstAccess:
     kind: str
     agent: object
     thread: Thread
@@ -67,7 +67,7 @@ class _Access:
         return describe(self.stmt, self.values, self.thread.origins)
 
 
-class _Accesses:
+class _FirstAccesses:
     """Which agent (a thread, or a group) touched each element first since all were in step.
 
     An agent does all that it does in that time at a stretch, and then the next one comes. So
@@ -76,11 +76,11 @@ class _Accesses:
 
     def __init__(self) -> None:
         self._since: object = None
-        self._first: dict[str, dict[int, _Access]] = {}
+        self._first: dict[str, dict[int, _FirstAccess]] = {}
 
     def note(
         self, kind: str, element: int, thread: Thread, agent: object, since: object
-    ) -> _Access | None:
+    ) -> _FirstAccess | None:
         """Notes an access; what another agent has done since `since` that conflicts with it."""
         if since is not self._since:
             self._since, self._first = since, {}
@@ -91,16 +91,19 @@ class _Accesses:
         mine = self._first.setdefault(kind, {})
         if element not in mine:
             assert thread.stmt is not None
-            mine[element] = _Access(kind, agent, thread, thread.stmt, dict(thread.values))
+            mine[element] = _FirstAccess(kind, agent, thread, thread.stmt, dict(thread.values))
         return None
 
 
-class Races:
+class RaceDetector:
     """The accesses of a kernel's threads to one memory that several of them can see; shared
     memory is seen by one group only."""
 
     def __init__(self, is_shared: bool) -> None:
-        self._of_threads, self._of_groups = _Accesses(), None if is_shared else _Accesses()
+        self._of_threads, self._of_groups = (
+            _FirstAccesses(),
+            None if is_shared else _FirstAccesses(),
+        )
 
     def check(self, kind: str, element: int, name: str, thread: Thread) -> None:
         """Notes that `thread` touches `element` of the buffer `name`; refuses a race."""

@@ -123,7 +123,7 @@ def _truth(function: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar, DTy
 
 
 # Each binary node's meaning on two scalars of one dtype, which is given third.
-OPERATORS: dict[type[ir.Binary], Callable[[Scalar, Scalar, DType], Scalar]] = {
+OPERATORS: dict[type[ir.BinaryExpr], Callable[[Scalar, Scalar, DType], Scalar]] = {
     ir.Add: _ring(operator.add),
     ir.Sub: _ring(operator.sub),
     ir.Mul: _ring(operator.mul),
@@ -149,7 +149,7 @@ OPERATORS: dict[type[ir.Binary], Callable[[Scalar, Scalar, DType], Scalar]] = {
 }
 
 # The node that says what an atomic update does.
-ATOMIC: dict[str, type[ir.Binary]] = {
+ATOMIC: dict[str, type[ir.BinaryExpr]] = {
     "add": ir.Add,
     "min": ir.Min,
     "max": ir.Max,

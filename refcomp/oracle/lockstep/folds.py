@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refcomp.ir.buffer import BufferLoad, Load
-from refcomp.ir.expr import Binary, Expr
+from refcomp.ir.expr import BinaryExpr, Expr
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import PARALLEL, BufferStore, For, Store
@@ -28,7 +28,7 @@ _MOST_VALUES = 1 << 18  # at once, as all of them are kept
 class Fold:
     """Each iteration makes `value`, of the element at `kept` and of `operand`, that element."""
 
-    value: Binary
+    value: BinaryExpr
     kept: BufferLoad | Load
     operand: Expr
 
@@ -39,7 +39,7 @@ def fold_of(loop: For) -> Fold | None:
     if not isinstance(store, BufferStore | Store) or loop.kind == PARALLEL:
         return None
     value = store.value
-    if not isinstance(value, Binary) or value.dtype.lanes > 1:
+    if not isinstance(value, BinaryExpr) or value.dtype.lanes > 1:
         return None
     for kept, operand in ((value.a, value.b), (value.b, value.a)):
         if _is_place(store, kept) and loop.var not in {*variables_in(kept)}:

@@ -22,7 +22,7 @@ from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
 from refcomp.oracle.lockstep.groups import Doubt
-from refcomp.oracle.lockstep.plans import Plan, plan_of
+from refcomp.oracle.lockstep.plans import LockstepPlan, plan_of
 from refcomp.oracle.lockstep.statements import run
 from refcomp.oracle.lockstep.threads import Crowd, Threads, as_value
 from refcomp.oracle.lockstep.touches import Touches
@@ -39,7 +39,7 @@ class InStep:
     """The shortcut of one run: at least `least` threads, or iterations, run in step."""
 
     least: int
-    plans: dict[For, Plan] = field(default_factory=dict)
+    plans: dict[For, LockstepPlan] = field(default_factory=dict)
 
     def __call__(self, host: Frame, loop: For) -> bool:
         """Return True if the kernel, or the loops of the host, that begin with `loop` have run.
@@ -70,7 +70,7 @@ class _Launch:
     a group; iterations are groups of one thread."""
 
     host: Frame
-    plan: Plan
+    plan: LockstepPlan
     groups: Sequence[_Range]
     threads: Sequence[_Range]
     is_kernel: bool

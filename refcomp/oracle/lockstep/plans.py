@@ -21,7 +21,7 @@ _Writer = st.BufferStore | st.Store | st.AtomicUpdate
 
 
 @dataclass(slots=True, eq=False)
-class Plan:
+class LockstepPlan:
     """How a kernel, or a nest of loops, runs in step."""
 
     # The loops whose iterations run in step, outermost first; none where they must not.
@@ -31,7 +31,7 @@ class Plan:
     written: frozenset[Buffer] = frozenset()  # those of them that `body` writes
 
 
-def plan_of(loop: st.For) -> Plan:
+def plan_of(loop: st.For) -> LockstepPlan:
     """The plan of the kernel, or of the loops of the host, that begin with `loop`."""
     if is_bound(loop):
         nest = kernel_nest(loop)
@@ -40,12 +40,12 @@ def plan_of(loop: st.For) -> Plan:
         loops, body = _apart(loop)
     nodes = list(walk(body))
     if not loops or not all(map(_is_known, nodes)):
-        return Plan((), body)
+        return LockstepPlan((), body)
     own = {node.buffer for node in nodes if isinstance(node, st.Allocate)}
     users = [node for node in nodes if isinstance(node, _Writer | BufferLoad | Load)]
     used = dict.fromkeys(user.buffer for user in users if user.buffer not in own)
     written = frozenset(user.buffer for user in users if isinstance(user, _Writer)) - own
-    return Plan(loops, body, tuple(used), written)
+    return LockstepPlan(loops, body, tuple(used), written)
 
 
 def _is_known(node: Node) -> bool:

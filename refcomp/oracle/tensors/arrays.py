@@ -60,7 +60,7 @@ def _shift(function: Callable[[Array, Array], Any], fill_sign: bool) -> _Meaning
     return meaning
 
 
-OPERATORS: dict[type[ir.Binary], _Meaning] = {
+OPERATORS: dict[type[ir.BinaryExpr], _Meaning] = {
     ir.Add: np.add,
     ir.Sub: np.subtract,
     ir.Mul: np.multiply,

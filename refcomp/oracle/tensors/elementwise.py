@@ -19,7 +19,7 @@ from refcomp.oracle.tensors import arrays
 from refcomp.oracle.tensors.arrays import Array
 
 
-class Points(Protocol):
+class IterationPoints(Protocol):
     """Where expressions have values. C functions are sought in `libraries` first."""
 
     @property
@@ -29,29 +29,29 @@ class Points(Protocol):
         """The value of `expr` at all points."""
 
 
-def _cast(points: Points, cast: ir.Cast) -> Array:
+def _cast(points: IterationPoints, cast: ir.Cast) -> Array:
     return arrays.convert(points.value(cast.value), cast.dtype.element)
 
 
-def _binary(points: Points, expr: ir.Binary) -> Any:
+def _binary(points: IterationPoints, expr: ir.BinaryExpr) -> Any:
     return arrays.OPERATORS[type(expr)](points.value(expr.a), points.value(expr.b))
 
 
-def _not(points: Points, expr: ir.Not) -> Any:
+def _not(points: IterationPoints, expr: ir.Not) -> Any:
     return np.logical_not(points.value(expr.a))
 
 
-def _select(points: Points, expr: ir.Select) -> Any:
+def _select(points: IterationPoints, expr: ir.Select) -> Any:
     operands = (expr.condition, expr.true_value, expr.false_value)
     return np.where(*map(points.value, operands))
 
 
-def _call(points: Points, expr: ir.Call) -> Array:
+def _call(points: IterationPoints, expr: ir.Call) -> Array:
     operands = [points.value(arg) for arg in expr.args]
     return arrays.call(expr.name, operands, expr.args[0].dtype.element, expr.dtype.element)
 
 
-def _pure_extern(points: Points, expr: ir.PureExtern) -> Array:
+def _pure_extern(points: IterationPoints, expr: ir.PureExtern) -> Array:
     operands = [points.value(arg) for arg in expr.args]
     return arrays.each(
         lambda *scalars: call_pure(expr, [s.item() for s in scalars], points.libraries),

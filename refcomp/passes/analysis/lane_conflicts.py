@@ -20,7 +20,7 @@ from refcomp.ir.structure import structurally_equal
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class _LaneAccess:
     buffer: Buffer
     index: Expr
     is_store: bool
@@ -40,7 +40,7 @@ def may_conflict(body: Stmt, lanes: int, private: frozenset[Buffer]) -> bool:
     """Whether two of the `lanes` iterations that `body` runs at once may touch one element of a
     buffer that is not `private` to a lane, at least one of them writing."""
     repeated, varying = _repeated_part(body)
-    accesses: dict[Buffer, list[_Access]] = {}
+    accesses: dict[Buffer, list[_LaneAccess]] = {}
     for access in _accesses(body, repeated):
         accesses.setdefault(access.buffer, []).append(access)
     return any(
@@ -66,14 +66,16 @@ def _repeated_part(body: Stmt) -> tuple[set[int], dict[Var, Expr]]:
     return repeated, varying
 
 
-def _accesses(body: Stmt, repeated: set[int]) -> Iterator[_Access]:
+def _accesses(body: Stmt, repeated: set[int]) -> Iterator[_LaneAccess]:
     for node in walk(body):
         if isinstance(node, Load | Store):
             is_store, is_repeated = isinstance(node, Store), id(node) in repeated
-            yield _Access(node.buffer, node.index, is_store, is_repeated)
+            yield _LaneAccess(node.buffer, node.index, is_store, is_repeated)
 
 
-def _pair_may_conflict(p: _Access, q: _Access, lanes: int, varying: Mapping[Var, Expr]) -> bool:
+def _pair_may_conflict(
+    p: _LaneAccess, q: _LaneAccess, lanes: int, varying: Mapping[Var, Expr]
+) -> bool:
     # One store alone writes its lanes in ascending order, as the serial loop does.
     if p is q and not p.is_repeated:
         return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refcomp.arith import Facts, prove, simplify
-from refcomp.arith.solve import Range, solve
+from refcomp.arith.solve import HalfOpenRange, solve
 from refcomp.ir.expr import GE, LT, And, Expr, IfThenElseExpr, Let, Not, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, memoised
@@ -29,7 +29,7 @@ class Guard:
     loop. `is_inside_loop`: it stands in a loop of the body."""
 
     condition: Expr
-    range: Range
+    range: HalfOpenRange
     is_inside_loop: bool
 
 
@@ -108,7 +108,7 @@ class _Search:
             return None
         if low is not None and prove(LT(self._var, low), facts):
             return None
-        return Guard(condition, Range(low, high, found.is_exact), is_inside)
+        return Guard(condition, HalfOpenRange(low, high, found.is_exact), is_inside)
 
 
 def holds_choice(recurse: Callable[[Any], bool], node: Node) -> bool:
@@ -134,7 +134,7 @@ def _facts_of(node: Any, child: Any, facts: Facts) -> Facts:
     return facts
 
 
-def _is_same(a: Range, b: Range) -> bool:
+def _is_same(a: HalfOpenRange, b: HalfOpenRange) -> bool:
     ends = ((a.low, b.low), (a.high, b.high))
     return a.is_exact == b.is_exact and all(
         x is y or (x is not None and y is not None and structurally_equal(x, y)) for x, y in ends

@@ -21,7 +21,7 @@ from refcomp.ir.node import Node, child_fields, data_fields
 MAX_LETS = 100  # of pure arithmetic in one place: a chain of lets is as deep as it is long
 
 
-class Place:
+class LetScope:
     """Where expressions are evaluated. `lets` are the numbers to bind there, with their names.
 
     A barrier is the part of an expression that `part` names, by number and field.
@@ -29,19 +29,19 @@ class Place:
 
     __slots__ = ("barriers", "depth", "lets", "memo", "parent", "part")
 
-    def __init__(self, parent: Place | None, part: tuple[int, str] | None = None) -> None:
+    def __init__(self, parent: LetScope | None, part: tuple[int, str] | None = None) -> None:
         self.parent, self.part = parent, part
         self.depth: int = parent.depth + 1 if parent else 0
         self.lets: list[tuple[int, Var]] = []
-        self.barriers: dict[tuple[int, str], Place] = {}
+        self.barriers: dict[tuple[int, str], LetScope] = {}
         # Numbers of the impure expressions of this statement.
         self.memo: dict[int, int] = parent.memo if parent and part else {}
 
-    def barrier(self, number: int, field: str) -> Place:
+    def barrier(self, number: int, field: str) -> LetScope:
         """The place of the part `field` of expression `number`, evaluated here."""
         key = number, field
         if key not in self.barriers:
-            self.barriers[key] = Place(self, key)
+            self.barriers[key] = LetScope(self, key)
         return self.barriers[key]
 
 
@@ -61,14 +61,14 @@ class Sharing:
         self._exprs: list[Expr] = []
         self._children: list[tuple[tuple[int, str], ...]] = []
         self._is_pure: list[bool] = []
-        self._uses: list[list[Place]] = []
+        self._uses: list[list[LetScope]] = []
         self._pure_memo: dict[int, int] = {}
 
-    def use(self, expr: Expr, place: Place) -> None:
+    def use(self, expr: Expr, place: LetScope) -> None:
         """Notes that `place`, a statement, evaluates `expr`."""
         self._uses[self.number(expr, place)].append(place)
 
-    def number(self, expr: Expr, place: Place) -> int:
+    def number(self, expr: Expr, place: LetScope) -> int:
         """The number of `expr` where it is evaluated in `place`."""
         known = self._pure_memo.get(id(expr))
         if known is None:
@@ -96,7 +96,7 @@ class Sharing:
 
     # Numbers.
 
-    def _assign_number(self, expr: Expr, place: Place) -> int:
+    def _assign_number(self, expr: Expr, place: LetScope) -> int:
         if isinstance(expr, ir.Let):
             self._impure_vars.add(expr.var)
         numbers = [(self.number(part, place), field) for part, field in _parts(expr)]
@@ -130,14 +130,14 @@ class Sharing:
         is_index = expr.dtype.is_int and expr.dtype.lanes > 1
         return not (is_index and self._is_pure[number])
 
-    def _bind(self, number: int, uses: list[Place]) -> list[Place]:
+    def _bind(self, number: int, uses: list[LetScope]) -> list[LetScope]:
         """Where `number` is evaluated at last; several uses in one tree of places become one."""
-        trees: dict[int, list[Place]] = {}
+        trees: dict[int, list[LetScope]] = {}
         for place in uses:
             trees.setdefault(id(_root(place)), []).append(place)
         return [place for tree in trees.values() for place in self._bind_in_tree(number, tree)]
 
-    def _bind_in_tree(self, number: int, uses: list[Place]) -> list[Place]:
+    def _bind_in_tree(self, number: int, uses: list[LetScope]) -> list[LetScope]:
         if len(uses) < 2:
             return uses
         meeting = _meeting_place(uses)
@@ -146,7 +146,7 @@ class Sharing:
                 return uses
             meeting.lets.append((number, Var("t", self._exprs[number].dtype)))
             return [meeting]
-        groups: dict[int, list[Place]] = {}
+        groups: dict[int, list[LetScope]] = {}
         for place in uses:
             groups.setdefault(id(_below(meeting, place)), []).append(place)
         return [place for group in groups.values() for place in self._bind_in_tree(number, group)]
@@ -154,7 +154,7 @@ class Sharing:
 
 def _parts(expr: Expr) -> list[tuple[Expr, str]]:
     """The child expressions, each with its field where that is a place of its own, else ''."""
-    if isinstance(expr, ir.Binary):
+    if isinstance(expr, ir.BinaryExpr):
         return [(expr.a, ""), (expr.b, "")]
     inside, parts = barrier_fields(expr), list[tuple[Expr, str]]()
     for name in child_fields(type(expr)):
@@ -170,19 +170,19 @@ def _data_of(expr: Expr) -> list[Any]:
         return [expr.value.hex(), expr.dtype]  # 0.0 is not -0.0
     if isinstance(expr, Var):
         return [id(expr)]
-    if isinstance(expr, ir.Binary):
+    if isinstance(expr, ir.BinaryExpr):
         return []
     values = (getattr(expr, name) for name in data_fields(type(expr)))
     return [id(value) if isinstance(value, Node) else value for value in values]
 
 
-def _root(place: Place) -> Place:
+def _root(place: LetScope) -> LetScope:
     while place.parent is not None:
         place = place.parent
     return place
 
 
-def _meeting_place(places: list[Place]) -> Place:
+def _meeting_place(places: list[LetScope]) -> LetScope:
     """The innermost place that all of `places` lie in."""
     first = places[0]
     for place in places[1:]:
@@ -194,10 +194,10 @@ def _meeting_place(places: list[Place]) -> Place:
     return first
 
 
-def _is_certain(outer: Place, uses: list[Place]) -> bool:
+def _is_certain(outer: LetScope, uses: list[LetScope]) -> bool:
     """Whether each run through `outer` reaches a use; a barrier is reached for certain only where
     the other branch is a barrier that reaches one too."""
-    behind: dict[tuple[int, int], dict[str, tuple[Place, list[Place]]]] = {}
+    behind: dict[tuple[int, int], dict[str, tuple[LetScope, list[LetScope]]]] = {}
     for place in uses:
         barrier = _first_barrier(outer, place)
         if barrier is None:
@@ -213,7 +213,7 @@ def _is_certain(outer: Place, uses: list[Place]) -> bool:
     )
 
 
-def _first_barrier(outer: Place, inner: Place) -> Place | None:
+def _first_barrier(outer: LetScope, inner: LetScope) -> LetScope | None:
     """The outermost barrier inside `outer` around `inner`."""
     found = None
     while inner is not outer:
@@ -223,7 +223,7 @@ def _first_barrier(outer: Place, inner: Place) -> Place | None:
     return found
 
 
-def _below(outer: Place, inner: Place) -> Place:
+def _below(outer: LetScope, inner: LetScope) -> LetScope:
     """The place directly inside `outer` on the way to `inner`, which lies deeper."""
     while inner.parent is not outer:
         assert inner.parent is not None

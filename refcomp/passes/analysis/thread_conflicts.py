@@ -66,7 +66,7 @@ _Key = tuple[int, int, frozenset[Var]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class ThreadAccess:
     """`effect` is READ, WRITE or the operator of an atomic update."""
 
     buffer: Buffer
@@ -75,7 +75,7 @@ class Access:
     scope: Scope
 
 
-def reads_in(root: Expr, scope: Scope) -> Iterator[Access]:
+def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
     """The reads of memory that evaluating `root` may do, each with the choices around it."""
     stack: list[tuple[Any, Scope]] = [(root, scope)]
     seen: dict[tuple[int, int], Scope] = {}  # holds the scopes, so that no id is used again
@@ -85,7 +85,7 @@ def reads_in(root: Expr, scope: Scope) -> Iterator[Access]:
             continue
         seen[id(expr), id(around)] = around
         if isinstance(expr, BufferLoad):
-            yield Access(expr.buffer, expr.indices, READ, around)
+            yield ThreadAccess(expr.buffer, expr.indices, READ, around)
         if isinstance(expr, IfThenElseExpr):
             stack.append((expr.condition, around))
             stack.append((expr.true_value, (*around, Holds(expr.condition))))
@@ -97,8 +97,8 @@ def reads_in(root: Expr, scope: Scope) -> Iterator[Access]:
 
 
 def in_earlier_iteration(
-    accesses: Sequence[Access], loop: Ranged, is_previous: bool
-) -> tuple[Access, ...]:
+    accesses: Sequence[ThreadAccess], loop: Ranged, is_previous: bool
+) -> tuple[ThreadAccess, ...]:
     """`accesses` in an earlier iteration of a loop around them: in the one just before where
     `is_previous`, else in any."""
     if is_previous:
@@ -116,21 +116,21 @@ def in_earlier_iteration(
     return _in_scopes(accesses, shifted, {loop.var: earlier})
 
 
-def narrowed(accesses: Sequence[Access], condition: Expr) -> tuple[Access, ...]:
+def narrowed(accesses: Sequence[ThreadAccess], condition: Expr) -> tuple[ThreadAccess, ...]:
     """`accesses` where `condition` holds, too."""
     entry = Holds(condition)
     return _in_scopes(accesses, lambda scope: (*scope, entry), {})
 
 
 def _in_scopes(
-    accesses: Sequence[Access], change: Callable[[Scope], Scope], names: Mapping[Var, Expr]
-) -> tuple[Access, ...]:
+    accesses: Sequence[ThreadAccess], change: Callable[[Scope], Scope], names: Mapping[Var, Expr]
+) -> tuple[ThreadAccess, ...]:
     """`accesses` in other scopes. Those of one scope stay in one, so that what is known of it is
     worked out once."""
     scopes = {id(access.scope): access.scope for access in accesses}
     changed = {key: change(scope) for key, scope in scopes.items()}
     return tuple(
-        Access(
+        ThreadAccess(
             access.buffer,
             tuple(substitute(index, names) for index in access.indices),
             access.effect,
@@ -167,7 +167,9 @@ class ThreadConflicts:
         self._threads = [Ranged(loop.var, loop.minimum, loop.extent) for loop in threads]
         self._around = _extended(facts, self._threads)
         # Keys are ids: what they belong to is kept alive beside the answers.
-        self._answers: dict[tuple[int, int, frozenset[Var]], tuple[Access, Access, bool]] = {}
+        self._answers: dict[
+            tuple[int, int, frozenset[Var]], tuple[ThreadAccess, ThreadAccess, bool]
+        ] = {}
         self._meetings: dict[
             tuple[int, int, frozenset[Var]], tuple[Scope, Scope, _Meeting | None]
         ] = {}
@@ -176,7 +178,7 @@ class ThreadConflicts:
         """What one thread knows of the variables of `scope`."""
         return _extended(self._around, [entry for entry in scope if not isinstance(entry, Holds)])
 
-    def between(self, p: Access, q: Access, together: frozenset[Var]) -> bool:
+    def between(self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]) -> bool:
         """Whether `p` of one thread and `q` of another may conflict, when both threads are in the
         same iteration of the loops whose variables are `together`."""
         if p.buffer is not q.buffer or (p.effect == q.effect and p.effect != WRITE):
@@ -186,7 +188,7 @@ class ThreadConflicts:
             self._answers[key] = (p, q, self._may_meet(p, q, together))
         return self._answers[key][2]
 
-    def _may_meet(self, p: Access, q: Access, together: frozenset[Var]) -> bool:
+    def _may_meet(self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]) -> bool:
         meeting = self._meeting(p.scope, q.scope, together)
         if meeting is None:
             return False

@@ -128,7 +128,7 @@ def admit(
         if isinstance(param, TensorParam)
     ]
     for (position, param), form in zip(tensors, forms, strict=True):
-        _check_form(_Place(signature, position), param, device, form)
+        _check_form(_Argument(signature, position), param, device, form)
     values = _check_dims(signature, tensors, forms, scalars)
     sizes = {position: _size(form) for (position, _), form in zip(tensors, forms, strict=True)}
     return Admitted(
@@ -136,7 +136,7 @@ def admit(
     )
 
 
-class _Place(NamedTuple):
+class _Argument(NamedTuple):
     """One parameter of a signature, as messages speak of it."""
 
     signature: Signature
@@ -150,7 +150,7 @@ class _Place(NamedTuple):
         return UserError(f"{self} {what}", where=str(self.signature), why=why, remedy=remedy)
 
 
-def _check_form(place: _Place, param: TensorParam, device: str, form: Form) -> None:
+def _check_form(place: _Argument, param: TensorParam, device: str, form: Form) -> None:
     dtype, shape, its_device, layout = form
     if its_device != device:
         raise place.error(
@@ -180,7 +180,7 @@ def _move_to(device: str, is_output: bool) -> str:
     return call if is_named else f"{call}, of an array x that lies there"
 
 
-def _check_dtype(place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]") -> None:
+def _check_dtype(place: _Argument, param: TensorParam, dtype: "np.dtype[np.generic]") -> None:
     expected = to_numpy(param.dtype)
     if dtype == expected:
         return
@@ -200,7 +200,7 @@ def _check_dtype(place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]
 
 
 def _check_layout(
-    place: _Place, param: TensorParam, dtype: "np.dtype[np.generic]", layout: int
+    place: _Argument, param: TensorParam, dtype: "np.dtype[np.generic]", layout: int
 ) -> None:
     remedy = (
         "results are written in place: pass a compact array and copy out of it afterwards"
@@ -244,7 +244,7 @@ def _check_dims(
     for position, axis, expected, found in dims:
         value = evaluate_dim(expected, sizes.values)
         if value != found:
-            raise _wrong_dim(_Place(signature, position), axis, expected, value, found, sizes)
+            raise _wrong_dim(_Argument(signature, position), axis, expected, value, found, sizes)
     check_conditions(signature, sizes)
     return sizes.values
 
@@ -267,7 +267,7 @@ def _unsolved(signature: Signature, symbol: str, sizes: Sizes) -> UserError:
 
 
 def _wrong_dim(
-    place: _Place, axis: int, expected: Dim, value: int, found: int, sizes: Sizes
+    place: _Argument, axis: int, expected: Dim, value: int, found: int, sizes: Sizes
 ) -> UserError:
     is_symbolic = any(names_in_dim(expected))
     text = f"{dim_to_plain_text(expected)} = {value}" if is_symbolic else str(value)
@@ -308,8 +308,8 @@ def _pairs(
 def overlap_error(signature: Signature, output: int, other: int) -> UserError:
     """What to raise when the bytes of two arguments overlap and one of them is written."""
     return UserError(
-        f"{_Place(signature, output)} is an output and shares memory with "
-        f"{_Place(signature, other)}",
+        f"{_Argument(signature, output)} is an output and shares memory with "
+        f"{_Argument(signature, other)}",
         where=str(signature),
         why="compiled code may write the output before it has read the other",
         remedy="pass an output with memory of its own, or a copy of the other argument",

@@ -18,8 +18,8 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.device import (
     CopyingDriver,
     Device,
+    DeviceMemory,
     HostArray,
-    Memory,
     address_of,
     checked_device,
     cpu,
@@ -50,7 +50,7 @@ class NDArray:
     __slots__ = ("__weakref__", "_device", "_dtype", "_host", "address", "form", "memory")
 
     def __init__(
-        self, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any], device: Device
+        self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], device: Device
     ) -> None:
         self.memory, self._dtype, self._device = memory, dtype, device
         self._host = None if memory.host is None else memory.host.view(dtype).reshape(shape)
@@ -322,7 +322,7 @@ def from_numpy(source: HostArray) -> NDArray:
             remedy="refcomp.array(a) copies it",
         )
     plain = source.view(np.ndarray)
-    memory = Memory(address_of(plain), plain, plain.reshape(-1).view(np.uint8))
+    memory = DeviceMemory(address_of(plain), plain, plain.reshape(-1).view(np.uint8))
     return NDArray(memory, plain.shape, element, cpu())
 
 

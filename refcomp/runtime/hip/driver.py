@@ -20,7 +20,13 @@ import numpy as np
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits, as_target, limits_of
-from refcomp.runtime.device import HostArray, Memory, address_of, part_of, register_device_kind
+from refcomp.runtime.device import (
+    DeviceMemory,
+    HostArray,
+    address_of,
+    part_of,
+    register_device_kind,
+)
 from refcomp.runtime.hip.handle import make
 from refcomp.runtime.hip.info import (
     HipInfo,
@@ -38,7 +44,7 @@ from refcomp.runtime.launch import KernelSignature
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _HipDevices:
     """The library and how many devices it has; if none, why and what to do. `process` asked."""
 
     library: HipLibrary | None
@@ -56,7 +62,7 @@ class HipDriver:
     def __init__(self, load: Callable[[], HipLibrary | None] = load_hip) -> None:
         self._load, self._lock = load, Lock()
         self.streams = CurrentStreams()
-        self._found: _Found | None = None
+        self._found: _HipDevices | None = None
 
     def count(self) -> int:
         return self._look().count
@@ -95,10 +101,10 @@ class HipDriver:
     def sync(self, index: int) -> None:
         self.use(index).call("hipDeviceSynchronize")
 
-    def allocate(self, index: int, size: int) -> Memory:
+    def allocate(self, index: int, size: int) -> DeviceMemory:
         # Of no bytes there would be no address, and arguments at one address overlap.
         made = make(self.use(index), "hipMalloc", max(size, 1), give_back="hipFree")
-        return Memory(made.value, made)
+        return DeviceMemory(made.value, made)
 
     def pinned(self, index: int, shape: tuple[int, ...], dtype: Any) -> HostArray:
         """A numpy array that the device reaches, so that streams copy it while others work."""
@@ -109,16 +115,16 @@ class HipDriver:
         piece.made = made  # numpy holds the piece, and the piece the memory
         return np.frombuffer(piece, element).reshape(shape)
 
-    def upload(self, index: int, source: HostArray, target: Memory) -> None:
+    def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None:
         ends = target.address, address_of(source)
         self._copy(index, *ends, source.nbytes, "hipMemcpyHostToDevice")
 
-    def download(self, index: int, source: Memory, target: HostArray) -> None:
+    def download(self, index: int, source: DeviceMemory, target: HostArray) -> None:
         ends = address_of(target), source.address
         self._copy(index, *ends, target.nbytes, "hipMemcpyDeviceToHost")
 
     def copy(
-        self, source_index: int, source: Memory, index: int, target: Memory, size: int
+        self, source_index: int, source: DeviceMemory, index: int, target: DeviceMemory, size: int
     ) -> None:
         """Copy `size` bytes on a device, or from one to another without the host between."""
         library, ends = self.use(index), (target.address, source.address)
@@ -129,7 +135,7 @@ class HipDriver:
             # HIP lets the copy go on; as `upload`, this returns when it is done.
             library.call("hipDeviceSynchronize")
 
-    def fill(self, index: int, target: Memory, byte: int, size: int) -> None:
+    def fill(self, index: int, target: DeviceMemory, byte: int, size: int) -> None:
         """Set `size` bytes to `byte`."""
         library = self.use(index)
         if size:
@@ -163,7 +169,7 @@ class HipDriver:
         if size:
             library.call("hipMemcpy", target, source, size, library.number(kind))
 
-    def _look(self) -> _Found:
+    def _look(self) -> _HipDevices:
         if self._found is None:
             with self._lock:
                 if self._found is None:
@@ -186,17 +192,17 @@ class HipDriver:
         return found.library
 
 
-def _find_devices(library: HipLibrary | None) -> _Found:
+def _find_devices(library: HipLibrary | None) -> _HipDevices:
     if library is None:
         why = f"the HIP runtime library was not found; sought {sought_places()}"
-        return _Found(None, 0, why, INSTALL, os.getpid())
+        return _HipDevices(None, 0, why, INSTALL, os.getpid())
     count: Any = ctypes.c_int32()
     number = library.status("hipGetDeviceCount", ctypes.byref(count))
     if number:
         why = f"hipGetDeviceCount of {library.path} says: {library.text(number)}"
-        return _Found(library, 0, why, GPU_REMEDY, os.getpid())
+        return _HipDevices(library, 0, why, GPU_REMEDY, os.getpid())
     why = f"hipGetDeviceCount of {library.path} counts none"
-    return _Found(library, count.value, why, GPU_REMEDY, os.getpid())
+    return _HipDevices(library, count.value, why, GPU_REMEDY, os.getpid())
 
 
 register_device_kind("rocm", HipDriver())

@@ -12,7 +12,7 @@ from typing import Any
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.hip import api as hip_api
-from refcomp.runtime.device import Memory
+from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip.handle import HipHandle
 from refcomp.runtime.hip.stream import Owner
 from refcomp.runtime.launch import Extents, KernelSignature
@@ -115,7 +115,7 @@ def pack_arguments(kernel: KernelSignature, values: Sequence[Any]) -> bytes:
 
 
 def _piece(param: Any, value: Any) -> bytes:
-    if isinstance(value, Memory):
+    if isinstance(value, DeviceMemory):
         return value.address.to_bytes(_POINTER_BYTES, "little")
     number: bytes = to_numpy(param).type(value).tobytes()
     return number

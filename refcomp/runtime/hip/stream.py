@@ -17,7 +17,7 @@ import threading
 from typing import Any, Protocol
 
 from refcomp.foundation.errors import UserError
-from refcomp.runtime.device import HostArray, Memory, address_of
+from refcomp.runtime.device import DeviceMemory, HostArray, address_of
 from refcomp.runtime.hip.handle import make
 from refcomp.runtime.hip.library import HipLibrary
 
@@ -114,19 +114,19 @@ class HipStream:
         self._held.append(event)
         self._call("hipStreamWaitEvent", self.handle, event.handle, 0)
 
-    def upload(self, source: HostArray, target: Memory) -> None:
+    def upload(self, source: HostArray, target: DeviceMemory) -> None:
         """Copy all of `source` to the start of `target`. UserError when it is not contiguous."""
         self._copy(target.address, _place(source), source.nbytes, "HostToDevice", source, target)
 
-    def download(self, source: Memory, target: HostArray) -> None:
+    def download(self, source: DeviceMemory, target: HostArray) -> None:
         """Fill `target` from the start of `source`. UserError when it is not contiguous."""
         self._copy(_place(target), source.address, target.nbytes, "DeviceToHost", source, target)
 
-    def copy(self, source: Memory, target: Memory, size: int) -> None:
+    def copy(self, source: DeviceMemory, target: DeviceMemory, size: int) -> None:
         """Copy `size` bytes between memory of the device."""
         self._copy(target.address, source.address, size, "DeviceToDevice", source, target)
 
-    def fill(self, target: Memory, byte: int, size: int) -> None:
+    def fill(self, target: DeviceMemory, byte: int, size: int) -> None:
         """Set `size` bytes to `byte`."""
         self._held.append(target)
         if size:

@@ -21,7 +21,7 @@ import numpy as np
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
-from refcomp.runtime.device import HostArray, Memory, register_device_kind
+from refcomp.runtime.device import DeviceMemory, HostArray, register_device_kind
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl.kernels import OpenCLKernels, OpenCLPrograms
 
@@ -31,7 +31,7 @@ _GAP = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _OpenclDevices:
     """The devices there are, and if none, why and what to do; `process` looked for them."""
 
     devices: tuple[Any, ...]
@@ -56,7 +56,7 @@ class OpenCLDriver:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: _Found | None = None
+        self._found: _OpenclDevices | None = None
         self._opened: dict[int, Opened] = {}
         self._next_address = _GAP
 
@@ -85,18 +85,18 @@ class OpenCLDriver:
     def sync(self, index: int) -> None:
         self._open(index).queue.finish()
 
-    def allocate(self, index: int, size: int) -> Memory:
+    def allocate(self, index: int, size: int) -> DeviceMemory:
         opened = self._open(index)
         with out_of_memory_told(opened.cl, f"{size} bytes"):
             # OpenCL has no buffers of 0 bytes.
             flags = opened.cl.mem_flags.READ_WRITE
             buffer = opened.cl.Buffer(opened.context, flags, size=max(size, 1))
-        return Memory(self._address_for(size), buffer)
+        return DeviceMemory(self._address_for(size), buffer)
 
-    def upload(self, index: int, source: HostArray, target: Memory) -> None:
+    def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None:
         self._copy(index, target.owner, source)
 
-    def download(self, index: int, source: Memory, target: HostArray) -> None:
+    def download(self, index: int, source: DeviceMemory, target: HostArray) -> None:
         self._copy(index, target, source.owner)
 
     def load(
@@ -126,7 +126,7 @@ class OpenCLDriver:
             self._next_address += size + _GAP
         return address
 
-    def _look(self) -> _Found:
+    def _look(self) -> _OpenclDevices:
         if self._found is None:
             with self._lock:
                 if self._found is None:
@@ -153,18 +153,20 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _find_devices() -> _Found:
+def _find_devices() -> _OpenclDevices:
     try:
         import pyopencl  # noqa: PLC0415  (optional, and slow to import)
     except ImportError as error:
-        return _Found((), f"pyopencl cannot be imported: {error}", _INSTALL, os.getpid())
+        return _OpenclDevices((), f"pyopencl cannot be imported: {error}", _INSTALL, os.getpid())
     try:
         platforms = pyopencl.get_platforms()
     except pyopencl.Error as error:
-        return _Found((), f"no OpenCL platform is installed: {error}", _INSTALL, os.getpid())
+        return _OpenclDevices(
+            (), f"no OpenCL platform is installed: {error}", _INSTALL, os.getpid()
+        )
     devices = tuple(device for platform in platforms for device in _devices_of(pyopencl, platform))
     names = ", ".join(platform.name for platform in platforms)
-    return _Found(
+    return _OpenclDevices(
         devices,
         f"no platform of OpenCL has a device; the platforms are: {names or 'none'}",
         f"{_INSTALL}; PoCL needs a folder that it can write: set POCL_CACHE_DIR",

@@ -21,7 +21,7 @@ import numpy as np
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.runtime.device import Memory
+from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.launch import Extents, KernelSignature
 
 # `<kernel>:12:5: error: ...` of most compilers, `error: /path/file.cl:12:5: ...` of PoCL.
@@ -144,7 +144,7 @@ class OpenCLKernels:
     ) -> None:
         """As `Launcher.launch`; an error of the device is a UserError or a MemoryError."""
         chosen = self._kernels[kernel]
-        arguments = [value.owner if isinstance(value, Memory) else value for value in values]
+        arguments = [value.owner if isinstance(value, DeviceMemory) else value for value in values]
         arguments += [self._cl.LocalMemory(max(size, 1)) for size in shared_bytes]
         threads = tuple(groups * size for groups, size in zip(grid, block, strict=True))
         try:

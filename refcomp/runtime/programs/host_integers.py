@@ -79,7 +79,7 @@ def _compile(expr: Expr, slots: Slots) -> Evaluate:
             return _choice(expr, slots)
         case ir.Let():
             return _let(expr, slots)
-        case ir.Binary():
+        case ir.BinaryExpr():
             return _binary(expr, slots)
     raise _unsupported(expr)
 
@@ -93,7 +93,7 @@ def _unsupported(expr: Expr) -> Unsupported:
     )
 
 
-def _binary(expr: ir.Binary, slots: Slots) -> Evaluate:
+def _binary(expr: ir.BinaryExpr, slots: Slots) -> Evaluate:
     a, b = _compile(expr.a, slots), _compile(expr.b, slots)
     cls, dtype = type(expr), expr.a.dtype
 

@@ -19,7 +19,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import Allocate, Block, For, IfThenElse, LaunchKernel, LetStmt, Stmt
-from refcomp.runtime.device import Memory
+from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.launch import Extents, KernelSignature
 from refcomp.runtime.programs.host_integers import Evaluate, Slots, Values, compile_integer
 
@@ -32,7 +32,7 @@ _SHALLOW = 200
 class HostActions(Protocol):
     """What a host function does to its device."""
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> DeviceMemory:
         """Memory of `size` bytes, for a workspace."""
 
     def launch(

@@ -18,7 +18,7 @@ from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.arrays.ndarray import NDArray
-from refcomp.runtime.device import Device, Memory
+from refcomp.runtime.device import Device, DeviceMemory
 from refcomp.runtime.function import Function
 from refcomp.runtime.launch import (
     DeviceDriver,
@@ -157,7 +157,7 @@ class ProgramFunction(Function):
             values[place] = args[place].memory
         return values
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> DeviceMemory:
         """Memory for a workspace of one call."""
         return self.device.driver.allocate(self.device.index, size)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.codegen.c_family.function import CFunction, CModule, Operand, constant_of, ring_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, CModule, constant_of, ring_of
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.dtype import BOOL, F32, I64, as_dtype
@@ -84,7 +84,7 @@ def test_a_value_is_bound_once_however_often_it_is_written():
     bound = out.atom(product, F32)
     assert out.chunks[0][0] == "const float t = a * b;\n"
     assert bound.text == "t" and out.atom(bound, F32) is bound
-    ring = out.bind(Operand("a + b", 9, 1, is_ring=True), as_dtype("i32"))
+    ring = out.bind(CExpr("a + b", 9, 1, is_ring=True), as_dtype("i32"))
     assert out.chunks[1][0] == "const uint t_1 = a + b;\n" and ring.is_ring
 
 

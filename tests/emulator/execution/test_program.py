@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.emulator.execution.program import Program, bind, known_mnemonics
+from refcomp.emulator.execution.program import DecodedProgram, bind, known_mnemonics
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.snippets import assembly, instruction
 
@@ -16,7 +16,7 @@ def test_blocks_begin_where_branches_lead():
         "s_cbranch_scc1 65533",
         "s_endpgm",
     )
-    program = Program(code)
+    program = DecodedProgram(code)
     first, loop = program.block(0), program.block(1)
     assert (len(first.runs), first.end, first.next) == (1, None, 1)
     assert (len(loop.runs), loop.count, loop.target, loop.next) == (1, 3, 1, 4)
@@ -41,7 +41,7 @@ def test_other_modes_have_blocks_of_their_own():
     code = assembly(
         "f:", "v_add_f32_e32 v0, v1, v1", "s_setreg_b32 hwreg(HW_REG_MODE), s0", "s_endpgm"
     )
-    program = Program(code)
+    program = DecodedProgram(code)
     usual, other = program.block(0), program.block(0, mode=0xC0)
     assert usual is not other and program.block(0, mode=0xC0) is other
     assert (usual.count, usual.end, usual.next) == (2, None, 2)
@@ -49,13 +49,13 @@ def test_other_modes_have_blocks_of_their_own():
 
 def test_code_must_end():
     with pytest.raises(Unsupported, match="the code ends without s_endpgm"):
-        Program(assembly("f:", "s_nop 0")).block(0)
+        DecodedProgram(assembly("f:", "s_nop 0")).block(0)
 
 
 @pytest.mark.parametrize("where", ["9", "s[0:1]", "v0, 12"])
 def test_a_branch_must_lead_to_an_instruction(where):
     """Where a wave meets it: tables among the instructions are no fault."""
-    program = Program(assembly("f:", "s_nop 0", "s_endpgm", f"s_branch {where}", "s_endpgm"))
+    program = DecodedProgram(assembly("f:", "s_nop 0", "s_endpgm", f"s_branch {where}", "s_endpgm"))
     assert program.block(0).count == 2
     with pytest.raises(Unsupported, match="no instruction begins where a branch leads to"):
         program.block(2)
@@ -76,8 +76,8 @@ def test_operands_that_no_such_instruction_has_are_refused(line, message):
 
 def test_blocks_know_how_many_registers_they_name():
     code = ("f:", "v_mov_b32_e32 v7, a3", "global_load_dwordx4 v[8:11], v[2:3], off", "s_endpgm")
-    assert Program(assembly(*code)).block(0).registers == (12, 4)
-    assert Program(assembly("f:", "s_endpgm")).block(0).registers == (0, 0)
+    assert DecodedProgram(assembly(*code)).block(0).registers == (12, 4)
+    assert DecodedProgram(assembly("f:", "s_endpgm")).block(0).registers == (0, 0)
 
 
 def test_what_is_known():

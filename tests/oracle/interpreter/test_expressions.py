@@ -117,6 +117,6 @@ def test_binding_a_variable_within_its_own_scope():
 
 def test_every_node_class_has_its_case():
     # An address is no value: it stands among the arguments of a call.
-    abstract = {ir.Expr, ir.Derived, ir.Binary, ir.Comparison, buffer.AddressOf}
+    abstract = {ir.Expr, ir.Derived, ir.BinaryExpr, ir.Comparison, buffer.AddressOf}
     classes = {c for home in (ir, buffer) for c in vars(home).values() if isinstance(c, type)}
     assert {c for c in classes if issubclass(c, ir.Expr)} - abstract == set(module._EXPRESSIONS)

@@ -1,7 +1,7 @@
 from refcomp.foundation.dtype import BOOL, F32, I64
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.expr import Add, Call, FloatImm, IfThenElseExpr, IntImm, Mul, Ramp, Var
-from refcomp.passes.analysis.sharing import Place, Sharing, count_bindings
+from refcomp.passes.analysis.sharing import LetScope, Sharing, count_bindings
 
 J, N, C = Var("i", I64), Var("n", I64), Var("c", BOOL)
 A = Buffer("A", F32, (N,))
@@ -17,15 +17,15 @@ def _decided(*uses):
 
 
 def test_equal_arithmetic_has_one_number_in_all_places():
-    sharing, root = Sharing([]), Place(None)
-    first, second = Place(root), Place(root)
+    sharing, root = Sharing([]), LetScope(None)
+    first, second = LetScope(root), LetScope(root)
     assert sharing.number(Mul(J, N), first) == sharing.number(Mul(J, N), second)
     assert sharing.number(Mul(J, N), first) != sharing.number(Mul(N, J), first)
 
 
 def test_reads_have_a_number_for_each_statement():
-    sharing, root = Sharing([]), Place(None)
-    first, second = Place(root), Place(root)
+    sharing, root = Sharing([]), LetScope(None)
+    first, second = LetScope(root), LetScope(root)
     assert sharing.number(Load(A, J), first) == sharing.number(Load(A, J), first)
     assert sharing.number(Load(A, J), first) != sharing.number(Load(A, J), second)
     call = Call("exp", (Load(A, J),), F32)
@@ -33,34 +33,34 @@ def test_reads_have_a_number_for_each_statement():
 
 
 def test_zeros_of_different_sign_differ():
-    sharing, place = Sharing([]), Place(None)
+    sharing, place = Sharing([]), LetScope(None)
     zeros = [FloatImm(0.0, F32), FloatImm(-0.0, F32)]
     assert len({sharing.number(zero, place) for zero in zeros}) == 2
 
 
 def test_uses_meet_at_the_innermost_place_around_all():
-    root = Place(None)
-    block = Place(root)
-    first, second = Place(block), Place(block)
+    root = LetScope(None)
+    block = LetScope(root)
+    first, second = LetScope(block), LetScope(block)
     _, lets = _decided((Mul(J, N), first), (Mul(J, N), second))
     assert (lets(root), lets(block), lets(first)) == ([], [Mul], [])
 
 
 def test_a_parts_place_is_where_its_parent_is_evaluated():
-    root = Place(None)
-    first, second = Place(root), Place(root)
+    root = LetScope(None)
+    first, second = LetScope(root), LetScope(root)
     whole = Add(Mul(J, N), IntImm(1, I64))
     _, lets = _decided((whole, first), (whole, second))
     assert lets(root) == [Add]  # the product is evaluated once, within the sum
 
 
 def test_both_branches_make_certain_and_one_does_not():
-    place = Place(None)
+    place = LetScope(None)
     value = Load(A, J)
     both = IfThenElseExpr(C, Add(value, value), value)
     sharing, lets = _decided((both, place))
     assert lets(place) == [Load]
-    one = Place(None)
+    one = LetScope(None)
     branch = IfThenElseExpr(C, Add(value, value), FloatImm(0.0, F32))
     sharing, lets = _decided((branch, one))
     assert lets(one) == []
@@ -69,7 +69,7 @@ def test_both_branches_make_certain_and_one_does_not():
 
 
 def test_ramps_are_never_named_but_their_bases_are():
-    place = Place(None)
+    place = LetScope(None)
     ramp = Ramp(Mul(J, N), IntImm(1, I64), 4)
     _, lets = _decided((ramp, place), (ramp, place))
     assert lets(place) == [Mul]

@@ -11,10 +11,10 @@ from refcomp.ir.stmt import AtomicUpdate, BufferStore, For, IfThenElse
 from refcomp.passes.analysis.thread_conflicts import (
     READ,
     WRITE,
-    Access,
     Holds,
     Named,
     Ranged,
+    ThreadAccess,
     ThreadConflicts,
     in_earlier_iteration,
     narrowed,
@@ -48,7 +48,7 @@ def _kernel(stmts):
         elif isinstance(stmt, BufferStore | AtomicUpdate):
             found.extend(reads_in(stmt.value, scope))
             effect = getattr(stmt, "operator", WRITE)
-            found.append(Access(stmt.buffer, stmt.indices, effect, scope))
+            found.append(ThreadAccess(stmt.buffer, stmt.indices, effect, scope))
         else:
             for item in stmt.stmts:
                 collect(item, scope)

@@ -12,7 +12,7 @@ from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.target import DeviceLimits
 from refcomp.hip import api as hip_api
 from refcomp.runtime.arrays.ndarray import array
-from refcomp.runtime.device import Device, Memory, device
+from refcomp.runtime.device import Device, DeviceMemory, device
 from refcomp.runtime.hip import driver as hip
 from refcomp.runtime.hip.driver import HipDriver
 from tests.runtime.recording_hip import RecordingHip, driver_of
@@ -150,7 +150,7 @@ def test_what_is_no_code_object_is_refused(recording):
 
 
 def assert_every_use_says(driver: HipDriver, *words: str) -> None:
-    gpu, memory = Device("rocm", 0, driver), Memory(0, None)
+    gpu, memory = Device("rocm", 0, driver), DeviceMemory(0, None)
     host = np.zeros(3, np.float32)
     uses = {
         "require": gpu.require,

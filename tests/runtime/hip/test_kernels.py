@@ -10,7 +10,7 @@ from refcomp.codegen.amdgpu import statements as amdgpu_statements
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.runtime.device import Memory
+from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip import kernels as hip_kernels
 from refcomp.runtime.hip.kernels import dynamic_shared_bytes, pack_arguments
 from refcomp.runtime.launch import KernelSignature
@@ -25,7 +25,7 @@ NAMES = ("i8", None, "f16", "f32", "bool", "i64")
 PARAMS = tuple(None if name is None else as_dtype(name) for name in NAMES)
 KERNEL = KernelSignature("main.kernel0", "main_kernel0", PARAMS)
 VALUES = [
-    *(np.int8(-3), Memory(0x1234567890, None), np.float16(0.5), np.float32(1.5)),
+    *(np.int8(-3), DeviceMemory(0x1234567890, None), np.float16(0.5), np.float32(1.5)),
     *(np.bool_(True), np.int64(-(2**40))),
 ]
 PACKED = (

@@ -7,7 +7,7 @@ import pytest
 
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.parser import parse_program
-from refcomp.runtime.device import Memory
+from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.launch import Extents, KernelSignature
 from refcomp.runtime.programs.host_walk import HostWalk, compile_host
 from tests.runtime.device_programs import signatures_of
@@ -36,9 +36,9 @@ class Recorder:
         self.fail_at = fail_at
         self.held = 0
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> DeviceMemory:
         self.sizes.append(size)
-        return Memory(len(self.sizes), _Held(self))
+        return DeviceMemory(len(self.sizes), _Held(self))
 
     def launch(
         self,
@@ -74,7 +74,7 @@ def _run(host: str, values: list[Any], fail_at: int = -1) -> Recorder:
     return actions
 
 
-_A = Memory(0, None)
+_A = DeviceMemory(0, None)
 
 
 def test_a_launch_has_its_extents_and_typed_numbers() -> None:
@@ -153,7 +153,7 @@ def test_a_workspace_is_let_go_before_the_next_is_asked_for() -> None:
     held: list[int] = []
 
     class Counting(Recorder):
-        def allocate(self, size: int) -> Memory:
+        def allocate(self, size: int) -> DeviceMemory:
             held.append(self.held)
             return super().allocate(size)
 

@@ -41,7 +41,7 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
 )
 from refcomp.emulator.instructions.memory.scalar_loads import load_scalars
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.sources import Source, vector_source
+from refcomp.emulator.machine.sources import OperandSource, vector_source
 from refcomp.foundation.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
@@ -59,7 +59,7 @@ def wave_bytes(private_bytes: int, lanes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferAddresses:
     """Where each lane accesses, and whether that is private memory: `address`, `reach`, from which
     the records are counted, and `number`, that of the record: [wave, lane]; of each wave how many
     `records` there are, and whether its buffer is swizzled: [wave, 1]."""
@@ -83,7 +83,7 @@ class Place:
 class _Held:
     """The place of an access, for the time that it takes: it may overwrite its own addresses."""
 
-    place: Place
+    place: BufferAddresses
 
     def address(self, offset: int) -> Address:
         """Its addresses, and some bytes more."""
@@ -157,14 +157,16 @@ def _clear(waves: Any, first: int, count: int) -> None:
         put(waves, first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
 
 
-def _place(instruction: Instruction, is_plain: bool) -> tuple[list[Source], Callable[[Any], Place]]:
+def _place(
+    instruction: Instruction, is_plain: bool
+) -> tuple[list[OperandSource], Callable[[Any], BufferAddresses]]:
     vector, descriptor, more = instruction.operands[-3:]
     lower, upper = _descriptor(descriptor)
     scalar, constant = vector_source(more, "u32", {}, 0), np.uint64(offset_of(instruction))
     index, offset = _vector_parts(instruction, vector)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
 
-    def place(waves: Any) -> Place:
+    def place(waves: Any) -> BufferAddresses:
         low, high = lower.value(waves), upper.value(waves)
         if is_plain:
             _refuse_fields(instruction, low, high)
@@ -177,9 +179,11 @@ def _place(instruction: Instruction, is_plain: bool) -> tuple[list[Source], Call
     return parts, place
 
 
-def _vector_parts(instruction: Instruction, vector: Operand) -> tuple[Source | None, Source | None]:
+def _vector_parts(
+    instruction: Instruction, vector: Operand
+) -> tuple[OperandSource | None, OperandSource | None]:
     """What of the index and the offset stands in vector registers: the index first."""
-    found: list[Source | None] = []
+    found: list[OperandSource | None] = []
     for name in ("idxen", "offen"):
         if name in instruction.modifiers:
             place = vector.index + sum(part is not None for part in found)
@@ -231,7 +235,7 @@ def _load_word(waves: Any, ins: Instruction, result: int, address: Array, inside
         waves.select(rows)
 
 
-def _descriptor(operand: Operand) -> tuple[Source, Source]:
+def _descriptor(operand: Operand) -> tuple[OperandSource, OperandSource]:
     """The lower and the upper half of four scalar registers."""
     places = (replace(operand, index=operand.index + n, count=2) for n in (0, 2))
     lower, upper = (vector_source(place, "u64", {}, 0) for place in places)
@@ -252,11 +256,11 @@ def _refuse_fields(instruction: Instruction, low: Any, high: Any) -> None:
         )
 
 
-def _wide(source: Source | None, waves: Any) -> Any:
+def _wide(source: OperandSource | None, waves: Any) -> Any:
     return np.uint64(0) if source is None else np.asarray(source.value(waves)).astype(np.uint64)
 
 
-def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> Place:
+def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> BufferAddresses:
     """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
     by_lane = high >> np.uint64(55) & np.uint64(1)
     base, stride = low & np.uint64((1 << 48) - 1), _stride(low)
@@ -270,7 +274,7 @@ def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> Plac
     swizzled = (number // together * stride + offset // piece * piece) * together
     swizzled = swizzled + number % together * piece + offset % piece
     reach = np.where(is_swizzled, swizzled, linear) + scalar
-    return Place(base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled)
+    return BufferAddresses(base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled)
 
 
 def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> Any:

@@ -51,7 +51,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class GlobalWords:
     """Where lanes' words lie while registers hold `values`: bytes from `lowest` on, flat. `highest`
     is the greatest of them, `bits` are those of all of them in one number."""
 
@@ -62,12 +62,12 @@ class Places:
     bits: int
 
 
-def places_of(waves: Any, address: Address) -> Places | None:
+def places_of(waves: Any, address: Address) -> GlobalWords | None:
     """What follows from an address; None where not all lanes run or some are observed."""
     if not waves.is_full or waves.around.observers or not isinstance(waves.rows, slice):
         return None
     held = address.held(waves)
-    found: Places | None = waves.places.get(address)
+    found: GlobalWords | None = waves.places.get(address)
     if found is None or not _are_same(found.values, held):
         found = waves.places[address] = _worked_out(held)
     return found
@@ -77,7 +77,7 @@ def _are_same(kept: tuple[Array, ...], held: tuple[Array, ...]) -> bool:
     return all(a is b or bool((a == b).all()) for a, b in zip(kept, held, strict=True))
 
 
-def _worked_out(held: tuple[Array, Array, Array | None]) -> Places:
+def _worked_out(held: tuple[Array, Array, Array | None]) -> GlobalWords:
     first, second, third = held
     pair = join(first, second) if third is None else join(second, third)[:, None]
     address = pair if third is None else first + pair
@@ -86,7 +86,7 @@ def _worked_out(held: tuple[Array, Array, Array | None]) -> Places:
     index = flat - lowest
     bits, highest = int(np.bitwise_or.reduce(index)), int(index.max())
     kept = first.copy(), second.copy(), None if third is None else third.copy()
-    return Places(kept, index, lowest - BASE, highest, bits)
+    return GlobalWords(kept, index, lowest - BASE, highest, bits)
 
 
 def bind_words(

@@ -14,7 +14,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction, Operand
 from refcomp.emulator.instructions.memory import global_words
-from refcomp.emulator.instructions.memory.shared_words import Piece, bind_words
+from refcomp.emulator.instructions.memory.shared_words import WordSpan, bind_words
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import BY_WIDTH, Bytes
 from refcomp.emulator.machine.registers import FIRST_VECTOR
@@ -322,7 +322,7 @@ def bind_memory(instruction: Instruction) -> Run | None:
         return global_words.bind_words(operands[place], operands[2], offset, result, run)
     if space is not SHARED:
         return run
-    piece = Piece(offset_of(instruction), transfer.count, vector_index(data))
+    piece = WordSpan(offset_of(instruction), transfer.count, vector_index(data))
     return bind_words(operands[place], [piece], transfer.is_store, run)
 
 
@@ -350,7 +350,7 @@ def bind_two(instruction: Instruction) -> Run | None:
         else:
             result = vector_index(instruction.operands[0]) + words * number
             runs.append(bind_load(instruction, SHARED, address, transfer, result))
-        pieces.append(Piece(offset, words, result))
+        pieces.append(WordSpan(offset, words, result))
     address_operand = instruction.operands[0 if is_store else 1]
     return bind_words(address_operand, pieces, is_store, _both(runs, instruction))
 

@@ -26,7 +26,7 @@ Run = Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WordSpan:
     """`count` words of each lane, `offset` bytes behind its address, and their first register."""
 
     offset: int
@@ -35,7 +35,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SharedWords:
     """Where in the memory of all groups lanes' words lie while a register holds `values`:
     byte offsets, flat. `highest` of the values, and all of the offsets' `bits` in one number."""
 
@@ -52,20 +52,20 @@ class Places:
         return self._items[size]
 
 
-def places_of(waves: Any, register: int) -> Places | None:
+def places_of(waves: Any, register: int) -> SharedWords | None:
     """What follows from an address register; None where not all lanes run or some are observed."""
     if not isinstance(waves.rows, slice) or waves.around.observers or not waves.is_full:
         return None
     held: Array = waves.values.v[register]
-    found: Places | None = waves.places.get(register)
+    found: SharedWords | None = waves.places.get(register)
     if found is None or not (found.values == held).all():
         index = (waves.shared_base + held).reshape(-1)
         bits = int(np.bitwise_or.reduce(index))
-        found = waves.places[register] = Places(held.copy(), index, int(held.max()), bits)
+        found = waves.places[register] = SharedWords(held.copy(), index, int(held.max()), bits)
     return found
 
 
-def bind_words(operand: Operand, pieces: Sequence[Piece], is_store: bool, general: Run) -> Run:
+def bind_words(operand: Operand, pieces: Sequence[WordSpan], is_store: bool, general: Run) -> Run:
     """A load or store of `pieces` by the addresses in `operand`; `general` does all other cases."""
     if operand.file != "v" or any(piece.offset < 0 for piece in pieces):
         return general
@@ -89,15 +89,17 @@ def bind_words(operand: Operand, pieces: Sequence[Piece], is_store: bool, genera
     return run
 
 
-def _items(piece: Piece) -> list[Piece]:
+def _items(piece: WordSpan) -> list[WordSpan]:
     """Three words are no item that numpy could move: they are moved one by one."""
     if piece.count in (1, 2, 4):
         return [piece]
     numbers = range(piece.count)
-    return [Piece(piece.offset + 4 * n, 1, piece.register + n) for n in numbers]
+    return [WordSpan(piece.offset + 4 * n, 1, piece.register + n) for n in numbers]
 
 
-def _load(waves: Any, places: Places, pieces: Sequence[Piece], moved: frozenset[int]) -> None:
+def _load(
+    waves: Any, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
+) -> None:
     memory = waves.shared
     loaded = [_taken(memory.data, places, piece) for piece in pieces]
     known = None if memory.known is None else [_taken(memory.known, places, p) for p in pieces]
@@ -112,7 +114,9 @@ def _load(waves: Any, places: Places, pieces: Sequence[Piece], moved: frozenset[
             waves.set_shadow(FIRST_VECTOR + piece.register + number, undefined)
 
 
-def _store(waves: Any, places: Places, pieces: Sequence[Piece], moved: frozenset[int]) -> None:
+def _store(
+    waves: Any, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
+) -> None:
     memory = waves.shared
     for piece in pieces:
         numbers = range(piece.register, piece.register + piece.count)
@@ -124,19 +128,19 @@ def _store(waves: Any, places: Places, pieces: Sequence[Piece], moved: frozenset
             _items_of(memory.known, piece)[where] = ALL_ONES[4 * piece.count]
 
 
-def _items_of(data: Array, piece: Piece) -> Array:
+def _items_of(data: Array, piece: WordSpan) -> Array:
     """The memory from a piece's offset on, in items as large as the piece."""
     size = 4 * piece.count
     return data[piece.offset : len(data) - (len(data) - piece.offset) % size].view(BY_WIDTH[size])
 
 
-def _taken(data: Array, places: Places, piece: Piece) -> Array:
+def _taken(data: Array, places: SharedWords, piece: WordSpan) -> Array:
     """[lane of all waves, word]."""
     items = _items_of(data, piece).take(places.items(4 * piece.count))
     return items.view(np.uint32).reshape(-1, piece.count)
 
 
-def _put(vectors: Array, piece: Piece, words: Array) -> None:
+def _put(vectors: Array, piece: WordSpan, words: Array) -> None:
     count, shape = piece.count, vectors.shape[1:]
     if count == 1:
         vectors[piece.register] = words.reshape(shape)

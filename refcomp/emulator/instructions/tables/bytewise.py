@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.machine.arrays import Array
 
 _BYTE = np.uint32(255)
@@ -60,7 +60,7 @@ def _averages(a: Any, b: Any, c: Any) -> Array:
 
 
 _THREE, _QUAD = "u32 = u32 u32 u32", "u64 = u64 u32 u64"
-VECTOR_BYTES: dict[str, Operation] = {
+VECTOR_BYTES: dict[str, Semantics] = {
     "v_sad_u8": operation(_THREE, lambda a, b, c: _differences(a, b) + c),
     "v_msad_u8": operation(_THREE, lambda a, b, c: _differences(a, b, is_masked=True) + c),
     "v_sad_hi_u8": operation(_THREE, lambda a, b, c: (_differences(a, b) << np.uint32(16)) + c),

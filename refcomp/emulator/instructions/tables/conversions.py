@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions.exact import quiet
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.instructions.small_floats import from_bytes, to_bytes
 from refcomp.emulator.machine.arrays import NUMPY, Array, join
 
@@ -92,7 +92,7 @@ _PAIRS = (
 )
 
 
-def _conversions() -> dict[str, Operation]:
+def _conversions() -> dict[str, Semantics]:
     rows = {}
     for pair in _PAIRS:
         to, of = pair.split("_")
@@ -142,7 +142,7 @@ def _saturated_bytes(value: Any) -> Array:
 _HALVES = (np.uint32(0), np.uint32(16))
 
 
-def _small_conversions() -> dict[str, Operation]:
+def _small_conversions() -> dict[str, Semantics]:
     rows = {}
     for kind in ("fp8", "bf8"):
         rows[f"v_cvt_f32_{kind}"] = operation("f32 = u32", _from_byte(kind))
@@ -205,7 +205,7 @@ def _negated(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: ~function(a, b)
 
 
-def _comparisons() -> dict[str, Operation]:
+def _comparisons() -> dict[str, Semantics]:
     rows = {}
     for kind in ("i16", "u16", "i32", "u32", "i64", "u64"):
         for name, function in _INTEGER_COMPARISONS.items():
@@ -223,4 +223,4 @@ def _comparisons() -> dict[str, Operation]:
     return rows
 
 
-VECTOR_CONVERSIONS: dict[str, Operation] = _conversions() | _comparisons()
+VECTOR_CONVERSIONS: dict[str, Semantics] = _conversions() | _comparisons()

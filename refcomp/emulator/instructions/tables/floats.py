@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions import exact
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.instructions.tables.unfused import UNFUSED_F16
 from refcomp.emulator.machine.arrays import NUMPY, Array
 
@@ -184,7 +184,7 @@ def _class_of(a: Any, wanted: Any) -> Array:
     return np.logical_or.reduce(np.broadcast_arrays(*chosen))
 
 
-def _rows_of(kind: str) -> dict[str, Operation]:
+def _rows_of(kind: str) -> dict[str, Semantics]:
     one, two, three = (f"{kind} = {' '.join([kind] * n)}" for n in (1, 2, 3))
     fma, keeps = _FMA[kind], {"keeps_high": kind == "f16"}
     rows = {
@@ -212,7 +212,7 @@ def _rows_of(kind: str) -> dict[str, Operation]:
     return {f"v_{name}_{kind}": row for name, row in rows.items()}
 
 
-def _rows_of_single_and_half(kind: str) -> dict[str, Operation]:
+def _rows_of_single_and_half(kind: str) -> dict[str, Semantics]:
     one, three = f"{kind} = {kind}", f"{kind} = {kind} {kind} {kind}"
     keeps = {"keeps_high": kind == "f16"}
     rows = {
@@ -227,7 +227,7 @@ def _rows_of_single_and_half(kind: str) -> dict[str, Operation]:
     return {f"v_{name}_{kind}": row for name, row in rows.items()}
 
 
-def _unpaired() -> dict[str, Operation]:
+def _unpaired() -> dict[str, Semantics]:
     return {
         "v_frexp_exp_i32_f32": operation("i32 = f32", _exponent),
         "v_frexp_exp_i32_f64": operation("i32 = f64", _exponent),
@@ -248,7 +248,7 @@ def _unpaired() -> dict[str, Operation]:
     }
 
 
-VECTOR_FLOATS: dict[str, Operation] = {
+VECTOR_FLOATS: dict[str, Semantics] = {
     **{name: row for kind in _FLOATS for name, row in _rows_of(kind).items()},
     **{n: row for kind in ("f16", "f32") for n, row in _rows_of_single_and_half(kind).items()},
     **_unpaired(),

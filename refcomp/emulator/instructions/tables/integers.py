@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions import spreads
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.instructions.tables.bytewise import VECTOR_BYTES
 from refcomp.emulator.machine.arrays import NUMPY, Array, bits_of
 
@@ -205,7 +205,7 @@ def _pair(first: Any, second: Any) -> dict[str, Any]:
     }
 
 
-def _bitwise() -> dict[str, Operation]:
+def _bitwise() -> dict[str, Semantics]:
     two, three = "u32 = u32 u32", "u32 = u32 u32 u32"
     rows = {
         "v_mov_b32": operation("u32 = u32", np.positive, spread=spreads.of_copy),
@@ -252,7 +252,7 @@ def _permuted_spread(s: Array, t: Array, c: Array, a: Array, b: Array, selector:
     return np.where(c != 0, _ALL_BITS, moved)
 
 
-def _shifts() -> dict[str, Operation]:
+def _shifts() -> dict[str, Semantics]:
     rows = {}
     for bits in (16, 32, 64):
         for name, kind, function in (
@@ -274,7 +274,7 @@ _SUMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _sums() -> dict[str, Operation]:
+def _sums() -> dict[str, Semantics]:
     add = spreads.of_sum
     rows = {}
     for kind in ("u16", "i16", "u32", "i32"):
@@ -311,7 +311,7 @@ def _shift_a_little(value: Any, amount: Any) -> Array:
     return value << u64(amount & np.uint32(7))
 
 
-def _carries() -> dict[str, Operation]:
+def _carries() -> dict[str, Semantics]:
     with_carry, first = "u32 mask = u32 u32 mask", "u32 mask = u32 u32"
     subtract, carries = _subtract_with_borrow, {"spread": spreads.of_low_bits_and_carry}
     return {
@@ -333,7 +333,7 @@ def _product_of_24(s: Array, t: Array, a: Array, b: Array) -> Array:
     return spreads.of_low_bits(_low_24(s), _low_24(t), a, b)
 
 
-def _products() -> dict[str, Operation]:
+def _products() -> dict[str, Semantics]:
     def mul_u24(a: Any, b: Any) -> Any:
         return u32(u64(_low_24(a)) * u64(_low_24(b)))
 
@@ -362,7 +362,7 @@ def _products() -> dict[str, Operation]:
     }
 
 
-def _counts() -> dict[str, Operation]:
+def _counts() -> dict[str, Semantics]:
     return {
         "v_bcnt_u32_b32": operation("u32 = u32 u32", lambda a, b: bit_count(a) + b),
         "v_ffbl_b32": operation("u32 = u32", first_set_from_below),
@@ -371,7 +371,7 @@ def _counts() -> dict[str, Operation]:
     }
 
 
-VECTOR_INTEGERS: dict[str, Operation] = {
+VECTOR_INTEGERS: dict[str, Semantics] = {
     **_bitwise(),
     **_shifts(),
     **_sums(),

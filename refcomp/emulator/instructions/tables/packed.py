@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.tables.integers import VECTOR_INTEGERS
 
@@ -25,4 +25,4 @@ _OF_INTEGERS = {
 }
 
 # Mnemonic: the type of a half, and what is done with it.
-PACKED: dict[str, tuple[str, Operation]] = {**_OF_FLOATS, **_OF_INTEGERS}
+PACKED: dict[str, tuple[str, Semantics]] = {**_OF_FLOATS, **_OF_INTEGERS}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions import spreads
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.instructions.tables.integers import (
     bit_count,
     first_set_from_above,
@@ -150,7 +150,7 @@ _LOGIC: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
 }
 
 
-def _logic() -> dict[str, Operation]:
+def _logic() -> dict[str, Semantics]:
     rows = {}
     for kind, bits in (("u32", "b32"), ("u64", "b64")):
         two = f"{kind} scc = {kind} {kind}"
@@ -180,7 +180,7 @@ def _bit_is(to: int) -> Callable[[Any, Any], Array]:
     return lambda value, number: _bit(value, number) == bool(to)
 
 
-def _shifts() -> dict[str, Operation]:
+def _shifts() -> dict[str, Semantics]:
     rows = {}
     for bits in (32, 64):
         for name, kind, function in (
@@ -201,14 +201,14 @@ def _shifts() -> dict[str, Operation]:
     return rows
 
 
-def _extension(narrow: Any) -> Operation:
+def _extension(narrow: Any) -> Semantics:
     def extended(a: Any) -> Array:
         return a.astype(narrow).astype(np.int32)
 
     return operation("i32 = u32", extended, spread=spreads.by_extension(extended))
 
 
-def _sums() -> dict[str, Operation]:
+def _sums() -> dict[str, Semantics]:
     two, signed, with_carry = "u32 scc = u32 u32", "i32 scc = i32 i32", "u32 scc = u32 u32; scc"
     low = {"spread": spreads.of_low_bits}
     rows = {
@@ -239,7 +239,7 @@ def _sums() -> dict[str, Operation]:
     return rows
 
 
-def _counts() -> dict[str, Operation]:
+def _counts() -> dict[str, Semantics]:
     rows = {
         "s_flbit_i32": operation("u32 = i32", first_unlike_sign),
         "s_flbit_i32_i64": operation("u32 = i64", first_unlike_sign),
@@ -282,7 +282,7 @@ def _doubled(value: Any) -> Array:
     return result
 
 
-def _quad_rows() -> dict[str, Operation]:
+def _quad_rows() -> dict[str, Semantics]:
     rows = {"s_bitreplicate_b64_b32": operation("u64 = u32", _doubled)}
     for kind, bits in (("u32", "b32"), ("u64", "b64")):
         one = f"{kind} scc = {kind}"
@@ -293,7 +293,7 @@ def _quad_rows() -> dict[str, Operation]:
     return rows
 
 
-def _packs() -> dict[str, Operation]:
+def _packs() -> dict[str, Semantics]:
     low, high = np.uint32(0xFFFF), np.uint32(16)
     rows = {
         "ll": lambda a, b: (a & low) | (b << high),
@@ -309,7 +309,7 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _comparisons() -> dict[str, Operation]:
+def _comparisons() -> dict[str, Semantics]:
     rows = {}
     for name, function in _COMPARED.items():
         for kind in ("i32", "u32", "u64"):
@@ -318,7 +318,7 @@ def _comparisons() -> dict[str, Operation]:
     return rows
 
 
-SCALAR: dict[str, Operation] = {
+SCALAR: dict[str, Semantics] = {
     **_logic(),
     **_shifts(),
     **_sums(),

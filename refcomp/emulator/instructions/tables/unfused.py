@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.instructions.operation import Operation, operation
+from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.machine.arrays import Array
 
 
@@ -30,7 +30,7 @@ def legacy_multiply_add(a: Any, b: Any, c: Any) -> Array:
     return np.where(is_zero, flushed(zero + flushed(c)), multiply_add(a, b, c))
 
 
-def _rows_of(kind: str) -> dict[str, Operation]:
+def _rows_of(kind: str) -> dict[str, Semantics]:
     three, keeps = f"{kind} = {kind} {kind} {kind}", {"keeps_high": kind == "f16"}
     return {
         f"v_mad_{kind}": operation(three, multiply_add, **keeps),
@@ -40,11 +40,11 @@ def _rows_of(kind: str) -> dict[str, Operation]:
     }
 
 
-UNFUSED_F16: dict[str, Operation] = {
+UNFUSED_F16: dict[str, Semantics] = {
     **_rows_of("f16"),
     "v_mad_legacy_f16": operation("f16 = f16 f16 f16", multiply_add),
 }
-UNFUSED_F32: dict[str, Operation] = {
+UNFUSED_F32: dict[str, Semantics] = {
     **_rows_of("f32"),
     "v_mad_legacy_f32": operation("f32 = f32 f32 f32", legacy_multiply_add),
 }

@@ -16,7 +16,7 @@ import numpy as np
 from refcomp.emulator.code.assembly import VCC, Instruction, Operand
 from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.instructions.modes import in_mode
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.output_modifiers import with_modifiers
 from refcomp.emulator.instructions.vector.dpp import is_dpp, moved_source, with_dpp, zero_source
 from refcomp.emulator.machine.arrays import (
@@ -30,7 +30,7 @@ from refcomp.emulator.machine.arrays import (
 )
 from refcomp.emulator.machine.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.machine.sources import (
-    Source,
+    OperandSource,
     half_source,
     numbers_of,
     vector_index,
@@ -45,7 +45,7 @@ _PLACES = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24,
 _PLACES |= {"WORD_0": (0, 16), "WORD_1": (16, 16)}
 
 
-def bind_vector(instruction: Instruction, row: Operation) -> Run:
+def bind_vector(instruction: Instruction, row: Semantics) -> Run:
     """The instruction, ready to run."""
     if not is_dpp(instruction):
         return _bind(instruction, row)
@@ -55,7 +55,7 @@ def bind_vector(instruction: Instruction, row: Operation) -> Run:
     return with_dpp(run, on_zero, instruction, masks)
 
 
-def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run:
+def _bind(instruction: Instruction, row: Semantics, first_of: Any = None) -> Run:
     row = in_mode(instruction, _in_lanes(row, instruction.lanes))
     results = instruction.operands[: len(row.results)]
     sources = _sources(instruction, row)
@@ -93,7 +93,7 @@ def _bind(instruction: Instruction, row: Operation, first_of: Any = None) -> Run
 
 
 def _place_to_compute_in(
-    instruction: Instruction, row: Operation, function: Any
+    instruction: Instruction, row: Semantics, function: Any
 ) -> tuple[int, str] | None:
     """The register, and its type, that numpy may write a result to without a detour."""
     is_whole = not row.keeps_high and "dst_sel" not in instruction.modifiers
@@ -105,7 +105,7 @@ def _place_to_compute_in(
     return vector_index(instruction.operands[0]), kind
 
 
-def _in_lanes(row: Operation, lanes: int) -> Operation:
+def _in_lanes(row: Semantics, lanes: int) -> Semantics:
     """The row with its masks as wide as the waves."""
     kind = mask_kind(lanes)
     return replace(
@@ -115,7 +115,7 @@ def _in_lanes(row: Operation, lanes: int) -> Operation:
     )
 
 
-def _sources(instruction: Instruction, row: Operation) -> list[Source]:
+def _sources(instruction: Instruction, row: Semantics) -> list[OperandSource]:
     operands = list(instruction.operands[len(row.results) :])
     for name in row.implicit:
         operands.append(_VCC if name == "vcc" else instruction.operands[0])
@@ -133,7 +133,7 @@ def _sources(instruction: Instruction, row: Operation) -> list[Source]:
     ]
 
 
-def _spread(row: Operation, sources: Sequence[Source], waves: Registers) -> list[Any]:
+def _spread(row: Semantics, sources: Sequence[OperandSource], waves: Registers) -> list[Any]:
     """The shadow of each result."""
     shadows = [source.shadow(waves) for source in sources]
     if row.spread is not None:
@@ -159,7 +159,7 @@ def _filled(kind: str, undefined: Array) -> Array:
 _Write = Callable[[Registers, Any, Any], None]
 
 
-def _writer(instruction: Instruction, row: Operation, operand: Operand, kind: str) -> _Write:
+def _writer(instruction: Instruction, row: Semantics, operand: Operand, kind: str) -> _Write:
     if kind in MASKS:
         return mask_writer(operand)
     index = vector_index(operand)
@@ -242,7 +242,7 @@ def _packed(waves: Registers, value: Any) -> Array:
 # Packed instructions: the same on both halves.
 
 
-def bind_packed(instruction: Instruction, kind: str, row: Operation) -> Run:
+def bind_packed(instruction: Instruction, kind: str, row: Semantics) -> Run:
     """An instruction whose operands are pairs; `row` is what it does with each half."""
     chosen = _selections(instruction, len(row.sources))
     low, high = (
@@ -291,7 +291,7 @@ def _selections(instruction: Instruction, count: int) -> dict[str, list[bool]]:
 
 
 def _zip_halves(
-    instruction: Instruction, row: Operation, chosen: dict[str, list[bool]]
+    instruction: Instruction, row: Semantics, chosen: dict[str, list[bool]]
 ) -> list[list[tuple[Operand, str, int, bool]]]:
     operands = [*instruction.operands[1:], *(instruction.operands[0] for _ in row.implicit)]
     kinds = [*row.sources, *(row.results[0] for _ in row.implicit)]

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from refcomp.emulator.code.assembly import EXEC, Instruction
-from refcomp.emulator.instructions.operation import Operation
+from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.vector.binding import bind_vector
 
 Run = Callable[[Any], None]
 
 
-def bind_choice(instruction: Instruction, rows: Mapping[str, Operation]) -> Run | None:
+def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run | None:
     """The instruction, ready to run; None when it is no such comparison."""
     name = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
     if name == instruction.mnemonic or name not in rows:

@@ -12,7 +12,12 @@ from refcomp.emulator.instructions.tables.integers import bit_count
 from refcomp.emulator.instructions.vector.binding import whole_writer
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import FIRST_VECTOR
-from refcomp.emulator.machine.sources import Source, scalar_source, vector_index, vector_source
+from refcomp.emulator.machine.sources import (
+    OperandSource,
+    scalar_source,
+    vector_index,
+    vector_source,
+)
 from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
@@ -39,7 +44,7 @@ def bind_readfirstlane(instruction: Instruction) -> Run:
     return lambda waves: _read_lane(waves, result.index, source, waves.mask.argmax(axis=1))
 
 
-def _read_lane(waves: Any, result: int, source: Source, lane: Array) -> None:
+def _read_lane(waves: Any, result: int, source: OperandSource, lane: Array) -> None:
     place = np.arange(waves.count()), lane
     shape = waves.count(), waves.lanes
     is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)

@@ -16,7 +16,7 @@ import numpy as np
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.instructions.lanes import in_lanes
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.sources import Source
+from refcomp.emulator.machine.sources import OperandSource
 from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
@@ -74,13 +74,13 @@ def _origin_in_wave(instruction: Instruction) -> Array:
     raise Unsupported("this exchange among lanes is not known", where=str(instruction))
 
 
-def moved_source(source: Source, instruction: Instruction) -> Source:
+def moved_source(source: OperandSource, instruction: Instruction) -> OperandSource:
     """The first source of a DPP instruction, as the lanes read it that have a lane to read."""
     place = np.maximum(_origin(instruction), 0)
     return replace(source, read=lambda file, rows: np.asarray(source.read(file, rows))[:, place])
 
 
-def zero_source(source: Source, instruction: Instruction) -> Source:
+def zero_source(source: OperandSource, instruction: Instruction) -> OperandSource:
     """The first source in lanes that have no active lane to read."""
 
     def read(file: Any, rows: Any) -> Any:

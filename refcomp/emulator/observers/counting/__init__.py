@@ -8,8 +8,12 @@ Reading order: mnemonics.py (which class an instruction is of), coalescing.py an
 access costs, as models with their sources), counts.py (the numbers), observer.py (who counts).
 """
 
-from refcomp.emulator.observers.counting.counts import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting.counts import (
+    InstructionCounts,
+    KernelCounts,
+    MemoryTraffic,
+)
 from refcomp.emulator.observers.counting.mnemonics import CLASSES
 from refcomp.emulator.observers.counting.observer import Profile
 
-__all__ = ["CLASSES", "AccessCounts", "InstructionCounts", "KernelCounts", "Profile"]
+__all__ = ["CLASSES", "MemoryTraffic", "InstructionCounts", "KernelCounts", "Profile"]

@@ -25,7 +25,7 @@ from refcomp.emulator.observers.counting.mnemonics import (
 
 
 @dataclass(slots=True)
-class AccessCounts:
+class MemoryTraffic:
     """Of the accesses that one instruction made: `waves` of them by `lanes` in all, which asked for
     `bytes`. Of global memory `transactions` of a segment each, and the `least` that so many lanes
     need; of shared memory `clocks`, of which `conflicts` for banks that were asked twice.
@@ -53,8 +53,8 @@ class InstructionCounts:
     instruction: Instruction
     waves: int = 0
     lanes: int = 0
-    access: AccessCounts | None = None
-    elsewhere: dict[str, AccessCounts] = field(default_factory=dict)
+    access: MemoryTraffic | None = None
+    elsewhere: dict[str, MemoryTraffic] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:

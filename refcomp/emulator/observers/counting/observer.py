@@ -17,7 +17,11 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Access, Observer
 from refcomp.emulator.observers.counting.banks import count_clocks
 from refcomp.emulator.observers.counting.coalescing import Touched, count_segments, least_segments
-from refcomp.emulator.observers.counting.counts import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting.counts import (
+    InstructionCounts,
+    KernelCounts,
+    MemoryTraffic,
+)
 from refcomp.emulator.observers.counting.mnemonics import SCALAR_MEMORY, class_of
 from refcomp.foundation.errors import UserError
 
@@ -97,7 +101,7 @@ class Profile(Observer):
             counts = self._current.by_number[instruction.number] = InstructionCounts(instruction)
         return counts
 
-    def _count_global(self, found: AccessCounts, access: Access, lanes: Array) -> None:
+    def _count_global(self, found: MemoryTraffic, access: Access, lanes: Array) -> None:
         segment = self._current.segment
         index = _by_wave(access, self._current.wave_lanes)
         touched = count_segments(index, access.active, access.size, segment)
@@ -109,7 +113,7 @@ class Profile(Observer):
         if access.is_store or access.is_atomic:
             self._written.add(access.index, access.size)
 
-    def _count_shared(self, found: AccessCounts, access: Access) -> None:
+    def _count_shared(self, found: MemoryTraffic, access: Access) -> None:
         index = _by_wave(access, self._current.wave_lanes)
         # Where a group's memory begins among all groups' turns the banks, and changes no count.
         clocks, least = count_clocks(
@@ -139,14 +143,14 @@ def _counts_of(loaded: Any, name: str) -> KernelCounts:
     return KernelCounts(name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry)
 
 
-def _counts_of_access(counts: InstructionCounts, access: Access) -> AccessCounts:
+def _counts_of_access(counts: InstructionCounts, access: Access) -> MemoryTraffic:
     """Those of the memory that is accessed, which are none so far if it is the first time."""
     told = access.space, access.size, access.is_store, access.is_atomic
     if counts.access is None:
-        counts.access = AccessCounts(*told, stride=_stride(access))
+        counts.access = MemoryTraffic(*told, stride=_stride(access))
     if counts.access.space == access.space:
         return counts.access
-    return counts.elsewhere.setdefault(access.space, AccessCounts(*told, stride=_stride(access)))
+    return counts.elsewhere.setdefault(access.space, MemoryTraffic(*told, stride=_stride(access)))
 
 
 def _by_wave(access: Access, lanes: int) -> Array:

@@ -8,27 +8,17 @@ places are updated that all this would take too much memory, all groups count as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.observers.hazards.turns import Turns
-from refcomp.emulator.observers.hazards.waits import Flight, Waits
+from refcomp.emulator.observers.hazards.turns import PendingRead, Turns
+from refcomp.emulator.observers.hazards.waits import Waits
 
 _MOST_BYTES = 1 << 28
 # Of a place that tells or a read, besides its arrays.
 _ENTRY_BYTES = 128
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a wave may know as soon as the access that read of it is done, and caches dropped."""
-
-    flight: Flight
-    row: int
-    known: Array
 
 
 class Fences:
@@ -47,7 +37,7 @@ class Fences:
         """Forgets who knows what, as when the clocks begin anew."""
         self.known: dict[int, Array] = {}
         self._told: dict[int, Array] = {}
-        self._read: dict[int, list[_Read]] = {}
+        self._read: dict[int, list[PendingRead]] = {}
         self._written_back: dict[int, Array] = {}
         self._bytes = 0
 
@@ -118,10 +108,10 @@ class Fences:
         last = reads[-1] if reads else None
         if last is not None and last.known is told and not self._goes_on(last):
             return  # A wave that looks again and again learns it but once.
-        reads.append(_Read(flight, row, told))
+        reads.append(PendingRead(flight, row, told))
         self._count(_ENTRY_BYTES + sum(place.nbytes for place in flight.places.values()))
 
-    def _goes_on(self, read: _Read) -> bool:
+    def _goes_on(self, read: PendingRead) -> bool:
         return bool(read.flight.goes_on(self._waits.done)[read.row])
 
     def _tell(self, place: int, told: Array | None, own: Array) -> None:

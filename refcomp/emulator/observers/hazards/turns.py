@@ -17,7 +17,7 @@ from refcomp.emulator.observers.hazards.waits import Flight, Waits
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class PendingRead:
     """What a wave knows as soon as the access that read of it is done."""
 
     flight: Flight
@@ -38,7 +38,7 @@ class Turns:
         self._known: dict[int, Array] = {}
         self._fresh: dict[int, Array] = {}
         self._told: dict[tuple[str, int, int], Array] = {}
-        self._read: dict[int, list[_Read]] = {}
+        self._read: dict[int, list[PendingRead]] = {}
 
     def meet(self, space: str, numbers: Array, rows: Array, places: Array, *, tells: bool) -> None:
         """These waves update or atomically read a place each, one after the other."""
@@ -49,7 +49,7 @@ class Turns:
             told = self._told.get(key)
             if told is not None:
                 self._learn(wave)
-                self._read.setdefault(wave, []).append(_Read(flight, row, told))
+                self._read.setdefault(wave, []).append(PendingRead(flight, row, told))
             if tells:
                 own = self.own(wave)
                 self._told[key] = own if told is None else np.maximum(told, own)

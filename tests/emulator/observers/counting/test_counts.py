@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
-from refcomp.emulator.observers.counting.counts import AccessCounts, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting.counts import (
+    InstructionCounts,
+    KernelCounts,
+    MemoryTraffic,
+)
 from tests.emulator.snippets import instruction
 
 
@@ -15,7 +19,7 @@ def _counts(*rows):
 
 
 def test_sums():
-    private = AccessCounts("private", 4, False, False)
+    private = MemoryTraffic("private", 4, False, False)
     kernel = _counts(
         ("v_fma_f32 v0, v1, v2, v3", 10, 320, None),
         ("s_add_u32 s0, s1, s2", 10, 640, None),
