@@ -14,7 +14,7 @@ from refcomp.emulator.execution.execute import Execution
 from refcomp.emulator.execution.program import DecodedProgram, bind
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.limits import Limits, Watchdog
-from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.machine.memory import Allocation, Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.machine.waves import Surroundings, Waves
 
@@ -55,8 +55,12 @@ def make_waves(
     observers: tuple[Observer, ...] = (),
     block: tuple[int, int, int] = (64, 1, 1),
     lanes: int = 64,
+    **registers: Any,
 ) -> Waves:
-    """Waves with all lanes active and no register written."""
+    """Waves with all lanes active, and no register written but those that are given.
+
+    `v1=` takes what `put` takes, and `s4=` a number of 32 bits.
+    """
     around = Surroundings(
         arena=arena or Arena(1 << 16, is_watched=watched),
         assembly=code or assembly("begin:", "s_endpgm"),
@@ -72,7 +76,26 @@ def make_waves(
     ids = np.stack([np.arange(groups), np.zeros(groups, int), np.zeros(groups, int)], axis=1)
     waves = Waves(around, vectors, exist, ids, unused)
     waves.initialise_mask(exist)
+    for name, value in registers.items():
+        set_register = {"v": put, "s": set_scalar}[name[0]]
+        set_register(waves, int(name[1:]), value)
     return waves
+
+
+def filled_memory(
+    content: bytes, size: int = 0, *, watched: bool = True
+) -> tuple[Arena, Allocation]:
+    """Memory of a GPU, and a piece of it, A, that begins with these bytes."""
+    arena = Arena(1 << 16, is_watched=watched)
+    place = arena.allocate(size or len(content), "A")
+    assert place is not None
+    arena.write(place.address, content)
+    return arena, place
+
+
+def two_halves(low: float, high: float) -> np.uint32:
+    """Two numbers of 16 bits in a register."""
+    return np.uint32(np.array([low, high], np.float16).view(np.uint32)[0])
 
 
 def put(waves: Waves, index: int, values: Any) -> None:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.emulator.snippets import LANE, get, make_waves, put, run, scalar, set_mask
+from tests.emulator.snippets import LANE, get, make_waves, put, run, scalar, set_mask, two_halves
 
 _PARTS = {f"BYTE_{n}": (8 * n, 8) for n in range(4)} | {"WORD_0": (0, 16), "WORD_1": (16, 16)}
 _PARTS |= {"DWORD": (0, 32)}
@@ -57,9 +57,10 @@ def test_sources_and_results(part):
 
 
 def test_halves_may_be_negated():
-    waves = make_waves()
-    put(waves, 1, np.full(64, np.array([2.0, -3.0], np.float16).view(np.uint32)[0]))
-    put(waves, 0, np.full(64, 0xFFFF_FFFF, np.uint32))
+    waves = make_waves(
+        v1=two_halves(2.0, -3.0),
+        v0=np.uint32(0xFFFF_FFFF),
+    )
     parts = "dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:WORD_0"
     run(waves, f"v_mul_f16_sdwa v0, -|v1|, -v1 {parts}")
     assert get(waves, 0)[0] == int(np.float16(6.0).view(np.uint16)) << 16 | 0xFFFF
@@ -68,9 +69,7 @@ def test_halves_may_be_negated():
 
 
 def test_comparisons_of_parts():
-    waves = make_waves()
-    put(waves, 1, (LANE << 8).astype(np.uint32))
-    put(waves, 2, np.full(64, 0x00FE_0007, np.uint32))
+    waves = make_waves(v1=(LANE << 8).astype(np.uint32), v2=np.uint32(0x00FE_0007))
     set_mask(waves, LANE < 16)
     run(waves, "v_cmp_lt_u32_sdwa s[4:5], v1, v2 src0_sel:BYTE_1 src1_sel:WORD_0")
     assert scalar(waves, 4, "u64") == 0x7F
@@ -82,8 +81,7 @@ def test_comparisons_of_parts():
 
 
 def test_parts_of_undefined_registers():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0x1234, np.uint32))
+    waves = make_waves(v1=np.uint32(0x1234))
     waves.shadow.v[1] = 0xFF000000  # the upper byte was never written
     waves.dirty.add(130)
     run(waves, "v_mov_b32_sdwa v0, v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_0")

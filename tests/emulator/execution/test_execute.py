@@ -7,9 +7,17 @@ import pytest
 
 from refcomp.emulator.code.findings import BARRIER, ENDLESS
 from refcomp.emulator.limits import Limits
-from refcomp.emulator.machine.memory import Arena
 from refcomp.foundation.errors import UserError
-from tests.emulator.snippets import assembly, execute, found, get, make_waves, put, set_scalar
+from tests.emulator.snippets import (
+    assembly,
+    execute,
+    filled_memory,
+    found,
+    get,
+    make_waves,
+    put,
+    set_scalar,
+)
 
 
 def test_waves_that_part_meet_again():
@@ -61,8 +69,7 @@ def test_conditions():
         "s_endpgm",
     )
     for vcc, wanted in ((0, 7), (1 << 40, 1)):
-        waves = make_waves()
-        set_scalar(waves, 0, 7)
+        waves = make_waves(s0=7)
         set_scalar(waves, 106, vcc, 2)
         execute(waves, code)
         assert waves.values.s[0, 0] == wanted
@@ -126,12 +133,9 @@ def test_a_jump_to_nowhere_is_refused():
 
 def _flag(count, **options):
     """Waves that know in s[2:3], and v0 counts from there, a number that is 0."""
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(4, "the flag")
-    arena.write(place.address, bytes(4))
-    waves = make_waves(count, arena=arena, **options)
+    arena, place = filled_memory(bytes(4))
+    waves = make_waves(count, arena=arena, v0=np.uint32(0), **options)
     set_scalar(waves, 2, place.address, 2)
-    put(waves, 0, np.zeros(64, np.uint32))
     return waves, arena.read(place.address, 4).view(np.uint32)
 
 

@@ -128,9 +128,7 @@ def test_rows_of_floats():
 
 
 def test_scalar_rows():
-    waves = make_waves(lanes=32)
-    set_scalar(waves, 0, 0x11112222)
-    set_scalar(waves, 1, 0x33334444)
+    waves = make_waves(lanes=32, s0=0x11112222, s1=0x33334444)
     set_mask(waves, LANE < 8)
     run(waves, "s_pack_hl_b32_b16 s2, s0, s1", "s_and_not1_b32 s3, s0, 0xff", of=GFX1100)
     assert scalar(waves, 2) == 0x44441111 and scalar(waves, 3) == 0x11112200
@@ -148,9 +146,7 @@ def test_an_exchange_if_equal_compares_with_its_last_operand():
 
 
 def test_lanes_reach_32_others_through_shared_memory():
-    waves = make_waves(lanes=64)
-    put(waves, 0, np.full(64, 4 * 35, np.uint32))
-    put(waves, 1, np.arange(64).astype(np.uint32))
+    waves = make_waves(lanes=64, v0=np.uint32(4 * 35), v1=np.arange(64).astype(np.uint32))
     run(waves, "ds_bpermute_b32 v2, v0, v1", of=GFX1100)
     assert get(waves, 2).tolist() == [3] * 32 + [35] * 32
     assert not undefined(waves, 2).any()

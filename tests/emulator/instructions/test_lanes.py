@@ -3,12 +3,11 @@
 import numpy as np
 
 from refcomp.emulator.instructions.lanes import in_lanes
-from tests.emulator.snippets import LANE, get, make_waves, put, run, set_mask
+from tests.emulator.snippets import LANE, get, make_waves, run, set_mask
 
 
 def test_only_those_lanes_run_and_exec_comes_back():
-    waves = make_waves(2)
-    put(waves, 0, np.zeros(64, np.uint32))
+    waves = make_waves(2, v0=np.uint32(0))
     set_mask(waves, LANE < 8)
     wanted = np.array([LANE % 2 == 0, LANE == 3])
     in_lanes(waves, waves.mask & wanted, lambda some: run(some, "v_mov_b32_e32 v0, 7"))

@@ -17,7 +17,6 @@ from tests.emulator.snippets import (
     put,
     run,
     scalar,
-    set_scalar,
 )
 
 
@@ -83,8 +82,7 @@ def test_the_register_can_be_read():
 
 def test_the_treatment_of_nans_can_be_changed():
     """Bit 8 is DX10_CLAMP, bit 9 IEEE_MODE."""
-    waves = make_waves()
-    put(waves, 6, np.full(64, 0x7F800001, np.uint32))
+    waves = make_waves(v6=np.uint32(0x7F800001))
     _run(
         waves,
         "v_mul_f32_e32 v3, 1.0, v6",
@@ -112,8 +110,7 @@ def test_what_is_not_known_is_refused():
         Unsupported, match=r"the register hwreg\(HW_REG_TRAPSTS, 0, 4\) is not known"
     ):
         bind(instruction("s_getreg_b32 s0, hwreg(HW_REG_TRAPSTS, 0, 4)"))
-    waves = make_waves()
-    set_scalar(waves, 1, 1)
+    waves = make_waves(s1=1)
     with pytest.raises(Unsupported, match="this part of MODE cannot be changed"):
         run(waves, "s_setreg_b32 hwreg(HW_REG_MODE, 23, 1), s1")
     assert bind_mode(instruction("s_mov_b32 s0, 1")) is None

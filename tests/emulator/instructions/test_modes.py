@@ -95,10 +95,9 @@ def test_results_lie_on_the_wanted_side(name, kind, rounding):
 
 @pytest.mark.parametrize(("rounding", "sign"), [("up", 1.0), ("down", -1.0), ("towards zero", 1.0)])
 def test_zeros_have_signs(rounding, sign):
-    waves = make_waves()
-    put(waves, 1, np.full(64, 3.0, np.float32))
-    put(waves, 2, np.array([0.0, -0.0] * 32, np.float32))
-    put(waves, 4, np.full(64, -5.0))
+    waves = make_waves(
+        v1=np.float32(3.0), v2=np.array([0.0, -0.0] * 32, np.float32), v4=np.float64(-5.0)
+    )
     mode = _mode(_ROUNDINGS[rounding])
     _run(waves, "v_sub_f32 v0, v1, v1", mode)
     assert np.copysign(1, get(waves, 0, "f32")[0]) == sign
@@ -109,11 +108,12 @@ def test_zeros_have_signs(rounding, sign):
 
 
 def test_conversions_and_scaling():
-    waves = make_waves()
-    put(waves, 2, np.full(64, 1 + 2.0**-40))
-    put(waves, 4, np.full(64, -(2**24) - 1, np.int32))
-    put(waves, 5, np.full(64, 70000.0, np.float32))
-    put(waves, 6, np.full(64, 2.0**-126 + 2.0**-149, np.float32))
+    waves = make_waves(
+        v2=np.full(64, 1 + 2.0**-40),
+        v4=np.int32(-(2**24) - 1),
+        v5=np.float32(70000.0),
+        v6=np.float32(2.0**-126 + 2.0**-149),
+    )
     found = {}
     for way in (1, 2, 3):
         for line in (
@@ -138,9 +138,7 @@ def test_conversions_and_scaling():
 
 def test_numbers_are_scaled_beyond_all_exponents():
     """2 to the power of 2**31 - 1 is no number to compute."""
-    waves = make_waves()
-    put(waves, 2, np.full(64, 1.5))
-    put(waves, 4, np.array([2**31 - 1, -(2**31)] * 32, np.int32))
+    waves = make_waves(v2=np.float64(1.5), v4=np.array([2**31 - 1, -(2**31)] * 32, np.int32))
     found = {}
     for way in (1, 2, 3):
         _run(waves, "v_ldexp_f64 v[6:7], v[2:3], v4", _mode(way))
@@ -151,11 +149,9 @@ def test_numbers_are_scaled_beyond_all_exponents():
 
 def test_divisions_end_on_the_wanted_side():
     """The last step, scaled back or not: a tie between two floats."""
-    waves = make_waves()
-    put(waves, 1, np.full(64, 1.0, np.float32))
-    put(waves, 2, np.full(64, 2.0**-24, np.float32))
-    put(waves, 4, np.full(64, 1.0))
-    put(waves, 6, np.full(64, 2.0**-53))
+    waves = make_waves(
+        v1=np.float32(1.0), v2=np.float32(2.0**-24), v4=np.float64(1.0), v6=np.float64(2.0**-53)
+    )
     waves.initialise_scalar(106, np.array([0x5], np.uint32))  # lanes 0 and 2
     waves.initialise_scalar(107, np.array([0], np.uint32))
     for way, up in ((1, 1), (2, 0), (3, 0)):

@@ -12,16 +12,14 @@ from refcomp.emulator.instructions.output_modifiers import with_modifiers
 from refcomp.emulator.instructions.tables.integers import VECTOR_INTEGERS
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.kernels import disassembled, make_gpu
-from tests.emulator.snippets import get, instruction, make_waves, put
+from tests.emulator.snippets import get, instruction, make_waves
 
 _FLUSHES = IEEE_MODE & ~0xF0 & ~IEEE_NANS
 _SIGNALLING = np.uint32(0x7F800001).view(np.float32)
 
 
 def _result(line, value, mode, kind="f32"):
-    waves = make_waves()
-    put(waves, 0, np.zeros(64, np.uint32))
-    put(waves, 1, np.full(64, value))
+    waves = make_waves(v0=np.uint32(0), v1=np.full(64, value))
     with np.errstate(all="ignore"):
         bind(replace(instruction(line), mode=mode))(waves)
     return get(waves, 0, kind)[0]

@@ -2,7 +2,7 @@
 
 from refcomp.emulator.code.findings import UNDEFINED
 from refcomp.emulator.machine.registers import SCC
-from tests.emulator.snippets import LANE, found, make_waves, put, run, scalar, set_scalar
+from tests.emulator.snippets import LANE, found, make_waves, run, scalar, set_scalar
 
 
 def test_exec_is_saved_and_changed():
@@ -18,8 +18,7 @@ def test_exec_is_saved_and_changed():
 
 
 def test_undefined_lanes_are_told_of():
-    waves = make_waves()
-    put(waves, 1, LANE)
+    waves = make_waves(v1=LANE)
     run(waves, "v_cmp_lt_u32_e32 vcc, v1, v9", "s_and_saveexec_b64 s[6:7], vcc")
     (finding,) = found(waves)
     assert finding.kind == UNDEFINED and "which lanes run" in finding.what
@@ -34,8 +33,7 @@ def test_a_mask_of_defined_bits_is_no_finding():
 
 
 def test_what_scc_depends_on():
-    waves = make_waves()
-    set_scalar(waves, 4, 1)
+    waves = make_waves(s4=1)
     run(waves, "s_cmp_eq_u32 s4, s5")
     assert SCC in waves.dirty and waves.shadow.scc[0]
     run(waves, "s_cmp_eq_u32 s4, 1")

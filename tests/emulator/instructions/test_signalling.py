@@ -86,9 +86,7 @@ def test_exceptions_are_of_instructions_that_there_are():
 
 def _computed(line, bits, *, mode=IEEE_MODE, kind="u32", gpu="gfx942"):
     """The first lane of v0 after an instruction on v2 (these bits), v4 (1.0) and v6 (1.0)."""
-    waves = make_waves(vectors=64)
-    put(waves, 0, np.zeros(64, np.uint64))
-    put(waves, 2, np.full(64, bits))
+    waves = make_waves(vectors=64, v0=np.uint64(0), v2=np.full(64, bits))
     one = {2: np.float16, 4: np.float32, 8: np.float64}[np.asarray(bits).itemsize](1)
     for place in (4, 6):
         put(waves, place, np.full(64, one))

@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.code.findings import OUT_OF_BOUNDS
-from refcomp.emulator.machine.memory import BASE, Arena
+from refcomp.emulator.machine.memory import BASE
 from refcomp.emulator.machine.observation import Observer, kind_of_access
 from tests.emulator.kernels import compiled_code, make_gpu
-from tests.emulator.snippets import assembly, execute, found, make_waves, put, set_mask, set_scalar
+from tests.emulator.snippets import (
+    assembly,
+    execute,
+    filled_memory,
+    found,
+    make_waves,
+    put,
+    set_mask,
+    set_scalar,
+)
 
 
 class _Notes(Observer):
@@ -50,9 +59,8 @@ def test_each_instruction_is_told_before_it_runs():
 
 
 def test_accesses_are_those_of_active_lanes_within_bounds():
-    arena = Arena(1 << 16, is_watched=True)
-    address = arena.allocate(64, "the memory").address
-    arena.write(address, bytes(64))
+    arena, place = filled_memory(bytes(64))
+    address = place.address
     notes = _Notes()
     lines = ["global_load_dwordx2 v[2:3], v0, s[0:1]", "ds_write_b32 v1, v2"]
     lines += ["ds_add_u32 v1, v2", "s_load_dwordx4 s[4:7], s[0:1], 0x10", "s_endpgm"]
@@ -76,8 +84,7 @@ def test_accesses_are_those_of_active_lanes_within_bounds():
 
 def test_all_lanes_are_told_as_none():
     notes = _Notes()
-    waves = make_waves(1, private=8, observers=(notes,))
-    put(waves, 1, np.zeros(64, np.uint32))
+    waves = make_waves(1, private=8, observers=(notes,), v1=np.uint32(0))
     execute(waves, assembly("scratch_store_dword off, v1, off offset:4", "s_endpgm"))
     (one,) = notes.accesses
     assert one.active is None and len(one.index) == 64 and one.index[0] == 4

@@ -3,12 +3,11 @@
 import numpy as np
 
 from refcomp.emulator.machine.registers import FIRST_VECTOR, SCC, File
-from tests.emulator.snippets import LANE, get, make_waves, put, run, set_mask, undefined
+from tests.emulator.snippets import LANE, get, make_waves, run, set_mask, undefined
 
 
 def test_only_active_lanes_are_written():
-    waves = make_waves()
-    put(waves, 1, np.arange(64, dtype=np.uint32))
+    waves = make_waves(v1=np.arange(64, dtype=np.uint32))
     set_mask(waves, LANE < 10)
     waves.write_vector(1, "u32", np.full((1, 64), 7, np.uint32))
     assert get(waves, 1).tolist() == [7] * 10 + list(range(10, 64))
@@ -21,8 +20,7 @@ def test_sixty_four_bits_take_two_registers():
 
 
 def test_some_waves_may_run_alone():
-    waves = make_waves(3)
-    put(waves, 0, np.zeros(64, np.uint32))
+    waves = make_waves(3, v0=np.uint32(0))
     waves.select(np.array([0, 2]))
     assert waves.count() == 2
     waves.write_vector(0, "u32", np.uint32(5))

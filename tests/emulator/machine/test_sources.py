@@ -6,7 +6,7 @@ import pytest
 from refcomp.emulator.code.assembly import read_operand
 from refcomp.emulator.machine.sources import constant, half_source, scalar_source, vector_source
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.snippets import get, make_waves, put, run, set_scalar
+from tests.emulator.snippets import get, make_waves, run, set_scalar
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,14 @@ def _read(waves, text, kind, position=0, **modifiers):
 
 
 def test_modifiers_of_floats_and_of_bits():
-    waves = make_waves()
-    put(waves, 1, np.full(64, -2.5, np.float32))
+    waves = make_waves(v1=np.float32(-2.5))
     assert _read(waves, "-v1", "f32") == 2.5 and _read(waves, "-|v1|", "f32") == -2.5
     assert _read(waves, "|v1|", "u32") == np.float32(2.5).view(np.uint32)
     assert _read(waves, "-v1", "u32") == np.float32(2.5).view(np.uint32)
 
 
 def test_parts_of_a_register():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0xFE84C200, np.uint32))
+    waves = make_waves(v1=np.uint32(0xFE84C200))
     assert _read(waves, "v1", "u32", src0_sel="BYTE_2") == 0x84
     assert _read(waves, "sext(v1)", "u32", src0_sel="BYTE_3") == 0xFFFFFFFE
     assert _read(waves, "v1", "f16", src0_sel="WORD_0") == np.float16(-3.0)
@@ -79,9 +77,7 @@ def test_parts_of_a_register():
 
 
 def test_halves_of_packed_operands():
-    waves = make_waves()
-    put(waves, 2, np.full(64, 0x40003C00, np.uint32))
-    put(waves, 3, np.full(64, 5.0, np.float32))
+    waves = make_waves(v2=np.uint32(0x40003C00), v3=np.float32(5.0))
     operand = read_operand("v2")
     values = [half_source(operand, "f16", h, h == 1).value(waves)[0, 0] for h in (0, 1)]
     assert values == [1.0, -2.0]

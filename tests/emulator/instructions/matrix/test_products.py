@@ -101,18 +101,18 @@ def test_sums_round():
 
 
 def test_xf32_has_ten_bits_of_mantissa():
-    waves = make_waves(vectors=16)
-    put(waves, 2, np.where(LANE == 0, 1 + 2.0**-10 + 2.0**-13, 0).astype(np.float32))
-    put(waves, 3, np.zeros(64, np.float32))
-    put(waves, 4, np.where(LANE < 16, 1.0, 0).astype(np.float32))
+    waves = make_waves(
+        vectors=16,
+        v2=np.where(LANE == 0, 1 + 2.0**-10 + 2.0**-13, 0).astype(np.float32),
+        v3=np.float32(0),
+        v4=np.where(LANE < 16, 1.0, 0).astype(np.float32),
+    )
     run(waves, "v_mfma_f32_16x16x8_xf32 v[8:11], v[2:3], v[4:5], 0")
     assert waves.values.v[8, 0, 0].view(np.float32) == 1 + 2.0**-10
 
 
 def test_undefined_rows_make_undefined_sums():
-    waves = make_waves(vectors=16)
-    put(waves, 2, np.zeros(64, np.float32))
-    put(waves, 3, np.zeros(64, np.float32))
+    waves = make_waves(vectors=16, v2=np.float32(0), v3=np.float32(0))
     waves.shadow.v[2, 0, 5] = 1  # row 5 of A
     waves.dirty.add(131)
     run(waves, "v_mfma_f32_16x16x4_f32 v[8:11], v2, v3, 0")
@@ -121,9 +121,7 @@ def test_undefined_rows_make_undefined_sums():
 
 
 def test_undefined_blocks_and_moved_lanes():
-    waves = make_waves(vectors=16)
-    put(waves, 2, np.zeros(64, np.float32))
-    put(waves, 3, np.zeros(64, np.float32))
+    waves = make_waves(vectors=16, v2=np.float32(0), v3=np.float32(0))
     waves.shadow.v[2, 0, 4] = 1  # row 0 of block 1
     waves.dirty.add(131)
     run(waves, "v_mfma_f32_4x4x1_16b_f32 v[8:11], v2, v3, 0 cbsz:1 abid:1")

@@ -5,7 +5,7 @@ import pytest
 
 from refcomp.emulator.instructions.memory.anywhere import bind_anywhere
 from refcomp.emulator.instructions.memory.loads_and_stores import SHARED
-from tests.emulator.snippets import LANE, get, instruction, make_waves, put
+from tests.emulator.snippets import LANE, get, instruction, make_waves
 
 
 def _access(line, position=0):
@@ -37,8 +37,7 @@ def test_other_instructions_are_none():
 
 
 def test_it_goes_to_the_memory_that_it_is_told():
-    waves = make_waves(shared=256)
-    put(waves, 4, (LANE + 100).astype(np.uint32))
+    waves = make_waves(shared=256, v4=(LANE + 100).astype(np.uint32))
     _access("buffer_store_dword v4, off, s[0:3], 0").make(SHARED, lambda w: LANE[None] * 4)(waves)
     words = _access("buffer_load_dword v5, off, s[0:3], 0")
     words.make(SHARED, lambda w: LANE[None, ::-1] * 4)(waves)

@@ -4,15 +4,22 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.instructions.memory.atomics import update_in_order
-from refcomp.emulator.machine.memory import Arena
-from tests.emulator.snippets import LANE, found, get, make_waves, put, run, set_mask, set_scalar
+from tests.emulator.snippets import (
+    LANE,
+    filled_memory,
+    found,
+    get,
+    make_waves,
+    put,
+    run,
+    set_mask,
+    set_scalar,
+)
 
 
 def _run(line, start, operand, kind=np.uint32, lanes=64):
     """What is left in memory, and the old values, when lanes update two numbers in turn."""
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(16, "A")
-    arena.write(place.address, np.full(2, start, kind).tobytes())
+    arena, place = filled_memory(np.full(2, start, kind).tobytes(), 16)
     waves = make_waves(arena=arena)
     set_scalar(waves, 2, place.address, 2)
     put(waves, 1, (LANE % 2 * np.dtype(kind).itemsize).astype(np.uint32))
@@ -60,23 +67,17 @@ def test_floats():
 
 
 def test_exchange_where_equal():
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(4, "A")
-    arena.write(place.address, b"\7\0\0\0")
-    waves = make_waves(arena=arena)
+    arena, place = filled_memory(b"\7\0\0\0")
+    data = (LANE + 100).astype(np.uint32)
+    waves = make_waves(arena=arena, v1=np.uint32(0), v4=data, v5=np.uint32(7))
     set_scalar(waves, 2, place.address, 2)
-    put(waves, 1, np.zeros(64, np.uint32))
-    put(waves, 4, (LANE + 100).astype(np.uint32))
-    put(waves, 5, np.full(64, 7, np.uint32))
     run(waves, "global_atomic_cmpswap v0, v1, v[4:5], s[2:3] sc0")
     assert get(waves, 0).tolist() == [7] + [100] * 63
     assert arena.read(place.address, 4).view(np.uint32).tolist() == [100]
 
 
 def test_shared_memory():
-    waves = make_waves(shared=16)
-    put(waves, 1, np.zeros(64, np.uint32))
-    put(waves, 2, LANE.astype(np.uint32))
+    waves = make_waves(shared=16, v1=np.uint32(0), v2=LANE.astype(np.uint32))
     run(waves, "ds_write_b32 v1, v1 offset:4", "ds_add_u32 v1, v2 offset:4")
     run(waves, "ds_max_rtn_i32 v3, v1, v2 offset:4", "ds_read_b32 v4, v1 offset:4")
     assert get(waves, 3)[0] == 2016 and get(waves, 4)[0] == 2016
@@ -98,8 +99,7 @@ def test_lanes_update_one_after_the_other():
 
 def _shared(line, start, *operands):
     """What is left in shared memory, and the old value, of one lane."""
-    waves = make_waves(shared=16)
-    put(waves, 0, np.zeros(64, np.uint32))
+    waves = make_waves(shared=16, v0=np.uint32(0))
     for number, operand in enumerate((start, *operands)):
         put(waves, 2 + 2 * number, np.full(64, operand))
     set_mask(waves, LANE == 0)

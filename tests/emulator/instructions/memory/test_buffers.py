@@ -6,10 +6,10 @@ import pytest
 from refcomp.emulator.execution.program import bind
 from refcomp.emulator.generations.generation import GFX1100
 from refcomp.emulator.instructions.memory.buffers import SCRATCH, SCRATCH_DESCRIPTOR, wave_bytes
-from refcomp.emulator.machine.memory import Arena
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.snippets import (
     LANE,
+    filled_memory,
     found,
     get,
     instruction,
@@ -24,9 +24,7 @@ from tests.emulator.snippets import (
 
 def _with_buffer(stride=0, records=256, swizzled=None, **options):
     """The descriptor is s[0:3], of a buffer that holds 0, 1, 2, ... as 32-bit numbers."""
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(1024, "A")
-    arena.write(place.address, np.arange(256, dtype=np.uint32).tobytes())
+    arena, place = filled_memory(np.arange(256, dtype=np.uint32).tobytes())
     waves = make_waves(arena=arena, **options)
     upper = place.address >> 32 | stride << 16 | (0 if swizzled is None else 1 << 31)
     fields = 0 if swizzled is None else swizzled << 21

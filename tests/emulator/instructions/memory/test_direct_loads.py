@@ -5,15 +5,14 @@ import pytest
 
 from refcomp.emulator.code.assembly import NAMED
 from refcomp.emulator.execution.program import bind
-from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.snippets import (
     LANE,
+    filled_memory,
     found,
     instruction,
     make_waves,
-    put,
     run,
     set_mask,
     set_scalar,
@@ -25,12 +24,14 @@ M0 = NAMED["m0"][0]
 def _waves(**options):
     """v[0:1] and s[4:5] are the address of 0, 1, 2, ... as bytes, v2 four times the lane; s[0:3]
     describes them as a buffer of 200 bytes; M0 says 8, and more bits than count."""
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(256, "A")
-    arena.write(place.address, bytes(range(256)))
-    waves = make_waves(arena=arena, shared=512, **options)
-    put(waves, 0, np.uint64(place.address) + LANE.astype(np.uint64) * np.uint64(4))
-    put(waves, 2, (LANE * 4).astype(np.uint32))
+    arena, place = filled_memory(bytes(range(256)))
+    waves = make_waves(
+        arena=arena,
+        shared=512,
+        **options,
+        v0=np.uint64(place.address) + LANE.astype(np.uint64) * np.uint64(4),
+        v2=(LANE * 4).astype(np.uint32),
+    )
     set_scalar(waves, 4, place.address, 2)
     set_scalar(waves, 0, place.address, 2)
     set_scalar(waves, 2, 200)
@@ -115,8 +116,7 @@ def test_what_is_wrong_is_told():
     set_scalar(waves, M0, 300)
     run(waves, "global_load_lds_dword v[0:1], off")
     assert found(waves)[0].what == "4 bytes at 512 of 512 bytes of shared memory"
-    waves = make_waves(shared=512)
-    put(waves, 2, (LANE * 4).astype(np.uint32))
+    waves = make_waves(shared=512, v2=(LANE * 4).astype(np.uint32))
     run(waves, "global_load_lds_dword v2, s[4:5]")
     told = [finding.what for finding in found(waves)]
     assert told[0] == "an address depends on bits that nothing wrote"

@@ -5,11 +5,11 @@ import pytest
 
 from refcomp.emulator.code.findings import OUT_OF_BOUNDS, UNDEFINED
 from refcomp.emulator.execution.program import bind
-from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.sources import APERTURES
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.snippets import (
     LANE,
+    filled_memory,
     found,
     get,
     instruction,
@@ -23,9 +23,7 @@ from tests.emulator.snippets import (
 
 def _with_memory():
     """v[0:1] are addresses: of every third lane in the device's, the group's, its own memory."""
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(512, "A")
-    arena.write(place.address, np.arange(128, dtype=np.uint32).tobytes())
+    arena, place = filled_memory(np.arange(128, dtype=np.uint32).tobytes())
     waves = make_waves(arena=arena, shared=512, private=16)
     bases = [place.address, APERTURES["src_shared_base"], APERTURES["src_private_base"]]
     offsets = np.where(LANE % 3 == 2, 4, LANE * 4)

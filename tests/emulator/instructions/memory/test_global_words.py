@@ -8,9 +8,18 @@ import pytest
 
 from refcomp.emulator.instructions.memory import global_words
 from refcomp.emulator.instructions.memory.global_words import Address, _is_written, _item
-from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
-from tests.emulator.snippets import LANE, found, get, make_waves, put, run, set_mask, set_scalar
+from tests.emulator.snippets import (
+    LANE,
+    filled_memory,
+    found,
+    get,
+    make_waves,
+    put,
+    run,
+    set_mask,
+    set_scalar,
+)
 
 _SIZE = 4096
 _OPERATIONS = (
@@ -31,9 +40,7 @@ _OPERATIONS = (
 
 def _waves(rng, watched):
     """v1 and v2 are offsets, v[4:5] and s[2:3] addresses; half of the memory is written."""
-    arena = Arena(1 << 16, is_watched=watched)
-    place = arena.allocate(_SIZE, "A")
-    arena.write(place.address, rng.bytes(_SIZE // 2))
+    arena, place = filled_memory(rng.bytes(_SIZE // 2), _SIZE, watched=watched)
     waves = make_waves(3, watched=watched, arena=arena)
     for register in range(6, 16):
         put(waves, register, rng.integers(0, 2**32, (3, 64), dtype=np.uint32))

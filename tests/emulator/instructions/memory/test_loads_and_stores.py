@@ -5,9 +5,9 @@ import pytest
 
 from refcomp.emulator.code.findings import OUT_OF_BOUNDS, UNDEFINED
 from refcomp.emulator.instructions.memory.loads_and_stores import Transfer, transfer_of
-from refcomp.emulator.machine.memory import Arena
 from tests.emulator.snippets import (
     LANE,
+    filled_memory,
     found,
     get,
     make_waves,
@@ -42,12 +42,9 @@ def test_names_tell_what_is_moved(name, transfer):
 
 
 def _with_buffer(size=512, content=None, **options):
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(size, "A")
-    arena.write(place.address, content or bytes(range(256)) * 2)
-    waves = make_waves(arena=arena, **options)
+    arena, place = filled_memory(content or bytes(range(256)) * 2, size)
+    waves = make_waves(arena=arena, v1=(LANE * 4).astype(np.uint32), **options)
     set_scalar(waves, 2, place.address, 2)
-    put(waves, 1, (LANE * 4).astype(np.uint32))
     return waves, arena, place
 
 
@@ -85,9 +82,13 @@ def test_what_is_outside_reads_0_and_writes_nothing():
 
 
 def test_shared_memory():
-    waves = make_waves(2, groups=2, shared=260)
-    put(waves, 1, (LANE * 4).astype(np.uint32))
-    put(waves, 2, np.stack([LANE, LANE + 100]).astype(np.uint32))
+    waves = make_waves(
+        2,
+        groups=2,
+        shared=260,
+        v1=(LANE * 4).astype(np.uint32),
+        v2=np.stack([LANE, LANE + 100]).astype(np.uint32),
+    )
     run(waves, "ds_write_b32 v1, v2 offset:4", "ds_read_b32 v3, v1 offset:4")
     assert get(waves, 3, wave=1).tolist() == list(range(100, 164)) and not found(waves)
     put(waves, 4, np.full(64, -4, np.int32))
@@ -100,8 +101,7 @@ def test_shared_memory():
 
 
 def test_strided_pairs():
-    waves = make_waves(shared=1024)
-    put(waves, 1, np.zeros(64, np.uint32))
+    waves = make_waves(shared=1024, v1=np.uint32(0))
     set_mask(waves, LANE == 0)
     run(waves, "v_mov_b32_e32 v2, 5", "v_mov_b32_e32 v3, 6")
     run(waves, "ds_write2st64_b32 v1, v2, v3 offset0:1 offset1:2", "ds_read_b32 v4, v1 offset:512")
@@ -109,9 +109,7 @@ def test_strided_pairs():
 
 
 def test_private_memory_is_each_lanes_own():
-    waves = make_waves(private=16)
-    put(waves, 1, LANE.astype(np.uint32))
-    set_scalar(waves, 33, 4)
+    waves = make_waves(private=16, v1=LANE.astype(np.uint32), s33=4)
     run(waves, "scratch_store_dword off, v1, s33 offset:4", "scratch_load_dword v2, off, s33")
     assert (undefined(waves, 2) == 0xFFFFFFFF).all()
     run(waves, "v_mov_b32_e32 v3, 8", "scratch_load_dword v2, v3, off")
@@ -133,9 +131,7 @@ def test_undefined_bits_must_not_reach_memory_or_addresses():
 
 
 def test_memory_that_a_kernel_does_not_have_is_out_of_bounds():
-    waves = make_waves()
-    set_scalar(waves, 0, 0)
-    put(waves, 0, np.zeros(64, np.uint32))
+    waves = make_waves(s0=0, v0=np.uint32(0))
     run(waves, "ds_read_b128 v[4:7], v0", "ds_write_b64 v0, v[4:5]", "ds_add_u32 v0, v4")
     run(waves, "scratch_load_dwordx4 v[8:11], off, s0", "scratch_store_dword off, v0, s0")
     assert [one.kind for one in found(waves)] == [OUT_OF_BOUNDS] * 5

@@ -5,16 +5,21 @@ import pytest
 
 from refcomp.emulator.code.findings import UNDEFINED
 from refcomp.emulator.execution.program import bind
-from refcomp.emulator.machine.memory import Arena
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.snippets import found, instruction, make_waves, run, scalar, set_scalar
+from tests.emulator.snippets import (
+    filled_memory,
+    found,
+    instruction,
+    make_waves,
+    run,
+    scalar,
+    set_scalar,
+)
 
 
 def _with_buffer(count=1):
     """s[2:3] is the address of 512 bytes, each its number modulo 256."""
-    arena = Arena(1 << 16, is_watched=True)
-    place = arena.allocate(512, "A")
-    arena.write(place.address, bytes(range(256)) * 2)
+    arena, place = filled_memory(bytes(range(256)) * 2)
     waves = make_waves(count, arena=arena)
     set_scalar(waves, 2, place.address, 2)
     return waves

@@ -90,8 +90,7 @@ def test_it_is_the_same_as_the_general_way(watched):
 
 
 def test_what_an_address_register_says_is_kept_until_it_says_something_else():
-    waves = make_waves(2, shared=_BYTES)
-    put(waves, 1, (LANE * 4).astype(np.uint32))
+    waves = make_waves(2, shared=_BYTES, v1=(LANE * 4).astype(np.uint32))
     first = shared_words.places_of(waves, 1)
     run(waves, "ds_write_b32 v1, v1", "ds_read_b32 v2, v1")
     assert shared_words.places_of(waves, 1) is first

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.emulator.snippets import LANE, get, make_waves, put, run, scalar, set_mask
+from tests.emulator.snippets import LANE, get, make_waves, run, scalar, set_mask
 
 _CASES = [
     ("v_cvt_i32_f32 v0, v2", np.float32(-2.9), "i32", -2),
@@ -42,17 +42,13 @@ _CASES = [
 
 @pytest.mark.parametrize(("line", "operand", "kind", "expected"), _CASES)
 def test_conversions(line, operand, kind, expected):
-    waves = make_waves()
-    put(waves, 0, np.zeros(64, np.uint32))
-    put(waves, 2, np.full(64, operand))
+    waves = make_waves(v0=np.uint32(0), v2=np.full(64, operand))
     run(waves, line)
     assert get(waves, 0, kind)[0] == expected
 
 
 def test_pairs_of_bytes_go_to_halves():
-    waves = make_waves()
-    put(waves, 0, np.full(64, 0x12345678, np.uint32))
-    put(waves, 2, np.full(64, 1.0, np.float32))
+    waves = make_waves(v0=np.uint32(0x12345678), v2=np.float32(1.0))
     run(waves, "v_cvt_pk_fp8_f32 v0, v2, 2.0 op_sel:[0,0,1]")
     assert get(waves, 0)[0] == 0x48405678
     run(waves, "v_cvt_pk_f32_bf8_e32 v[4:5], v0")
@@ -61,9 +57,7 @@ def test_pairs_of_bytes_go_to_halves():
 
 
 def test_pairs():
-    waves = make_waves()
-    put(waves, 2, np.full(64, 65535.0, np.float32))
-    put(waves, 3, np.full(64, -1 - 2.0**-11, np.float32))
+    waves = make_waves(v2=np.float32(65535.0), v3=np.float32(-1 - 2.0**-11))
     run(waves, "v_cvt_pkrtz_f16_f32 v0, v2, v3")
     halves = get(waves, 0).view(np.float16)[:2]
     assert halves.tolist() == [65504.0, -1.0]
@@ -87,9 +81,7 @@ _PREDICATES = {
 @pytest.mark.parametrize("name", _PREDICATES)
 def test_comparisons_of_floats(name):
     a, b = (np.resize(grid.ravel(), 64) for grid in np.meshgrid(_NUMBERS, _NUMBERS))
-    waves = make_waves()
-    put(waves, 2, a.astype(np.float32))
-    put(waves, 4, b.astype(np.float32))
+    waves = make_waves(v2=a.astype(np.float32), v4=b.astype(np.float32))
     set_mask(waves, LANE < 25)
     run(waves, f"v_cmp_{name}_f32_e32 vcc, v2, v4")
     wanted = [_PREDICATES[name](x, y) for x, y in zip(a, b, strict=True)]
@@ -97,8 +89,7 @@ def test_comparisons_of_floats(name):
 
 
 def test_comparisons_of_integers():
-    waves = make_waves()
-    put(waves, 2, np.full(64, -1, np.int32))
+    waves = make_waves(v2=np.int32(-1))
     run(waves, "v_cmp_lt_i32_e64 s[2:3], v2, 0", "v_cmp_lt_u32_e64 s[4:5], v2, 0")
     run(waves, "v_cmp_ne_u16_e64 s[6:7], v2, -1")
     assert [scalar(waves, n, "u64") for n in (2, 4, 6)] == [(1 << 64) - 1, 0, 0]

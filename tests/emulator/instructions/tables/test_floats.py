@@ -80,9 +80,7 @@ def test_classes():
     values = [NAN, -INF, -1.0, -1e-40, -0.0, 0.0, 1e-40, 1.0, INF]
     told = {1: 0, **{k: k for k in range(2, 10)}}
     for number, value in enumerate(values, 1):
-        waves = make_waves()
-        put(waves, 2, np.full(64, value, np.float32))
-        set_scalar(waves, 4, 1 << told.get(number, 1) if number > 1 else 2)
+        waves = make_waves(v2=np.float32(value), s4=1 << told.get(number, 1) if number > 1 else 2)
         run(waves, "v_cmp_class_f32_e64 s[6:7], v2, s4")
         assert scalar(waves, 6, "u64") == (1 << 64) - 1, value
         set_scalar(waves, 4, 0x3FF ^ (1 << told[number] if number > 1 else 2))
@@ -130,9 +128,7 @@ def test_a_signalling_nan_becomes_quiet_however_many_lanes_there_are(kind):
 
 
 def test_fma_of_halves_keeps_the_other_half():
-    waves = make_waves()
-    put(waves, 0, np.full(64, 0xABCD0000, np.uint32))
-    put(waves, 2, np.full(64, 3.0, np.float16))
+    waves = make_waves(v0=np.uint32(0xABCD0000), v2=np.float16(3.0))
     run(waves, "v_fma_f16 v0, v2, v2, 1.0")
     assert get(waves, 0)[0] == 0xABCD0000 | int(np.float16(10.0).view(np.uint16))
     run(waves, "v_add_f16_e32 v0, v2, v2")
@@ -141,9 +137,7 @@ def test_fma_of_halves_keeps_the_other_half():
 
 @pytest.mark.parametrize("name", ["fmac", "min3", "max3", "med3"])
 def test_others_that_keep_the_other_half(name):
-    waves = make_waves()
-    put(waves, 0, np.full(64, 0xABCD4200, np.uint32))
-    put(waves, 2, np.full(64, 3.0, np.float16))
+    waves = make_waves(v0=np.uint32(0xABCD4200), v2=np.float16(3.0))
     sources = "v2, v2" if name == "fmac" else "v2, v2, v2"
     run(waves, f"v_{name}_f16 v0, {sources}")
     wanted = np.float16(12.0 if name == "fmac" else 3.0)

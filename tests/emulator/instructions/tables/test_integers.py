@@ -74,8 +74,7 @@ def test_agrees_with_python(name):
     grids = [grid.ravel() for grid in np.meshgrid(*[_EDGES] * count)]
     for start in range(0, len(grids[0]), 64):
         operands = [np.resize(grid[start : start + 64], 64).astype(np.uint32) for grid in grids]
-        waves = make_waves()
-        put(waves, 0, np.full(64, 77, np.uint32))
+        waves = make_waves(v0=np.uint32(77))
         for place, operand in zip((1, 2, 3), operands, strict=False):
             put(waves, place, operand)
         set_mask(waves, LANE % 5 != 1)
@@ -86,17 +85,14 @@ def test_agrees_with_python(name):
 
 
 def test_the_sign_follows_a_field_that_ends_beyond_the_value():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0x80000000, np.uint32))
+    waves = make_waves(v1=np.uint32(0x80000000))
     run(waves, "v_bfe_i32 v0, v1, 16, 31", "v_bfe_i32 v2, v5, 28, 8")
     assert get(waves, 0)[0] == 0xFFFF8000
     assert undefined(waves, 2)[0] == 0xFFFFFFFF
 
 
 def test_carries_travel_through_masks():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0xFFFFFFFF, np.uint32))
-    put(waves, 2, np.where(LANE < 8, 1, 0).astype(np.uint32))
+    waves = make_waves(v1=np.uint32(0xFFFFFFFF), v2=np.where(LANE < 8, 1, 0).astype(np.uint32))
     run(waves, "v_add_co_u32_e32 v3, vcc, v1, v2", "v_addc_co_u32_e32 v4, vcc, 5, v2, vcc")
     assert get(waves, 3)[7:9].tolist() == [0, 0xFFFFFFFF]
     assert get(waves, 4)[7:9].tolist() == [7, 5] and scalar(waves, 106, "u64") == 0
@@ -105,9 +101,7 @@ def test_carries_travel_through_masks():
 
 
 def test_wide_products_and_sums():
-    waves = make_waves()
-    put(waves, 2, np.full(64, (1 << 63) - 1, np.uint64))
-    set_scalar(waves, 4, 0xFFFFFFFF)
+    waves = make_waves(v2=np.uint64((1 << 63) - 1), s4=0xFFFFFFFF)
     run(waves, "v_mad_u64_u32 v[0:1], s[6:7], s4, s4, v[2:3]")
     wanted = 0xFFFFFFFF**2 + (1 << 63) - 1
     assert get(waves, 0, "u64")[0] == wanted & (1 << 64) - 1
@@ -124,10 +118,7 @@ def test_a_signed_sum_has_sixty_five_bits():
     for a in edges:
         for b in edges:
             for c in (0, 1, -1, (1 << 63) - 1, -(1 << 63)):
-                waves = make_waves()
-                set_scalar(waves, 4, a & _M)
-                put(waves, 4, np.full(64, b, np.int32))
-                put(waves, 2, np.full(64, c, np.int64))
+                waves = make_waves(s4=a & _M, v4=np.int32(b), v2=np.int64(c))
                 run(waves, "v_mad_i64_i32 v[0:1], s[6:7], s4, v4, v[2:3]")
                 wanted = a * b + c
                 assert get(waves, 0, "u64")[0] == wanted & (1 << 64) - 1
@@ -135,9 +126,7 @@ def test_a_signed_sum_has_sixty_five_bits():
 
 
 def test_bytes_are_permuted():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0x88776655, np.uint32))
-    put(waves, 2, np.full(64, 0x44332211, np.uint32))
+    waves = make_waves(v1=np.uint32(0x88776655), v2=np.uint32(0x44332211))
     for selector, wanted in ((0x07000401, 0x88115522), (0x0C0D0B08, 0x00FFFF00)):
         set_scalar(waves, 4, selector)
         run(waves, "v_perm_b32 v0, v1, v2, s4")
@@ -145,15 +134,13 @@ def test_bytes_are_permuted():
 
 
 def test_sums_may_saturate():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 5, np.uint32))
+    waves = make_waves(v1=np.uint32(5))
     run(waves, "v_sub_u32_e64 v0, v1, 9 clamp", "v_add_u16_e64 v2, v1, -1 clamp")
     assert (get(waves, 0)[0], get(waves, 2)[0]) == (0, 0xFFFF)
 
 
 def test_bits_that_do_not_matter_may_be_undefined():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0xFF, np.uint32))
+    waves = make_waves(v1=np.uint32(0xFF))
     run(waves, "v_and_b32_e32 v2, v1, v5", "v_lshlrev_b32_e32 v3, 24, v5")
     assert undefined(waves, 2)[0] == 0xFF and undefined(waves, 3)[0] == 0xFF000000
     run(waves, "v_add_u32_e32 v4, v2, v1", "v_min_u32_e32 v6, v2, v1")
@@ -165,8 +152,7 @@ def test_bits_that_do_not_matter_may_be_undefined():
 
 @pytest.mark.parametrize("name", ["min3_u16", "max3_i16", "med3_u16", "add_i16", "sub_i16"])
 def test_sums_and_medians_of_sixteen_bits_keep_the_other_half(name):
-    waves = make_waves()
-    put(waves, 0, np.full(64, 0xABCD1234, np.uint32))
+    waves = make_waves(v0=np.uint32(0xABCD1234))
     sources = "7, 7, 7" if "3" in name else "7, 0"
     run(waves, f"v_{name} v0, {sources}", f"v_{name} v1, {sources} op_sel:[0,0,0,1]")
     assert get(waves, 0)[0] == 0xABCD0007

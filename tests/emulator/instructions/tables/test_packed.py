@@ -27,7 +27,6 @@ def test_halves_are_computed_apart(name):
 
 
 def test_sums_of_halves_may_saturate():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 0x0005_FFFF, np.uint32))
+    waves = make_waves(v1=np.uint32(0x0005_FFFF))
     run(waves, "v_pk_add_u16 v0, v1, v1 clamp", "v_pk_sub_i16 v2, 0, v1 op_sel_hi:[0,1] clamp")
     assert get(waves, 0)[0] == 0x000A_FFFF and get(waves, 2)[0] == 0xFFFB_0001

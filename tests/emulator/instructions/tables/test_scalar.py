@@ -44,9 +44,7 @@ _EDGES = [0, 1, 5, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
 def test_agrees_with_python(name, bits, function):
     for a in _EDGES:
         for b in _EDGES:
-            waves = make_waves()
-            set_scalar(waves, 4, a)
-            set_scalar(waves, 6, b)
+            waves = make_waves(s4=a, s6=b)
             run(waves, f"{name} s0, s4, s6")
             result, condition = function(a, b)
             assert scalar(waves, 0) == result & _M, (a, b)
@@ -139,9 +137,7 @@ def test_the_sign_follows_a_field_that_ends_beyond_the_value(bits):
 
 def test_undefined_bits_go_where_their_values_do():
     """As of a byte that was loaded to the lower half of a register: the rest is nobody's."""
-    waves = make_waves()
-    set_scalar(waves, 4, 5)
-    set_scalar(waves, 5, 0x80)
+    waves = make_waves(s4=5, s5=0x80)
     waves.shadow.s[5], waves.values.scc[:], waves.shadow.scc[:] = 0xFFFF0000, False, False
     waves.dirty.add(5)
     run(waves, "s_cselect_b32 s0, s4, s5", "s_sext_i32_i8 s1, s0", "s_sext_i32_i16 s2, s0")

@@ -25,10 +25,7 @@ def test_the_product_is_rounded():
 
 
 def test_f16():
-    waves = make_waves()
-    put(waves, 1, np.full(64, 1 + 2.0**-10, np.float16))
-    put(waves, 2, np.full(64, -1.0, np.float16))
-    put(waves, 0, np.full(64, 0xAAAA_0000, np.uint32))
+    waves = make_waves(v1=np.float16(1 + 2.0**-10), v2=np.float16(-1.0), v0=np.uint32(0xAAAA_0000))
     run(waves, "v_mad_f16 v0, v1, v1, v2")
     assert get(waves, 0)[0] == 0xAAAA_0000 | int(np.float16(2.0**-9).view(np.uint16))
     put(waves, 0, np.full(64, 0xBBBB_4200, np.uint32))

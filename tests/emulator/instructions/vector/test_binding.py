@@ -14,15 +14,12 @@ from tests.emulator.snippets import (
     run,
     scalar,
     set_mask,
-    set_scalar,
     undefined,
 )
 
 
 def _sdwa(place, unused):
-    waves = make_waves()
-    put(waves, 0, np.full(64, 0x11223344, np.uint32))
-    put(waves, 1, np.full(64, 0xFF80, np.uint32))
+    waves = make_waves(v0=np.uint32(0x11223344), v1=np.uint32(0xFF80))
     run(waves, f"v_mov_b32_sdwa v0, v1 dst_sel:{place} dst_unused:{unused} src0_sel:BYTE_0")
     return get(waves, 0)[0]
 
@@ -35,8 +32,7 @@ def test_results_may_go_to_a_part():
 
 
 def test_a_part_leaves_the_other_bits_undefined():
-    waves = make_waves()
-    put(waves, 1, np.zeros(64, np.uint32))
+    waves = make_waves(v1=np.uint32(0))
     line = "v_mov_b32_sdwa v0, v1 dst_sel:WORD_0 dst_unused:UNUSED_PRESERVE src0_sel:DWORD"
     run(waves, line)
     assert undefined(waves, 0)[0] == 0xFFFF0000
@@ -58,8 +54,7 @@ def test_undefined_lanes_make_undefined_bits_of_masks():
 
 
 def test_a_source_may_be_the_result():
-    waves = make_waves()
-    put(waves, 0, np.full(64, 3, np.uint64))
+    waves = make_waves(v0=np.uint64(3))
     run(waves, "v_lshlrev_b64 v[0:1], 33, v[0:1]")
     assert get(waves, 0, "u64")[0] == 3 << 33
 
@@ -67,9 +62,7 @@ def test_a_source_may_be_the_result():
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_results_of_all_lanes_are_computed_in_place(is_whole):
     """Also where sources are of one value for a wave, or a number; never beside active lanes."""
-    waves = make_waves(3)
-    put(waves, 1, LANE.astype(np.uint32))
-    set_scalar(waves, 4, 7)
+    waves = make_waves(3, v1=LANE.astype(np.uint32), s4=7)
     assert waves.writes_all
     if not is_whole:
         set_mask(waves, LANE % 2 == 0)

@@ -21,8 +21,7 @@ from tests.emulator.snippets import (
 
 @pytest.mark.parametrize("lanes", [32, 64])
 def test_exec_is_what_compares(lanes):
-    waves = make_waves(lanes=lanes)
-    put(waves, 1, np.arange(lanes).astype(np.uint32))
+    waves = make_waves(lanes=lanes, v1=np.arange(lanes).astype(np.uint32))
     set_scalar(waves, VCC, 5, 2)
     run(waves, "v_cmpx_gt_u32_e64 20, v1", of=GFX1100)
     assert waves.mask[0].tolist() == [n < 20 for n in range(lanes)]
@@ -30,8 +29,7 @@ def test_exec_is_what_compares(lanes):
 
 
 def test_lanes_that_are_off_stay_off():
-    waves = make_waves(lanes=32)
-    put(waves, 1, np.arange(32).astype(np.uint32))
+    waves = make_waves(lanes=32, v1=np.arange(32).astype(np.uint32))
     set_mask(waves, np.arange(32) >= 8)
     run(waves, "v_cmpx_gt_i32_e32 10, v1", of=GFX1100)
     assert np.flatnonzero(waves.mask[0]).tolist() == [8, 9]

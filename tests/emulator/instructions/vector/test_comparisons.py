@@ -19,8 +19,7 @@ from tests.emulator.snippets import (
 
 
 def test_lanes_are_chosen():
-    waves = make_waves()
-    put(waves, 0, LANE.astype(np.uint32))
+    waves = make_waves(v0=LANE.astype(np.uint32))
     set_mask(waves, LANE >= 2)
     run(waves, "v_cmpx_gt_u32_e32 vcc, 8, v0")
     assert scalar(waves, 106, "u64") == 0xFC and waves.mask[0].tolist() == [

@@ -22,8 +22,7 @@ from tests.emulator.snippets import (
 
 
 def _waves():
-    waves = make_waves()
-    put(waves, 1, (LANE * 10).astype(np.uint32))
+    waves = make_waves(v1=(LANE * 10).astype(np.uint32))
     return waves
 
 
@@ -57,8 +56,7 @@ def test_single_lanes():
 
 
 def test_undefined_lanes_are_carried_along():
-    waves = make_waves()
-    put(waves, 2, LANE.astype(np.uint32))
+    waves = make_waves(v2=LANE.astype(np.uint32))
     set_mask(waves, LANE < 4)
     run(waves, "v_mov_b32_e32 v5, 1", "v_readlane_b32 s0, v5, 3", "v_readlane_b32 s1, v5, 4")
     assert waves.shadow.s[0, 0] == 0 and waves.shadow.s[1, 0] == 0xFFFFFFFF

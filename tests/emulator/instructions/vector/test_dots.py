@@ -8,7 +8,7 @@ import pytest
 from refcomp.emulator.execution.program import bind
 from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.snippets import get, instruction, make_waves, put, run
+from tests.emulator.snippets import get, instruction, make_waves, put, run, two_halves
 
 # Besides those that the ledgers compare with a reference, saturated and not.
 _INTEGERS = [
@@ -98,10 +98,11 @@ def test_upper_halves_of_f32():
 
 
 def test_halves_are_chosen_and_negated():
-    waves = make_waves()
-    put(waves, 1, np.full(64, np.array([2.0, 3.0], np.float16).view(np.uint32)[0]))
-    put(waves, 2, np.full(64, np.array([5.0, 7.0], np.float16).view(np.uint32)[0]))
-    put(waves, 3, np.full(64, 1.0, np.float32))
+    waves = make_waves(
+        v1=two_halves(2.0, 3.0),
+        v2=two_halves(5.0, 7.0),
+        v3=np.float32(1.0),
+    )
     run(waves, "v_dot2_f32_f16 v0, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[0,1,1]")
     assert get(waves, 0, "f32")[0] == 3 * 5 + 2 * 7 + 1
     run(waves, "v_dot2_f32_f16 v0, v1, v2, v3 neg_lo:[1,0,1] neg_hi:[0,1,0]")
@@ -118,10 +119,11 @@ def test_halves_are_chosen_and_negated():
 
 
 def test_gfx90a_drops_denormals():
-    waves = make_waves()
-    put(waves, 1, np.full(64, np.array([2.0**-20, 1.0], np.float16).view(np.uint32)[0]))
-    put(waves, 2, np.full(64, np.array([1.0, 2.0**-14], np.float16).view(np.uint32)[0]))
-    put(waves, 3, np.full(64, -(2.0**-130), np.float32))
+    waves = make_waves(
+        v1=two_halves(2.0**-20, 1.0),
+        v2=two_halves(1.0, 2.0**-14),
+        v3=np.float32(-(2.0**-130)),
+    )
     for gpu, wanted in (("gfx942", 2.0**-20 + 2.0**-14), ("gfx90a", 2.0**-14)):
         of = GENERATIONS[gpu]
         bind(instruction("v_dot2_f32_f16 v0, v1, v2, v3", of), of)(waves)

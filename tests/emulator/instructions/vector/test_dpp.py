@@ -10,7 +10,6 @@ from tests.emulator.snippets import (
     get,
     instruction,
     make_waves,
-    put,
     run,
     scalar,
     set_mask,
@@ -20,9 +19,7 @@ _ALL = "row_mask:0xf bank_mask:0xf"
 
 
 def _moved(how, active=None, initial=7):
-    waves = make_waves()
-    put(waves, 0, np.full(64, initial, np.uint32))
-    put(waves, 1, (LANE + 100).astype(np.uint32))
+    waves = make_waves(v0=np.uint32(initial), v1=(LANE + 100).astype(np.uint32))
     set_mask(waves, np.ones(64) if active is None else active)
     run(waves, f"v_mov_b32_dpp v0, v1 {how}")
     return get(waves, 0).astype(int)
@@ -46,8 +43,7 @@ def test_each_lane_reads_another(how, origin):
 
 
 def test_eight_lanes_in_any_order():
-    waves = make_waves()
-    put(waves, 1, (LANE + 100).astype(np.uint32))
+    waves = make_waves(v1=(LANE + 100).astype(np.uint32))
     run(waves, "v_mov_b32_dpp v0, v1 dpp8:[7,0,1,2,3,4,5,5]")
     order = [7, 0, 1, 2, 3, 4, 5, 5]
     assert get(waves, 0).tolist() == [n // 8 * 8 + order[n % 8] + 100 for n in range(64)]
@@ -82,10 +78,11 @@ def test_lanes_that_are_off_give_nothing():
 
 
 def test_carries_of_lanes_that_read_and_of_others():
-    waves = make_waves()
-    put(waves, 1, np.where(LANE % 2 == 0, 1, 0xFFFFFFFF).astype(np.uint32))
-    put(waves, 2, np.full(64, 5, np.uint32))
-    put(waves, 0, np.zeros(64, np.uint32))
+    waves = make_waves(
+        v1=np.where(LANE % 2 == 0, 1, 0xFFFFFFFF).astype(np.uint32),
+        v2=np.uint32(5),
+        v0=np.uint32(0),
+    )
     run(waves, f"v_subrev_co_u32_dpp v0, vcc, v1, v2 row_shl:1 {_ALL} bound_ctrl:1")
     # Odd lanes read 1, even ones all ones; the last of a row reads 0.
     assert get(waves, 0)[[0, 1, 15]].tolist() == [6, 4, 5]
@@ -105,25 +102,19 @@ def test_carries_of_lanes_that_read_and_of_others():
     ],
 )
 def test_operands_may_be_changed(line, lane, wanted):
-    waves = make_waves()
-    put(waves, 0, np.full(64, 0.25, np.float32))
-    put(waves, 1, (LANE + 1).astype(np.float32))
-    put(waves, 2, np.full(64, -1.5, np.float32))
+    waves = make_waves(v0=np.float32(0.25), v1=(LANE + 1).astype(np.float32), v2=np.float32(-1.5))
     run(waves, f"{line} {_ALL}")
     assert get(waves, 0, "f32")[lane] == wanted
 
 
 def test_pairs_of_registers_move():
-    waves = make_waves()
-    put(waves, 2, (LANE.astype(np.uint64) << np.uint64(33)) + np.uint64(1))
-    put(waves, 0, np.zeros(64, np.uint64))
+    waves = make_waves(v2=(LANE.astype(np.uint64) << np.uint64(33)) + np.uint64(1), v0=np.uint64(0))
     run(waves, f"v_mov_b64_dpp v[0:1], v[2:3] row_newbcast:5 {_ALL}")
     assert get(waves, 0, "u64")[[0, 17]].tolist() == [(5 << 33) + 1, (21 << 33) + 1]
 
 
 def test_other_sources_are_the_lanes_own():
-    waves = make_waves()
-    put(waves, 1, LANE.astype(np.uint32))
+    waves = make_waves(v1=LANE.astype(np.uint32))
     run(waves, f"v_sub_u32_dpp v0, v1, v1 quad_perm:[3,3,3,3] {_ALL}")
     assert get(waves, 0)[:5].tolist() == [3, 2, 1, 0, 3]
 

@@ -4,16 +4,17 @@ import numpy as np
 
 from refcomp.emulator.instructions.small_floats import from_bytes
 from refcomp.emulator.instructions.vector.mixed import without
-from tests.emulator.snippets import get, instruction, make_waves, put, run, undefined
+from tests.emulator.snippets import get, instruction, make_waves, put, run, two_halves, undefined
 
 
 def _waves():
     """v1 has halves 2 and 3, v2 is 5, v3 is -7; v0 is 0xAAAABBBB."""
-    waves = make_waves()
-    put(waves, 1, np.full(64, np.array([2.0, 3.0], np.float16).view(np.uint32)[0]))
-    put(waves, 2, np.full(64, 5.0, np.float32))
-    put(waves, 3, np.full(64, -7.0, np.float32))
-    put(waves, 0, np.full(64, 0xAAAABBBB, np.uint32))
+    waves = make_waves(
+        v1=two_halves(2.0, 3.0),
+        v2=np.float32(5.0),
+        v3=np.float32(-7.0),
+        v0=np.uint32(0xAAAABBBB),
+    )
     return waves
 
 

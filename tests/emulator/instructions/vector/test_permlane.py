@@ -11,7 +11,6 @@ from tests.emulator.snippets import (
     get,
     instruction,
     make_waves,
-    put,
     run,
     set_mask,
     set_scalar,
@@ -24,9 +23,9 @@ _TURNED = (0x89ABCDEF, 0x01234567)
 
 
 def _waves(active=None, lanes=32):
-    waves = make_waves(lanes=lanes)
-    put(waves, 0, np.full(lanes, 7, np.uint32))
-    put(waves, 1, (np.arange(lanes) + 100).astype(np.uint32))
+    waves = make_waves(
+        lanes=lanes, v0=np.full(lanes, 7, np.uint32), v1=(np.arange(lanes) + 100).astype(np.uint32)
+    )
     set_mask(waves, np.ones(lanes) if active is None else active)
     for number, value in enumerate(_TURNED):
         set_scalar(waves, 2 + number, value)
