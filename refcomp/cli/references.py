@@ -19,6 +19,7 @@ from refcomp.cli.programs import load_program
 from refcomp.codegen.signature import signature_of
 from refcomp.foundation.artifacts import TensorParam
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.names import UniqueNames
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, Value
@@ -47,15 +48,10 @@ class TensorReference:
     @property
     def symbols(self) -> dict[str, Var]:
         """The variables in the shapes of all tensors, by names that differ."""
-        named: dict[str, Var] = {}
+        names = UniqueNames(first=2)
         dims = (dim for tensor in self.tensors.values() for dim in tensor.shape)
-        for var in dict.fromkeys(var for dim in dims for var in variables_in(dim)):
-            name, number = var.name, 1
-            while name in named:
-                number += 1
-                name = f"{var.name}_{number}"
-            named[name] = var
-        return named
+        found = dict.fromkeys(var for dim in dims for var in variables_in(dim))
+        return {names.take(var.name): var for var in found}
 
     @property
     def params(self) -> list[TensorParam]:

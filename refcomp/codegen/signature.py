@@ -19,7 +19,7 @@ from refcomp.foundation.artifacts import (
 )
 from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.errors import Unsupported
-from refcomp.foundation.names import mangle
+from refcomp.foundation.names import UniqueNames, mangle
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
@@ -124,16 +124,8 @@ def checks_of(func: PrimFunc) -> tuple[CheckedAccess, ...]:
 
 
 def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:
-    names: dict[Buffer | Var, str] = {}
-    taken: set[str] = set()
-    for item in (*func.params, *func.symbols):
-        name, number = item.name, 1
-        while name in taken:
-            number += 1
-            name = f"{item.name}_{number}"
-        taken.add(name)
-        names[item] = name
-    return names
+    names = UniqueNames(first=2)
+    return {item: names.take(item.name) for item in (*func.params, *func.symbols)}
 
 
 def _tensor_param(func: PrimFunc, buffer: Buffer, names: dict[Buffer | Var, str]) -> TensorParam:

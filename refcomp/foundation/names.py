@@ -69,21 +69,29 @@ def _harmless(name: str, unwanted: re.Pattern[str]) -> str:
 class UniqueNames:
     """Gives each asker a name that nobody else holds: the wish itself, or with a number behind.
 
-    `reserved` are names that nobody may hold.
+    `reserved` are names that nobody may hold. A number follows `separator`, from `first` on.
     """
 
-    def __init__(self, reserved: Iterable[str] = ()) -> None:
+    def __init__(self, reserved: Iterable[str] = (), separator: str = "_", first: int = 1) -> None:
         self._taken = set(reserved)
+        self._separator, self._first = separator, first
+        # Lower numbers of a wish are taken: a thousand equal wishes shall not try half a million.
+        self._untried: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken
 
     def take(self, wish: str) -> str:
         """`wish`, or `wish_1`, `wish_2`, ...: the first that is not taken; it is taken now."""
-        name, number = wish, 0
+        name, number = wish, self._untried.get(wish, self._first)
         while name in self._taken:
+            name = f"{wish}{self._separator}{number}"
             number += 1
-            name = f"{wish}_{number}"
+            self._untried[wish] = number
         self._taken.add(name)
         return name
 
     def release(self, name: str) -> None:
         """Lets others take `name` again."""
         self._taken.discard(name)
+        self._untried.clear()

@@ -18,6 +18,7 @@ import numpy as np
 from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import UniqueNames
 from refcomp.graph.graph import Array, Attribute, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.operators import find_operator
@@ -31,13 +32,13 @@ class GraphBuilder:
         self._inputs: list[Value] = []
         self._constants: dict[Value, Array] = {}
         self._nodes: list[GraphNode] = []
-        self._names: set[str] = set()
+        self._names = UniqueNames(separator=".")
 
     def input(self, name: str, dtype: Any, shape: Sequence[Dim]) -> Value:
         """An input; UserError when the name is taken."""
         if name in self._names:
             raise UserError(f"the graph has two inputs named {name!r}", remedy="rename one of them")
-        value = Value(self._unique(name), as_dtype(dtype), tuple(shape))
+        value = Value(self._names.take(name), as_dtype(dtype), tuple(shape))
         self._inputs.append(value)
         return value
 
@@ -46,7 +47,7 @@ class GraphBuilder:
         dtype = as_dtype(array.dtype)
         kept = np.array(array, to_numpy(dtype), order="C")
         kept.flags.writeable = False
-        value = Value(self._unique(name), dtype, array.shape)
+        value = Value(self._names.take(name), dtype, array.shape)
         self._constants[value] = kept
         return value
 
@@ -64,7 +65,7 @@ class GraphBuilder:
         types = infer_types(operator, inputs, given, subgraphs, where)
         wanted = chain(names, (operator for _ in count()))
         outputs = tuple(
-            Value(self._unique(name), dtype, shape)
+            Value(self._names.take(name), dtype, shape)
             for name, (dtype, shape) in zip(wanted, types, strict=False)
         )
         self._nodes.append(GraphNode(operator, tuple(inputs), outputs, given, tuple(subgraphs)))
@@ -92,12 +93,6 @@ class GraphBuilder:
         constants = {value: a for value, a in self._constants.items() if value in needed}
         nodes = tuple(reversed(kept))
         return Graph(self.name, tuple(self._inputs), tuple(outputs), nodes, constants)
-
-    def _unique(self, name: str) -> str:
-        candidates = chain([name], (f"{name}.{k}" for k in count(1)))
-        unique = next(candidate for candidate in candidates if candidate not in self._names)
-        self._names.add(unique)
-        return unique
 
 
 def _without_defaults(operator: str, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:

@@ -14,13 +14,12 @@ arguments, unbound variables, and attachments, threads and scopes that do not fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
 
 from refcomp.arith import Facts
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.names import checked_name
+from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
@@ -152,21 +151,19 @@ def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:
     buffers: dict[Tensor, Buffer] = {}
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     symbols = (var for tensor in tensors for dim in tensor.shape for var in variables_in(dim))
-    taken = {var.name for var in (*(arg for arg in args if isinstance(arg, Var)), *symbols)}
+    scalars = (arg for arg in args if isinstance(arg, Var))
+    names = UniqueNames((var.name for var in (*scalars, *symbols)), separator=".")
     for tensor in tensors:
-        name = next(n for n in _candidates(tensor.name) if n not in taken)
-        taken.add(name)
-        buffers[tensor] = Buffer(name, tensor.dtype, tensor.shape)
+        buffers[tensor] = Buffer(names.take(tensor.name), tensor.dtype, tensor.shape)
     return buffers
 
 
 def _with_unique_names(func: PrimFunc) -> PrimFunc:
     """`func` with other names for scalars and symbols whose names an earlier one has."""
-    taken = {buffer.name for buffer in func.buffers}
+    names = UniqueNames((buffer.name for buffer in func.buffers), separator=".")
     fresh: dict[Var, Expr] = {}
     for var in (*(p for p in func.params if isinstance(p, Var)), *func.symbols):
-        name = next(n for n in _candidates(var.name) if n not in taken)
-        taken.add(name)
+        name = names.take(var.name)
         if name != var.name:
             fresh[var] = Var(name, var.dtype)
     if not fresh:
@@ -183,11 +180,6 @@ def _with_unique_names(func: PrimFunc) -> PrimFunc:
     body = replace_buffers(substitute(func.body, fresh), buffers)
     requires = tuple(substitute(requirement, fresh) for requirement in func.requires)
     return with_fields(func, params=params, body=body, requires=requires)
-
-
-def _candidates(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}.{k}" for k in count(1))
 
 
 def checked_args(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequence[Tensor | Var]:

@@ -53,6 +53,19 @@ def test_unique_names_get_a_number_when_taken_or_reserved():
     ]
 
 
+def test_separator_and_first_number_are_chosen():
+    names = UniqueNames({"i"}, separator=".", first=2)
+    assert [names.take("i") for _ in range(3)] == ["i.2", "i.3", "i.4"]
+    assert "i.3" in names and "i.5" not in names
+
+
+def test_a_released_number_is_free_again():
+    names = UniqueNames()
+    assert [names.take("i") for _ in range(3)] == ["i", "i_1", "i_2"]
+    names.release("i_1")
+    assert [names.take("i") for _ in range(2)] == ["i_1", "i_3"]
+
+
 def test_a_released_name_is_free_again():
     names = UniqueNames()
     first, second = names.take("i"), names.take("i")

@@ -17,7 +17,7 @@ from refcomp.codegen.llvm.imports import ImportedFunction
 from refcomp.codegen.spelling import Spelling
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import CompilerBug
-from refcomp.foundation.names import to_identifier
+from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Var
 from refcomp.ir.stmt import LetStmt, Stmt
@@ -39,7 +39,7 @@ class LlvmModule:
         self.functions: list[Chunk] = []
         self.descriptions: dict[str, str] = {}  # of calls of registered functions
         self.imported: dict[str, ImportedFunction] = {}
-        self._symbols: set[str] = set()
+        self._symbols = UniqueNames(separator=".")
         self.vector_bits = vector_bits
         self.wavefront_size = 1  # how many threads of a GPU go in step
         self.gpu = ""  # whose instructions may be named
@@ -52,12 +52,7 @@ class LlvmModule:
 
     def take_symbol(self, wish: str) -> str:
         """`wish`, with a number behind a dot where another function has it."""
-        symbol, number = wish, 0
-        while symbol in self._symbols:
-            number += 1
-            symbol = f"{wish}.{number}"
-        self._symbols.add(symbol)
-        return symbol
+        return self._symbols.take(wish)
 
     def has_symbol(self, symbol: str) -> bool:
         """Whether a function or a constant of this file is called so."""
@@ -164,7 +159,7 @@ class LlvmFunction(Chunks):
         self.symbol = ""
         self.divisors: dict[Var, int] = {}  # of what lets bind, in kernels
         self.varying: set[Var] = set()  # that may differ between the threads of a GPU's group
-        self._taken: dict[str, int] = dict.fromkeys(_RESERVED, 0)
+        self._taken = UniqueNames(_RESERVED, separator=".")
         self._count = 0
 
     def begin_region(self) -> LlvmFunction:
@@ -211,9 +206,7 @@ class LlvmFunction(Chunks):
     def name(self, item: Var | Buffer) -> str:
         """A name for a variable or buffer that is bound here."""
         wish = to_identifier(item.name).replace(".", "_")
-        count = self._taken.get(wish, -1) + 1
-        self._taken[wish] = count
-        self.names[item] = f"%{wish}.{count}" if count else f"%{wish}"
+        self.names[item] = f"%{self._taken.take(wish)}"
         return self.names[item]
 
     def name_of(self, item: Var | Buffer) -> str:
