@@ -204,7 +204,7 @@ def _checked(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequenc
             remedy="pass the tensors that build() would take: certify(s, [A, B, C])",
         )
     checked_args(schedule, args)
-    calling = [stage for stage in schedule.stages if _calls_functions(stage.tensorized)]
+    calling = [stage for stage in schedule.stages if _calls_functions(stage.loops.tensorized)]
     if calling:
         raise Unsupported(
             f"stage {calling[0].name} is tensorized by functions, and cannot be certified",

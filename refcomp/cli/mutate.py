@@ -108,7 +108,7 @@ def _subjects_of(program: str) -> list[Subject]:
                 why="it has no schedule, and so nothing to be compared with",
                 remedy="return (schedule, [arguments])",
             )
-        threads = any(stage.threads for stage in piece.schedule.stages)
+        threads = any(stage.threads.bound for stage in piece.schedule.stages)
         kind = "opencl" if threads else "llvm"
         found.append(Subject(piece.func.name, kind, piece.schedule, piece.args))
     return found

@@ -174,9 +174,10 @@ def _schedule_to_text(name: str, schedule: Schedule) -> str:
 
 def _loops(stage: Stage) -> str:
     """The loops of a stage from the outermost, '' for a placeholder."""
-    if stage.attach == "inline":
+    if stage.placement == "inline":
         return "inlined"
-    named = (f"{axis.name} {stage.marks.get(axis, '')}".strip() for axis in stage.leaves)
+    loops = stage.loops
+    named = (f"{axis.name} {loops.marks.get(axis, '')}".strip() for axis in loops.leaves)
     return ", ".join(named)
 
 

@@ -53,15 +53,15 @@ Indices = tuple[Expr, ...]
 
 def reduces_across_threads(stage: Stage) -> bool:
     """Whether threads share out the stage's reduction."""
-    return any(leaf.kind == REDUCTION for leaf in stage.threads)
+    return any(leaf.kind == REDUCTION for leaf in stage.threads.bound)
 
 
 def refuse_tensorized(stage: Stage) -> None:
     """Unsupported for a stage whose reduction an intrinsic carries out, in memory of its own."""
-    if stage.tensorized is not None:
+    if stage.loops.tensorized is not None:
         raise Unsupported(
             f"cannot reduce stage {stage.name} across threads and by intrinsic",
-            where=f"stage {stage.name}, tensorized at {stage.tensorized.line}",
+            where=f"stage {stage.name}, tensorized at {stage.loops.tensorized.line}",
             why="an intrinsic updates the result itself, and each thread would need one",
             remedy="rfactor the axis that threads share out, and tensorize the stage made",
         )
@@ -93,13 +93,13 @@ class CrossThread:
     @cached_property
     def sharing(self) -> list[str]:
         """The tags of the threads that share out the reduction, as in a kernel's nest."""
-        tags = {tag for a, tag in self.stage.marks.items() if a.kind == REDUCTION}
+        tags = {tag for a, tag in self.stage.loops.marks.items() if a.kind == REDUCTION}
         return [tag for tag in self.kernel.tags if tag in tags]
 
     @cached_property
     def rows(self) -> list[str]:
         """The tags of threads that have results of their own."""
-        used = self.kernel.tags if self._is_local else tuple(self.stage.marks.values())
+        used = self.kernel.tags if self._is_local else tuple(self.stage.loops.marks.values())
         is_row = set(used) & set(THREADS_IN_BLOCK_TAGS) - set(self.sharing)
         return [tag for tag in self.kernel.tags if tag in is_row]
 
@@ -246,7 +246,7 @@ class CrossThread:
         """Conditions that choose the thread which stores a result: each one what is its own."""
         if self._is_local:
             return []
-        chosen = self.stage.storing
+        chosen = self.stage.memory.store_predicate
         return [
             (None, EQ(self.kernel.variables[tag], IntImm(chosen.get(tag, 0), I64)))
             for tag in self.sharing

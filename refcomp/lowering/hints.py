@@ -16,7 +16,7 @@ from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.loops import origin_of
 from refcomp.schedule.axes import Region
-from refcomp.schedule.placement import loops_around, place_text, position
+from refcomp.schedule.placement import loops_around, place_text
 from refcomp.schedule.stage import Prefetched, Stage
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
@@ -26,35 +26,35 @@ _DOUBLE_BUFFER = "double_buffer"
 def allocated(stage: Stage, buffer: Buffer, body: Stmt) -> Stmt:
     """`body` with memory for a tensor of the stage."""
     allocate = Allocate(buffer, body)
-    return (
-        Pragma(_DOUBLE_BUFFER, IntImm(1, I64), allocate) if stage.is_double_buffered else allocate
-    )
+    if stage.memory.is_double_buffered:
+        return Pragma(_DOUBLE_BUFFER, IntImm(1, I64), allocate)
+    return allocate
 
 
 def imported_texts(stages: Sequence[Stage]) -> tuple[str, ...]:
     """The LLVM IR that the stages bring, each text once."""
-    values = (value for stage in stages for _, _, value in stage.pragmas)
+    values = (pragma.value for stage in stages for pragma in stage.loops.pragmas)
     return tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """`shape` with dimensions made longer until the strides are those that were asked for."""
     dims = list(shape)
-    for dim in sorted(stage.alignments, reverse=True):
+    for dim in sorted(stage.memory.alignments, reverse=True):
         dims[dim + 1] = _padded(stage, dim, dims[dim + 1 :])
     return tuple(dims)
 
 
 def _padded(stage: Stage, dim: int, inner: list[Expr]) -> Expr:
-    factor, offset = stage.alignments[dim]
+    wish = stage.memory.alignments[dim]
     sizes = [size.value for size in inner if isinstance(size, IntImm)]
     if len(sizes) < len(inner):
         _refuse(stage, dim, "the dimensions inside it have no constant extents", "split them first")
     rest = prod(sizes[1:])
-    for longer in range(sizes[0], sizes[0] + factor):
-        if longer * rest % factor == offset:
+    for longer in range(sizes[0], sizes[0] + wish.factor):
+        if longer * rest % wish.factor == wish.offset:
             return IntImm(longer, I64)
-    what = f"no multiple of {rest} leaves {offset} when it is divided by {factor}"
+    what = f"no multiple of {rest} leaves {wish.offset} when it is divided by {wish.factor}"
     _refuse(stage, dim, what, "use a factor and an offset that have no common divisor")
 
 
@@ -74,7 +74,7 @@ def prefetches_at(
     regions: Mapping[Tensor, Region],
 ) -> Iterator[Stmt]:
     """A prefetch for each read that the stage asked to have prefetched in loop `axis`."""
-    for wish in bounds.stage.prefetches:
+    for wish in bounds.stage.loops.prefetches:
         if wish.axis is axis and wish.tensor in buffers and not _is_made_inside(bounds, wish):
             for indices in _first_reads(bounds, wish):
                 region = regions.get(wish.tensor)
@@ -87,7 +87,7 @@ def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
     stage = bounds.stage
     producer = next(s for s in stage.siblings if wish.tensor in s.op.outputs)
     return any(
-        host is stage and position(stage, leaf) >= position(stage, wish.axis)
+        host is stage and stage.loops.position(leaf) >= stage.loops.position(wish.axis)
         for host, leaf in loops_around(producer)
     )
 
@@ -95,8 +95,8 @@ def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
 def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, ...]]:
     """The indices of each read, when the loops inside begin, `offset` iterations later."""
     stage = bounds.stage
-    inside = stage.leaves[position(stage, wish.axis) + 1 :]
-    running = stage.threads if _is_in_kernel(bounds, wish.axis) else {}
+    inside = stage.loops.leaves[stage.loops.position(wish.axis) + 1 :]
+    running = stage.threads.bound if _is_in_kernel(bounds, wish.axis) else {}
     first: dict[Var, Expr] = {
         bounds.variables[leaf]: leaf.minimum for leaf in inside if leaf not in running
     }
@@ -119,7 +119,7 @@ def _is_in_kernel(bounds: StageBounds, axis: IterVar) -> bool:
     stage, kernel = bounds.stage, bounds.place.kernel
     if kernel is None or kernel.stage is not stage:
         return True
-    return position(stage, axis) >= kernel.start
+    return stage.loops.position(axis) >= kernel.start
 
 
 def _within(indices: tuple[Expr, ...], region: Region) -> tuple[Expr, ...]:

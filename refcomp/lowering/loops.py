@@ -48,7 +48,7 @@ class Loops:
     def slots(self) -> list[Slot]:
         """The loops in order, and the kernel's place among them if it begins in this stage."""
         stage, kernel = self.bounds.stage, self.bounds.place.kernel
-        slots: list[Slot] = list(stage.leaves)
+        slots: list[Slot] = list(stage.loops.leaves)
         if kernel is not None and kernel.stage is stage:
             slots.insert(kernel.start, kernel)
         return slots
@@ -94,7 +94,7 @@ class Loops:
         for number, slot in enumerate(slots):
             if isinstance(slot, Kernel):
                 numbers |= dict.fromkeys(slot.variables.values(), number)
-            elif slot not in self.bounds.stage.threads:
+            elif slot not in self.bounds.stage.threads.bound:
                 numbers[self.bounds.variables[slot]] = number
         return numbers
 
@@ -103,15 +103,15 @@ class Loops:
         if isinstance(slot, Kernel):
             return self._kernel(slot, self.guarded(guards, body))
         body = self.guarded(guards, self.attach(slot, body))
-        if slot not in self.bounds.stage.threads:
+        if slot not in self.bounds.stage.threads.bound:
             body = self._loop(slot, body)
-        for axis, key, value in self.bounds.stage.pragmas:
-            if axis is slot and isinstance(value, int):  # texts belong to the function
-                body = Pragma(key, IntImm(value, I64), body, self.origin(slot))
+        for wish in self.bounds.stage.loops.pragmas:
+            if wish.axis is slot and isinstance(wish.value, int):  # texts belong to the function
+                body = Pragma(wish.key, IntImm(wish.value, I64), body, self.origin(slot))
         return body
 
     def _loop(self, axis: IterVar, body: Stmt) -> Stmt:
-        mark = self.bounds.stage.marks.get(axis)
+        mark = self.bounds.stage.loops.marks.get(axis)
         kind = mark if mark in LOOP_KINDS else SERIAL
         extent = self.bounds.extents[axis]
         return For(axis.var, axis.minimum, extent, kind, body, self.origin(axis))
@@ -146,6 +146,6 @@ def origin_of(bounds: StageBounds, axis: IterVar | None = None) -> Origin:
     stage, op = bounds.stage, bounds.stage.op
     if axis is None:
         return Origin(stage.name, primitive=stage.primitive, line=op.line)
-    made = stage.made.get(axis, _UNMADE)
+    made = stage.loops.made.get(axis, _UNMADE)
     primitive = made.primitive or stage.primitive
     return Origin(stage.name, axis.name, primitive, made.line or op.line)

@@ -76,7 +76,7 @@ def lower(
 
 
 def _computed_stages(schedule: Schedule) -> list[Stage]:
-    placed = [s for s in schedule.stages if s.attach != "inline"]
+    placed = [s for s in schedule.stages if s.placement != "inline"]
     return [s for s in placed if not isinstance(s.op, PlaceholderOp)]
 
 
@@ -92,7 +92,7 @@ def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
 def _bodies_of(schedule: Schedule, stages: Sequence[Stage]) -> Bodies:
     """The expressions of `stages`, in which those of inlined stages stand."""
     inlined = [
-        s.op for s in schedule.stages if s.attach == "inline" and isinstance(s.op, ComputeOp)
+        s.op for s in schedule.stages if s.placement == "inline" and isinstance(s.op, ComputeOp)
     ]
     return {stage: _inlined_bodies(stage, inlined) for stage in stages}
 
@@ -210,15 +210,16 @@ def checked_args(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Seq
 
 
 def _check_tensor(stage: Stage, tensor: Tensor) -> None:
-    if stage.host is not None or stage.scope not in (None, GLOBAL):
+    if stage.host is not None or stage.memory.scope not in (None, GLOBAL):
         host = stage.host
-        how = f"{stage.scope} memory" if host is None else f"a loop of stage {host.stage.name}"
+        scope = stage.memory.scope
+        how = f"{scope} memory" if host is None else f"a loop of stage {host.stage.name}"
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is computed in {how}",
             why="all of an argument is computed, and in the caller's memory",
             remedy="leave it out of the arguments, or compute it at the root in global memory",
         )
-    if stage.attach == "inline":
+    if stage.placement == "inline":
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is inlined",
             why="an inlined stage has no memory",

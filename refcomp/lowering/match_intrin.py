@@ -29,7 +29,7 @@ from refcomp.ir.rewrite import children, map_children, memoised, substitute, var
 from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.bounds.ranges import Range, RangeFinder
 from refcomp.lowering.bounds.regions import StageBounds
-from refcomp.schedule.placement import place_text, position
+from refcomp.schedule.placement import place_text
 from refcomp.schedule.stage import Tensorized
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import CommReducer, Reduce
@@ -87,7 +87,7 @@ class _Match:
     def __init__(self, bounds: StageBounds, wish: Tensorized) -> None:
         stage = bounds.stage
         self.bounds, self.op, self.name = bounds, wish.intrin.op, wish.intrin.name
-        self.inside = stage.leaves[position(stage, wish.axis) :]
+        self.inside = stage.loops.leaves[stage.loops.position(wish.axis) :]
         self.axes = {a: Var(a.name, I64) for a in (*self.op.axis, *self.op.reduce_axis)}
         self.facts = bounds.facts
         for axis, var in self.axes.items():

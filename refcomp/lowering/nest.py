@@ -83,7 +83,7 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         body = _with_guests(nests.guests.get(axis, ()), body, nests)
         return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
 
-    hosts = frozenset(leaf for leaf in stage.leaves if leaf in nests.guests)
+    hosts = frozenset(leaf for leaf in stage.loops.leaves if leaf in nests.guests)
     in_scan = any(isinstance(host.op, ScanOp) for host, _ in loops_around(stage))
     loops = Loops(bounds, nests.bounds, attach, hosts, guards_guests=in_scan)
     if isinstance(stage.op, ScanOp):
@@ -94,7 +94,7 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     nest = _Nest(bounds, stage.op, loops, nests)
     guards = [*needed_guards(bounds, nests.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
-    if stage.tensorized is not None:
+    if stage.loops.tensorized is not None:
         return _lower_tensorized(nest, first, guards)
     if isinstance(first, Reduce):
         return _lower_reduction(nest, first, guards)
@@ -131,9 +131,9 @@ def _idle_thread_guards(bounds: StageBounds) -> list[Guard]:
     kernel = bounds.place.kernel
     if kernel is None or bounds.place.scope == LOCAL:
         return []
-    used = set(bounds.stage.marks.values())
+    used = set(bounds.stage.loops.marks.values())
     idle = [tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used]
-    storing = bounds.stage.storing
+    storing = bounds.stage.memory.store_predicate
     return [(None, EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64))) for tag in idle]
 
 
@@ -217,7 +217,7 @@ def _partition(
 def _output_loops(nest: _Nest, slots: Sequence[Slot]) -> list[IterVar]:
     """Those of `slots` that are loops over the output and leave a loop where they stand."""
     loops = [slot for slot in slots if isinstance(slot, IterVar) and slot.kind != REDUCTION]
-    return [loop for loop in loops if loop not in nest.bounds.stage.threads]
+    return [loop for loop in loops if loop not in nest.bounds.stage.threads.bound]
 
 
 def _identities(nest: _Nest, reduce: Reduce) -> Stmt:

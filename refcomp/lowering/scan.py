@@ -112,7 +112,7 @@ def _lone_maker(
         return None
     for stage in stages:
         if stage.op.outputs == (init,) and isinstance(stage.op, ComputeOp):
-            is_plain = stage.host is None and stage.scope in (None, "global")
+            is_plain = stage.host is None and stage.memory.scope in (None, "global")
             return stage if is_plain else None
     return None
 

@@ -43,7 +43,7 @@ from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import with_origin
 from refcomp.lowering.loops import Guard
 from refcomp.lowering.match_intrin import MatchedBlock, match_intrin, uncovered
-from refcomp.schedule.placement import place_text, position
+from refcomp.schedule.placement import place_text
 from refcomp.schedule.primitives.tensorize import check_block
 from refcomp.schedule.stage import Tensorized
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
@@ -73,7 +73,7 @@ def lower_intrin(
 ) -> Replacement:
     """The statements for the tensorized loops of a stage; `element` tells where in its buffer an
     element of a tensor lies."""
-    wish = bounds.stage.tensorized
+    wish = bounds.stage.loops.tensorized
     assert wish is not None
     placing = _IntrinsicPlacement(bounds, wish, buffers, element)
     placing.check_loops()
@@ -94,7 +94,7 @@ def lower_intrin(
 
 
 def _leaves_outside(bounds: StageBounds, wish: Tensorized) -> list[IterVar]:
-    return bounds.stage.leaves[: position(bounds.stage, wish.axis)]
+    return bounds.stage.loops.leaves[: bounds.stage.loops.position(wish.axis)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class _IntrinsicPlacement:
     def check_loops(self) -> None:
         """Refuses what has become of the loops since they were tensorized."""
         stage = self.bounds.stage
-        if not any(leaf is self.wish.axis for leaf in stage.leaves):
+        if not any(leaf is self.wish.axis for leaf in stage.loops.leaves):
             self.refuse("it is a loop of this stage no more", "tensorize last")
         try:
             check_block(stage, self.wish, True, self.bounds.extents)
@@ -177,7 +177,7 @@ class _IntrinsicPlacement:
     def outside(self, guard: Guard) -> Guard:
         """The guard as one of the loops outside: it must hold for all points of a block or none."""
         axis, condition = guard
-        leaves = self.bounds.stage.leaves[len(_leaves_outside(self.bounds, self.wish)) :]
+        leaves = self.bounds.stage.loops.leaves[len(_leaves_outside(self.bounds, self.wish)) :]
         first = {self.bounds.variables[leaf]: leaf.minimum for leaf in leaves}
         if not set(first).intersection(variables_in(condition)):
             return guard

@@ -43,7 +43,7 @@ def _inline(schedule: Schedule, is_cheap: Callable[[object], bool]) -> None:
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)")
     for stage in list(schedule.stages):
-        if not stage.is_output and stage.attach == "root" and is_cheap(stage.op):
+        if not stage.is_output and stage.placement == "root" and is_cheap(stage.op):
             try:
                 schedule.apply(stage, "compute_inline")
             except UserError:

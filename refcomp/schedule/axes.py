@@ -42,7 +42,7 @@ def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, E
     extents = {root: root.extent for root in stage.roots}
     if region is not None:
         extents |= zip(stage.roots, region.extent, strict=False)
-    for relation in stage.relations:
+    for relation in stage.loops.relations:
         if isinstance(relation, Split):
             outer, inner = relation.extents(extents[relation.parent])
             extents[relation.outer], extents[relation.inner] = outer, inner
@@ -65,11 +65,11 @@ def root_indices(
     of the operation's axes are absolute (the minimum, or the region's origin, is added); those of
     derived axes count from 0.
     """
-    values: dict[IterVar, Expr] = {leaf: leaf.var for leaf in stage.leaves}
+    values: dict[IterVar, Expr] = {leaf: leaf.var for leaf in stage.loops.leaves}
     values.update(variables or {})
-    outers = {relation.outer for relation in stage.relations if isinstance(relation, Split)}
+    outers = {relation.outer for relation in stage.loops.relations if isinstance(relation, Split)}
     guards: list[tuple[IterVar, Expr]] = []
-    for relation in reversed(stage.relations):
+    for relation in reversed(stage.loops.relations):
         if isinstance(relation, Fuse):
             inner_extent = extents[relation.inner]
             outer, inner = relation.indices(values[relation.fused], inner_extent)
@@ -93,7 +93,7 @@ def _add_origins(
     stage: Stage, values: dict[IterVar, Expr], region: Region | None, facts: Facts
 ) -> None:
     """A loop over one of the operation's axes itself counts from the axis' minimum already."""
-    leaves = set(stage.leaves)
+    leaves = set(stage.loops.leaves)
     origins = {root: root.minimum for root in stage.roots if root not in leaves}
     if region is not None:
         origins |= zip(stage.roots, region.origin, strict=False)

@@ -15,23 +15,18 @@ from refcomp.te.tensor import IterVar
 Loop = tuple[Stage, IterVar]
 
 
-def position(stage: Stage, axis: IterVar) -> int:
-    """The place of a loop among the stage's, 0 for the outermost."""
-    return next(k for k, leaf in enumerate(stage.leaves) if leaf is axis)
-
-
 def loops_around(stage: Stage) -> list[Loop]:
     """The loops of other stages that the stage is computed in, outermost first."""
     if stage.host is None:
         return []
     host = stage.host.stage
-    inside = host.leaves[: position(host, stage.host.axis) + 1]
+    inside = host.loops.leaves[: host.loops.position(stage.host.axis) + 1]
     return [*loops_around(host), *((host, leaf) for leaf in inside)]
 
 
 def path(stage: Stage) -> list[Loop]:
     """All loops around one element of the stage, outermost first."""
-    return [*loops_around(stage), *((stage, leaf) for leaf in stage.leaves)]
+    return [*loops_around(stage), *((stage, leaf) for leaf in stage.loops.leaves)]
 
 
 def place_text(stage: Stage) -> str:

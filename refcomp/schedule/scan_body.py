@@ -43,7 +43,7 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
         op, home = stage.op, home_of(stage) if has_scans else None
         if home is None and isinstance(op, ComputeOp) and op.waits_for_scan:
             check_reads(op.name, (*op.axis, *op.reduce_axis), op.body)
-        stage.attach = home or "root"
+        stage.placement = home or "root"
 
 
 def refuse_moving_update(stage: Stage, verb: str) -> None:

@@ -67,7 +67,7 @@ class StageSchedule:
     @property
     def leaf_iter_vars(self) -> tuple[IterVar, ...]:
         """The loops, outermost first."""
-        return tuple(self.stage.leaves)
+        return tuple(self.stage.loops.leaves)
 
     def split(
         self, parent: IterVar, factor: int | None = None, nparts: int | None = None
@@ -193,7 +193,7 @@ class Schedule:
             name = unique_name(op.name, taken)
             taken.add(name)
             stage = Stage(op, name, op in outputs_set, siblings=self.stages)
-            stage.leaves = list(stage.roots)
+            stage.loops.leaves = list(stage.roots)
             self.stages.append(stage)
         attach_bodies(self.stages)
 

@@ -51,39 +51,98 @@ class Tensorized:
     line: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopPragma:
+    """The wish that `key` is `value` around the loop `axis`."""
+
+    axis: IterVar
+    key: str
+    value: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class StrideAlignment:
+    """A dimension's stride is k * factor + offset elements, for some k."""
+
+    factor: int
+    offset: int
+
+
+@dataclass(slots=True, eq=False)
+class StageLoops:
+    """The loops that compute a stage, and how each of them is carried out."""
+
+    # The loops, outermost first.
+    leaves: list[IterVar] = field(default_factory=list)
+    # Splits and fusions that lead from the operation's own axes to the leaves, in their order.
+    relations: list[Relation] = field(default_factory=list)
+    # Loop -> vectorized, unrolled, parallel, tensorized, or the tag of the threads that run it.
+    marks: dict[IterVar, str] = field(default_factory=dict)
+    # Axis -> the primitive that made or marked it.
+    made: dict[IterVar, Made] = field(default_factory=dict)
+    # Wishes for the passes behind, in the order in which they were given.
+    pragmas: list[LoopPragma] = field(default_factory=list)
+    # Hints for the host's caches.
+    prefetches: list[Prefetched] = field(default_factory=list)
+    # The intrinsic that replaces the innermost loops.
+    tensorized: Tensorized | None = None
+
+    def position(self, axis: IterVar) -> int:
+        """Return the place of a loop among the leaves, 0 for the outermost."""
+        return next(k for k, leaf in enumerate(self.leaves) if leaf is axis)
+
+    def mark(self, axis: IterVar, mark: str, made: Made) -> None:
+        """Record how a loop is carried out, and which primitive said so."""
+        self.marks[axis] = mark
+        self.made[axis] = made
+
+
+@dataclass(slots=True, eq=False)
+class StageMemory:
+    """The memory that holds a stage's tensors, and who stores to it."""
+
+    # Name of the scope; None: the place where the stage is computed decides.
+    scope: str | None = None
+    # The memory is held twice, and filled one iteration ahead.
+    is_double_buffered: bool = False
+    # Dimension -> its stride.
+    alignments: dict[int, StrideAlignment] = field(default_factory=dict)
+    # Thread tag -> index of the thread that stores a redundantly computed value (default 0).
+    store_predicate: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class StageThreads:
+    """The threads of a GPU that compute a stage."""
+
+    # Bound loop -> its thread axis. Loops of virtual threads are not among them.
+    bound: dict[IterVar, IterVar] = field(default_factory=dict)
+    # Thread axes for which the stage's kernel begins outside its loops; empty: at the bound loops.
+    env: list[IterVar] = field(default_factory=list)
+
+
+# Where a stage is computed: in a loop nest of its own, in the place of every read of it, or in a
+# loop of another stage.
+Placement = Literal["root", "inline"] | Host
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Stage:
-    """How `op` is computed: `relations` lead from its own axes to the loops `leaves`, outermost
-    first. `marks` maps a loop to vectorized, unrolled, parallel, tensorized or a thread tag, and
-    `threads` a bound loop to its thread axis. `attach` is `root` (a loop nest of its own), `inline`
-    (its expression replaces every read of it) or a Host. `scope` is where its memory lies, None: as
-    the place where it is computed suggests. `siblings` are all stages of the schedule, producers
-    first.
-    `storing` chooses the thread of each tag that stores what all of them compute, 0 where it says
-    nothing; where `env` names thread axes, the stage's kernel begins outside its loops;
-    `alignments` are (factor, offset) of the stride of a dimension; `primitive` is what made the
-    stage, where it was no operation of the user.
-    """
+    """How one operation is computed."""
 
     op: Operation
+    # Unique in the schedule; recorded steps refer to stages by it.
     name: str
+    # The caller gives the memory of the operation's tensors, and needs all of them.
     is_output: bool
-    leaves: list[IterVar] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    marks: dict[IterVar, str] = field(default_factory=dict)
-    made: dict[IterVar, Made] = field(default_factory=dict)
-    threads: dict[IterVar, IterVar] = field(default_factory=dict)
-    attach: Literal["root", "inline"] | Host = "root"
-    scope: str | None = None
+    # All stages of the schedule, producers first: one list that they share.
     siblings: list[Stage] = field(default_factory=list)
-    pragmas: list[tuple[IterVar, str, int | str]] = field(default_factory=list)
-    prefetches: list[Prefetched] = field(default_factory=list)
-    is_double_buffered: bool = False
-    alignments: dict[int, tuple[int, int]] = field(default_factory=dict)
-    storing: dict[str, int] = field(default_factory=dict)
-    tensorized: Tensorized | None = None
-    env: list[IterVar] = field(default_factory=list)
+    # The primitive that made the stage; empty for an operation of the user.
     primitive: str = ""
+    loops: StageLoops = field(default_factory=StageLoops)
+    placement: Placement = "root"
+    memory: StageMemory = field(default_factory=StageMemory)
+    threads: StageThreads = field(default_factory=StageThreads)
 
     def __repr__(self) -> str:
         return f"stage {self.name}"
@@ -96,7 +155,7 @@ class Stage:
     @property
     def host(self) -> Host | None:
         """Where the stage is attached, None when it is not."""
-        return self.attach if isinstance(self.attach, Host) else None
+        return self.placement if isinstance(self.placement, Host) else None
 
     @property
     def guests(self) -> tuple[Stage, ...]:
@@ -106,7 +165,7 @@ class Stage:
     def axes(self) -> dict[str, IterVar]:
         """Every axis the stage has or had, by name."""
         known = [*self.roots]
-        for relation in self.relations:
+        for relation in self.loops.relations:
             made = (getattr(relation, name, None) for name in ("outer", "inner", "fused"))
             known.extend(axis for axis in made if axis is not None)
         return {axis.name: axis for axis in known}
@@ -120,12 +179,12 @@ class Stage:
             count += 1
             unique = f"{name}.{count}"
         derived = axis(unique, 0, extent, kind)
-        self.made[derived] = made
+        self.loops.made[derived] = made
         return derived
 
     def leaf(self, given: Any, primitive: str) -> IterVar:
         """`given` if it is a loop of this stage; else UserError that tells the loops there are."""
-        if isinstance(given, IterVar) and any(given is leaf for leaf in self.leaves):
+        if isinstance(given, IterVar) and any(given is leaf for leaf in self.loops.leaves):
             self._refuse_opaque(given, primitive)
             return given
         named = given.name if isinstance(given, IterVar) else repr(given)
@@ -166,12 +225,16 @@ class Stage:
             )
         return "schedule the stages before and after it; cache_read copies what it reads or makes"
 
+    def mark_text(self, loop: IterVar) -> str:
+        """Return how a marked loop is carried out, for messages."""
+        mark = self.loops.marks[loop]
+        return f"bound to {mark}" if loop in self.threads.bound else mark
+
     def unmarked_leaf(self, given: Any, primitive: str, remedy: str) -> IterVar:
         """As `leaf`, and how the loop is carried out is not yet said."""
         loop = self.leaf(given, primitive)
-        if loop in self.marks:
-            how = f"bound to {self.marks[loop]}" if loop in self.threads else self.marks[loop]
-            self.refuse(primitive, loop.name, f"it is {how} already", remedy)
+        if loop in self.loops.marks:
+            self.refuse(primitive, loop.name, f"it is {self.mark_text(loop)} already", remedy)
         return loop
 
     def replaceable_leaf(self, given: Any, primitive: str) -> IterVar:
@@ -189,7 +252,7 @@ class Stage:
 
     def refuse(self, primitive: str, axis: str, why: str, remedy: str | None = None) -> NoReturn:
         """Raises the UserError that `primitive` is illegal on the axis named `axis`."""
-        loops = ", ".join(f"{leaf.name} ({leaf.kind})" for leaf in self.leaves)
+        loops = ", ".join(f"{leaf.name} ({leaf.kind})" for leaf in self.loops.leaves)
         raise UserError(
             f"cannot {primitive} axis {axis} of stage {self.name}",
             where=f"stage {self.name}, loops: {loops or 'none'}",

@@ -53,7 +53,7 @@ def add_stage(op: ComputeOp, name: str, beside: Stage, after: bool, made: Made) 
     """A stage for `op`, right before or after another, with a name that no other has."""
     siblings = beside.siblings
     stage = Stage(op, unique_name(name, [s.name for s in siblings]), False, siblings=siblings)
-    stage.leaves, stage.primitive = list(stage.roots), made.primitive
+    stage.loops.leaves, stage.primitive = list(stage.roots), made.primitive
     place = next(k for k, sibling in enumerate(siblings) if sibling is beside)
     siblings.insert(place + after, stage)
     return stage

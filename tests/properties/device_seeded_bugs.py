@@ -65,7 +65,7 @@ DEVICE = (
     ),
     SeededBug(
         *("thread variables mixed up", "refcomp.lowering.bounds.infer_stages", "_variables"),
-        *("kernel.variables[stage.marks[leaf]]", "kernel.variables[kernel.tags[-1]]"),
+        *("kernel.variables[marks[leaf]]", "kernel.variables[kernel.tags[-1]]"),
     ),
     SeededBug(
         *("guards of kernels dropped", "refcomp.lowering.loops", "Loops.guarded"),

@@ -19,7 +19,7 @@ def chain():
 
 
 def inlined(s):
-    return [stage.name for stage in s.stages if stage.attach == "inline"]
+    return [stage.name for stage in s.stages if stage.placement == "inline"]
 
 
 def test_elementwise_stages_are_inlined_and_recorded():

@@ -77,7 +77,7 @@ def test_a_refused_primitive_names_the_users_line_and_leaves_no_trace():
     with pytest.raises(UserError) as caught:
         s[c].vectorize(s[c].op.reduce_axis[0])
     assert f"at {__file__}:" in str(caught.value)
-    assert not s.steps and not s[c].stage.marks
+    assert not s.steps and not s[c].stage.loops.marks
 
 
 def test_stages_of_one_name_are_told_apart():

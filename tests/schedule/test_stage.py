@@ -11,7 +11,7 @@ def _stage():
     k = refcomp.reduce_axis((0, 8), "k")
     op = refcomp.compute((4,), lambda i: refcomp.sum(a[i, k], axis=k), name="B").op
     stage = Stage(op, "B", True)
-    stage.leaves = list(stage.roots)
+    stage.loops.leaves = list(stage.roots)
     return stage
 
 
@@ -19,11 +19,24 @@ def test_roots_are_the_operations_axes_reductions_last():
     assert [axis.name for axis in _stage().roots] == ["i", "k"]
 
 
+def test_the_position_of_a_loop_counts_from_the_outermost():
+    stage = _stage()
+    assert [stage.loops.position(axis) for axis in stage.roots] == [0, 1]
+    stage.loops.leaves.reverse()
+    assert [stage.loops.position(axis) for axis in stage.roots] == [1, 0]
+
+
+def test_stages_share_no_state():
+    one, other = _stage(), _stage()
+    pairs = ((one.loops, other.loops), (one.memory, other.memory), (one.threads, other.threads))
+    assert all(mine is not theirs for mine, theirs in pairs)
+
+
 def test_derived_axes_get_unique_names_and_remember_their_maker():
     stage = _stage()
     made = Made("split", "file.py:3")
     axis = stage.derive_axis("i", IntImm(4, refcomp.as_dtype("i64")), "data_parallel", made)
-    assert axis.name == "i.1" and stage.made[axis] is made
+    assert axis.name == "i.1" and stage.loops.made[axis] is made
 
 
 def test_a_foreign_axis_is_refused_and_the_loops_are_told():

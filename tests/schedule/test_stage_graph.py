@@ -45,7 +45,7 @@ def test_a_stage_is_added_beside_another():
         _copy(stages[1], a), "B", stages[1], after=False, made=Made("rfactor", "f.py:3")
     )
     assert [s.name for s in stages] == ["A", "B.1", "B", "C", "D"]
-    assert added.leaves == list(added.op.axis) and added.siblings is stages
+    assert added.loops.leaves == list(added.op.axis) and added.siblings is stages
     assert added.primitive == "rfactor" and stages[0].primitive == ""
     add_stage(_copy(stages[2], a), "E", stages[2], after=True, made=Made("cache_read", "f.py:4"))
     assert [s.name for s in stages] == ["A", "B.1", "B", "E", "C", "D"]

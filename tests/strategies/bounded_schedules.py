@@ -66,7 +66,7 @@ def _of_stage(schedule: Schedule, stage: Stage) -> Iterator[_Call]:
         yield "cache_read", (0, scope, readers), ()
     if not isinstance(stage.op, ComputeOp):
         return
-    names = [AxisName(axis.name) for axis in stage.leaves]
+    names = [AxisName(axis.name) for axis in stage.loops.leaves]
     for name in names:
         yield from _of_loop(stage, name)
     for a, b in pairwise(names):
@@ -96,7 +96,7 @@ def _of_memory(schedule: Schedule, stage: Stage) -> Iterator[_Call]:
     for primitive in ("compute_inline", "compute_root", "double_buffer"):
         yield primitive, (), ()
     for host in schedule.stages:
-        for axis in host.leaves if host is not stage else ():
+        for axis in host.loops.leaves if host is not stage else ():
             yield "compute_at", (StageName(host.name), AxisName(axis.name)), ()
     for scope in _SCOPES:
         yield "set_scope", (scope,), ()
@@ -114,24 +114,26 @@ def state_of(schedule: Schedule) -> tuple[Any, ...]:
 
 def _state_of_stage(stage: Stage) -> tuple[Any, ...]:
     host = stage.host
+    loops = stage.loops
+    memory = stage.memory
     return (
         stage.name,
         str(getattr(stage.op, "body", "")),
-        tuple((a.name, a.kind, str(a.extent), stage.marks.get(a)) for a in stage.leaves),
+        tuple((a.name, a.kind, str(a.extent), loops.marks.get(a)) for a in loops.leaves),
         tuple(
             (type(r).__name__, *(getattr(getattr(r, n, None), "name", "") for n in _AXES),
              getattr(r, "factor", 0), getattr(r, "nparts", 0))
-            for r in stage.relations
+            for r in loops.relations
         ),
-        (host.stage.name, host.axis.name) if host is not None else stage.attach,
-        stage.scope,
-        tuple((a.name, key, value) for a, key, value in stage.pragmas),
-        tuple((p.tensor.name, p.axis.name, p.offset) for p in stage.prefetches),
-        stage.is_double_buffered,
-        tuple(sorted(stage.alignments.items())),
-        tuple(sorted(stage.storing.items())),
-        None if stage.tensorized is None else stage.tensorized.axis.name,
-        tuple(axis.thread_tag for axis in stage.env),
+        (host.stage.name, host.axis.name) if host is not None else stage.placement,
+        memory.scope,
+        tuple((p.axis.name, p.key, p.value) for p in loops.pragmas),
+        tuple((p.tensor.name, p.axis.name, p.offset) for p in loops.prefetches),
+        memory.is_double_buffered,
+        tuple(sorted(memory.alignments.items())),
+        tuple(sorted(memory.store_predicate.items())),
+        None if loops.tensorized is None else loops.tensorized.axis.name,
+        tuple(axis.thread_tag for axis in stage.threads.env),
     )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import THREAD_TAGS
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.schedule.placement import position
 from refcomp.schedule.schedule import Schedule, StageSchedule, replay
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, IterVar
@@ -116,24 +115,24 @@ def _one(draw: _Draw, items: Sequence[Any]) -> Any:
 
 
 def _computed(schedule: Schedule) -> list[StageSchedule]:
-    stages = [s for s in schedule.stages if isinstance(s.op, ComputeOp) and s.attach != "inline"]
+    stages = [s for s in schedule.stages if isinstance(s.op, ComputeOp) and s.placement != "inline"]
     return [StageSchedule(schedule, stage) for stage in stages]
 
 
 def _loops(stage: StageSchedule) -> list[IterVar]:
     """Those that no intrinsic does."""
-    leaves, done = list(stage.leaf_iter_vars), stage.stage.tensorized
-    return leaves if done is None else leaves[: position(stage.stage, done.axis)]
+    leaves, done = list(stage.leaf_iter_vars), stage.stage.loops.tensorized
+    return leaves if done is None else leaves[: stage.stage.loops.position(done.axis)]
 
 
 def _free(stage: StageSchedule) -> list[IterVar]:
-    return [axis for axis in _loops(stage) if axis not in stage.stage.marks]
+    return [axis for axis in _loops(stage) if axis not in stage.stage.loops.marks]
 
 
 def _inner(stage: StageSchedule) -> list[IterVar]:
     """Those in the stage's kernel, if it begins one."""
     loops = _loops(stage)
-    bound = [k for k, axis in enumerate(loops) if axis in stage.stage.threads]
+    bound = [k for k, axis in enumerate(loops) if axis in stage.stage.threads.bound]
     return loops[bound[0] :] if bound else loops
 
 
@@ -149,8 +148,8 @@ def _copy(draw: _Draw, stage: StageSchedule) -> Schedule:
 
 def _share(draw: _Draw, stage: StageSchedule, host: StageSchedule) -> None:
     """Among the host's threads, most often."""
-    extents = [t.extent for t in host.stage.threads.values() if t.thread_tag == "threadIdx.x"]
-    if stage.stage.scope == "shared" and draw(st.integers(0, 3)) and extents:
+    extents = [t.extent for t in host.stage.threads.bound.values() if t.thread_tag == "threadIdx.x"]
+    if stage.stage.memory.scope == "shared" and draw(st.integers(0, 3)) and extents:
         _, inner = stage.split(stage.leaf_iter_vars[-1], _number(extents[0]))
         stage.bind(inner, refcomp.thread_axis("threadIdx.x"))
 

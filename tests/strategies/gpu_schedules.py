@@ -147,7 +147,7 @@ class Maker:
         return items[self.draw(st.integers(0, len(items) - 1))]
 
     def _computed(self) -> list[Stage]:
-        return [s for s in self.s.stages if isinstance(s.op, ComputeOp) and s.attach != "inline"]
+        return [s for s in self.s.stages if isinstance(s.op, ComputeOp) and s.placement != "inline"]
 
     def _roots(self) -> list[Stage]:
         return [s for s in self._computed() if s.host is None]
@@ -155,7 +155,8 @@ class Maker:
     def _leaves(self, stage: Stage, kind: str) -> list[IterVar]:
         """Loops of that kind that nothing is said of yet."""
         hosts = {guest.host.axis for guest in stage.guests if guest.host}
-        return [a for a in stage.leaves if a.kind == kind and a not in {*stage.marks, *hosts}]
+        loops = stage.loops
+        return [a for a in loops.leaves if a.kind == kind and a not in {*loops.marks, *hosts}]
 
     def _size(self, axis: IterVar) -> int:
         try:
@@ -210,7 +211,7 @@ class Maker:
         self, stage: Stage, axes: Sequence[IterVar]
     ) -> tuple[list[IterVar], list[IterVar]]:
         """The outer and the inner loops of a tile over `axes`."""
-        own, leaves = self.s[stage.op], stage.leaves
+        own, leaves = self.s[stage.op], stage.loops.leaves
         if len(axes) == 2 and leaves.index(axes[1]) == leaves.index(axes[0]) + 1:
             x, y, x_inner, y_inner = own.tile(*axes, *(self._tile_size(a, 2) for a in axes))
             return [x, y], [x_inner, y_inner]
@@ -246,7 +247,7 @@ class Maker:
 
     def _fuse_two(self, stage: Stage) -> None:
         free = self._leaves(stage, DATA_PARALLEL)
-        pairs = [(x, y) for x, y in pairwise(stage.leaves) if x in free and y in free]
+        pairs = [(x, y) for x, y in pairwise(stage.loops.leaves) if x in free and y in free]
         if pairs:
             self.s[stage.op].fuse(*self._one(pairs))
 
@@ -259,17 +260,18 @@ class Maker:
         for axis in self._leaves(stage, REDUCTION):
             if self._chance(2, 3):
                 self.s[stage.op].split(axis, self._one([2, 2, 3, 4]))
-        outer = [a for a in stage.leaves if a.kind == REDUCTION and a.name.endswith("outer")]
-        data = [a for a in stage.leaves if a.kind == DATA_PARALLEL and a not in stage.marks]
+        loops = stage.loops
+        outer = [a for a in loops.leaves if a.kind == REDUCTION and a.name.endswith("outer")]
+        data = [a for a in loops.leaves if a.kind == DATA_PARALLEL and a not in loops.marks]
         if outer and data and self._chance(1, 2):
-            rest = [a for a in stage.leaves if a.kind == REDUCTION and a not in outer]
+            rest = [a for a in loops.leaves if a.kind == REDUCTION and a not in outer]
             self.s[stage.op].reorder(*outer, *rest, *data)
         return reader
 
     def _share_reduction(self, stage: Stage, threads: dict[str, int]) -> Stage:
         """Threads of an axis that is free, or of one of the kernel around, reduce together; perhaps
         each its part of a factored reduction."""
-        tags = [tag for tag in THREADS_IN_BLOCK_TAGS if tag not in stage.marks.values()]
+        tags = [tag for tag in THREADS_IN_BLOCK_TAGS if tag not in stage.loops.marks.values()]
         tags = tags if stage.host else [tag for tag in tags if tag not in threads]
         axes = self._leaves(stage, REDUCTION)
         if not tags or not axes:
@@ -295,24 +297,25 @@ class Maker:
 
     def _host_loop(self, stage: Stage, deep: bool = False) -> IterVar:
         """A loop to attach to: in a kernel's own stage, one that is bound or inside."""
-        bound = [k for k, leaf in enumerate(stage.leaves) if leaf in stage.threads]
-        fitting = stage.leaves if stage.host or not bound else stage.leaves[bound[0] :]
+        leaves = stage.loops.leaves
+        bound = [k for k, leaf in enumerate(leaves) if leaf in stage.threads.bound]
+        fitting = leaves if stage.host or not bound else leaves[bound[0] :]
         if deep and bound and self._chance(3, 4):
-            return stage.leaves[bound[-1]]
+            return leaves[bound[-1]]
         return self._one(fitting)
 
     # What is computed inside a kernel.
 
     def _share(self, stage: Stage, threads: dict[str, int]) -> None:
         """The loops of a stage in shared memory are shared among threads, or left to the first."""
-        if stage.scope != "shared" or self._chance(1, 5):
+        if stage.memory.scope != "shared" or self._chance(1, 5):
             return
         own = self.s[stage.op]
         data = self._leaves(stage, DATA_PARALLEL)
         if len(data) > 1 and all(y is own.leaf_iter_vars[k + 1] for k, y in enumerate(data[1:])):
             data = [own.fuse(*data)]
         loop = data[-1] if data else None
-        free = [tag for tag in threads if tag not in stage.marks.values()]
+        free = [tag for tag in threads if tag not in stage.loops.marks.values()]
         for tag in self.draw(st.permutations(free)) if loop is not None else ():
             if self._chance(5, 6):
                 loop, inner = own.split(loop, threads[tag])
@@ -320,7 +323,7 @@ class Maker:
 
     def _copy(self, tensor: Tensor, reader: Stage, threads: dict[str, int]) -> None:
         maker = self.s.stage_of(tensor)
-        if maker.attach == "inline" or maker.host is not None:
+        if maker.placement == "inline" or maker.host is not None:
             return
         scope = "shared" if self._chance(10, 11) else "local"
         copy = self.s.cache_read(tensor, scope, [reader.op])
@@ -335,7 +338,7 @@ class Maker:
         for producer in self._roots():
             readers = readers_of(producer)
             is_read_elsewhere = not readers or any(reader is not worker for reader in readers)
-            if producer.is_output or producer.threads or is_read_elsewhere:
+            if producer.is_output or producer.threads.bound or is_read_elsewhere:
                 continue
             if self._chance(3, 4):
                 self.s[producer.op].compute_at(self.s[worker.op], self._host_loop(worker))
@@ -355,8 +358,8 @@ class Maker:
 
     def _begin_outside(self, stage: Stage) -> None:
         """One launch may run the loops outside the bound ones, too."""
-        if stage.threads and self._chance(1, 4):
-            tags = [thread.thread_tag for thread in stage.threads.values()]
+        if stage.threads.bound and self._chance(1, 4):
+            tags = [thread.thread_tag for thread in stage.threads.bound.values()]
             self.s[stage.op].env_threads([refcomp.thread_axis(tag) for tag in tags])
 
     # What lower refuses is taken back.
@@ -374,7 +377,7 @@ class Maker:
                 if found["size"] is None or not self._send_inside(stage):
                     self._send_to_root(stage)
                 continue
-            idle = [stage for stage in self._roots() if not stage.threads]
+            idle = [stage for stage in self._roots() if not stage.threads.bound]
             outside = stages_outside(func)
             if idle:
                 self._bind_idle(idle[0])
@@ -390,22 +393,23 @@ class Maker:
         if stage.host is None:
             return False
         host = stage.host.stage
-        place = next(k for k, leaf in enumerate(host.leaves) if leaf is stage.host.axis)
-        if place + 1 == len(host.leaves):
+        place = host.loops.position(stage.host.axis)
+        if place + 1 == len(host.loops.leaves):
             return False
-        self.s[stage.op].compute_at(self.s[host.op], host.leaves[place + 1])
+        self.s[stage.op].compute_at(self.s[host.op], host.loops.leaves[place + 1])
         return True
 
     def _send_to_root(self, stage: Stage) -> None:
-        if stage.host is None and stage.scope in (None, "global"):  # shares of unknown size
-            self.s[stage.op].reorder(*sorted(stage.leaves, key=lambda a: a.kind == REDUCTION))
+        if stage.host is None and stage.memory.scope in (None, "global"):  # shares of unknown size
+            self.s[stage.op].reorder(*sorted(stage.loops.leaves, key=lambda a: a.kind == REDUCTION))
             return
         own = self.s[stage.op]
         own.compute_root()
         own.set_scope("global")
 
     def _bind_idle(self, stage: Stage) -> None:
-        data = [a for a in stage.leaves if a.kind == DATA_PARALLEL and a not in stage.marks]
+        loops = stage.loops
+        data = [a for a in loops.leaves if a.kind == DATA_PARALLEL and a not in loops.marks]
         self.s[stage.op].bind(data[0], refcomp.thread_axis("blockIdx.x"))
 
 

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
-from refcomp.schedule.placement import position
 from refcomp.schedule.schedule import Schedule, StageSchedule, replay
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.operation import ComputeOp
@@ -43,12 +42,12 @@ _Draw = Callable[[Any], Any]
 
 def _loops(stage: StageSchedule) -> list[IterVar]:
     """The loops of the stage, but those that an intrinsic does."""
-    leaves, done = list(stage.leaf_iter_vars), stage.stage.tensorized
-    return leaves if done is None else leaves[: position(stage.stage, done.axis)]
+    leaves, done = list(stage.leaf_iter_vars), stage.stage.loops.tensorized
+    return leaves if done is None else leaves[: stage.stage.loops.position(done.axis)]
 
 
 def _free(stage: StageSchedule) -> list[IterVar]:
-    return [axis for axis in _loops(stage) if axis not in stage.stage.marks]
+    return [axis for axis in _loops(stage) if axis not in stage.stage.loops.marks]
 
 
 def _replaceable(stage: StageSchedule) -> list[IterVar]:
@@ -139,7 +138,7 @@ def _at(draw: _Draw, stage: StageSchedule) -> bool:
     hosts = [
         host
         for host in own.siblings
-        if host.attach != "inline"
+        if host.placement != "inline"
         and isinstance(host.op, ComputeOp | ScanOp)
         and _loops(stage.schedule[host.op])
         and depends_on(host, own)
@@ -166,7 +165,7 @@ def _cache_read(draw: _Draw, stage: StageSchedule) -> bool:
         return False
     tensor = own.op.inputs[draw(st.integers(0, len(own.op.inputs) - 1))]
     maker = stage.schedule.stage_of(tensor)
-    if maker.attach == "inline":
+    if maker.placement == "inline":
         return False
     readers = [reader.op for reader in readers_of(maker) if tensor in reader.op.inputs]
     some = readers if draw(st.booleans()) else [own.op]
@@ -176,8 +175,8 @@ def _cache_read(draw: _Draw, stage: StageSchedule) -> bool:
 
 def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
     own = stage.stage
-    is_changed = own.marks or own.relations or own.leaves != list(own.roots)
-    if is_changed or own.guests or own.attach == "inline" or len(own.siblings) > _MOST_STAGES:
+    is_changed = own.loops.marks or own.loops.relations or own.loops.leaves != list(own.roots)
+    if is_changed or own.guests or own.placement == "inline" or len(own.siblings) > _MOST_STAGES:
         return False
     scope = draw(st.sampled_from(["local", "global"]))
     made = stage.schedule.cache_write(list(own.op.outputs), scope)
@@ -189,7 +188,7 @@ def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
 def _rfactor(draw: _Draw, stage: StageSchedule) -> bool:
     own = stage.stage
     axes = [axis for axis in _free(stage) if axis.kind == REDUCTION]
-    if not axes or own.guests or own.tensorized or len(own.siblings) > _MOST_STAGES:
+    if not axes or own.guests or own.loops.tensorized or len(own.siblings) > _MOST_STAGES:
         return False
     axis = _pick(draw, axes)
     if draw(st.booleans()):

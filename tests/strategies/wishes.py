@@ -35,7 +35,9 @@ def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int 
         computed = [
             stage
             for stage in trial.stages
-            if isinstance(stage.op, ComputeOp) and stage.attach != "inline" and stage.leaves
+            if isinstance(stage.op, ComputeOp)
+            and stage.placement != "inline"
+            and stage.loops.leaves
         ]
         own = computed[draw(st.integers(0, len(computed) - 1))]
         try:
@@ -71,7 +73,7 @@ def _double_buffer(draw: _Draw, stage: StageSchedule) -> None:
     attached = [
         s
         for s in stage.schedule.stages
-        if s.host is not None and s.host.axis not in s.host.stage.marks
+        if s.host is not None and s.host.axis not in s.host.stage.loops.marks
     ]
     if attached:
         chosen = attached[draw(st.integers(0, len(attached) - 1))]
@@ -96,7 +98,7 @@ def _virtual_thread(draw: _Draw, stage: StageSchedule) -> None:
         axis
         for axis in stage.leaf_iter_vars
         if axis.kind == DATA_PARALLEL
-        and axis not in stage.stage.marks
+        and axis not in stage.stage.loops.marks
         and isinstance(axis.extent, IntImm)
         and 1 <= axis.extent.value <= _MOST_VIRTUAL
     ]
@@ -106,8 +108,8 @@ def _virtual_thread(draw: _Draw, stage: StageSchedule) -> None:
 
 
 def _storing_thread(draw: _Draw, stage: StageSchedule) -> None:
-    used = {mark for s in stage.schedule.stages for mark in s.marks.values()}
-    idle = [t for t in THREADS_IN_BLOCK_TAGS if t in used - set(stage.stage.marks.values())]
+    used = {mark for s in stage.schedule.stages for mark in s.loops.marks.values()}
+    idle = [t for t in THREADS_IN_BLOCK_TAGS if t in used - set(stage.stage.loops.marks.values())]
     if idle:
         axis = refcomp.thread_axis(idle[draw(st.integers(0, len(idle) - 1))])
         stage.set_store_predicate(axis.var == 0)

@@ -17,7 +17,7 @@ from refcomp.ir.stmt import PARALLEL
 from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
 from refcomp.lowering.bounds.regions import Place, StageBounds, check_size, infer_region
 from refcomp.schedule.axes import infer_extents, root_indices
-from refcomp.schedule.placement import check_attachments, position
+from refcomp.schedule.placement import check_attachments
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
@@ -51,7 +51,7 @@ def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[
             region = infer_region(place, known, bounds, symbols)
         extents = infer_extents(stage, region)
         variables = _variables(stage, kernel)
-        inside = _bind(place.facts, stage.leaves, extents, variables)
+        inside = _bind(place.facts, stage.loops.leaves, extents, variables)
         indices = root_indices(stage, extents, inside, variables, region)
         _check_marks(stage, kernel, extents)
         bounds[stage] = StageBounds(
@@ -76,9 +76,10 @@ def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]
 
 def _variables(stage: Stage, kernel: Kernel | None) -> dict[IterVar, Var]:
     """The variable of each loop: bound loops of one kernel and tag share one."""
-    variables = {leaf: leaf.var for leaf in stage.leaves}
+    variables = {leaf: leaf.var for leaf in stage.loops.leaves}
     if kernel is not None:
-        variables |= {leaf: kernel.variables[stage.marks[leaf]] for leaf in stage.threads}
+        marks = stage.loops.marks
+        variables |= {leaf: kernel.variables[marks[leaf]] for leaf in stage.threads.bound}
     return variables
 
 
@@ -87,9 +88,11 @@ def _facts_around(stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Fact
     if stage.host is None:
         return facts
     host = bounds[stage.host.stage]
-    leaves = host.stage.leaves
-    around = leaves[: position(host.stage, stage.host.axis) + 1]
-    bound = [leaf for leaf in leaves if leaf in host.stage.threads and _is_inside(stage, host)]
+    leaves = host.stage.loops.leaves
+    around = leaves[: host.stage.loops.position(stage.host.axis) + 1]
+    bound = [
+        leaf for leaf in leaves if leaf in host.stage.threads.bound and _is_inside(stage, host)
+    ]
     return _bind(host.place.facts, [*bound, *around], host.extents, host.variables)
 
 
@@ -98,7 +101,9 @@ def _is_inside(stage: Stage, host: StageBounds) -> bool:
     kernel = host.place.kernel
     if kernel is None or stage.host is None:
         return False
-    return kernel.stage is not host.stage or (position(host.stage, stage.host.axis) >= kernel.start)
+    return kernel.stage is not host.stage or (
+        host.stage.loops.position(stage.host.axis) >= kernel.start
+    )
 
 
 def _bind(
@@ -113,7 +118,7 @@ def _bind(
 
 
 def _check_marks(stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, Expr]) -> None:
-    for leaf, mark in stage.marks.items():
+    for leaf, mark in stage.loops.marks.items():
         check_extent(stage, leaf, extents[leaf], mark)
         if kernel is not None and mark == PARALLEL:
             stage.refuse(
@@ -140,7 +145,7 @@ def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: F
                     f"axis {first.name} of stage {first_stage.name} has {extent}",
                     tag,
                 )
-            _check_wanted(stage, leaf, mine, stage.threads[leaf], facts)
+            _check_wanted(stage, leaf, mine, stage.threads.bound[leaf], facts)
 
 
 def _check_wanted(stage: Stage, leaf: IterVar, mine: Expr, axis: IterVar, facts: Facts) -> None:
@@ -158,7 +163,7 @@ def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
 def _refuse_extent(stage: Stage, leaf: IterVar, mine: Expr, other: str, tag: str) -> None:
     raise UserError(
         f"axis {leaf.name} of stage {stage.name} has {mine} iterations for {tag}, but {other}",
-        where=f"stage {stage.name}, at {stage.made[leaf].line}",
+        where=f"stage {stage.name}, at {stage.loops.made[leaf].line}",
         why="all loops of a kernel that are bound to one thread axis are run by the same threads",
         remedy="split the loops by the same factor, and bind the inner ones",
     )

@@ -17,7 +17,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS, THREADS_IN_BLOCK_TAGS
-from refcomp.schedule.placement import loops_around, place_text, position
+from refcomp.schedule.placement import loops_around, place_text
 from refcomp.schedule.stage import Stage
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
@@ -40,12 +40,12 @@ class Kernel:
 
     def add(self, stage: Stage) -> None:
         """Takes in the bound loops of a stage of this kernel, and the threads it names itself."""
-        for axis in stage.env:
+        for axis in stage.threads.env:
             self.env[axis.thread_tag] = axis
             self.variables.setdefault(axis.thread_tag, Var(axis.thread_tag, I64))
-        for leaf in stage.leaves:
-            if leaf in stage.threads:
-                tag = stage.marks[leaf]
+        for leaf in stage.loops.leaves:
+            if leaf in stage.threads.bound:
+                tag = stage.loops.marks[leaf]
                 self.bound.setdefault(tag, []).append((stage, leaf))
                 self.variables.setdefault(tag, Var(tag, I64))
 
@@ -60,10 +60,10 @@ def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
     kernels: dict[Stage, Kernel] = {}
     for stage in reversed(stages):  # hosts before their guests
         kernel = _kernel_around(stage, kernels)
-        if kernel is not None and stage.env:
+        if kernel is not None and stage.threads.env:
             _refuse_inner(stage, kernel)
-        if kernel is None and (stage.threads or stage.env):
-            kernel = Kernel(stage, 0 if stage.env else _start(stage))
+        if kernel is None and (stage.threads.bound or stage.threads.env):
+            kernel = Kernel(stage, 0 if stage.threads.env else _start(stage))
         if kernel is not None:
             kernels[stage] = kernel
             kernel.add(stage)
@@ -113,18 +113,20 @@ def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | No
     kernel = kernels.get(host)
     if kernel is None or kernel.stage is not host:
         return kernel
-    return kernel if position(host, stage.host.axis) >= kernel.start else None
+    return kernel if host.loops.position(stage.host.axis) >= kernel.start else None
 
 
 def _start(stage: Stage) -> int:
     return next(
-        k for k, leaf in enumerate(stage.leaves) if leaf in stage.threads or leaf.kind == REDUCTION
+        k
+        for k, leaf in enumerate(stage.loops.leaves)
+        if leaf in stage.threads.bound or leaf.kind == REDUCTION
     )
 
 
 def scope_of(stage: Stage, kernel: Kernel | None) -> str:
     """Where the stage's tensors lie; UserError where the scope that was asked for cannot be."""
-    scope = stage.scope or _default_scope(stage, kernel)
+    scope = stage.memory.scope or _default_scope(stage, kernel)
     if kernel is None and scope == SHARED:
         _refuse(
             stage,
@@ -136,7 +138,7 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
         return scope
     is_inside = stage is not kernel.stage
     if _is_row(stage, kernel):
-        if stage.scope not in (None, GLOBAL):
+        if stage.memory.scope not in (None, GLOBAL):
             why = f"its rows are those of scan {kernel.stage.name}, whose memory is global"
             _refuse(stage, scope, why, "leave its scope as it is")
         scope = GLOBAL
@@ -159,7 +161,7 @@ def _is_row(stage: Stage, kernel: Kernel) -> bool:
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
     if kernel is None or stage is kernel.stage:
         return GLOBAL
-    around = (host.marks.get(leaf, "") for host, leaf in loops_around(stage))
+    around = (host.loops.marks.get(leaf, "") for host, leaf in loops_around(stage))
     return LOCAL if any(mark in THREADS_IN_BLOCK_TAGS for mark in around) else SHARED
 
 
@@ -167,7 +169,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
     """A stage inside a kernel shares its loops among those only who share its memory."""
     if stage is kernel.stage:
         return
-    for leaf, thread in stage.threads.items():
+    for leaf, thread in stage.threads.bound.items():
         is_combined = leaf.kind == REDUCTION  # what threads have found together, each may keep
         if (is_combined or scope != LOCAL) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
             continue
@@ -177,7 +179,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
         raise UserError(
             f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}, "
             f"but its memory is {scope}",
-            where=f"stage {stage.name}, at {stage.made[leaf].line}",
+            where=f"stage {stage.name}, at {stage.loops.made[leaf].line}",
             why=f"{owner} has its own {scope} memory and must fill it alone",
             remedy=f"leave {leaf.name} unbound, or keep {stage.name} in another scope",
         )
@@ -186,7 +188,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
 def _refuse_groups(stage: Stage, leaf: IterVar, thread: IterVar, kernel: Kernel) -> None:
     raise UserError(
         f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag} within one launch",
-        where=f"stage {stage.name}, at {stage.made[leaf].line}",
+        where=f"stage {stage.name}, at {stage.loops.made[leaf].line}",
         why="a row needs all of those before, and groups of threads cannot wait for each other",
         remedy=f"leave {leaf.name} unbound, or do without env_threads of {kernel.stage.name}, so "
         "that each row is a launch of its own",

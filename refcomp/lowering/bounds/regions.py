@@ -142,11 +142,12 @@ class _Needs:
             yield from self._threads(self.kernel, THREADS_IN_BLOCK_TAGS)
         if self.scope == SHARED:
             for stage, leaf in loops_around(self.stage):
-                if stage.marks.get(leaf) == VTHREAD:  # virtual threads share what real ones do
+                # Virtual threads share what real ones do.
+                if stage.loops.marks.get(leaf) == VTHREAD:
                     known = self.bounds[stage]
                     yield known.variables[leaf], known.extents[leaf], leaf.minimum
         for stage, leaf in loops_between(self.stage, reader.stage):
-            mark, known = stage.marks.get(leaf, ""), self.bounds[stage]
+            mark, known = stage.loops.marks.get(leaf, ""), self.bounds[stage]
             # Those of another kernel, launched after this one from a loop of the host's, all run.
             is_same_kernel = self.kernel is not None and known.place.kernel is self.kernel
             if is_same_kernel and (

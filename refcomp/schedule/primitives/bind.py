@@ -36,7 +36,8 @@ def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
     _check_reduction(stage, loop, thread)
     _check_once(stage, loop, thread)
     _check_extent(stage, loop, thread)
-    stage.marks[loop], stage.threads[loop], stage.made[loop] = thread.thread_tag, thread, made
+    stage.loops.mark(loop, thread.thread_tag, made)
+    stage.threads.bound[loop] = thread
 
 
 def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> None:
@@ -51,7 +52,7 @@ def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> N
     if stage.host is None:
         check_extent(stage, loop, loop.extent, VTHREAD)
     _check_extent(stage, loop, thread)
-    stage.marks[loop], stage.made[loop] = VTHREAD, made
+    stage.loops.mark(loop, VTHREAD, made)
 
 
 def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
@@ -81,7 +82,7 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
 
 
 def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:
-    for other, tag in stage.marks.items():
+    for other, tag in stage.loops.marks.items():
         if tag == thread.thread_tag:
             stage.refuse(
                 "bind",
@@ -99,7 +100,7 @@ def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
         or any(
             isinstance(relation, Split)
             and loop is (relation.outer if relation.factor is None else relation.inner)
-            for relation in stage.relations
+            for relation in stage.loops.relations
         )
     )
     given, wanted = simplify(loop.extent), simplify(thread.extent)

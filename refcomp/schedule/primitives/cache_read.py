@@ -22,7 +22,7 @@ def cache_read(
     """
     tensor = stage.op.outputs[output]
     scope = checked_scope(scope, stage)
-    if stage.attach == "inline":
+    if stage.placement == "inline":
         _refuse(tensor, "its stage is inlined and has no memory to copy", "do not inline it")
     if not readers:
         _refuse(tensor, "no stage is named that reads it", "name the readers: [C]")
@@ -34,7 +34,7 @@ def cache_read(
     value = tensor[tuple(axes)]
     op = make_operation(f"{tensor.name}.{scope}", made.line, axes, [value], [tensor])
     copy = add_stage(op, op.name, stage, after=True, made=made)
-    copy.scope = scope
+    copy.memory.scope = scope
     for reader in readers:
         redirect_reads(reader, tensor, op.outputs[0])
     return op.outputs[0]

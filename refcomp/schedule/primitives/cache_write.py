@@ -25,10 +25,10 @@ def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
     if not isinstance(op, ComputeOp):
         why = f"it is {op.what}: there are no loops that could compute it"
         _refuse(stage, why, "use cache_read")
-    if stage.attach == "inline":
+    if stage.placement == "inline":
         _refuse(stage, "it is inlined and has no loops", "do not inline it")
-    is_reordered = any(a is not b for a, b in zip(stage.leaves, stage.roots, strict=False))
-    if stage.marks or stage.relations or is_reordered:
+    is_reordered = any(a is not b for a, b in zip(stage.loops.leaves, stage.roots, strict=False))
+    if stage.loops.marks or stage.loops.relations or is_reordered:
         _refuse(stage, "its loops have been changed already", "call cache_write first")
     for guest in stage.guests:
         why = f"stage {guest.name} is computed at one of its loops"
@@ -37,9 +37,9 @@ def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]
     made_op = make_operation(f"{op.name}.{scope}", made.line, axes, body, op.outputs)
-    add_stage(made_op, made_op.name, stage, after=False, made=made).scope = scope
+    add_stage(made_op, made_op.name, stage, after=False, made=made).memory.scope = scope
     replace_body(stage, [tensor[op.axis] for tensor in made_op.outputs])
-    stage.leaves = list(stage.roots)
+    stage.loops.leaves = list(stage.roots)
     return made_op.outputs
 
 

@@ -44,9 +44,9 @@ def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
     _check_readers(stage, consumer)
     _check_inits(stage, consumer)
     loop = consumer.leaf(axis, "compute_at")
-    if consumer.attach == "inline":
+    if consumer.placement == "inline":
         _refuse(stage, f"stage {consumer.name} is inlined and has no loops", "name its consumer")
-    stage.attach = Host(consumer, loop, made.line)
+    stage.placement = Host(consumer, loop, made.line)
 
 
 def _check_readers(stage: Stage, consumer: Stage) -> None:

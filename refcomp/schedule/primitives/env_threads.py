@@ -25,7 +25,7 @@ def env_threads(stage: Stage, made: Made, threads: Any) -> None:
     if not isinstance(stage.op, ComputeOp | ScanOp):
         why = f"it is {stage.op.what}, which has no loops to bind"
         _refuse(stage, why, "name the threads of a stage that computes")
-    if stage.env:
+    if stage.threads.env:
         _refuse(stage, "its threads are named already", "name all of them in one call")
     if not axes:
         _refuse(stage, "no thread axis is given")
@@ -34,7 +34,7 @@ def env_threads(stage: Stage, made: Made, threads: Any) -> None:
     tags = [axis.thread_tag for axis in axes]
     if len(set(tags)) < len(tags):
         _refuse(stage, f"{', '.join(tags)} are not different thread axes")
-    stage.env.extend(axes)
+    stage.threads.env.extend(axes)
 
 
 def _check_axis(stage: Stage, axis: Any) -> None:

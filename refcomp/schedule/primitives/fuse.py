@@ -27,10 +27,10 @@ def fuse(stage: Stage, made: Made, *axes: Any) -> IterVar:
 
 
 def _check(stage: Stage, loops: list[IterVar]) -> None:
-    positions = [next(k for k, leaf in enumerate(stage.leaves) if leaf is loop) for loop in loops]
+    positions = [stage.loops.position(loop) for loop in loops]
     for before, after, loop in zip(positions, positions[1:], loops[1:], strict=False):
         if after != before + 1:
-            outer = stage.leaves[before].name
+            outer = stage.loops.leaves[before].name
             stage.refuse(
                 "fuse",
                 loop.name,
@@ -50,7 +50,7 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
 def _fuse_two(stage: Stage, made: Made, outer: IterVar, inner: IterVar) -> IterVar:
     extent = simplify(outer.extent * inner.extent)
     fused = stage.derive_axis(f"{outer.name}.{inner.name}.fused", extent, outer.kind, made)
-    stage.relations.append(Fuse(outer, inner, fused))
-    position = next(k for k, leaf in enumerate(stage.leaves) if leaf is outer)
-    stage.leaves[position : position + 2] = [fused]
+    stage.loops.relations.append(Fuse(outer, inner, fused))
+    position = stage.loops.position(outer)
+    stage.loops.leaves[position : position + 2] = [fused]
     return fused

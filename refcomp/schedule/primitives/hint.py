@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.schedule.stage import Made, Prefetched, Stage
+from refcomp.schedule.stage import LoopPragma, Made, Prefetched, Stage, StrideAlignment
 from refcomp.te.operation import ComputeOp
 
 # The pragmas that a pass reads, and the values that they take.
@@ -22,7 +22,7 @@ def pragma(stage: Stage, made: Made, axis: Any, key: Any, value: Any = 1) -> Non
     `import_llvm` TEXT: LLVM IR that defines C functions for the whole module, on hosts only."""
     loop = stage.leaf(axis, "pragma")
     if key == IMPORT_LLVM:
-        stage.pragmas.append((loop, key, _llvm_text(stage, loop.name, value)))
+        stage.loops.pragmas.append(LoopPragma(loop, key, _llvm_text(stage, loop.name, value)))
         return
     if key not in PRAGMAS:
         known = ", ".join((*PRAGMAS, IMPORT_LLVM))
@@ -31,7 +31,7 @@ def pragma(stage: Stage, made: Made, axis: Any, key: Any, value: Any = 1) -> Non
     if checked is None or int(checked) not in PRAGMAS[key]:
         most = PRAGMAS[key].stop - 1
         stage.refuse("pragma", loop.name, f"{key} is {value!r}", f"use a number from 0 to {most}")
-    stage.pragmas.append((loop, key, int(checked)))
+    stage.loops.pragmas.append(LoopPragma(loop, key, int(checked)))
 
 
 def _llvm_text(stage: Stage, loop: str, value: Any) -> str:
@@ -63,7 +63,7 @@ def prefetch(
         )
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
         stage.refuse("prefetch", loop.name, f"the offset is {offset!r}", "use an int, 0 or more")
-    stage.prefetches.append(Prefetched(tensor, loop, offset))
+    stage.loops.prefetches.append(Prefetched(tensor, loop, offset))
 
 
 def double_buffer(stage: Stage, made: Made) -> None:
@@ -85,7 +85,7 @@ def double_buffer(stage: Stage, made: Made) -> None:
             why=f"it computes {names} together, and one filling would have to serve them all",
             remedy="double-buffer the stages that it reads",
         )
-    stage.is_double_buffered = True
+    stage.memory.is_double_buffered = True
 
 
 def storage_align(stage: Stage, made: Made, axis: Any, factor: Any, offset: Any) -> None:
@@ -124,4 +124,4 @@ def storage_align(stage: Stage, made: Made, axis: Any, factor: Any, offset: Any)
             "it is the innermost: its elements lie side by side",
             "use an axis further outside",
         )
-    stage.alignments[dim] = (factor, offset % factor)
+    stage.memory.alignments[dim] = StrideAlignment(factor, offset % factor)

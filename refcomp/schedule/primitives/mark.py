@@ -27,21 +27,21 @@ def vectorize(stage: Stage, made: Made, axis: Any) -> None:
         stage, loop, "vectorize", "rfactor or reorder so that an output axis is inside"
     )
     _check_extent(stage, loop, VECTORIZED)
-    stage.marks[loop], stage.made[loop] = VECTORIZED, made
+    stage.loops.mark(loop, VECTORIZED, made)
 
 
 def unroll(stage: Stage, made: Made, axis: Any) -> None:
     """The loop's iterations are written out one after the other; its extent is constant."""
     loop = stage.unmarked_leaf(axis, "unroll", _ONCE)
     _check_extent(stage, loop, UNROLLED)
-    stage.marks[loop], stage.made[loop] = UNROLLED, made
+    stage.loops.mark(loop, UNROLLED, made)
 
 
 def parallel(stage: Stage, made: Made, axis: Any) -> None:
     """The loop's iterations are shared among threads; it is data-parallel."""
     loop = stage.unmarked_leaf(axis, "parallel", _ONCE)
     _refuse_reduction(stage, loop, "parallel", "make an output axis parallel instead")
-    stage.marks[loop], stage.made[loop] = PARALLEL, made
+    stage.loops.mark(loop, PARALLEL, made)
 
 
 def _refuse_reduction(stage: Stage, loop: IterVar, primitive: str, remedy: str) -> None:

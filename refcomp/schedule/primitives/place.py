@@ -36,7 +36,7 @@ def compute_inline(stage: Stage, made: Made) -> None:
             why=why,
             remedy=remedy,
         )
-    stage.attach = "inline"
+    stage.placement = "inline"
 
 
 def compute_root(stage: Stage, made: Made) -> None:
@@ -44,4 +44,4 @@ def compute_root(stage: Stage, made: Made) -> None:
 
     What a scan computes for each row goes back to the scan's loop.
     """
-    stage.attach = home_of(stage) or "root"
+    stage.placement = home_of(stage) or "root"

@@ -16,7 +16,7 @@ def reorder(stage: Stage, made: Made, *axes: Any) -> None:
     for k, loop in enumerate(loops):
         if any(loop is other for other in loops[:k]):
             stage.refuse("reorder", loop.name, "it is named twice", "name each loop once")
-    places = [k for k, leaf in enumerate(stage.leaves) if any(leaf is loop for loop in loops)]
+    places = [k for k, leaf in enumerate(stage.loops.leaves) if any(leaf is loop for loop in loops)]
     for place, loop in zip(places, loops, strict=True):
-        stage.leaves[place] = loop
-        stage.made[loop] = stage.made.get(loop, made)
+        stage.loops.leaves[place] = loop
+        stage.loops.made[loop] = stage.loops.made.get(loop, made)

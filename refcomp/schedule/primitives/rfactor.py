@@ -25,7 +25,7 @@ from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.relations import Relation, Split
 from refcomp.schedule.scan_body import home_of
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Made, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
@@ -57,7 +57,7 @@ def rfactor(stage: Stage, made: Made, axis: Any, factor_axis: Any = 0) -> tuple[
 def _checked_loop(stage: Stage, given: Any) -> IterVar:
     loop = stage.replaceable_leaf(given, "rfactor")
     if loop.kind != REDUCTION:
-        known = ", ".join(leaf.name for leaf in stage.leaves if leaf.kind == REDUCTION)
+        known = ", ".join(leaf.name for leaf in stage.loops.leaves if leaf.kind == REDUCTION)
         why = "it is no reduction axis: results along it are apart already"
         stage.refuse("rfactor", loop.name, why, f"use one of {known}")
     for guest in stage.guests:
@@ -87,8 +87,8 @@ class _Parts:
         self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
         self.outputs = [axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis]
         self.axes = [*self.outputs[:position], self.factored, *self.outputs[position:]]
-        self.touched = _connected(loop, stage.relations)
-        self.others = [a for a in stage.leaves if a.kind == REDUCTION and a is not loop]
+        self.touched = _connected(loop, stage.loops.relations)
+        self.others = [a for a in stage.loops.leaves if a.kind == REDUCTION and a is not loop]
         own = [a for a in self.reduction.axes if a not in self.touched]
         self.reduced = (*own, *(a for a in self.others if a in self.touched))
 
@@ -98,23 +98,25 @@ class _Parts:
         shape = tuple(a.extent for a in self.axes)
         op.outputs = tuple(Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs))
         stage = add_stage(op, op.name, self.stage, after=False, made=made)
-        stage.attach = home_of(self.stage) or "root"
-        stage.leaves = [*self.axes, *self.others]
-        stage.relations = [
-            r for r in self.stage.relations if _is_of_reduction(r) and r.outer not in self.touched
+        stage.placement = home_of(self.stage) or "root"
+        old = self.stage.loops
+        fresh = stage.loops
+        fresh.leaves = [*self.axes, *self.others]
+        fresh.relations = [
+            r for r in old.relations if _is_of_reduction(r) and r.outer not in self.touched
         ]
-        _move(self.stage.marks, stage.marks)
-        _move(self.stage.threads, stage.threads)
-        _move(self.stage.made, stage.made)
-        stage.made[self.factored] = made
-        self._move_hints(stage)
+        _move(old.marks, fresh.marks)
+        _move(self.stage.threads.bound, stage.threads.bound)
+        _move(old.made, fresh.made)
+        fresh.made[self.factored] = made
+        self._move_hints(old, fresh)
         return op.outputs
 
-    def _move_hints(self, fresh: Stage) -> None:
+    def _move_hints(self, old: StageLoops, fresh: StageLoops) -> None:
         """What a reduction loop hints at goes where the loop goes."""
-        old, gone = self.stage, {self.loop: self.factored} | {a: a for a in self.others}
-        fresh.pragmas = [(gone[a], key, v) for a, key, v in old.pragmas if a in gone]
-        old.pragmas = [hint for hint in old.pragmas if hint[0] not in gone]
+        gone = {self.loop: self.factored} | {a: a for a in self.others}
+        fresh.pragmas = [replace(p, axis=gone[p.axis]) for p in old.pragmas if p.axis in gone]
+        old.pragmas = [hint for hint in old.pragmas if hint.axis not in gone]
         fresh.prefetches = [replace(h, axis=gone[h.axis]) for h in old.prefetches if h.axis in gone]
         old.prefetches = [hint for hint in old.prefetches if hint.axis not in gone]
 
@@ -141,9 +143,10 @@ class _Parts:
         """The values of the operation's axes by the axes of the stage made, and what must hold for
         them to lie inside."""
         untouched = [a for a in self.stage.roots if a not in self.touched]
-        loops = [a for a in self.stage.leaves if a in self.touched]
-        relations = [r for r in self.stage.relations if r.outer in self.touched]
-        alone = Stage(self.op, self.op.name, False, [*untouched, *loops], relations)
+        loops = [a for a in self.stage.loops.leaves if a in self.touched]
+        relations = [r for r in self.stage.loops.relations if r.outer in self.touched]
+        remaining = StageLoops([*untouched, *loops], relations)
+        alone = Stage(self.op, self.op.name, is_output=False, loops=remaining)
         found = root_indices(alone, infer_extents(alone), _facts(loops))
         factored = simplify(self.factored.var + self.loop.minimum)
         fresh: dict[Var, Expr] = {self.loop.var: factored}
@@ -213,10 +216,11 @@ def _reduce_the_rest(
     reducer = op.reduction.reducer
     bodies = [Reduce(reducer, sources, (rest,), _ALWAYS, k) for k in range(len(tensors))]
     replace_body(stage, bodies)
-    stage.relations = [r for r in stage.relations if not _is_of_reduction(r)]
-    leaves = [rest if leaf is loop else leaf for leaf in stage.leaves]
-    stage.leaves = [leaf for leaf in leaves if leaf is rest or leaf.kind != REDUCTION]
-    stage.made[rest] = made
+    loops = stage.loops
+    loops.relations = [r for r in loops.relations if not _is_of_reduction(r)]
+    leaves = [rest if leaf is loop else leaf for leaf in loops.leaves]
+    loops.leaves = [leaf for leaf in leaves if leaf is rest or leaf.kind != REDUCTION]
+    loops.made[rest] = made
 
 
 def _refuse(stage: Stage, why: str, remedy: str) -> NoReturn:

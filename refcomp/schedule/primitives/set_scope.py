@@ -25,7 +25,7 @@ def set_scope(stage: Stage, made: Made, scope: Any) -> None:
             why=f"it is {what}: its memory is {given}, and so global",
             remedy=f"use {copies}, which makes a copy in another scope",
         )
-    stage.scope = checked
+    stage.memory.scope = checked
 
 
 def checked_scope(scope: Any, stage: Stage) -> str:

@@ -29,12 +29,12 @@ def set_store_predicate(stage: Stage, made: Made, predicate: Any) -> None:
             case _:
                 _refuse(stage, f"{condition} does not choose one thread of a thread axis")
     for tag, number in chosen.items():
-        bound = [leaf for leaf, mark in stage.marks.items() if mark == tag]
+        bound = [leaf for leaf, mark in stage.loops.marks.items() if mark == tag]
         if bound and bound[0].kind != REDUCTION:
             _refuse(stage, f"axis {bound[0].name} is bound to {tag}: each thread has its elements")
         if number < 0 or (bound and number):
             _refuse(stage, f"thread {number} of {tag} has not the result")
-    stage.storing |= chosen
+    stage.memory.store_predicate |= chosen
 
 
 def _conjuncts(stage: Stage, predicate: Any) -> list[Expr]:

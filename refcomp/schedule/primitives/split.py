@@ -28,9 +28,9 @@ def split(
     outer_extent, inner_extent = split_extents(loop.extent, checked_factor, checked_nparts)
     outer = stage.derive_axis(f"{loop.name}.outer", outer_extent, loop.kind, made)
     inner = stage.derive_axis(f"{loop.name}.inner", inner_extent, loop.kind, made)
-    stage.relations.append(Split(loop, outer, inner, checked_factor, checked_nparts))
-    position = _position(stage, loop)
-    stage.leaves[position : position + 1] = [outer, inner]
+    stage.loops.relations.append(Split(loop, outer, inner, checked_factor, checked_nparts))
+    position = stage.loops.position(loop)
+    stage.loops.leaves[position : position + 1] = [outer, inner]
     return outer, inner
 
 
@@ -39,7 +39,7 @@ def tile(
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
     """Loops x and y, x directly around y, become (x.outer, y.outer, x.inner, y.inner)."""
     loop_x, loop_y = stage.replaceable_leaf(x, "tile"), stage.replaceable_leaf(y, "tile")
-    if _position(stage, loop_y) != _position(stage, loop_x) + 1:
+    if stage.loops.position(loop_y) != stage.loops.position(loop_x) + 1:
         stage.refuse(
             "tile", loop_x.name, f"loop {loop_y.name} is not directly inside it", "reorder first"
         )
@@ -47,13 +47,9 @@ def tile(
         _positive(factor, "factor", stage, loop)
     x_outer, x_inner = split(stage, made, loop_x, x_factor)
     y_outer, y_inner = split(stage, made, loop_y, y_factor)
-    position = _position(stage, x_outer)
-    stage.leaves[position : position + 4] = [x_outer, y_outer, x_inner, y_inner]
+    position = stage.loops.position(x_outer)
+    stage.loops.leaves[position : position + 4] = [x_outer, y_outer, x_inner, y_inner]
     return x_outer, y_outer, x_inner, y_inner
-
-
-def _position(stage: Stage, axis: IterVar) -> int:
-    return next(k for k, leaf in enumerate(stage.leaves) if leaf is axis)
 
 
 def _positive(value: Any, name: str, stage: Stage, loop: IterVar) -> int:

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 from refcomp.ir.expr import Expr, IntImm
-from refcomp.schedule.placement import position
 from refcomp.schedule.stage import Made, Stage, Tensorized
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import ComputeOp
@@ -26,15 +25,16 @@ def tensorize(stage: Stage, made: Made, axis: Any, intrin: Any) -> None:
     if not isinstance(intrin, TensorIntrin):
         why = f"{intrin!r} is no tensor intrinsic"
         stage.refuse("tensorize", loop.name, why, "pass what decl_tensor_intrin returned")
-    if stage.tensorized is not None:
-        done, since = stage.tensorized.axis.name, stage.tensorized.line
-        why = f"axis {done} of this stage is tensorized since {since}"
+    if stage.loops.tensorized is not None:
+        done = stage.loops.tensorized
+        why = f"axis {done.axis.name} of this stage is tensorized since {done.line}"
         stage.refuse("tensorize", loop.name, why, "give each stage one intrinsic")
     assert isinstance(stage.op, ComputeOp)  # other operations have no loops of this kind
     _check_outputs(stage, loop, stage.op, intrin)
     wish = Tensorized(loop, intrin, made.line)
     check_block(stage, wish, stage.host is None)
-    stage.tensorized, stage.marks[loop], stage.made[loop] = wish, TENSORIZED, made
+    stage.loops.tensorized = wish
+    stage.loops.mark(loop, TENSORIZED, made)
 
 
 def _check_outputs(stage: Stage, loop: IterVar, op: ComputeOp, intrin: TensorIntrin) -> None:
@@ -56,10 +56,10 @@ def check_block(
 ) -> None:
     """UserError unless the loops that the intrinsic is to replace are plain ones, and as many
     iterations as its own: of `extents`, those of the leaves themselves if None."""
-    inside = stage.leaves[position(stage, wish.axis) :]
+    inside = stage.loops.leaves[stage.loops.position(wish.axis) :]
     for leaf in inside[1:]:
-        if leaf in stage.marks:
-            how = f"bound to {stage.marks[leaf]}" if leaf in stage.threads else stage.marks[leaf]
+        if leaf in stage.loops.marks:
+            how = stage.mark_text(leaf)
             why = f"axis {leaf.name} inside it is {how}, and the intrinsic takes its place"
             remedy = "leave the loops inside as they are, or tensorize one further inside"
             stage.refuse("tensorize", wish.axis.name, why, remedy)

@@ -52,7 +52,7 @@ def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:
     return tuple(
         tensor
         for stage in schedule.stages
-        if isinstance(stage.op, ComputeOp) and stage.attach == "root" and not stage.is_output
+        if isinstance(stage.op, ComputeOp) and stage.placement == "root" and not stage.is_output
         for tensor in stage.op.outputs
     )
 

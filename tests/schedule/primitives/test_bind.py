@@ -22,7 +22,7 @@ def test_a_loop_is_bound_to_a_thread_axis():
     outer, inner = stage.split(i, factor=4)
     stage.bind(outer, _threads("blockIdx.x"))
     stage.bind(inner, _threads())
-    assert stage.stage.marks == {outer: "blockIdx.x", inner: "threadIdx.x"}
+    assert stage.stage.loops.marks == {outer: "blockIdx.x", inner: "threadIdx.x"}
 
 
 def test_a_bound_loop_may_change_its_place():
@@ -77,11 +77,11 @@ def test_a_reduction_axis_of_a_constant_number_of_threads_from_0():
     stage, _, k = _stage()
     with pytest.raises(Unsupported, match=r"bind axis k(.|\n)*groups of threads cannot wait"):
         stage.bind(k, refcomp.thread_axis("blockIdx.x"))
-    assert not stage.stage.marks
+    assert not stage.stage.loops.marks
     with pytest.raises(UserError, match=r"iterations, and threadIdx.x has 64 threads"):
         stage.bind(k, refcomp.thread_axis((0, 64), "threadIdx.x"))
     stage.bind(k, _threads())
-    assert stage.stage.marks[k] == "threadIdx.x"
+    assert stage.stage.loops.marks[k] == "threadIdx.x"
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, None), (0, 0), (2, 5)])
@@ -107,4 +107,4 @@ def test_a_loop_of_another_length_than_the_thread_axis():
 def test_the_length_of_a_loop_that_compute_at_may_change_is_left_to_lowering():
     stage, i, _ = _stage(is_output=False)
     stage.bind(i, refcomp.thread_axis((0, 64), "threadIdx.x"))
-    assert stage.stage.marks[i] == "threadIdx.x"
+    assert stage.stage.loops.marks[i] == "threadIdx.x"

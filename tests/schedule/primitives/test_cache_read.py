@@ -17,7 +17,7 @@ def test_the_readers_named_read_the_copy_and_others_do_not():
     copy = s.cache_read(a, "shared", [c])
     assert s[c].op.inputs == (copy, b) and s[d].op.inputs == (c, a)
     assert [stage.name for stage in s.stages] == ["A", "A.shared", "B", "C", "D"]
-    assert s[copy].stage.scope == "shared" and s[copy].op.inputs == (a,)
+    assert s[copy].stage.memory.scope == "shared" and s[copy].op.inputs == (a,)
     assert s[copy].op.line.startswith(__file__)
 
 

@@ -38,7 +38,7 @@ def test_a_pragma_stands_around_its_loop_and_unrolls():
     assert "pragma auto_unroll_max_step 16 {\n    for i in range(12)" in lowered(s, a, b)
     assert str(s.steps[-1]) == "s[B].pragma(i, auto_unroll_max_step, 16)"
     assert agrees(s, a, b)
-    assert s[b].stage.pragmas[0][0] is i
+    assert s[b].stage.loops.pragmas[0].axis is i
     assert j in s[b].leaf_iter_vars
 
 

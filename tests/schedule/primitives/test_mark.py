@@ -19,7 +19,7 @@ def _stage(extent=16):
 def test_marks(primitive, mark):
     stage, i, _ = _stage()
     getattr(stage, primitive)(i)
-    assert stage.stage.marks[i] == mark
+    assert stage.stage.loops.marks[i] == mark
     with pytest.raises(UserError, match=f"it is {mark} already"):
         getattr(stage, primitive)(i)
 
@@ -34,7 +34,7 @@ def test_reduction_axes_are_refused(primitive):
 def test_a_reduction_axis_may_be_unrolled():
     stage, _, k = _stage()
     stage.unroll(k)
-    assert stage.stage.marks[k] == "unrolled"
+    assert stage.stage.loops.marks[k] == "unrolled"
 
 
 @pytest.mark.parametrize("primitive", ["vectorize", "unroll"])
@@ -49,7 +49,7 @@ def test_symbolic_extents_are_refused_with_a_remedy(primitive):
 def test_a_symbolic_extent_may_be_parallel():
     stage, i, _ = _stage(refcomp.var("n"))
     stage.parallel(i)
-    assert stage.stage.marks[i] == "parallel"
+    assert stage.stage.loops.marks[i] == "parallel"
 
 
 def test_the_vector_length_is_bounded():

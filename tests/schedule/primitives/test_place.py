@@ -16,9 +16,9 @@ def _chain():
 def test_inline_and_back():
     s, _, _, c, _ = _chain()
     s[c].compute_inline()
-    assert s.stage_of(c).attach == "inline"
+    assert s.stage_of(c).placement == "inline"
     s[c].compute_root()
-    assert s.stage_of(c).attach == "root"
+    assert s.stage_of(c).placement == "root"
 
 
 @pytest.mark.parametrize(

@@ -195,9 +195,9 @@ def test_hints_go_with_the_loops():
     s[b].prefetch(a, outer, 2)
     made = s.rfactor(b, inner)
     fresh = s[made].stage
-    assert [p[0] for p in fresh.pragmas] == [outer, made.op.axis[0]]
-    assert [p.axis for p in fresh.prefetches] == [outer]
-    assert not s[b].stage.pragmas and not s[b].stage.prefetches
+    assert [p.axis for p in fresh.loops.pragmas] == [outer, made.op.axis[0]]
+    assert [p.axis for p in fresh.loops.prefetches] == [outer]
+    assert not s[b].stage.loops.pragmas and not s[b].stage.loops.prefetches
     _sums(s, a, b, whole_numbers(3, 10))
 
 
@@ -213,7 +213,7 @@ def test_an_update_of_a_scan_is_factored_within_it():
     scan = refcomp.scan(init, update, state, inputs=[x], name="scan")
     s = refcomp.create_schedule(scan.op)
     made = s.rfactor(update, k)
-    assert isinstance(s[made].stage.attach, Host)
+    assert isinstance(s[made].stage.placement, Host)
     values, weights = whole_numbers(4, 2, 3), whole_numbers(3, 2)
     out = np.zeros((4, 2), np.float32)
     interpret(refcomp.lower(s, [x, w, scan]), [values, weights, out])

@@ -32,7 +32,7 @@ def test_the_chosen_thread_stores(number):
 def test_several_thread_axes_may_be_chosen():
     _, t, _, s, tx, ty = idle()
     s[t].set_store_predicate(rc.all(tx.var == 0, ty.var == 1))
-    assert s[t].stage.storing == {"threadIdx.x": 0, "threadIdx.y": 1}
+    assert s[t].stage.memory.store_predicate == {"threadIdx.x": 0, "threadIdx.y": 1}
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def test_it_is_recorded_and_replayed():
     s = blocked(c, k, 8, 8, 8, intrin)
     assert str(s.steps[-1]) == "s[C].tensorize(i.inner, tensor intrinsic gemm)"
     again = replay(s.outputs, s.steps)[c].stage
-    assert again.tensorized.intrin is intrin and again.tensorized.axis.name == "i.inner"
-    assert again.marks[again.tensorized.axis] == "tensorized"
-    assert again.tensorized.line == s.steps[-1].line
+    assert again.loops.tensorized.intrin is intrin and again.loops.tensorized.axis.name == "i.inner"
+    assert again.loops.marks[again.loops.tensorized.axis] == "tensorized"
+    assert again.loops.tensorized.line == s.steps[-1].line
 
 
 def test_the_loop_is_marked():
@@ -61,7 +61,7 @@ def test_what_can_be_known_is_refused_at_once(axis, prepare, intrin, message):
     with pytest.raises(UserError, match=re.escape(message)) as refused:
         s[c].tensorize(loops[axis], intrin)
     assert "test_tensorize.py" in refused.value.where and refused.value.remedy
-    assert s.steps[-1].primitive != "tensorize" and s[c].stage.tensorized is None
+    assert s.steps[-1].primitive != "tensorize" and s[c].stage.loops.tensorized is None
 
 
 def test_only_a_loop_is_tensorized():
