@@ -52,7 +52,7 @@ def switched_on(bug: SeededBug) -> Iterator[None]:
         function.__code__ = right_code
 
 
-_LOWER, _PASSES = "refcomp.lower", "refcomp.passes"
+_LOWER, _PASSES = "refcomp.lowering", "refcomp.passes"
 _RFACTOR = "refcomp.schedule.primitives.rfactor"
 
 # Found by the interpreter, which runs what every pass made: none of them can harm this process.
@@ -221,24 +221,24 @@ INTERPRETED = (
 )
 
 
-_PRINTER = "refcomp.codegen.llvm.module"
+_PRINTER = "refcomp.codegen.llvm"
 
 # Found by running machine code, in a process of its own: a crash is a find as well.
 COMPILED = (
     SeededBug(
-        *("mask of a store lost in print", f"{_PRINTER}_memory", "_store_masked"),
+        *("mask of a store lost in print", f"{_PRINTER}.memory", "_store_masked"),
         *("_mask(out, store.predicate, lanes)", "_mask(out, None, lanes)"),
     ),
     SeededBug(
-        *("strided load taken for a contiguous one", f"{_PRINTER}_memory", "_load_strided"),
+        *("strided load taken for a contiguous one", f"{_PRINTER}.memory", "_load_strided"),
         *("(k, k * int(stride or 0), names[k]", "(k, k, names[k]"),
     ),
     SeededBug(
-        *("remainder by a power of two", f"{_PRINTER}_expressions", "_floormod"),
+        *("remainder by a power of two", f"{_PRINTER}.expressions", "_floormod"),
         *("expr, divisor - 1)", "expr, divisor)"),
     ),
     SeededBug(
-        *("quotient by a power of two", f"{_PRINTER}_expressions", "_floordiv"),
+        *("quotient by a power of two", f"{_PRINTER}.expressions", "_floordiv"),
         *("divisor.bit_length() - 1)", "divisor.bit_length())"),
     ),
 )
