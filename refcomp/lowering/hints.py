@@ -87,8 +87,8 @@ def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
     stage = bounds.stage
     producer = next(s for s in stage.siblings if wish.tensor in s.op.outputs)
     return any(
-        host is stage and stage.loops.position(leaf) >= stage.loops.position(wish.axis)
-        for host, leaf in loops_around(producer)
+        outer is stage and stage.loops.position(leaf) >= stage.loops.position(wish.axis)
+        for outer, leaf in loops_around(producer)
     )
 
 

@@ -23,7 +23,7 @@ from refcomp.te.tensor import IterVar
 _UNMADE = Made("", "")
 Guard = tuple[IterVar | None, Expr]
 Slot = IterVar | Kernel  # a loop, or the place where all bound loops of the kernel stand
-AttachGuests = Callable[[IterVar, Stmt], Stmt]
+AttachStages = Callable[[IterVar, Stmt], Stmt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,16 @@ class Loops:
         bounds: the bounds of the stage.
         all_bounds: the bounds of every stage.
         attach: puts the stages that are attached to a loop before the rest of its body.
-        hosts: the loops that stages are attached to.
-        guards_guests: True if guards stand around attached stages, too. A row of a scan must not
+        attach_points: the loops that stages are attached to.
+        guards_attached: True if guards stand around attached stages, too. A row of a scan must not
             read rows that come later, which the iterations beyond a tail would do.
     """
 
     bounds: StageBounds
     all_bounds: Mapping[Stage, StageBounds]
-    attach: AttachGuests
-    hosts: frozenset[IterVar]
-    guards_guests: bool = False
+    attach: AttachStages
+    attach_points: frozenset[IterVar]
+    guards_attached: bool = False
 
     def slots(self) -> list[Slot]:
         """The loops in order, and the kernel's place among them if it begins in this stage."""
@@ -55,33 +55,35 @@ class Loops:
 
     def wrap(self, slots: Sequence[Slot], body: Stmt, guards: Sequence[Guard]) -> Stmt:
         """Return `body` inside `slots` and `guards`, each guard as far outside as it can stand."""
-        around_guests: list[Guard] = []
+        around_attached: list[Guard] = []
         others: list[Guard] = []
         for guard in guards:
-            (around_guests if self._may_guard_guests(guard) else others).append(guard)
-        outer, inner = self._placed(slots, around_guests, -1), self._placed(slots, others)
+            (around_attached if self._may_guard_attached(guard) else others).append(guard)
+        outer, inner = self._placed(slots, around_attached, -1), self._placed(slots, others)
         for number in reversed(range(len(slots))):
             body = self.guarded(inner.get(number, []), body)
             body = self._inside(slots[number], body, outer.get(number, []))
         return self.guarded([*outer.get(-1, []), *inner.get(-1, [])], body)
 
-    def _may_guard_guests(self, guard: Guard) -> bool:
+    def _may_guard_attached(self, guard: Guard) -> bool:
         """Return True for a guard around attached stages, on which all threads agree."""
         kernel = self.bounds.place.kernel
         threads = () if kernel is None else kernel.variables.values()
-        return self.guards_guests and not any(v in threads for v in variables_in(guard[1]))
+        return self.guards_attached and not any(v in threads for v in variables_in(guard[1]))
 
     def _placed(
         self, slots: Sequence[Slot], guards: Sequence[Guard], deepest: int | None = None
     ) -> dict[int, list[Guard]]:
         """Return guards by the number of the innermost slot around them, -1 for none.
 
-        None stands further outside than slot `deepest`, by default the innermost that hosts a
-        stage.
+        None stands further outside than slot `deepest`, by default the innermost that a
+        stage is attached to.
         """
         numbers = self._numbers(slots)
         if deepest is None:
-            deepest = max((k for k, slot in enumerate(slots) if slot in self.hosts), default=-1)
+            deepest = max(
+                (k for k, slot in enumerate(slots) if slot in self.attach_points), default=-1
+            )
         placed: dict[int, list[Guard]] = {}
         for guard in guards:
             reads = (numbers.get(var, -1) for var in variables_in(guard[1]))

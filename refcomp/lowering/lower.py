@@ -32,7 +32,7 @@ from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import reads_of_extern
 from refcomp.lowering.hints import aligned_shape, allocated, imported_texts
 from refcomp.lowering.inline import inline_reads
-from refcomp.lowering.nest import Nests, guests_by_axis, lower_stage
+from refcomp.lowering.nest import Nests, attached_by_axis, lower_stage
 from refcomp.lowering.required_reads import required_reads
 from refcomp.lowering.scan import Bodies, place_scans, reads_of_scan
 from refcomp.schedule.axes import Region
@@ -111,8 +111,8 @@ def _lower_stages(
             if region is not None:
                 regions[tensor] = region
     scans = place_scans(stages, bodies, arguments, buffers, regions, facts)
-    nests = Nests(bounds, buffers, regions, scans, guests_by_axis(stages))
-    roots = [stage for stage in stages if stage.host is None]
+    nests = Nests(bounds, buffers, regions, scans, attached_by_axis(stages))
+    roots = [stage for stage in stages if stage.attach_point is None]
     body = block([scans.guarded(stage, lower_stage(stage, nests)) for stage in roots])
     made = [(stage, tensor) for stage in roots for tensor in stage.op.outputs]
     for stage, tensor in reversed(made):
@@ -210,10 +210,10 @@ def checked_args(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Seq
 
 
 def _check_tensor(stage: Stage, tensor: Tensor) -> None:
-    if stage.host is not None or stage.memory.scope not in (None, GLOBAL):
-        host = stage.host
-        scope = stage.memory.scope
-        how = f"{scope} memory" if host is None else f"a loop of stage {host.stage.name}"
+    point = stage.attach_point
+    scope = stage.memory.scope
+    if point is not None or scope not in (None, GLOBAL):
+        how = f"{scope} memory" if point is None else f"a loop of stage {point.stage.name}"
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is computed in {how}",
             why="all of an argument is computed, and in the caller's memory",

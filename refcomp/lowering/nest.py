@@ -53,14 +53,15 @@ from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
 @dataclass(frozen=True, slots=True)
 class Nests:
-    """What all nests of a function share: the bounds of each stage, the buffer of each tensor, of
-    those of attached stages the region that is in it, and the stages attached to each loop."""
+    """State shared by all loop nests of a function."""
 
     bounds: Mapping[Stage, StageBounds]
     buffers: Mapping[Tensor, Buffer]
+    # The part of a tensor of an attached stage that its buffer holds.
     regions: Mapping[Tensor, Region]
     scans: ScanMemory = field(default_factory=ScanMemory)
-    guests: Mapping[IterVar, Sequence[Stage]] = field(default_factory=dict)
+    # Loop -> the stages attached to it, producers first.
+    attached: Mapping[IterVar, Sequence[Stage]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,12 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return lower_extern(stage.op, stage.name, nests.buffers)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
-        body = _with_guests(nests.guests.get(axis, ()), body, nests)
+        body = _with_attached(nests.attached.get(axis, ()), body, nests)
         return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
 
-    hosts = frozenset(leaf for leaf in stage.loops.leaves if leaf in nests.guests)
-    in_scan = any(isinstance(host.op, ScanOp) for host, _ in loops_around(stage))
-    loops = Loops(bounds, nests.bounds, attach, hosts, guards_guests=in_scan)
+    points = frozenset(leaf for leaf in stage.loops.leaves if leaf in nests.attached)
+    in_scan = any(isinstance(outer.op, ScanOp) for outer, _ in loops_around(stage))
+    loops = Loops(bounds, nests.bounds, attach, points, guards_attached=in_scan)
     if isinstance(stage.op, ScanOp):
         copies = copy_inits(stage, stage.op, nests.buffers, nests.scans, nests.bounds)
         rows = [s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)]
@@ -105,24 +106,24 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
 # Attached stages.
 
 
-def guests_by_axis(stages: Iterable[Stage]) -> dict[IterVar, list[Stage]]:
+def attached_by_axis(stages: Iterable[Stage]) -> dict[IterVar, list[Stage]]:
     """The stages that are attached to each loop, producers first."""
-    guests: dict[IterVar, list[Stage]] = {}
+    attached: dict[IterVar, list[Stage]] = {}
     for stage in stages:
-        if stage.host is not None:
-            guests.setdefault(stage.host.axis, []).append(stage)
-    return guests
+        if stage.attach_point is not None:
+            attached.setdefault(stage.attach_point.axis, []).append(stage)
+    return attached
 
 
-def _with_guests(guests: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
-    """`body` after the guests are computed, in memory that is theirs for so long."""
-    if not guests:
+def _with_attached(attached: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
+    """Return `body` after the attached stages, inside the allocations of their memory."""
+    if not attached:
         return body
-    body = block([*(lower_stage(guest, nests) for guest in guests), body])
-    for guest in reversed(guests):
-        for tensor in reversed(guest.op.outputs):
+    body = block([*(lower_stage(stage, nests) for stage in attached), body])
+    for stage in reversed(attached):
+        for tensor in reversed(stage.op.outputs):
             if tensor not in nests.scans.borrowed:
-                body = allocated(guest, nests.buffers[tensor], body)
+                body = allocated(stage, nests.buffers[tensor], body)
     return body
 
 
@@ -174,7 +175,9 @@ def _lower_reduction(
     reduction_guards, output_guards = _partition(guards, _is_of_reduction)
     deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g[1])))
     init = _initialisation(nest, reset or _identities(nest, reduce), init_axes, deeper)
-    if nest.loops.hosts.intersection(inside):  # no guard may stand around what is attached there
+    if nest.loops.attach_points.intersection(
+        inside
+    ):  # no guard may stand around what is attached there
         init, deeper, shared = loops.guarded(shared, init), [*shared, *deeper], []
     update = update or _update(nest, reduce)
     update = loops.wrap(inside, update, [*deeper, *reduction_guards])

@@ -45,7 +45,7 @@ def required_reads(
         facts = facts.assume(_is_nonnegative(var)) if var.dtype == U64 else facts.nonnegative(var)
     reads = _Reads(stages, bodies, Box(facts, frozenset((*symbols, *scalars))))
     for stage in stages:
-        if stage.host is None:
+        if stage.attach_point is None:
             found += reads.of_root(stage)
     distinct: dict[int, Requirement] = {}
     for requirement in found:
@@ -145,7 +145,7 @@ class _Reads:
                 seen.add(key)
                 yield from _judge(computed, read, id(read) in operands)
                 maker = self._makers.get(read.tensor)
-                if maker is not None and maker.host is not None and left:
+                if maker is not None and maker.attach_point is not None and left:
                     left -= 1
                     stack += self._of_attached(maker, read, computed.box)
 

@@ -112,7 +112,7 @@ def _lone_maker(
         return None
     for stage in stages:
         if stage.op.outputs == (init,) and isinstance(stage.op, ComputeOp):
-            is_plain = stage.host is None and stage.memory.scope in (None, "global")
+            is_plain = stage.attach_point is None and stage.memory.scope in (None, "global")
             return stage if is_plain else None
     return None
 
@@ -126,7 +126,7 @@ def _check_readers(scan: Stage, op: ScanOp, stages: Sequence[Stage], bodies: Bod
             for node in walk(body)
             if isinstance(node, TensorRead) and node.tensor in states
         }
-        if read and not any(host is scan for host, _ in loops_around(stage)):
+        if read and not any(outer is scan for outer, _ in loops_around(stage)):
             raise UserError(
                 f"stage {stage.name} reads the state {min(read)} outside of scan {scan.name}",
                 where=f"stage {stage.name}",

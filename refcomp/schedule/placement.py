@@ -1,7 +1,7 @@
 """Where stages are computed: the loops around each, and whether all that read it are inside.
 
-The *path* of a stage is its host's path up to the loop it is attached to, and then its own loops.
-A stage may be attached where the paths of all its readers pass.
+The *path* of a stage begins with the path of the stage that it is attached to, up to the attach
+point; its own loops follow. A stage may be attached where the paths of all its readers pass.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ Loop = tuple[Stage, IterVar]
 
 def loops_around(stage: Stage) -> list[Loop]:
     """The loops of other stages that the stage is computed in, outermost first."""
-    if stage.host is None:
+    point = stage.attach_point
+    if point is None:
         return []
-    host = stage.host.stage
-    inside = host.loops.leaves[: host.loops.position(stage.host.axis) + 1]
-    return [*loops_around(host), *((host, leaf) for leaf in inside)]
+    loops = point.stage.loops
+    inside = loops.leaves[: loops.position(point.axis) + 1]
+    return [*loops_around(point.stage), *((point.stage, leaf) for leaf in inside)]
 
 
 def path(stage: Stage) -> list[Loop]:
@@ -31,11 +32,11 @@ def path(stage: Stage) -> list[Loop]:
 
 def place_text(stage: Stage) -> str:
     """Where the stage is computed, for messages."""
-    host = stage.host
-    if host is None:
+    point = stage.attach_point
+    if point is None:
         return f"stage {stage.name}"
-    at = f"computed at axis {host.axis.name} of stage {host.stage.name}"
-    return f"stage {stage.name}, {at} since {host.line}"
+    at = f"computed at axis {point.axis.name} of stage {point.stage.name}"
+    return f"stage {stage.name}, {at} since {point.line}"
 
 
 def loops_between(stage: Stage, reader: Stage) -> list[Loop]:
@@ -57,12 +58,12 @@ def check_attachments(stages: Iterable[Stage], readers: Mapping[Stage, Sequence[
 
 
 def _refuse(stage: Stage, reader: Stage) -> None:
-    host = stage.host
-    assert host is not None
+    point = stage.attach_point
+    assert point is not None
     raise UserError(
-        f"stage {stage.name} is computed inside loop {host.axis.name} of stage "
-        f"{host.stage.name}, but stage {reader.name} reads it outside",
-        where=f"compute_at of {host.line}",
+        f"stage {stage.name} is computed inside loop {point.axis.name} of stage "
+        f"{point.stage.name}, but stage {reader.name} reads it outside",
+        where=f"compute_at of {point.line}",
         why="what is computed inside a loop is there only while the loop's iteration runs",
         remedy=f"compute {reader.name} inside that loop too, or {stage.name} further outside",
     )

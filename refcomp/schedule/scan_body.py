@@ -1,4 +1,4 @@
-"""What a scan computes for each row: stages whose home is the loop of its scan axis.
+"""What a scan computes for each row: stages that are attached to the loop of its scan axis.
 
 They are attached there when the schedule is made, and compute_root takes them back there. The
 update itself may not be moved: it writes the scan's memory.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from refcomp.foundation.errors import UserError
-from refcomp.schedule.stage import Host, Stage
+from refcomp.schedule.stage import AttachPoint, Stage
 from refcomp.te.check_reads import check_reads
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 
 
-def home_of(stage: Stage) -> Host | None:
-    """The scan loop that the stage belongs to, None for one that belongs to no scan."""
+def scan_attach_point(stage: Stage) -> AttachPoint | None:
+    """Return the scan loop that the stage belongs to, None if it belongs to no scan."""
     made = set(stage.op.outputs)
     for other in stage.siblings:
         op = other.op
@@ -24,7 +24,7 @@ def home_of(stage: Stage) -> Host | None:
             updates = [_maker(tensor, other.siblings).op for tensor in op.update]
             body = {t for inner in op.body_operations(updates) for t in inner.outputs}
             if not made.isdisjoint(body) and other is not stage:
-                return Host(other, op.scan_axis, op.line)
+                return AttachPoint(other, op.scan_axis, op.line)
     return None
 
 
@@ -40,10 +40,11 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
     listed = list(stages)
     has_scans = any(isinstance(stage.op, ScanOp) for stage in listed)
     for stage in listed:
-        op, home = stage.op, home_of(stage) if has_scans else None
-        if home is None and isinstance(op, ComputeOp) and op.waits_for_scan:
+        op = stage.op
+        point = scan_attach_point(stage) if has_scans else None
+        if point is None and isinstance(op, ComputeOp) and op.waits_for_scan:
             check_reads(op.name, (*op.axis, *op.reduce_axis), op.body)
-        stage.placement = home or "root"
+        stage.placement = point or "root"
 
 
 def refuse_moving_update(stage: Stage, verb: str) -> None:

@@ -25,11 +25,13 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Host:
-    """Where an attached stage is computed: in each iteration of the loop `axis` of `stage`."""
+class AttachPoint:
+    """Where an attached stage is computed: in each iteration of a loop of another stage."""
 
     stage: Stage
+    # The loop of `stage`.
     axis: IterVar
+    # The user's line that said so, as `file:line`.
     line: str
 
 
@@ -123,7 +125,7 @@ class StageThreads:
 
 # Where a stage is computed: in a loop nest of its own, in the place of every read of it, or in a
 # loop of another stage.
-Placement = Literal["root", "inline"] | Host
+Placement = Literal["root", "inline"] | AttachPoint
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -153,14 +155,15 @@ class Stage:
         return (*getattr(self.op, "axis", ()), *getattr(self.op, "reduce_axis", ()))
 
     @property
-    def host(self) -> Host | None:
-        """Where the stage is attached, None when it is not."""
-        return self.placement if isinstance(self.placement, Host) else None
+    def attach_point(self) -> AttachPoint | None:
+        """Return where the stage is attached, None when it is not."""
+        return self.placement if isinstance(self.placement, AttachPoint) else None
 
     @property
-    def guests(self) -> tuple[Stage, ...]:
-        """The stages that are computed at a loop of this one, producers first."""
-        return tuple(s for s in self.siblings if s.host is not None and s.host.stage is self)
+    def attached(self) -> tuple[Stage, ...]:
+        """Return the stages that are attached to loops of this one, producers first."""
+        points = ((stage, stage.attach_point) for stage in self.siblings)
+        return tuple(stage for stage, point in points if point is not None and point.stage is self)
 
     def axes(self) -> dict[str, IterVar]:
         """Every axis the stage has or had, by name."""
@@ -240,12 +243,13 @@ class Stage:
     def replaceable_leaf(self, given: Any, primitive: str) -> IterVar:
         """As `unmarked_leaf`, and no stage is computed at the loop: it may make way for others."""
         loop = self.unmarked_leaf(given, primitive, f"{primitive} first, then mark")
-        for guest in self.guests:
-            if guest.host is not None and guest.host.axis is loop:
+        for attached in self.attached:
+            point = attached.attach_point
+            if point is not None and point.axis is loop:
                 self.refuse(
                     primitive,
                     loop.name,
-                    f"stage {guest.name} is computed at it since {guest.host.line}",
+                    f"stage {attached.name} is computed at it since {point.line}",
                     f"{primitive} first, then compute_at one of the loops that come of it",
                 )
         return loop

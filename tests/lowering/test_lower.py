@@ -142,8 +142,9 @@ def test_the_simple_mode_of_the_classic_api_is_taken():
 
 
 def test_work_on_stages_is_linear_in_their_number(monkeypatch):
-    host, asked = Stage.host, []
-    monkeypatch.setattr(Stage, "host", property(lambda s: asked.append(0) or host.fget(s)))
+    attach_point, asked = Stage.attach_point, []
+    counting = property(lambda s: asked.append(0) or attach_point.fget(s))
+    monkeypatch.setattr(Stage, "attach_point", counting)
     numbers = []
     for count in (10, 40):
         tensors = [refcomp.placeholder((8,), name="A")]

@@ -128,7 +128,7 @@ def test_a_schedule_changes_nothing(case, m, n):
     s, parts, hs, cs = case
     try:
         check(s, parts, hs, cs, m, n)
-    except UserError as error:  # a loop that is vectorized is a host of none
+    except UserError as error:  # nothing is attached to a loop that is vectorized
         assert "vectorized" in str(error) or "parallel" in str(error), error
 
 

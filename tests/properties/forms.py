@@ -47,7 +47,7 @@ def _forms_of_reads(
         if any(var in computation.sizes for index in read.indices for var in variables_in(index)):
             yield "symbolic edge reads"
         maker = makers.get(read.tensor)
-        if maker is not None and maker.host is not None:
+        if maker is not None and maker.attach_point is not None:
             is_copy = isinstance(maker.op, ComputeOp) and isinstance(maker.op.body[0], TensorRead)
             yield "copied edge reads" if is_copy else "attached edge reads"
         if stage.name.endswith(".rf"):
@@ -66,5 +66,5 @@ def _is_at_edge(index: Expr) -> bool:
 
 def _has_attached_init(scan: ScanOp, schedule: Schedule) -> bool:
     """Return True if an init, or what one reads, is computed at a loop of another stage."""
-    hosted = {t for stage in schedule.stages if stage.host for t in stage.op.outputs}
+    hosted = {t for stage in schedule.stages if stage.attach_point for t in stage.op.outputs}
     return any(not hosted.isdisjoint((init, *init.op.inputs)) for init in scan.init)

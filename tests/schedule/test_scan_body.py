@@ -14,22 +14,22 @@ def scanned():
     return refcomp.create_schedule(s), x, init, mid, up, s
 
 
-def hosts(schedule):
-    return {s.name: s.host.axis.name for s in schedule.stages if s.host is not None}
+def attach_axes(schedule):
+    return {s.name: s.attach_point.axis.name for s in schedule.stages if s.attach_point is not None}
 
 
 def test_what_a_row_needs_is_computed_in_the_loop_of_the_scan():
     schedule, *_ = scanned()
-    assert hosts(schedule) == {"mid": "S.idx", "up": "S.idx"}
+    assert attach_axes(schedule) == {"mid": "S.idx", "up": "S.idx"}
 
 
 def test_compute_root_takes_back_to_the_scan():
     schedule, _, init, mid, up, _ = scanned()
     schedule[mid].compute_at(schedule[up], up.op.axis[1])
-    assert hosts(schedule)["mid"] == "i"
+    assert attach_axes(schedule)["mid"] == "i"
     for tensor in (mid, up, init):
         schedule[tensor].compute_root()
-    assert hosts(schedule) == {"mid": "S.idx", "up": "S.idx"}
+    assert attach_axes(schedule) == {"mid": "S.idx", "up": "S.idx"}
 
 
 def test_the_update_stays():

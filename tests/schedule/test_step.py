@@ -35,8 +35,8 @@ def test_stages_made_by_steps_are_found_by_name():
     again = replay(s.outputs, s.steps)
     assert [stage.name for stage in again.stages] == ["A", "A.shared", "B", "C"]
     copy = again.stages[1]
-    assert copy.host.stage is again[b].stage and copy.host.axis is b.op.axis[1]
-    assert again[b].stage.host.stage is again[c].stage
+    assert copy.attach_point.stage is again[b].stage and copy.attach_point.axis is b.op.axis[1]
+    assert again[b].stage.attach_point.stage is again[c].stage
 
 
 def test_axes_belong_to_the_stage_named_before_them():

@@ -95,9 +95,9 @@ def _of_loop(stage: Stage, name: AxisName) -> Iterator[_Call]:
 def _of_memory(schedule: Schedule, stage: Stage) -> Iterator[_Call]:
     for primitive in ("compute_inline", "compute_root", "double_buffer"):
         yield primitive, (), ()
-    for host in schedule.stages:
-        for axis in host.loops.leaves if host is not stage else ():
-            yield "compute_at", (StageName(host.name), AxisName(axis.name)), ()
+    for other in schedule.stages:
+        for axis in other.loops.leaves if other is not stage else ():
+            yield "compute_at", (StageName(other.name), AxisName(axis.name)), ()
     for scope in _SCOPES:
         yield "set_scope", (scope,), ()
         yield "cache_write", (scope,), ()
@@ -113,7 +113,7 @@ def state_of(schedule: Schedule) -> tuple[Any, ...]:
 
 
 def _state_of_stage(stage: Stage) -> tuple[Any, ...]:
-    host = stage.host
+    point = stage.attach_point
     loops = stage.loops
     memory = stage.memory
     return (
@@ -125,7 +125,7 @@ def _state_of_stage(stage: Stage) -> tuple[Any, ...]:
              getattr(r, "factor", 0), getattr(r, "nparts", 0))
             for r in loops.relations
         ),
-        (host.stage.name, host.axis.name) if host is not None else stage.placement,
+        (point.stage.name, point.axis.name) if point is not None else stage.placement,
         memory.scope,
         tuple((p.axis.name, p.key, p.value) for p in loops.pragmas),
         tuple((p.tensor.name, p.axis.name, p.offset) for p in loops.prefetches),

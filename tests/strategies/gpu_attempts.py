@@ -146,9 +146,11 @@ def _copy(draw: _Draw, stage: StageSchedule) -> Schedule:
     return stage.schedule
 
 
-def _share(draw: _Draw, stage: StageSchedule, host: StageSchedule) -> None:
-    """Among the host's threads, most often."""
-    extents = [t.extent for t in host.stage.threads.bound.values() if t.thread_tag == "threadIdx.x"]
+def _share(draw: _Draw, stage: StageSchedule, outer: StageSchedule) -> None:
+    """Among the threads of the stage that it is attached to, most often."""
+    extents = [
+        t.extent for t in outer.stage.threads.bound.values() if t.thread_tag == "threadIdx.x"
+    ]
     if stage.stage.memory.scope == "shared" and draw(st.integers(0, 3)) and extents:
         _, inner = stage.split(stage.leaf_iter_vars[-1], _number(extents[0]))
         stage.bind(inner, refcomp.thread_axis("threadIdx.x"))

@@ -128,7 +128,7 @@ class Maker:
         for stage in middle:
             self._place(stage)
         for stage in reversed(self._roots()):  # consumers may take their producers in
-            if stage.host is None:
+            if stage.attach_point is None:
                 self._make_kernel(stage)
         self.settle()
         for stage in self._computed():
@@ -150,13 +150,13 @@ class Maker:
         return [s for s in self.s.stages if isinstance(s.op, ComputeOp) and s.placement != "inline"]
 
     def _roots(self) -> list[Stage]:
-        return [s for s in self._computed() if s.host is None]
+        return [s for s in self._computed() if s.attach_point is None]
 
     def _leaves(self, stage: Stage, kind: str) -> list[IterVar]:
         """Loops of that kind that nothing is said of yet."""
-        hosts = {guest.host.axis for guest in stage.guests if guest.host}
+        points = {attached.attach_point.axis for attached in stage.attached}
         loops = stage.loops
-        return [a for a in loops.leaves if a.kind == kind and a not in {*loops.marks, *hosts}]
+        return [a for a in loops.leaves if a.kind == kind and a not in {*loops.marks, *points}]
 
     def _size(self, axis: IterVar) -> int:
         try:
@@ -181,7 +181,7 @@ class Maker:
             worker = self.s.stage_of(made[0])
         threads = self._tile(stage)
         if worker is not stage:
-            self.s[worker.op].compute_at(self.s[stage.op], self._host_loop(stage, deep=True))
+            self.s[worker.op].compute_at(self.s[stage.op], self._attach_loop(stage, deep=True))
         reader = self._split_reduction(worker, threads)
         if worker is not stage:
             self._share(worker, threads)
@@ -272,7 +272,7 @@ class Maker:
         """Threads of an axis that is free, or of one of the kernel around, reduce together; perhaps
         each its part of a factored reduction."""
         tags = [tag for tag in THREADS_IN_BLOCK_TAGS if tag not in stage.loops.marks.values()]
-        tags = tags if stage.host else [tag for tag in tags if tag not in threads]
+        tags = tags if stage.attach_point else [tag for tag in tags if tag not in threads]
         axes = self._leaves(stage, REDUCTION)
         if not tags or not axes:
             return stage
@@ -295,11 +295,11 @@ class Maker:
             self.s[stage.op].set_store_predicate(thread.var == 0)
         return reader
 
-    def _host_loop(self, stage: Stage, deep: bool = False) -> IterVar:
+    def _attach_loop(self, stage: Stage, deep: bool = False) -> IterVar:
         """A loop to attach to: in a kernel's own stage, one that is bound or inside."""
         leaves = stage.loops.leaves
         bound = [k for k, leaf in enumerate(leaves) if leaf in stage.threads.bound]
-        fitting = leaves if stage.host or not bound else leaves[bound[0] :]
+        fitting = leaves if stage.attach_point or not bound else leaves[bound[0] :]
         if deep and bound and self._chance(3, 4):
             return leaves[bound[-1]]
         return self._one(fitting)
@@ -323,15 +323,15 @@ class Maker:
 
     def _copy(self, tensor: Tensor, reader: Stage, threads: dict[str, int]) -> None:
         maker = self.s.stage_of(tensor)
-        if maker.placement == "inline" or maker.host is not None:
+        if maker.placement == "inline" or maker.attach_point is not None:
             return
         scope = "shared" if self._chance(10, 11) else "local"
         copy = self.s.cache_read(tensor, scope, [reader.op])
-        self.s[copy].compute_at(self.s[reader.op], self._host_loop(reader))
+        self.s[copy].compute_at(self.s[reader.op], self._attach_loop(reader))
         self._share(self.s.stage_of(copy), threads)
         if scope == "shared" and self._chance(1, 6):
             near = self.s.cache_read(copy, "local", [reader.op])
-            self.s[near].compute_at(self.s[reader.op], self._host_loop(reader, deep=True))
+            self.s[near].compute_at(self.s[reader.op], self._attach_loop(reader, deep=True))
 
     def _attach_producers(self, stage: Stage, worker: Stage, threads: dict[str, int]) -> None:
         """Stages that only this kernel reads may be computed inside it."""
@@ -341,7 +341,7 @@ class Maker:
             if producer.is_output or producer.threads.bound or is_read_elsewhere:
                 continue
             if self._chance(3, 4):
-                self.s[producer.op].compute_at(self.s[worker.op], self._host_loop(worker))
+                self.s[producer.op].compute_at(self.s[worker.op], self._attach_loop(worker))
                 self.s[producer.op].set_scope("shared" if self._chance(5, 6) else "local")
                 self._share(producer, threads)
 
@@ -390,17 +390,21 @@ class Maker:
 
     def _send_inside(self, stage: Stage) -> bool:
         """Attaches the stage to the next inner loop, if there is one: less of it is needed."""
-        if stage.host is None:
+        if stage.attach_point is None:
             return False
-        host = stage.host.stage
-        place = host.loops.position(stage.host.axis)
-        if place + 1 == len(host.loops.leaves):
+        point = stage.attach_point
+        loops = point.stage.loops
+        place = loops.position(point.axis)
+        if place + 1 == len(loops.leaves):
             return False
-        self.s[stage.op].compute_at(self.s[host.op], host.loops.leaves[place + 1])
+        self.s[stage.op].compute_at(self.s[point.stage.op], loops.leaves[place + 1])
         return True
 
     def _send_to_root(self, stage: Stage) -> None:
-        if stage.host is None and stage.memory.scope in (None, "global"):  # shares of unknown size
+        if stage.attach_point is None and stage.memory.scope in (
+            None,
+            "global",
+        ):  # shares of unknown size
             self.s[stage.op].reorder(*sorted(stage.loops.leaves, key=lambda a: a.kind == REDUCTION))
             return
         own = self.s[stage.op]

@@ -51,8 +51,8 @@ def _free(stage: StageSchedule) -> list[IterVar]:
 
 
 def _replaceable(stage: StageSchedule) -> list[IterVar]:
-    hosts = [guest.host.axis for guest in stage.stage.guests]
-    return [axis for axis in _free(stage) if not any(axis is host for host in hosts)]
+    points = [attached.attach_point.axis for attached in stage.stage.attached]
+    return [axis for axis in _free(stage) if not any(axis is point for point in points)]
 
 
 def _constant(axis: IterVar) -> bool:
@@ -122,7 +122,9 @@ def _inline(draw: _Draw, stage: StageSchedule) -> bool:
     op = stage.op
     if stage.stage.is_output or not isinstance(op, ComputeOp) or op.reduction is not None:
         return False
-    if stage.stage.guests or any(not isinstance(r.op, ComputeOp) for r in readers_of(stage.stage)):
+    if stage.stage.attached or any(
+        not isinstance(r.op, ComputeOp) for r in readers_of(stage.stage)
+    ):
         return False  # scans and extern operations read memory
     stage.compute_inline()
     return True
@@ -135,19 +137,19 @@ def _root(draw: _Draw, stage: StageSchedule) -> bool:
 
 def _at(draw: _Draw, stage: StageSchedule) -> bool:
     own = stage.stage
-    hosts = [
-        host
-        for host in own.siblings
-        if host.placement != "inline"
-        and isinstance(host.op, ComputeOp | ScanOp)
-        and _loops(stage.schedule[host.op])
-        and depends_on(host, own)
-        and all(reader is host or depends_on(host, reader) for reader in readers_of(own))
+    consumers = [
+        other
+        for other in own.siblings
+        if other.placement != "inline"
+        and isinstance(other.op, ComputeOp | ScanOp)
+        and _loops(stage.schedule[other.op])
+        and depends_on(other, own)
+        and all(reader is other or depends_on(other, reader) for reader in readers_of(own))
     ]
-    if own.is_output or not hosts:
+    if own.is_output or not consumers:
         return False
-    host = hosts[draw(st.integers(0, len(hosts) - 1))]
-    consumer = stage.schedule[host.op]
+    other = consumers[draw(st.integers(0, len(consumers) - 1))]
+    consumer = stage.schedule[other.op]
     stage.compute_at(consumer, _pick(draw, _loops(consumer)))
     return True
 
@@ -176,7 +178,7 @@ def _cache_read(draw: _Draw, stage: StageSchedule) -> bool:
 def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
     own = stage.stage
     is_changed = own.loops.marks or own.loops.relations or own.loops.leaves != list(own.roots)
-    if is_changed or own.guests or own.placement == "inline" or len(own.siblings) > _MOST_STAGES:
+    if is_changed or own.attached or own.placement == "inline" or len(own.siblings) > _MOST_STAGES:
         return False
     scope = draw(st.sampled_from(["local", "global"]))
     made = stage.schedule.cache_write(list(own.op.outputs), scope)
@@ -188,7 +190,7 @@ def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
 def _rfactor(draw: _Draw, stage: StageSchedule) -> bool:
     own = stage.stage
     axes = [axis for axis in _free(stage) if axis.kind == REDUCTION]
-    if not axes or own.guests or own.loops.tensorized or len(own.siblings) > _MOST_STAGES:
+    if not axes or own.attached or own.loops.tensorized or len(own.siblings) > _MOST_STAGES:
         return False
     axis = _pick(draw, axes)
     if draw(st.booleans()):

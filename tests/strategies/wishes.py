@@ -73,7 +73,8 @@ def _double_buffer(draw: _Draw, stage: StageSchedule) -> None:
     attached = [
         s
         for s in stage.schedule.stages
-        if s.host is not None and s.host.axis not in s.host.stage.loops.marks
+        if s.attach_point is not None
+        and s.attach_point.axis not in s.attach_point.stage.loops.marks
     ]
     if attached:
         chosen = attached[draw(st.integers(0, len(attached) - 1))]

@@ -19,7 +19,7 @@ from refcomp.lowering.bounds.regions import Place, StageBounds, check_size, infe
 from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.placement import check_attachments
 from refcomp.schedule.primitives.mark import check_extent
-from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage import AttachPoint, Stage
 from refcomp.te.tensor import IterVar, TensorRead
 
 Bodies = Mapping[Stage, Sequence[Expr]]
@@ -43,7 +43,7 @@ def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[
         kernel = kernels.get(stage)
         place = Place(stage, scopes[stage], kernel, _facts_around(stage, bounds, facts))
         region = None
-        if stage.host is None:
+        if stage.attach_point is None:
             remedy = "compute it at a loop of its consumer, or keep it in global memory"
             check_size(stage, place.scope, stage.op.outputs[0].shape, remedy)
         else:
@@ -84,26 +84,24 @@ def _variables(stage: Stage, kernel: Kernel | None) -> dict[IterVar, Var]:
 
 
 def _facts_around(stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Facts) -> Facts:
-    """What is known where the stage is computed: the loops of its hosts that are around it."""
-    if stage.host is None:
+    """What is known where the stage is computed: the loops of other stages around it."""
+    point = stage.attach_point
+    if point is None:
         return facts
-    host = bounds[stage.host.stage]
-    leaves = host.stage.loops.leaves
-    around = leaves[: host.stage.loops.position(stage.host.axis) + 1]
-    bound = [
-        leaf for leaf in leaves if leaf in host.stage.threads.bound and _is_inside(stage, host)
-    ]
-    return _bind(host.place.facts, [*bound, *around], host.extents, host.variables)
+    outer = bounds[point.stage]
+    leaves = point.stage.loops.leaves
+    around = leaves[: point.stage.loops.position(point.axis) + 1]
+    if _is_inside(point, outer.place.kernel):
+        around = [*(leaf for leaf in leaves if leaf in point.stage.threads.bound), *around]
+    return _bind(outer.place.facts, around, outer.extents, outer.variables)
 
 
-def _is_inside(stage: Stage, host: StageBounds) -> bool:
-    """Whether the stage is computed in its host's kernel, whose bound loops are all around it."""
-    kernel = host.place.kernel
-    if kernel is None or stage.host is None:
+def _is_inside(point: AttachPoint, kernel: Kernel | None) -> bool:
+    """Return True if the attach point lies in the kernel, whose bound loops are all around it."""
+    if kernel is None:
         return False
-    return kernel.stage is not host.stage or (
-        host.stage.loops.position(stage.host.axis) >= kernel.start
-    )
+    stage = point.stage
+    return kernel.stage is not stage or stage.loops.position(point.axis) >= kernel.start
 
 
 def _bind(

@@ -58,7 +58,7 @@ class Kernel:
 def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
     """The kernel of each stage that is in one. `stages` are those that are computed."""
     kernels: dict[Stage, Kernel] = {}
-    for stage in reversed(stages):  # hosts before their guests
+    for stage in reversed(stages):  # what is attached after what it is attached to
         kernel = _kernel_around(stage, kernels)
         if kernel is not None and stage.threads.env:
             _refuse_inner(stage, kernel)
@@ -107,13 +107,13 @@ def _is_open(axis: IterVar) -> bool:
 
 
 def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | None:
-    if stage.host is None:
+    point = stage.attach_point
+    if point is None:
         return None
-    host = stage.host.stage
-    kernel = kernels.get(host)
-    if kernel is None or kernel.stage is not host:
+    kernel = kernels.get(point.stage)
+    if kernel is None or kernel.stage is not point.stage:
         return kernel
-    return kernel if host.loops.position(stage.host.axis) >= kernel.start else None
+    return kernel if point.stage.loops.position(point.axis) >= kernel.start else None
 
 
 def _start(stage: Stage) -> int:
@@ -161,7 +161,7 @@ def _is_row(stage: Stage, kernel: Kernel) -> bool:
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
     if kernel is None or stage is kernel.stage:
         return GLOBAL
-    around = (host.loops.marks.get(leaf, "") for host, leaf in loops_around(stage))
+    around = (outer.loops.marks.get(leaf, "") for outer, leaf in loops_around(stage))
     return LOCAL if any(mark in THREADS_IN_BLOCK_TAGS for mark in around) else SHARED
 
 

@@ -188,7 +188,7 @@ class _Needs:
     def check_size(self, region: Region, readers: Sequence[StageBounds]) -> None:
         """Refuses memory that is laid out before the program runs, but whose size is not known."""
         stage = self.stage
-        if stage.host is None or self.scope not in (LOCAL, SHARED):
+        if stage.attach_point is None or self.scope not in (LOCAL, SHARED):
             return
         guilty = next(self._loops_of_unknown_extent(readers), None)
         remedy = "read a part of it whose size is a constant, or keep it in global memory"

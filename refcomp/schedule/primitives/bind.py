@@ -49,7 +49,7 @@ def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> N
             "it is a reduction axis, and virtual threads do not combine what they have found",
             "bind an output axis, or unroll the reduction",
         )
-    if stage.host is None:
+    if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, VTHREAD)
     _check_extent(stage, loop, thread)
     stage.loops.mark(loop, VTHREAD, made)

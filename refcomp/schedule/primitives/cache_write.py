@@ -30,8 +30,8 @@ def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
     is_reordered = any(a is not b for a, b in zip(stage.loops.leaves, stage.roots, strict=False))
     if stage.loops.marks or stage.loops.relations or is_reordered:
         _refuse(stage, "its loops have been changed already", "call cache_write first")
-    for guest in stage.guests:
-        why = f"stage {guest.name} is computed at one of its loops"
+    for attached in stage.attached:
+        why = f"stage {attached.name} is computed at one of its loops"
         _refuse(stage, why, "call cache_write first")
     axes = [axis(f"{a.name}.c", a.minimum, a.extent, DATA_PARALLEL) for a in op.axis]
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}

@@ -52,7 +52,7 @@ def _refuse_reduction(stage: Stage, loop: IterVar, primitive: str, remedy: str) 
 
 def _check_extent(stage: Stage, loop: IterVar, mark: str) -> None:
     """An attached stage has the extents of what is needed of it: these are known to lowering."""
-    if stage.host is None:
+    if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, mark)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refcomp.foundation.errors import UserError
-from refcomp.schedule.scan_body import home_of, refuse_moving_update
+from refcomp.schedule.scan_body import refuse_moving_update, scan_attach_point
 from refcomp.schedule.stage import Made, Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.extern import ExternOp
@@ -21,10 +21,10 @@ def compute_inline(stage: Stage, made: Made) -> None:
         why = "it is an output of the schedule and needs memory"
     elif stage.op.reduction is not None:
         why = "it is a reduction, which needs a loop of its own"
-    elif stage.guests:
-        guest = stage.guests[0].name
-        why = f"stage {guest} is computed at one of its loops"
-        remedy = f"inline it first, and compute {guest} at a loop of what reads it"
+    elif stage.attached:
+        attached = stage.attached[0].name
+        why = f"stage {attached} is computed at one of its loops"
+        remedy = f"inline it first, and compute {attached} at a loop of what reads it"
     else:
         for reader in readers_of(stage):
             if isinstance(reader.op, ExternOp | ScanOp):
@@ -44,4 +44,4 @@ def compute_root(stage: Stage, made: Made) -> None:
 
     What a scan computes for each row goes back to the scan's loop.
     """
-    stage.placement = home_of(stage) or "root"
+    stage.placement = scan_attach_point(stage) or "root"

@@ -24,7 +24,7 @@ from refcomp.ir.expr import LE, And, Expr, IfThenElseExpr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.relations import Relation, Split
-from refcomp.schedule.scan_body import home_of
+from refcomp.schedule.scan_body import scan_attach_point
 from refcomp.schedule.stage import Made, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
 from refcomp.te.operation import ComputeOp
@@ -60,8 +60,8 @@ def _checked_loop(stage: Stage, given: Any) -> IterVar:
         known = ", ".join(leaf.name for leaf in stage.loops.leaves if leaf.kind == REDUCTION)
         why = "it is no reduction axis: results along it are apart already"
         stage.refuse("rfactor", loop.name, why, f"use one of {known}")
-    for guest in stage.guests:
-        why = f"stage {guest.name} is computed at one of its loops"
+    for attached in stage.attached:
+        why = f"stage {attached.name} is computed at one of its loops"
         _refuse(stage, why, "call rfactor first")
     return loop
 
@@ -98,7 +98,7 @@ class _Parts:
         shape = tuple(a.extent for a in self.axes)
         op.outputs = tuple(Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs))
         stage = add_stage(op, op.name, self.stage, after=False, made=made)
-        stage.placement = home_of(self.stage) or "root"
+        stage.placement = scan_attach_point(self.stage) or "root"
         old = self.stage.loops
         fresh = stage.loops
         fresh.leaves = [*self.axes, *self.others]

@@ -32,7 +32,7 @@ def tensorize(stage: Stage, made: Made, axis: Any, intrin: Any) -> None:
     assert isinstance(stage.op, ComputeOp)  # other operations have no loops of this kind
     _check_outputs(stage, loop, stage.op, intrin)
     wish = Tensorized(loop, intrin, made.line)
-    check_block(stage, wish, stage.host is None)
+    check_block(stage, wish, stage.attach_point is None)
     stage.loops.tensorized = wish
     stage.loops.mark(loop, TENSORIZED, made)
 
@@ -63,11 +63,11 @@ def check_block(
             why = f"axis {leaf.name} inside it is {how}, and the intrinsic takes its place"
             remedy = "leave the loops inside as they are, or tensorize one further inside"
             stage.refuse("tensorize", wish.axis.name, why, remedy)
-    for guest in stage.guests:
-        host = guest.host
-        if host is not None and any(host.axis is leaf for leaf in inside):
-            why = f"stage {guest.name} is computed at axis {host.axis.name} since {host.line}"
-            remedy = f"compute {guest.name} at a loop outside of {wish.axis.name}"
+    for attached in stage.attached:
+        point = attached.attach_point
+        if point is not None and any(point.axis is leaf for leaf in inside):
+            why = f"stage {attached.name} is computed at axis {point.axis.name} since {point.line}"
+            remedy = f"compute {attached.name} at a loop outside of {wish.axis.name}"
             stage.refuse("tensorize", wish.axis.name, why, remedy)
     if has_extents:
         _check_size(stage, wish, inside, extents or {leaf: leaf.extent for leaf in inside})

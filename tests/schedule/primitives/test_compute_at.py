@@ -16,17 +16,17 @@ def test_a_stage_is_attached_and_detached():
     s, _, b, c, _ = _chain()
     i = c.op.axis[0]
     s[b].compute_at(s[c], i)
-    assert s[b].stage.host.stage is s[c].stage and s[b].stage.host.axis is i
-    assert s[b].stage.host.line.startswith(__file__)
-    assert s[c].stage.guests == (s[b].stage,)
+    assert s[b].stage.attach_point.stage is s[c].stage and s[b].stage.attach_point.axis is i
+    assert s[b].stage.attach_point.line.startswith(__file__)
+    assert s[c].stage.attached == (s[b].stage,)
     s[b].compute_root()
-    assert s[b].stage.host is None and s[c].stage.guests == ()
+    assert s[b].stage.attach_point is None and s[c].stage.attached == ()
 
 
 def test_a_stage_may_be_attached_to_a_reader_of_its_reader():
     s, _, b, _, d = _chain()
     s[b].compute_at(s[d], d.op.axis[1])
-    assert s[b].stage.host.stage is s[d].stage
+    assert s[b].stage.attach_point.stage is s[d].stage
 
 
 def test_what_is_given_or_asked_for_as_a_whole_is_not_attached():

@@ -5,7 +5,7 @@ import refcomp
 from refcomp.certificates import certify
 from refcomp.foundation.errors import UserError
 from refcomp.oracle.lockstep.interpret import interpret
-from refcomp.schedule.stage import Host
+from refcomp.schedule.stage import AttachPoint
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION
 from tests.lowering.reductions import argmax, row_sums, whole_numbers
 
@@ -213,7 +213,7 @@ def test_an_update_of_a_scan_is_factored_within_it():
     scan = refcomp.scan(init, update, state, inputs=[x], name="scan")
     s = refcomp.create_schedule(scan.op)
     made = s.rfactor(update, k)
-    assert isinstance(s[made].stage.placement, Host)
+    assert isinstance(s[made].stage.placement, AttachPoint)
     values, weights = whole_numbers(4, 2, 3), whole_numbers(3, 2)
     out = np.zeros((4, 2), np.float32)
     interpret(refcomp.lower(s, [x, w, scan]), [values, weights, out])
