@@ -40,8 +40,9 @@ from refcomp.ir.stmt import (
     block,
 )
 from refcomp.lowering.bounds.kernels import LOCAL, SHARED, Kernel
-from refcomp.lowering.loops import Guard, Loops
+from refcomp.lowering.loops import Loops
 from refcomp.lowering.together import store_together
+from refcomp.schedule.axes import AxisGuard
 from refcomp.schedule.placement import place_text
 from refcomp.schedule.stage import Stage
 from refcomp.te.reducer import CommReducer
@@ -76,7 +77,7 @@ class CrossThread:
     reducer: CommReducer
     axes: Sequence[IterVar]
     outputs: Indices
-    idle: Sequence[Guard]
+    idle: Sequence[AxisGuard]
 
     @property
     def stage(self) -> Stage:
@@ -180,7 +181,7 @@ class CrossThread:
         return IfThenElse(condition, stmt, None, self.loops.origin())
 
     def finish(
-        self, stores: Callable[[Sequence[Expr]], tuple[Stmt, ...]], guards: Sequence[Guard]
+        self, stores: Callable[[Sequence[Expr]], tuple[Stmt, ...]], guards: Sequence[AxisGuard]
     ) -> Stmt:
         """Combines the shares and stores the results, where `guards` hold."""
         self._check_results()
@@ -212,7 +213,7 @@ class CrossThread:
             other = (*self._row, self._number + half)
             mine, theirs = ([BufferLoad(b, at) for b in self.parts] for at in (own, other))
             step = self._combined(self.parts, own, mine, theirs)
-            is_in = (None, LT(self._number, IntImm(count - half, I64)))
+            is_in = AxisGuard(None, LT(self._number, IntImm(count - half, I64)))
             stmts.append(self.loops.guarded([is_in, *self.idle], step))
             count = half
         return stmts
@@ -242,13 +243,13 @@ class CrossThread:
             number = number * self._extent(tag) + self.kernel.variables[tag]
         return simplify(number)
 
-    def _storing(self) -> list[Guard]:
+    def _storing(self) -> list[AxisGuard]:
         """Conditions that choose the thread which stores a result: each one what is its own."""
         if self._is_local:
             return []
         chosen = self.stage.memory.store_predicate
         return [
-            (None, EQ(self.kernel.variables[tag], IntImm(chosen.get(tag, 0), I64)))
+            AxisGuard(None, EQ(self.kernel.variables[tag], IntImm(chosen.get(tag, 0), I64)))
             for tag in self.sharing
         ]
 

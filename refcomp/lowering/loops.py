@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.foundation.dtype import I64
-from refcomp.ir.expr import And, Expr, IntImm, Var
+from refcomp.ir.expr import And, IntImm, Var
 from refcomp.ir.rewrite import variables_in
 from refcomp.ir.stmt import LOOP_KINDS, SERIAL, For, IfThenElse, Origin, Pragma, Stmt
 from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.bounds.regions import StageBounds
+from refcomp.schedule.axes import AxisGuard
 from refcomp.schedule.stage import Made, Stage
 from refcomp.te.tensor import IterVar
 
 _UNMADE = Made("", "")
-Guard = tuple[IterVar | None, Expr]
 Slot = IterVar | Kernel  # a loop, or the place where all bound loops of the kernel stand
 AttachStages = Callable[[IterVar, Stmt], Stmt]
 
@@ -53,10 +53,10 @@ class Loops:
             slots.insert(kernel.start, kernel)
         return slots
 
-    def wrap(self, slots: Sequence[Slot], body: Stmt, guards: Sequence[Guard]) -> Stmt:
+    def wrap(self, slots: Sequence[Slot], body: Stmt, guards: Sequence[AxisGuard]) -> Stmt:
         """Return `body` inside `slots` and `guards`, each guard as far outside as it can stand."""
-        around_attached: list[Guard] = []
-        others: list[Guard] = []
+        around_attached: list[AxisGuard] = []
+        others: list[AxisGuard] = []
         for guard in guards:
             (around_attached if self._may_guard_attached(guard) else others).append(guard)
         outer, inner = self._placed(slots, around_attached, -1), self._placed(slots, others)
@@ -65,15 +65,15 @@ class Loops:
             body = self._inside(slots[number], body, outer.get(number, []))
         return self.guarded([*outer.get(-1, []), *inner.get(-1, [])], body)
 
-    def _may_guard_attached(self, guard: Guard) -> bool:
+    def _may_guard_attached(self, guard: AxisGuard) -> bool:
         """Return True for a guard around attached stages, on which all threads agree."""
         kernel = self.bounds.place.kernel
         threads = () if kernel is None else kernel.variables.values()
-        return self.guards_attached and not any(v in threads for v in variables_in(guard[1]))
+        return self.guards_attached and not any(v in threads for v in variables_in(guard.condition))
 
     def _placed(
-        self, slots: Sequence[Slot], guards: Sequence[Guard], deepest: int | None = None
-    ) -> dict[int, list[Guard]]:
+        self, slots: Sequence[Slot], guards: Sequence[AxisGuard], deepest: int | None = None
+    ) -> dict[int, list[AxisGuard]]:
         """Return guards by the number of the innermost slot around them, -1 for none.
 
         None stands further outside than slot `deepest`, by default the innermost that a
@@ -84,9 +84,9 @@ class Loops:
             deepest = max(
                 (k for k, slot in enumerate(slots) if slot in self.attach_points), default=-1
             )
-        placed: dict[int, list[Guard]] = {}
+        placed: dict[int, list[AxisGuard]] = {}
         for guard in guards:
-            reads = (numbers.get(var, -1) for var in variables_in(guard[1]))
+            reads = (numbers.get(var, -1) for var in variables_in(guard.condition))
             placed.setdefault(max(deepest, *reads, -1), []).append(guard)
         return placed
 
@@ -100,7 +100,7 @@ class Loops:
                 numbers[self.bounds.variables[slot]] = number
         return numbers
 
-    def _inside(self, slot: Slot, body: Stmt, guards: Sequence[Guard]) -> Stmt:
+    def _inside(self, slot: Slot, body: Stmt, guards: Sequence[AxisGuard]) -> Stmt:
         """Return the loop of `slot` around `guards`, the stages attached to it, and `body`."""
         if isinstance(slot, Kernel):
             return self._kernel(slot, self.guarded(guards, body))
@@ -129,14 +129,14 @@ class Loops:
             body = For(var, IntImm(0, I64), extent, tag, body, origin)
         return body
 
-    def guarded(self, guards: Sequence[Guard], body: Stmt) -> Stmt:
+    def guarded(self, guards: Sequence[AxisGuard], body: Stmt) -> Stmt:
         """`body` where all of `guards` hold."""
         if not guards:
             return body
-        condition = guards[0][1]
-        for _, guard in guards[1:]:
-            condition = And(condition, guard)
-        return IfThenElse(condition, body, None, self.origin(guards[0][0]))
+        condition = guards[0].condition
+        for guard in guards[1:]:
+            condition = And(condition, guard.condition)
+        return IfThenElse(condition, body, None, self.origin(guards[0].axis))
 
     def origin(self, axis: IterVar | None = None) -> Origin:
         """Where a statement of this stage comes from."""

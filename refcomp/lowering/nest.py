@@ -36,12 +36,12 @@ from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.cross_thread import CrossThread, reduces_across_threads, refuse_tensorized
 from refcomp.lowering.extern import lower_extern
 from refcomp.lowering.hints import allocated, prefetches_at
-from refcomp.lowering.loops import Guard, Loops, Slot
+from refcomp.lowering.loops import Loops, Slot
 from refcomp.lowering.needed_guards import needed_guards
 from refcomp.lowering.scan import ScanMemory, copy_inits
 from refcomp.lowering.tensorize import Replacement, lower_intrin
 from refcomp.lowering.together import store_together
-from refcomp.schedule.axes import Region
+from refcomp.schedule.axes import AxisGuard, Region
 from refcomp.schedule.placement import loops_around
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
@@ -127,7 +127,7 @@ def _with_attached(attached: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
     return body
 
 
-def _idle_thread_guards(bounds: StageBounds) -> list[Guard]:
+def _idle_thread_guards(bounds: StageBounds) -> list[AxisGuard]:
     """Conditions that choose one of the threads which the stage does not share its work among."""
     kernel = bounds.place.kernel
     if kernel is None or bounds.place.scope == LOCAL:
@@ -135,10 +135,11 @@ def _idle_thread_guards(bounds: StageBounds) -> list[Guard]:
     used = set(bounds.stage.loops.marks.values())
     idle = [tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used]
     storing = bounds.stage.memory.store_predicate
-    return [(None, EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64))) for tag in idle]
+    conditions = (EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64)) for tag in idle)
+    return [AxisGuard(None, condition) for condition in conditions]
 
 
-def _lower_tensorized(nest: _Nest, body: Expr, guards: Sequence[Guard]) -> Stmt:
+def _lower_tensorized(nest: _Nest, body: Expr, guards: Sequence[AxisGuard]) -> Stmt:
     intrin = lower_intrin(nest.bounds, guards, nest.nests.buffers, partial(_element, nest))
     if intrin.whole is None:
         assert isinstance(body, Reduce)
@@ -158,7 +159,7 @@ def _outside(nest: _Nest, intrin: Replacement | None) -> list[Slot]:
 
 
 def _lower_reduction(
-    nest: _Nest, reduce: Reduce, guards: Sequence[Guard], intrin: Replacement | None = None
+    nest: _Nest, reduce: Reduce, guards: Sequence[AxisGuard], intrin: Replacement | None = None
 ) -> Stmt:
     if reduces_across_threads(nest.bounds.stage):
         refuse_tensorized(nest.bounds.stage)
@@ -173,18 +174,17 @@ def _lower_reduction(
     init_axes = _output_loops(nest, inside if reset is not None else loops.slots()[first:])
     within = {slot.var for slot in init_axes}
     reduction_guards, output_guards = _partition(guards, _is_of_reduction)
-    deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g[1])))
+    deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g.condition)))
     init = _initialisation(nest, reset or _identities(nest, reduce), init_axes, deeper)
-    if nest.loops.attach_points.intersection(
-        inside
-    ):  # no guard may stand around what is attached there
+    # No guard may stand around what is attached to a loop inside.
+    if nest.loops.attach_points.intersection(inside):
         init, deeper, shared = loops.guarded(shared, init), [*shared, *deeper], []
     update = update or _update(nest, reduce)
     update = loops.wrap(inside, update, [*deeper, *reduction_guards])
     return loops.wrap(outside, block([init, update]), shared)
 
 
-def _lower_across_threads(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) -> Stmt:
+def _lower_across_threads(nest: _Nest, reduce: Reduce, guards: Sequence[AxisGuard]) -> Stmt:
     """No guard stands around what combines the results of threads: it has barriers."""
     slots = nest.loops.slots()
     kinds = [getattr(slot, "kind", "") for slot in slots]
@@ -204,15 +204,15 @@ def _lower_across_threads(nest: _Nest, reduce: Reduce, guards: Sequence[Guard]) 
     return nest.loops.wrap(outside, cross.allocated(block(stmts)), [])
 
 
-def _is_of_reduction(guard: Guard) -> bool:
+def _is_of_reduction(guard: AxisGuard) -> bool:
     """A guard of a reduction axis never keeps the initialisation from running, not even one that
     was simplified until it reads no loop (over an empty axis it is false)."""
-    return guard[0] is not None and guard[0].kind == REDUCTION
+    return guard.axis is not None and guard.axis.kind == REDUCTION
 
 
 def _partition(
-    guards: Sequence[Guard], chosen: Callable[[Guard], Any]
-) -> tuple[list[Guard], list[Guard]]:
+    guards: Sequence[AxisGuard], chosen: Callable[[AxisGuard], Any]
+) -> tuple[list[AxisGuard], list[AxisGuard]]:
     """The guards that are chosen, and the others."""
     return [g for g in guards if chosen(g)], [g for g in guards if not chosen(g)]
 
@@ -228,7 +228,7 @@ def _identities(nest: _Nest, reduce: Reduce) -> Stmt:
 
 
 def _initialisation(
-    nest: _Nest, reset: Stmt, axes: Sequence[IterVar], guards: Sequence[Guard]
+    nest: _Nest, reset: Stmt, axes: Sequence[IterVar], guards: Sequence[AxisGuard]
 ) -> Stmt:
     bare = Loops(nest.bounds, nest.nests.bounds, lambda _, body: body, frozenset())
     loops = bare.wrap(axes, reset, guards)

@@ -41,8 +41,8 @@ from refcomp.ir.stmt import (
 from refcomp.ir.view import BufferView
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import with_origin
-from refcomp.lowering.loops import Guard
 from refcomp.lowering.match_intrin import MatchedBlock, match_intrin, uncovered
+from refcomp.schedule.axes import AxisGuard
 from refcomp.schedule.placement import place_text
 from refcomp.schedule.primitives.tensorize import check_block
 from refcomp.schedule.stage import Tensorized
@@ -59,7 +59,7 @@ class Replacement:
     `guards` are those that are left, of the loops outside."""
 
     axis: IterVar
-    guards: Sequence[Guard]
+    guards: Sequence[AxisGuard]
     whole: Stmt | None
     reset: Stmt | None
     update: Stmt | None
@@ -67,7 +67,7 @@ class Replacement:
 
 def lower_intrin(
     bounds: StageBounds,
-    guards: Sequence[Guard],
+    guards: Sequence[AxisGuard],
     buffers: Mapping[Tensor, Buffer],
     element: Element,
 ) -> Replacement:
@@ -81,7 +81,7 @@ def lower_intrin(
     intrin, outside = wish.intrin, _leaves_outside(bounds, wish)
     blocks = placing.blocks()
     reduced = [leaf.name for leaf in outside if leaf.kind == REDUCTION]
-    reduced += [axis.name for axis, _ in guards if axis is not None and axis.kind == REDUCTION]
+    reduced += [g.axis.name for g in guards if g.axis is not None and g.axis.kind == REDUCTION]
     if intrin.body is not None and not reduced:
         return Replacement(wish.axis, guards, placing.placed(intrin.body, blocks), None, None)
     if intrin.update is None:
@@ -174,9 +174,9 @@ class _IntrinsicPlacement:
             error.where = f"{error.where}, tensorized at {self.wish.line}"
             raise
 
-    def outside(self, guard: Guard) -> Guard:
+    def outside(self, guard: AxisGuard) -> AxisGuard:
         """The guard as one of the loops outside: it must hold for all points of a block or none."""
-        axis, condition = guard
+        condition = guard.condition
         leaves = self.bounds.stage.loops.leaves[len(_leaves_outside(self.bounds, self.wish)) :]
         first = {self.bounds.variables[leaf]: leaf.minimum for leaf in leaves}
         if not set(first).intersection(variables_in(condition)):
@@ -190,7 +190,7 @@ class _IntrinsicPlacement:
                 "split by factors that divide the extents: constants, or shapes such as "
                 "(n * 8,), whose multiple is known",
             )
-        return axis, moved
+        return AxisGuard(guard.axis, moved)
 
     # Blocks.
 

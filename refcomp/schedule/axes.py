@@ -28,13 +28,23 @@ class Region:
     extent: tuple[Expr, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisGuard:
+    """A condition that must hold for an iteration to count."""
+
+    # The axis that the condition keeps inside; None for a choice among threads.
+    axis: IterVar | None
+    condition: Expr
+
+
 @dataclass(frozen=True, slots=True)
 class Indices:
-    """`values`: each axis as an expression of loop variables. `guards`: conditions, each with the
-    axis it keeps inside, that must all hold for an iteration to count."""
+    """The axes of a stage, as functions of its loops."""
 
+    # Axis -> its value, an expression of loop variables.
     values: Mapping[IterVar, Expr]
-    guards: tuple[tuple[IterVar, Expr], ...]
+    # They must all hold for an iteration to count.
+    guards: tuple[AxisGuard, ...]
 
 
 def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, Expr]:
@@ -68,7 +78,7 @@ def root_indices(
     values: dict[IterVar, Expr] = {leaf: leaf.var for leaf in stage.loops.leaves}
     values.update(variables or {})
     outers = {relation.outer for relation in stage.loops.relations if isinstance(relation, Split)}
-    guards: list[tuple[IterVar, Expr]] = []
+    guards: list[AxisGuard] = []
     for relation in reversed(stage.loops.relations):
         if isinstance(relation, Fuse):
             inner_extent = extents[relation.inner]
@@ -82,7 +92,8 @@ def root_indices(
             # outer * step + inner < extent implies outer < ceil(extent / step): the guard of a
             # split's parent is also that of its outer axis.
             if relation.parent not in outers:
-                guards.append((relation.parent, LT(value, extents[relation.parent])))
+                is_inside = LT(value, extents[relation.parent])
+                guards.append(AxisGuard(relation.parent, is_inside))
     _add_origins(stage, values, region, facts)
     if region is not None:
         guards += _domain_guards(stage, values)
@@ -101,19 +112,19 @@ def _add_origins(
         values[root] = simplify(origin + values[root], facts)
 
 
-def _domain_guards(stage: Stage, values: Mapping[IterVar, Expr]) -> list[tuple[IterVar, Expr]]:
-    guards: list[tuple[IterVar, Expr]] = []
+def _domain_guards(stage: Stage, values: Mapping[IterVar, Expr]) -> list[AxisGuard]:
+    guards: list[AxisGuard] = []
     for axis, dim in zip(stage.roots, stage.op.outputs[0].shape, strict=False):
-        guards.append((axis, LT(values[axis], dim)))
-        guards.append((axis, LE(IntImm(0, I64), values[axis])))
+        guards.append(AxisGuard(axis, LT(values[axis], dim)))
+        guards.append(AxisGuard(axis, LE(IntImm(0, I64), values[axis])))
     return guards
 
 
-def _needed(guards: list[tuple[IterVar, Expr]], facts: Facts) -> tuple[tuple[IterVar, Expr], ...]:
+def _needed(guards: list[AxisGuard], facts: Facts) -> tuple[AxisGuard, ...]:
     """The guards that are not proved, the operation's own axes first: they often imply the rest."""
     needed = []
-    for axis, guard in reversed(guards):
-        if not prove(guard, facts):
-            needed.append((axis, guard))
-            facts = facts.assume(guard)
+    for guard in reversed(guards):
+        if not prove(guard.condition, facts):
+            needed.append(guard)
+            facts = facts.assume(guard.condition)
     return tuple(needed)

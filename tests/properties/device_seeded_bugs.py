@@ -82,7 +82,7 @@ DEVICE = (
     ),
     SeededBug(
         *("idle threads of one axis take part", "refcomp.lowering.nest", "_idle_thread_guards"),
-        *("for tag in idle]", "for tag in idle[1:]]"),
+        *("for tag in idle)", "for tag in idle[1:])"),
     ),
     SeededBug(
         *("shared region of one thread", "refcomp.lowering.bounds.regions", "_Needs._loops"),

@@ -59,7 +59,7 @@ _RFACTOR = "refcomp.schedule.primitives.rfactor"
 INTERPRETED = (
     SeededBug(
         *("lost tail guard", "refcomp.schedule.axes", "_needed"),
-        *("if not prove(guard, facts):", "if False:"),
+        *("if not prove(guard.condition, facts):", "if False:"),
     ),
     SeededBug(
         *("guard one too far", "refcomp.schedule.axes", "root_indices"),

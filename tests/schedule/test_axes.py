@@ -34,7 +34,7 @@ def test_guards_name_the_axis_they_keep_inside(factor, guards):
     stage.split(i, factor=factor)
     extents = infer_extents(stage.stage)
     indices = root_indices(stage.stage, extents, _facts(stage, extents))
-    assert [axis.name for axis, _ in indices.guards] == guards
+    assert [guard.axis.name for guard in indices.guards] == guards
 
 
 @pytest.mark.parametrize("splits", [[("i", 4), ("i.outer", 2)], [("i", 4), ("i.inner", 3)]])
@@ -50,7 +50,7 @@ def test_every_point_is_visited_exactly_once(splits):
     visited = []
     for point in _points([extents[leaf].value for leaf in loops]):
         values = {leaf.var: value for leaf, value in zip(loops, point, strict=True)}
-        if all(_evaluate(guard, values) for _, guard in indices.guards):
+        if all(_evaluate(guard.condition, values) for guard in indices.guards):
             visited.append(_evaluate(indices.values[i], values))
     assert sorted(visited) == list(range(11))
 
@@ -71,4 +71,4 @@ def test_needless_guards_of_outer_splits_are_dropped():
     stage.split(outer, factor=2)  # 2 x 2 >= 3: implied by the guard of i
     extents = infer_extents(stage.stage)
     indices = root_indices(stage.stage, extents, _facts(stage, extents))
-    assert [axis.name for axis, _ in indices.guards] == ["i"]
+    assert [guard.axis.name for guard in indices.guards] == ["i"]

@@ -153,7 +153,7 @@ class _Parts:
         fresh |= {a.var: b.var for a, b in zip(self.op.axis, self.outputs, strict=True)}
         touched = {a.var: found.values[a] for a in self.stage.roots if a in self.touched}
         touched = {var: simplify(substitute(value, fresh)) for var, value in touched.items()}
-        return fresh | touched, [substitute(guard, fresh) for _, guard in found.guards]
+        return fresh | touched, [substitute(guard.condition, fresh) for guard in found.guards]
 
 
 def _length(loop: IterVar) -> Expr:
