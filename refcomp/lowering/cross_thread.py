@@ -155,13 +155,13 @@ class CrossThread:
             named = simplify(self.kernel.env[tag].extent)
             assert isinstance(named, IntImm)
             return named.value
-        stage, leaf = self.kernel.bound[tag][0]
-        extent = self.loops.all_bounds[stage].extents[leaf]
+        loop = self.kernel.bound[tag][0]
+        extent = self.loops.all_bounds[loop.stage].extents[loop.axis]
         if not isinstance(extent, IntImm):
             self._refuse(
                 f"the number of threads of {tag}, {extent}, is not a constant, "
                 "and there is shared memory for each",
-                f"split axis {leaf.name} of stage {stage.name}, and bind the inner loop",
+                f"split axis {loop.axis.name} of stage {loop.stage.name}, and bind the inner loop",
             )
         return extent.value
 

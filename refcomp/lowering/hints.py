@@ -87,8 +87,8 @@ def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
     stage = bounds.stage
     producer = next(s for s in stage.siblings if wish.tensor in s.op.outputs)
     return any(
-        outer is stage and stage.loops.position(leaf) >= stage.loops.position(wish.axis)
-        for outer, leaf in loops_around(producer)
+        loop.stage is stage and stage.loops.position(loop.axis) >= stage.loops.position(wish.axis)
+        for loop in loops_around(producer)
     )
 
 

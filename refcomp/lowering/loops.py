@@ -122,9 +122,9 @@ class Loops:
         for tag in reversed(kernel.tags):
             var, loops = kernel.variables[tag], kernel.bound.get(tag, ())
             extent, origin = kernel.env[tag].extent if not loops else None, self.origin()
-            for stage, leaf in loops[:1]:
-                bounds = self.all_bounds[stage]
-                extent, origin = bounds.extents[leaf], origin_of(bounds, leaf)
+            for first in loops[:1]:
+                bounds = self.all_bounds[first.stage]
+                extent, origin = bounds.extents[first.axis], origin_of(bounds, first.axis)
             assert extent is not None
             body = For(var, IntImm(0, I64), extent, tag, body, origin)
         return body

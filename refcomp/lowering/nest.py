@@ -85,7 +85,7 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
 
     points = frozenset(leaf for leaf in stage.loops.leaves if leaf in nests.attached)
-    in_scan = any(isinstance(outer.op, ScanOp) for outer, _ in loops_around(stage))
+    in_scan = any(isinstance(loop.stage.op, ScanOp) for loop in loops_around(stage))
     loops = Loops(bounds, nests.bounds, attach, points, guards_attached=in_scan)
     if isinstance(stage.op, ScanOp):
         copies = copy_inits(stage, stage.op, nests.buffers, nests.scans, nests.bounds)

@@ -126,7 +126,7 @@ def _check_readers(scan: Stage, op: ScanOp, stages: Sequence[Stage], bodies: Bod
             for node in walk(body)
             if isinstance(node, TensorRead) and node.tensor in states
         }
-        if read and not any(outer is scan for outer, _ in loops_around(stage)):
+        if read and not any(loop.stage is scan for loop in loops_around(stage)):
             raise UserError(
                 f"stage {stage.name} reads the state {min(read)} outside of scan {scan.name}",
                 where=f"stage {stage.name}",

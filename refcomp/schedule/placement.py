@@ -7,27 +7,38 @@ point; its own loops follow. A stage may be attached where the paths of all its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar
 
-Loop = tuple[Stage, IterVar]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NestLoop:
+    """A loop in the nest of a stage."""
+
+    stage: Stage
+    axis: IterVar
+
+    def is_same(self, other: NestLoop) -> bool:
+        """Return True if both are the same loop of the same stage."""
+        return self.stage is other.stage and self.axis is other.axis
 
 
-def loops_around(stage: Stage) -> list[Loop]:
+def loops_around(stage: Stage) -> list[NestLoop]:
     """The loops of other stages that the stage is computed in, outermost first."""
     point = stage.attach_point
     if point is None:
         return []
     loops = point.stage.loops
     inside = loops.leaves[: loops.position(point.axis) + 1]
-    return [*loops_around(point.stage), *((point.stage, leaf) for leaf in inside)]
+    return [*loops_around(point.stage), *(NestLoop(point.stage, leaf) for leaf in inside)]
 
 
-def path(stage: Stage) -> list[Loop]:
+def path(stage: Stage) -> list[NestLoop]:
     """All loops around one element of the stage, outermost first."""
-    return [*loops_around(stage), *((stage, leaf) for leaf in stage.loops.leaves)]
+    return [*loops_around(stage), *(NestLoop(stage, leaf) for leaf in stage.loops.leaves)]
 
 
 def place_text(stage: Stage) -> str:
@@ -39,7 +50,7 @@ def place_text(stage: Stage) -> str:
     return f"stage {stage.name}, {at} since {point.line}"
 
 
-def loops_between(stage: Stage, reader: Stage) -> list[Loop]:
+def loops_between(stage: Stage, reader: Stage) -> list[NestLoop]:
     """The loops around an element of `reader` that are not around the attached `stage`."""
     return path(reader)[len(loops_around(stage)) :]
 
@@ -50,10 +61,7 @@ def check_attachments(stages: Iterable[Stage], readers: Mapping[Stage, Sequence[
         around = loops_around(stage)
         for reader in readers[stage]:
             outer = path(reader)[: len(around)]
-            if len(outer) < len(around) or any(
-                mine[0] is not theirs[0] or mine[1] is not theirs[1]
-                for mine, theirs in zip(around, outer, strict=True)
-            ):
+            if len(outer) < len(around) or not all(map(NestLoop.is_same, around, outer)):
                 _refuse(stage, reader)
 
 

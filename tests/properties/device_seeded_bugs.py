@@ -61,7 +61,7 @@ DEVICE = (
     ),
     SeededBug(
         *("extent of the host's first loop for all threads", "refcomp.lowering.loops"),
-        *("Loops._kernel", "bounds.extents[leaf]", "next(iter(bounds.extents.values()))"),
+        *("Loops._kernel", "bounds.extents[first.axis]", "next(iter(bounds.extents.values()))"),
     ),
     SeededBug(
         *("thread variables mixed up", "refcomp.lowering.bounds.infer_stages", "_variables"),

@@ -124,9 +124,9 @@ INTERPRETED = (
     SeededBug(
         *("loops of the reader taken to stand still", "refcomp.lowering.bounds.regions"),
         *(
-            "_Needs._running",
-            "_of_extent(minimum, extent, ",
-            "_of_extent(minimum, extent * 0 + 1, ",
+            "_Needs._range_of_loop",
+            ".minimum, extent, ",
+            ".minimum, extent * 0 + 1, ",
         ),
     ),
     SeededBug(

@@ -14,7 +14,7 @@ def _chain():
 
 
 def _names(loops):
-    return [f"{stage.name}.{axis.name}" for stage, axis in loops]
+    return [f"{loop.stage.name}.{loop.axis.name}" for loop in loops]
 
 
 def test_a_path_leads_through_the_hosts():

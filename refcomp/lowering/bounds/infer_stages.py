@@ -17,7 +17,7 @@ from refcomp.ir.stmt import PARALLEL
 from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
 from refcomp.lowering.bounds.regions import Place, StageBounds, check_size, infer_region
 from refcomp.schedule.axes import infer_extents, root_indices
-from refcomp.schedule.placement import check_attachments
+from refcomp.schedule.placement import NestLoop, check_attachments
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.stage import AttachPoint, Stage
 from refcomp.te.tensor import IterVar, TensorRead
@@ -129,39 +129,36 @@ def _check_marks(stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, 
 
 def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: Facts) -> None:
     for tag, loops in kernel.bound.items():
-        first_stage, first = loops[0]
-        extent = bounds[first_stage].extents[first]
+        first = loops[0]
+        extent = bounds[first.stage].extents[first.axis]
         if tag in kernel.env:
-            _check_wanted(first_stage, first, extent, kernel.env[tag], facts)
-        for stage, leaf in loops:
-            mine = bounds[stage].extents[leaf]
+            _check_wanted(first, extent, kernel.env[tag], facts)
+        for loop in loops:
+            mine = bounds[loop.stage].extents[loop.axis]
             if not _is_equal(mine, extent, facts):
-                _refuse_extent(
-                    stage,
-                    leaf,
-                    mine,
-                    f"axis {first.name} of stage {first_stage.name} has {extent}",
-                    tag,
-                )
-            _check_wanted(stage, leaf, mine, stage.threads.bound[leaf], facts)
+                other = f"axis {first.axis.name} of stage {first.stage.name} has {extent}"
+                _refuse_extent(loop, mine, other, tag)
+            _check_wanted(loop, mine, loop.stage.threads.bound[loop.axis], facts)
 
 
-def _check_wanted(stage: Stage, leaf: IterVar, mine: Expr, axis: IterVar, facts: Facts) -> None:
+def _check_wanted(loop: NestLoop, mine: Expr, axis: IterVar, facts: Facts) -> None:
     """The loop is as long as the thread axis, where that has an extent."""
     wanted = simplify(axis.extent)
     is_open = isinstance(wanted, IntImm) and wanted.value == 0
     if not is_open and not _is_equal(mine, wanted, facts):
-        _refuse_extent(stage, leaf, mine, f"the thread axis has {wanted}", axis.thread_tag)
+        _refuse_extent(loop, mine, f"the thread axis has {wanted}", axis.thread_tag)
 
 
 def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
     return prove(EQ(simplify(a, facts), simplify(b, facts)), facts)
 
 
-def _refuse_extent(stage: Stage, leaf: IterVar, mine: Expr, other: str, tag: str) -> None:
+def _refuse_extent(loop: NestLoop, mine: Expr, other: str, tag: str) -> None:
+    axis = loop.axis
+    stage = loop.stage
     raise UserError(
-        f"axis {leaf.name} of stage {stage.name} has {mine} iterations for {tag}, but {other}",
-        where=f"stage {stage.name}, at {stage.loops.made[leaf].line}",
+        f"axis {axis.name} of stage {stage.name} has {mine} iterations for {tag}, but {other}",
+        where=f"stage {stage.name}, at {stage.loops.made[axis].line}",
         why="all loops of a kernel that are bound to one thread axis are run by the same threads",
         remedy="split the loops by the same factor, and bind the inner ones",
     )

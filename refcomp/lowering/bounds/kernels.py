@@ -17,7 +17,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS, THREADS_IN_BLOCK_TAGS
-from refcomp.schedule.placement import loops_around, place_text
+from refcomp.schedule.placement import NestLoop, loops_around, place_text
 from refcomp.schedule.stage import Stage
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
@@ -28,14 +28,16 @@ _ORDER = tuple(reversed(THREAD_TAGS[:3])) + tuple(reversed(THREAD_TAGS[3:]))
 
 @dataclass(slots=True, eq=False)
 class Kernel:
-    """The kernel that begins at loop number `start` of `stage`; `bound` are its bound loops by tag,
-    each with the stage it belongs to, `variables` the variable that they share, `env` the thread
-    axes that env_threads names."""
+    """Stages that run in one launch, and the threads that they share."""
 
+    # The stage in which the kernel begins, and the number of the loop that it begins at.
     stage: Stage
     start: int
-    bound: dict[str, list[tuple[Stage, IterVar]]] = field(default_factory=dict)
+    # Thread tag -> the loops that are bound to it, of all stages of the kernel.
+    bound: dict[str, list[NestLoop]] = field(default_factory=dict)
+    # Thread tag -> the variable that these loops share.
     variables: dict[str, Var] = field(default_factory=dict)
+    # Thread tag -> the thread axis that env_threads names.
     env: dict[str, IterVar] = field(default_factory=dict)
 
     def add(self, stage: Stage) -> None:
@@ -46,7 +48,7 @@ class Kernel:
         for leaf in stage.loops.leaves:
             if leaf in stage.threads.bound:
                 tag = stage.loops.marks[leaf]
-                self.bound.setdefault(tag, []).append((stage, leaf))
+                self.bound.setdefault(tag, []).append(NestLoop(stage, leaf))
                 self.variables.setdefault(tag, Var(tag, I64))
 
     @property
@@ -84,7 +86,7 @@ def _refuse_inner(stage: Stage, kernel: Kernel) -> None:
 def _check_env(kernel: Kernel) -> None:
     """Refuses threads without an extent, and groups that would do the same work."""
     for tag, axis in kernel.env.items():
-        owners = [stage for stage, _ in kernel.bound.get(tag, ())]
+        owners = [loop.stage for loop in kernel.bound.get(tag, ())]
         if tag in BLOCK_TAGS and kernel.stage not in owners:
             why = "all groups would do the same work, and could not wait for each other"
             remedy = f"bind a loop of stage {kernel.stage.name} to it, or leave it out"
@@ -161,7 +163,7 @@ def _is_row(stage: Stage, kernel: Kernel) -> bool:
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
     if kernel is None or stage is kernel.stage:
         return GLOBAL
-    around = (outer.loops.marks.get(leaf, "") for outer, leaf in loops_around(stage))
+    around = (loop.stage.loops.marks.get(loop.axis, "") for loop in loops_around(stage))
     return LOCAL if any(mark in THREADS_IN_BLOCK_TAGS for mark in around) else SHARED
 
 

@@ -25,7 +25,7 @@ from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
 from refcomp.lowering.bounds.kernels import LOCAL, SHARED, Kernel
 from refcomp.lowering.bounds.ranges import Range, RangeFinder, intersect, union, upper_bound
 from refcomp.schedule.axes import Indices, Region
-from refcomp.schedule.placement import loops_around, loops_between, place_text
+from refcomp.schedule.placement import NestLoop, loops_around, loops_between, place_text
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
 
@@ -132,40 +132,46 @@ class _Needs:
 
     def _running(self, reader: StageBounds) -> dict[Var, Range | None]:
         """The ranges of all loops that run while the region stays, outermost first."""
-        return {
-            var: _of_extent(minimum, extent, reader.facts)
-            for var, extent, minimum in self._loops(reader)
-        }
+        return dict(self._loops(reader))
 
-    def _loops(self, reader: StageBounds) -> Iterator[tuple[Var, Expr, Expr]]:
+    def _loops(self, reader: StageBounds) -> Iterator[tuple[Var, Range]]:
         if self.scope == SHARED and self.kernel is not None:
-            yield from self._threads(self.kernel, THREADS_IN_BLOCK_TAGS)
+            yield from self._threads(self.kernel, THREADS_IN_BLOCK_TAGS, reader.facts)
         if self.scope == SHARED:
-            for stage, leaf in loops_around(self.stage):
+            for loop in loops_around(self.stage):
                 # Virtual threads share what real ones do.
-                if stage.loops.marks.get(leaf) == VTHREAD:
-                    known = self.bounds[stage]
-                    yield known.variables[leaf], known.extents[leaf], leaf.minimum
-        for stage, leaf in loops_between(self.stage, reader.stage):
-            mark, known = stage.loops.marks.get(leaf, ""), self.bounds[stage]
+                if loop.stage.loops.marks.get(loop.axis) == VTHREAD:
+                    yield self._range_of_loop(loop, reader.facts)
+        for loop in loops_between(self.stage, reader.stage):
+            mark = loop.stage.loops.marks.get(loop.axis, "")
+            known = self.bounds[loop.stage]
             # Those of another kernel, launched after this one from a loop of the host's, all run.
             is_same_kernel = self.kernel is not None and known.place.kernel is self.kernel
             if is_same_kernel and (
                 mark in BLOCK_TAGS or (mark in THREADS_IN_BLOCK_TAGS and self.scope == LOCAL)
             ):
                 continue
-            yield known.variables[leaf], known.extents[leaf], leaf.minimum
+            yield self._range_of_loop(loop, reader.facts)
         there = reader.place.kernel
         if there is not None and there is not self.kernel:
             # A copy's region may follow threads that begin further inside than its own place.
-            yield from self._threads(there, (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS))
+            tags = (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS)
+            yield from self._threads(there, tags, reader.facts)
 
-    def _threads(self, kernel: Kernel, tags: Iterable[str]) -> Iterator[tuple[Var, Expr, Expr]]:
+    def _range_of_loop(self, loop: NestLoop, facts: Facts) -> tuple[Var, Range]:
+        known = self.bounds[loop.stage]
+        extent = known.extents[loop.axis]
+        return known.variables[loop.axis], _of_extent(loop.axis.minimum, extent, facts)
+
+    def _threads(
+        self, kernel: Kernel, tags: Iterable[str], facts: Facts
+    ) -> Iterator[tuple[Var, Range]]:
         for tag in tags:
             # Those who bind a tag agree on its extent, or are refused later.
-            for stage, leaf in kernel.bound.get(tag, ()):
-                if stage in self.bounds:
-                    yield kernel.variables[tag], self.bounds[stage].extents[leaf], _ZERO
+            for loop in kernel.bound.get(tag, ()):
+                if loop.stage in self.bounds:
+                    extent = self.bounds[loop.stage].extents[loop.axis]
+                    yield kernel.variables[tag], _of_extent(_ZERO, extent, facts)
 
     def _axis_ranges(
         self, reader: StageBounds, values: Mapping[Var, Expr], loops: RangeFinder
@@ -178,11 +184,13 @@ class _Needs:
             found = loops.of(values[axis.var])
             domain = _of_extent(axis.minimum, axis.extent, facts)
             ranges[axis.var] = domain if found is None else intersect(found, domain, facts)
-        for axis, origin, extent in _region_axes(reader):
-            first, last = loops.of(origin), loops.of(simplify(origin + extent - 1, facts))
+        for part in _region_axes(reader):
+            first = loops.of(part.origin)
+            last = loops.of(simplify(part.origin + part.extent - 1, facts))
             if first is not None and last is not None:
                 inside = Range(first.low, last.high, None)
-                ranges[axis.var] = intersect(ranges[axis.var], inside, facts)
+                var = part.axis.var
+                ranges[var] = intersect(ranges[var], inside, facts)
         return {**ranges}
 
     def check_size(self, region: Region, readers: Sequence[StageBounds]) -> None:
@@ -193,20 +201,18 @@ class _Needs:
         guilty = next(self._loops_of_unknown_extent(readers), None)
         remedy = "read a part of it whose size is a constant, or keep it in global memory"
         if guilty is not None:
-            owner, leaf = guilty
+            axis = guilty.axis
             remedy = (
-                f"split axis {leaf.name} of stage {owner.name} by a factor, and compute "
+                f"split axis {axis.name} of stage {guilty.stage.name} by a factor, and compute "
                 f"{stage.name} inside the outer of both loops"
             )
         check_size(stage, self.scope, region.extent, remedy)
 
-    def _loops_of_unknown_extent(
-        self, readers: Sequence[StageBounds]
-    ) -> Iterator[tuple[Stage, IterVar]]:
+    def _loops_of_unknown_extent(self, readers: Sequence[StageBounds]) -> Iterator[NestLoop]:
         for reader in readers:
-            for stage, leaf in loops_between(self.stage, reader.stage):
-                if not isinstance(self.bounds[stage].extents[leaf], IntImm):
-                    yield stage, leaf
+            for loop in loops_between(self.stage, reader.stage):
+                if not isinstance(self.bounds[loop.stage].extents[loop.axis], IntImm):
+                    yield loop
 
 
 def _value(reader: StageBounds, axis: IterVar) -> Expr:
@@ -217,18 +223,26 @@ def _value(reader: StageBounds, axis: IterVar) -> Expr:
     a scan for rows that are not computed yet.
     """
     extent, origin = axis.extent, axis.minimum
-    for root, low, count in _region_axes(reader):
-        if root is axis:
-            extent, origin = count, low
+    for part in _region_axes(reader):
+        if part.axis is axis:
+            extent, origin = part.extent, part.origin
     is_one = isinstance(extent, IntImm) and extent.value == 1
     return origin if is_one else reader.indices.values[axis]
 
 
-def _region_axes(reader: StageBounds) -> Iterable[tuple[IterVar, Expr, Expr]]:
-    if reader.region is None:
-        return ()
-    region = reader.region
-    return zip(reader.stage.roots, region.origin, region.extent, strict=False)
+@dataclass(frozen=True, slots=True, eq=False)
+class _RegionAxis:
+    """The part of a reader's own axis that lies in the reader's region."""
+
+    axis: IterVar
+    origin: Expr
+    extent: Expr
+
+
+def _region_axes(reader: StageBounds) -> Iterator[_RegionAxis]:
+    if reader.region is not None:
+        region = reader.region
+        yield from map(_RegionAxis, reader.stage.roots, region.origin, region.extent)
 
 
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:
