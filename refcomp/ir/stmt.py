@@ -44,12 +44,14 @@ ATOMIC_OPERATORS = ("add", "min", "max", "and", "or", "xor")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a statement comes from: a stage, its axis, the primitive that made it, and the user's
-    source line as `file:line`. Outside equality and text form; every rewrite carries it."""
+    """The provenance of a statement. Outside equality and text form; every rewrite carries it."""
 
     stage: str
+    # The axis of the stage whose loop the statement is or belongs to.
     axis: str = ""
+    # The primitive that made it.
     primitive: str = ""
+    # The user's line, as `file:line`.
     line: str = ""
 
     def __str__(self) -> str:

@@ -18,10 +18,10 @@ from refcomp.ir.stmt import LOOP_KINDS, SERIAL, For, IfThenElse, Origin, Pragma,
 from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.schedule.axes import AxisGuard
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import IterVar
 
-_UNMADE = Made("", "")
+_OWN_AXIS = Provenance("", "")
 Slot = IterVar | Kernel  # a loop, or the place where all bound loops of the kernel stand
 AttachStages = Callable[[IterVar, Stmt], Stmt]
 
@@ -148,6 +148,6 @@ def origin_of(bounds: StageBounds, axis: IterVar | None = None) -> Origin:
     stage, op = bounds.stage, bounds.stage.op
     if axis is None:
         return Origin(stage.name, primitive=stage.primitive, line=op.line)
-    made = stage.loops.made.get(axis, _UNMADE)
-    primitive = made.primitive or stage.primitive
-    return Origin(stage.name, axis.name, primitive, made.line or op.line)
+    provenance = stage.loops.provenance.get(axis, _OWN_AXIS)
+    primitive = provenance.primitive or stage.primitive
+    return Origin(stage.name, axis.name, primitive, provenance.line or op.line)

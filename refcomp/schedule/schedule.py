@@ -31,7 +31,7 @@ from refcomp.schedule.primitives.set_store_predicate import set_store_predicate
 from refcomp.schedule.primitives.split import split, tile
 from refcomp.schedule.primitives.tensorize import tensorize
 from refcomp.schedule.scan_body import attach_bodies
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage, unique_name
 from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.intrin import TensorIntrin
@@ -270,7 +270,7 @@ class Schedule:
         """Calls a primitive and records it; a refusal names the user's line and records nothing."""
         line = caller_line()
         try:
-            result = PRIMITIVES[primitive](stage, Made(primitive, line), *args, **options)
+            result = PRIMITIVES[primitive](stage, Provenance(primitive, line), *args, **options)
         except RefcompError as error:
             error.where = f"{error.where}, at {line}" if error.where else f"at {line}"
             raise
@@ -337,7 +337,7 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
         )
     for step in steps:
         stage, args = resolve(step, schedule.stages)
-        made = Made(step.primitive, step.line)
-        PRIMITIVES[step.primitive](stage, made, *args, **dict(step.options))
+        provenance = Provenance(step.primitive, step.line)
+        PRIMITIVES[step.primitive](stage, provenance, *args, **dict(step.options))
         schedule.steps.append(step)
     return schedule

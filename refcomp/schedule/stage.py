@@ -17,10 +17,11 @@ from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Which primitive made or marked something, and at which line of the user."""
+class Provenance:
+    """The call of a primitive that made or marked something."""
 
     primitive: str
+    # The user's line, as `file:line`.
     line: str
 
 
@@ -80,8 +81,8 @@ class StageLoops:
     relations: list[Relation] = field(default_factory=list)
     # Loop -> vectorized, unrolled, parallel, tensorized, or the tag of the threads that run it.
     marks: dict[IterVar, str] = field(default_factory=dict)
-    # Axis -> the primitive that made or marked it.
-    made: dict[IterVar, Made] = field(default_factory=dict)
+    # Axis -> the call that made or marked it.
+    provenance: dict[IterVar, Provenance] = field(default_factory=dict)
     # Wishes for the passes behind, in the order in which they were given.
     pragmas: list[LoopPragma] = field(default_factory=list)
     # Hints for the host's caches.
@@ -93,10 +94,10 @@ class StageLoops:
         """Return the place of a loop among the leaves, 0 for the outermost."""
         return next(k for k, leaf in enumerate(self.leaves) if leaf is axis)
 
-    def mark(self, axis: IterVar, mark: str, made: Made) -> None:
-        """Record how a loop is carried out, and which primitive said so."""
+    def mark(self, axis: IterVar, mark: str, provenance: Provenance) -> None:
+        """Record how a loop is carried out, and which call said so."""
         self.marks[axis] = mark
-        self.made[axis] = made
+        self.provenance[axis] = provenance
 
 
 @dataclass(slots=True, eq=False)
@@ -173,8 +174,8 @@ class Stage:
             known.extend(axis for axis in made if axis is not None)
         return {axis.name: axis for axis in known}
 
-    def derive_axis(self, name: str, extent: Expr, kind: str, made: Made) -> IterVar:
-        """A fresh axis from 0 whose name, if taken, gets a suffix; remembers who made it."""
+    def derive_axis(self, name: str, extent: Expr, kind: str, provenance: Provenance) -> IterVar:
+        """Return a fresh axis from 0, and record its provenance; a taken name gets a suffix."""
         taken = self.axes()
         unique = name
         count = 0
@@ -182,7 +183,7 @@ class Stage:
             count += 1
             unique = f"{name}.{count}"
         derived = axis(unique, 0, extent, kind)
-        self.loops.made[derived] = made
+        self.loops.provenance[derived] = provenance
         return derived
 
     def leaf(self, given: Any, primitive: str) -> IterVar:

@@ -14,7 +14,7 @@ from typing import Any
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import map_children, memoised
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.scan import ScanOp
@@ -49,11 +49,13 @@ def depends_on(stage: Stage, producer: Stage) -> bool:
     return False
 
 
-def add_stage(op: ComputeOp, name: str, beside: Stage, after: bool, made: Made) -> Stage:
+def add_stage(
+    op: ComputeOp, name: str, beside: Stage, after: bool, provenance: Provenance
+) -> Stage:
     """A stage for `op`, right before or after another, with a name that no other has."""
     siblings = beside.siblings
     stage = Stage(op, unique_name(name, [s.name for s in siblings]), False, siblings=siblings)
-    stage.loops.leaves, stage.primitive = list(stage.roots), made.primitive
+    stage.loops.leaves, stage.primitive = list(stage.roots), provenance.primitive
     place = next(k for k, sibling in enumerate(siblings) if sibling is beside)
     siblings.insert(place + after, stage)
     return stage

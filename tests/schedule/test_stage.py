@@ -3,7 +3,7 @@ import pytest
 import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 
 
 def _stage():
@@ -34,9 +34,9 @@ def test_stages_share_no_state():
 
 def test_derived_axes_get_unique_names_and_remember_their_maker():
     stage = _stage()
-    made = Made("split", "file.py:3")
-    axis = stage.derive_axis("i", IntImm(4, refcomp.as_dtype("i64")), "data_parallel", made)
-    assert axis.name == "i.1" and stage.loops.made[axis] is made
+    call = Provenance("split", "file.py:3")
+    axis = stage.derive_axis("i", IntImm(4, refcomp.as_dtype("i64")), "data_parallel", call)
+    assert axis.name == "i.1" and stage.loops.provenance[axis] is call
 
 
 def test_a_foreign_axis_is_refused_and_the_loops_are_told():

@@ -1,5 +1,5 @@
 import refcomp
-from refcomp.schedule.stage import Made
+from refcomp.schedule.stage import Provenance
 from refcomp.schedule.stage_graph import (
     add_stage,
     depends_on,
@@ -41,13 +41,13 @@ def test_who_reads_whom():
 
 def test_a_stage_is_added_beside_another():
     stages, a, *_ = _chain()
-    added = add_stage(
-        _copy(stages[1], a), "B", stages[1], after=False, made=Made("rfactor", "f.py:3")
-    )
+    call = Provenance("rfactor", "f.py:3")
+    added = add_stage(_copy(stages[1], a), "B", stages[1], after=False, provenance=call)
     assert [s.name for s in stages] == ["A", "B.1", "B", "C", "D"]
     assert added.loops.leaves == list(added.op.axis) and added.siblings is stages
     assert added.primitive == "rfactor" and stages[0].primitive == ""
-    add_stage(_copy(stages[2], a), "E", stages[2], after=True, made=Made("cache_read", "f.py:4"))
+    call = Provenance("cache_read", "f.py:4")
+    add_stage(_copy(stages[2], a), "E", stages[2], after=True, provenance=call)
     assert [s.name for s in stages] == ["A", "B.1", "B", "E", "C", "D"]
 
 

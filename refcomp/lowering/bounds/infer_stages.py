@@ -158,7 +158,7 @@ def _refuse_extent(loop: NestLoop, mine: Expr, other: str, tag: str) -> None:
     stage = loop.stage
     raise UserError(
         f"axis {axis.name} of stage {stage.name} has {mine} iterations for {tag}, but {other}",
-        where=f"stage {stage.name}, at {stage.loops.made[axis].line}",
+        where=f"stage {stage.name}, at {stage.loops.provenance[axis].line}",
         why="all loops of a kernel that are bound to one thread axis are run by the same threads",
         remedy="split the loops by the same factor, and bind the inner ones",
     )

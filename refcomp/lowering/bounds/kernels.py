@@ -181,7 +181,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
         raise UserError(
             f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}, "
             f"but its memory is {scope}",
-            where=f"stage {stage.name}, at {stage.loops.made[leaf].line}",
+            where=f"stage {stage.name}, at {stage.loops.provenance[leaf].line}",
             why=f"{owner} has its own {scope} memory and must fill it alone",
             remedy=f"leave {leaf.name} unbound, or keep {stage.name} in another scope",
         )
@@ -190,7 +190,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
 def _refuse_groups(stage: Stage, leaf: IterVar, thread: IterVar, kernel: Kernel) -> None:
     raise UserError(
         f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag} within one launch",
-        where=f"stage {stage.name}, at {stage.loops.made[leaf].line}",
+        where=f"stage {stage.name}, at {stage.loops.provenance[leaf].line}",
         why="a row needs all of those before, and groups of threads cannot wait for each other",
         remedy=f"leave {leaf.name} unbound, or do without env_threads of {kernel.stage.name}, so "
         "that each row is a launch of its own",

@@ -10,11 +10,11 @@ from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.relations import Split
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import REDUCTION, THREAD, IterVar
 
 
-def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
+def bind(stage: Stage, provenance: Provenance, axis: Any, thread: Any) -> None:
     """Each iteration of the loop is run by a thread, or a group of threads, of its own.
 
     `thread` comes from thread_axis. Threads of a group share out a reduction and combine what they
@@ -31,16 +31,16 @@ def bind(stage: Stage, made: Made, axis: Any, thread: Any) -> None:
             'bind to one that thread_axis("threadIdx.x") makes',
         )
     if thread.thread_tag.startswith(VTHREAD):
-        _bind_virtual(stage, made, loop, thread)
+        _bind_virtual(stage, provenance, loop, thread)
         return
     _check_reduction(stage, loop, thread)
     _check_once(stage, loop, thread)
     _check_extent(stage, loop, thread)
-    stage.loops.mark(loop, thread.thread_tag, made)
+    stage.loops.mark(loop, thread.thread_tag, provenance)
     stage.threads.bound[loop] = thread
 
 
-def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> None:
+def _bind_virtual(stage: Stage, provenance: Provenance, loop: IterVar, thread: IterVar) -> None:
     """Several loops may be bound to virtual threads: each real one is all of them in turn."""
     if loop.kind == REDUCTION:
         stage.refuse(
@@ -52,7 +52,7 @@ def _bind_virtual(stage: Stage, made: Made, loop: IterVar, thread: IterVar) -> N
     if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, VTHREAD)
     _check_extent(stage, loop, thread)
-    stage.loops.mark(loop, VTHREAD, made)
+    stage.loops.mark(loop, VTHREAD, provenance)
 
 
 def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:

@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.primitives.set_scope import checked_scope
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import add_stage, make_operation, readers_of, redirect_reads
 from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
 
 
 def cache_read(
-    stage: Stage, made: Made, output: int, scope: Any, readers: Sequence[Stage]
+    stage: Stage, provenance: Provenance, output: int, scope: Any, readers: Sequence[Stage]
 ) -> Tensor:
     """The stages `readers` read a copy of tensor number `output` of this stage, kept in `scope`.
 
@@ -32,8 +32,8 @@ def cache_read(
             _refuse(tensor, f"stage {reader.name} does not read it", f"it is read by: {known}")
     axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
     value = tensor[tuple(axes)]
-    op = make_operation(f"{tensor.name}.{scope}", made.line, axes, [value], [tensor])
-    copy = add_stage(op, op.name, stage, after=True, made=made)
+    op = make_operation(f"{tensor.name}.{scope}", provenance.line, axes, [value], [tensor])
+    copy = add_stage(op, op.name, stage, after=True, provenance=provenance)
     copy.memory.scope = scope
     for reader in readers:
         redirect_reads(reader, tensor, op.outputs[0])

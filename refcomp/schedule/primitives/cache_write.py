@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import substitute
 from refcomp.schedule.primitives.set_scope import checked_scope
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import add_stage, make_operation, replace_body
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
 
 
-def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
+def cache_write(stage: Stage, provenance: Provenance, scope: Any) -> tuple[Tensor, ...]:
     """A stage of its own, `C.local` for C and scope local, computes what this stage did; this one
     copies the results.
 
@@ -36,8 +36,8 @@ def cache_write(stage: Stage, made: Made, scope: Any) -> tuple[Tensor, ...]:
     axes = [axis(f"{a.name}.c", a.minimum, a.extent, DATA_PARALLEL) for a in op.axis]
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]
-    made_op = make_operation(f"{op.name}.{scope}", made.line, axes, body, op.outputs)
-    add_stage(made_op, made_op.name, stage, after=False, made=made).memory.scope = scope
+    made_op = make_operation(f"{op.name}.{scope}", provenance.line, axes, body, op.outputs)
+    add_stage(made_op, made_op.name, stage, after=False, provenance=provenance).memory.scope = scope
     replace_body(stage, [tensor[op.axis] for tensor in made_op.outputs])
     stage.loops.leaves = list(stage.roots)
     return made_op.outputs

@@ -6,14 +6,14 @@ from typing import Any, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.scan_body import refuse_moving_update
-from refcomp.schedule.stage import AttachPoint, Made, Stage
+from refcomp.schedule.stage import AttachPoint, Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 
 
-def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
+def compute_at(stage: Stage, provenance: Provenance, consumer: Any, axis: Any) -> None:
     """In each iteration of loop `axis` of stage `consumer`, as much of this stage is computed as
     the iteration needs.
 
@@ -46,7 +46,7 @@ def compute_at(stage: Stage, made: Made, consumer: Any, axis: Any) -> None:
     loop = consumer.leaf(axis, "compute_at")
     if consumer.placement == "inline":
         _refuse(stage, f"stage {consumer.name} is inlined and has no loops", "name its consumer")
-    stage.placement = AttachPoint(consumer, loop, made.line)
+    stage.placement = AttachPoint(consumer, loop, provenance.line)
 
 
 def _check_readers(stage: Stage, consumer: Stage) -> None:

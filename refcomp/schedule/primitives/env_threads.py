@@ -8,13 +8,13 @@ from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import THREAD, IterVar
 
 
-def env_threads(stage: Stage, made: Made, threads: Any) -> None:
+def env_threads(stage: Stage, provenance: Provenance, threads: Any) -> None:
     """One launch runs the whole stage: loops that stand outside the bound ones are each thread's.
 
     `threads` come from thread_axis. Each has an extent, or is bound by a loop inside; one of

@@ -7,11 +7,11 @@ from typing import Any
 from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.relations import Fuse
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import IterVar
 
 
-def fuse(stage: Stage, made: Made, *axes: Any) -> IterVar:
+def fuse(stage: Stage, provenance: Provenance, *axes: Any) -> IterVar:
     """Loops `axes`, each directly inside the one before, become one loop over all points."""
     if len(axes) < 2:
         raise UserError(
@@ -22,7 +22,7 @@ def fuse(stage: Stage, made: Made, *axes: Any) -> IterVar:
     _check(stage, loops)
     fused = loops[0]
     for inner in loops[1:]:
-        fused = _fuse_two(stage, made, fused, inner)
+        fused = _fuse_two(stage, provenance, fused, inner)
     return fused
 
 
@@ -47,9 +47,9 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
             )
 
 
-def _fuse_two(stage: Stage, made: Made, outer: IterVar, inner: IterVar) -> IterVar:
+def _fuse_two(stage: Stage, provenance: Provenance, outer: IterVar, inner: IterVar) -> IterVar:
     extent = simplify(outer.extent * inner.extent)
-    fused = stage.derive_axis(f"{outer.name}.{inner.name}.fused", extent, outer.kind, made)
+    fused = stage.derive_axis(f"{outer.name}.{inner.name}.fused", extent, outer.kind, provenance)
     stage.loops.relations.append(Fuse(outer, inner, fused))
     position = stage.loops.position(outer)
     stage.loops.leaves[position : position + 2] = [fused]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.schedule.stage import LoopPragma, Made, Prefetched, Stage, StrideAlignment
+from refcomp.schedule.stage import LoopPragma, Prefetched, Provenance, Stage, StrideAlignment
 from refcomp.te.operation import ComputeOp
 
 # The pragmas that a pass reads, and the values that they take.
@@ -16,7 +16,7 @@ IMPORT_LLVM = "import_llvm"
 PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
 
 
-def pragma(stage: Stage, made: Made, axis: Any, key: Any, value: Any = 1) -> None:
+def pragma(stage: Stage, provenance: Provenance, axis: Any, key: Any, value: Any = 1) -> None:
     """Around the loop, `key` is `value`: `auto_unroll_max_step` N (loops of up to N stores in all
     are unrolled), `unroll_explicit` 0 (unrolled loops stay loops, for the compiler behind), or
     `import_llvm` TEXT: LLVM IR that defines C functions for the whole module, on hosts only."""
@@ -47,7 +47,7 @@ def _llvm_text(stage: Stage, loop: str, value: Any) -> str:
 
 
 def prefetch(
-    stage: Stage, made: Made, axis: Any, maker: Stage, value_index: int, offset: Any
+    stage: Stage, provenance: Provenance, axis: Any, maker: Stage, value_index: int, offset: Any
 ) -> None:
     """In each iteration of loop `axis`, what the stage reads first of output `value_index` of stage
     `maker`, `offset` iterations later, is asked for. A hint for the host's caches; GPUs go
@@ -66,7 +66,7 @@ def prefetch(
     stage.loops.prefetches.append(Prefetched(tensor, loop, offset))
 
 
-def double_buffer(stage: Stage, made: Made) -> None:
+def double_buffer(stage: Stage, provenance: Provenance) -> None:
     """The stage's memory is held twice and filled one iteration ahead of the serial loop that it is
     computed at. Where that cannot be done, building says why."""
     if not isinstance(stage.op, ComputeOp) or stage.is_output:
@@ -88,7 +88,9 @@ def double_buffer(stage: Stage, made: Made) -> None:
     stage.memory.is_double_buffered = True
 
 
-def storage_align(stage: Stage, made: Made, axis: Any, factor: Any, offset: Any) -> None:
+def storage_align(
+    stage: Stage, provenance: Provenance, axis: Any, factor: Any, offset: Any
+) -> None:
     """Two elements that are neighbours along `axis`, one of the operation's own, lie k * factor +
     offset elements apart, for some k: so that columns do not fall on one memory bank."""
     named = getattr(axis, "name", repr(axis))

@@ -7,7 +7,7 @@ from typing import Any
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, VTHREAD
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import REDUCTION, IterVar
 
 MAX_LANES = 1024
@@ -20,28 +20,28 @@ _CONSTANT = {
 }
 
 
-def vectorize(stage: Stage, made: Made, axis: Any) -> None:
+def vectorize(stage: Stage, provenance: Provenance, axis: Any) -> None:
     """The loop, data-parallel and of constant extent 1 to 1024, becomes vector operations."""
     loop = stage.unmarked_leaf(axis, "vectorize", _ONCE)
     _refuse_reduction(
         stage, loop, "vectorize", "rfactor or reorder so that an output axis is inside"
     )
     _check_extent(stage, loop, VECTORIZED)
-    stage.loops.mark(loop, VECTORIZED, made)
+    stage.loops.mark(loop, VECTORIZED, provenance)
 
 
-def unroll(stage: Stage, made: Made, axis: Any) -> None:
+def unroll(stage: Stage, provenance: Provenance, axis: Any) -> None:
     """The loop's iterations are written out one after the other; its extent is constant."""
     loop = stage.unmarked_leaf(axis, "unroll", _ONCE)
     _check_extent(stage, loop, UNROLLED)
-    stage.loops.mark(loop, UNROLLED, made)
+    stage.loops.mark(loop, UNROLLED, provenance)
 
 
-def parallel(stage: Stage, made: Made, axis: Any) -> None:
+def parallel(stage: Stage, provenance: Provenance, axis: Any) -> None:
     """The loop's iterations are shared among threads; it is data-parallel."""
     loop = stage.unmarked_leaf(axis, "parallel", _ONCE)
     _refuse_reduction(stage, loop, "parallel", "make an output axis parallel instead")
-    stage.loops.mark(loop, PARALLEL, made)
+    stage.loops.mark(loop, PARALLEL, provenance)
 
 
 def _refuse_reduction(stage: Stage, loop: IterVar, primitive: str, remedy: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.scan_body import refuse_moving_update, scan_attach_point
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 
 
-def compute_inline(stage: Stage, made: Made) -> None:
+def compute_inline(stage: Stage, provenance: Provenance) -> None:
     """Every read of the stage is replaced by its expression; it gets no memory of its own."""
     refuse_moving_update(stage, "inline")
     why, remedy = None, "leave it at the root"
@@ -39,7 +39,7 @@ def compute_inline(stage: Stage, made: Made) -> None:
     stage.placement = "inline"
 
 
-def compute_root(stage: Stage, made: Made) -> None:
+def compute_root(stage: Stage, provenance: Provenance) -> None:
     """The stage has a loop nest of its own, before all its consumers. The default.
 
     What a scan computes for each row goes back to the scan's loop.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 
 
-def reorder(stage: Stage, made: Made, *axes: Any) -> None:
+def reorder(stage: Stage, provenance: Provenance, *axes: Any) -> None:
     """The loops `axes` take, in the order given, the places they hold together now.
 
     Loops not named stay where they are. Reduction and data-parallel loops may be mixed.
@@ -19,4 +19,4 @@ def reorder(stage: Stage, made: Made, *axes: Any) -> None:
     places = [k for k, leaf in enumerate(stage.loops.leaves) if any(leaf is loop for loop in loops)]
     for place, loop in zip(places, loops, strict=True):
         stage.loops.leaves[place] = loop
-        stage.loops.made[loop] = stage.loops.made.get(loop, made)
+        stage.loops.provenance[loop] = stage.loops.provenance.get(loop, provenance)

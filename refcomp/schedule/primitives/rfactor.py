@@ -25,7 +25,7 @@ from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.relations import Relation, Split
 from refcomp.schedule.scan_body import scan_attach_point
-from refcomp.schedule.stage import Made, Stage, StageLoops
+from refcomp.schedule.stage import Provenance, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
@@ -34,7 +34,9 @@ from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
 _ALWAYS, _NEVER, _NONE = IntImm(1, BOOL), IntImm(0, BOOL), IntImm(0, I64)
 
 
-def rfactor(stage: Stage, made: Made, axis: Any, factor_axis: Any = 0) -> tuple[Tensor, ...]:
+def rfactor(
+    stage: Stage, provenance: Provenance, axis: Any, factor_axis: Any = 0
+) -> tuple[Tensor, ...]:
     """A stage of its own, `B.rf` for B, reduces over all but the reduction loop `axis`, which is
     dimension `factor_axis` (from the end, if negative) of its tensors; this one reduces over that.
 
@@ -49,8 +51,8 @@ def rfactor(stage: Stage, made: Made, axis: Any, factor_axis: Any = 0) -> tuple[
     loop = _checked_loop(stage, axis)
     position = _checked_position(op, factor_axis, stage)
     parts = _Parts(stage, loop, position)
-    tensors = parts.make_stage(made)
-    _reduce_the_rest(stage, loop, position, tensors, made)
+    tensors = parts.make_stage(provenance)
+    _reduce_the_rest(stage, loop, position, tensors, provenance)
     return tensors
 
 
@@ -92,12 +94,12 @@ class _Parts:
         own = [a for a in self.reduction.axes if a not in self.touched]
         self.reduced = (*own, *(a for a in self.others if a in self.touched))
 
-    def make_stage(self, made: Made) -> tuple[Tensor, ...]:
+    def make_stage(self, provenance: Provenance) -> tuple[Tensor, ...]:
         """Adds the stage, to which the reduction loops move; its tensors."""
-        op = ComputeOp(f"{self.op.name}.rf", made.line, tuple(self.axes), self._bodies())
+        op = ComputeOp(f"{self.op.name}.rf", provenance.line, tuple(self.axes), self._bodies())
         shape = tuple(a.extent for a in self.axes)
         op.outputs = tuple(Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs))
-        stage = add_stage(op, op.name, self.stage, after=False, made=made)
+        stage = add_stage(op, op.name, self.stage, after=False, provenance=provenance)
         stage.placement = scan_attach_point(self.stage) or "root"
         old = self.stage.loops
         fresh = stage.loops
@@ -107,8 +109,8 @@ class _Parts:
         ]
         _move(old.marks, fresh.marks)
         _move(self.stage.threads.bound, stage.threads.bound)
-        _move(old.made, fresh.made)
-        fresh.made[self.factored] = made
+        _move(old.provenance, fresh.provenance)
+        fresh.provenance[self.factored] = provenance
         self._move_hints(old, fresh)
         return op.outputs
 
@@ -205,7 +207,7 @@ def _move(old: dict[IterVar, Any], fresh: dict[IterVar, Any]) -> None:
 
 
 def _reduce_the_rest(
-    stage: Stage, loop: IterVar, position: int, tensors: Sequence[Tensor], made: Made
+    stage: Stage, loop: IterVar, position: int, tensors: Sequence[Tensor], provenance: Provenance
 ) -> None:
     """The stage reduces `tensors` over an axis that takes the place of `loop`."""
     op = stage.op
@@ -220,7 +222,7 @@ def _reduce_the_rest(
     loops.relations = [r for r in loops.relations if not _is_of_reduction(r)]
     leaves = [rest if leaf is loop else leaf for leaf in loops.leaves]
     loops.leaves = [leaf for leaf in leaves if leaf is rest or leaf.kind != REDUCTION]
-    loops.made[rest] = made
+    loops.provenance[rest] = provenance
 
 
 def _refuse(stage: Stage, why: str, remedy: str) -> NoReturn:

@@ -6,12 +6,12 @@ from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.type_rules import SCOPES
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
 
 
-def set_scope(stage: Stage, made: Made, scope: Any) -> None:
+def set_scope(stage: Stage, provenance: Provenance, scope: Any) -> None:
     """The stage is kept in `scope`: `global`, `shared` (by the threads of a group) or `local` (one
     thread's own). Without it, the place where a stage is computed decides."""
     checked = checked_scope(scope, stage)

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import EQ, And, Expr, IntImm, Var
 from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
-from refcomp.schedule.stage import Made, Stage
+from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION
 
 
-def set_store_predicate(stage: Stage, made: Made, predicate: Any) -> None:
+def set_store_predicate(stage: Stage, provenance: Provenance, predicate: Any) -> None:
     """The stage is stored where `predicate` holds: `tx.var == 0` for a thread axis of its group
     that it does not share its elements out to, or several such joined by `all`.
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from refcomp.ir.expr import Expr, IntImm
-from refcomp.schedule.stage import Made, Stage, Tensorized
+from refcomp.schedule.stage import Provenance, Stage, Tensorized
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar
@@ -15,7 +15,7 @@ from refcomp.te.tensor import IterVar
 TENSORIZED = "tensorized"
 
 
-def tensorize(stage: Stage, made: Made, axis: Any, intrin: Any) -> None:
+def tensorize(stage: Stage, provenance: Provenance, axis: Any, intrin: Any) -> None:
     """What loop `axis` and all loops inside it compute is done by the statements of `intrin`.
 
     These loops are plain ones of constant extents, as many iterations as the intrinsic's. That
@@ -31,10 +31,10 @@ def tensorize(stage: Stage, made: Made, axis: Any, intrin: Any) -> None:
         stage.refuse("tensorize", loop.name, why, "give each stage one intrinsic")
     assert isinstance(stage.op, ComputeOp)  # other operations have no loops of this kind
     _check_outputs(stage, loop, stage.op, intrin)
-    wish = Tensorized(loop, intrin, made.line)
+    wish = Tensorized(loop, intrin, provenance.line)
     check_block(stage, wish, stage.attach_point is None)
     stage.loops.tensorized = wish
-    stage.loops.mark(loop, TENSORIZED, made)
+    stage.loops.mark(loop, TENSORIZED, provenance)
 
 
 def _check_outputs(stage: Stage, loop: IterVar, op: ComputeOp, intrin: TensorIntrin) -> None:
