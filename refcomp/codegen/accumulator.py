@@ -8,13 +8,21 @@ A chunk is whole lines and ends with a newline.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from refcomp.ir.stmt import Stmt
 
 # Stands in the place of a body in a macro's text; no printed text can hold it.
 BODY = "\0"
 
-Chunk = tuple[str, Stmt | str]  # text, and the statement (or a name for what) it came from
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Whole lines of printed text."""
+
+    text: str
+    # The statement that they were printed for, or a name for what they came from.
+    came_from: Stmt | str = ""
 
 
 class Chunks:
@@ -26,7 +34,7 @@ class Chunks:
 
     def emit(self, text: str) -> None:
         """Adds whole lines."""
-        self.chunks.append((text, self.source))
+        self.chunks.append(Chunk(text, self.source))
 
     def capture(self, print_body: Callable[[], None]) -> list[Chunk]:
         """What `print_body` emits, kept apart."""
@@ -65,7 +73,7 @@ def join_chunks(chunks: Iterable[Chunk]) -> tuple[str, tuple[Stmt | str, ...]]:
     """The whole text, and for each of its lines the statement it came from."""
     texts: list[str] = []
     sources: list[Stmt | str] = []
-    for text, source in chunks:
-        texts.append(text)
-        sources.extend([source] * text.count("\n"))
+    for chunk in chunks:
+        texts.append(chunk.text)
+        sources.extend([chunk.came_from] * chunk.text.count("\n"))
     return "".join(texts), tuple(sources)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refcomp.codegen.line_map import LineMap
@@ -29,7 +29,8 @@ def add_debug_locations(source: Source, kernels: Sequence[PrimFunc]) -> tuple[So
     """`source`, printed of `kernels`, with a location in each instruction; and the loop IR whose
     lines these are."""
     assert isinstance(source.line_map, LineMap)
-    loop_ir, lines, begins, _ = _loop_ir_lines(kernels)
+    loop_ir = _loop_ir_lines(kernels)
+    begins = loop_ir.begins
     metadata = _Metadata(begins)
     printed = source.text.split("\n")
     kernel = None
@@ -39,9 +40,9 @@ def add_debug_locations(source: Source, kernels: Sequence[PrimFunc]) -> tuple[So
             kernel = came_from
             printed[number] = text.removesuffix(_OPENING) + metadata.function(kernel)
         elif kernel is not None and text.startswith(_INDENT):
-            line = lines.get(id(came_from), begins[kernel])
+            line = loop_ir.lines.get(id(came_from), begins[kernel])
             printed[number] = text + metadata.location(line, kernel)
-    return replace(source, text="\n".join(printed) + metadata.text()), loop_ir
+    return replace(source, text="\n".join(printed) + metadata.text()), loop_ir.text
 
 
 def link_lines(source: Source, kernels: Sequence[PrimFunc]) -> str:
@@ -49,11 +50,13 @@ def link_lines(source: Source, kernels: Sequence[PrimFunc]) -> str:
     line of `source` the line of the loop IR that it came from, 0 for none; `origins`, for lines of
     the loop IR their stage, axis, primitive and the user's line."""
     assert isinstance(source.line_map, LineMap)
-    _, lines, begins, origins = _loop_ir_lines(kernels)
+    loop_ir = _loop_ir_lines(kernels)
+    begins = loop_ir.begins
+    lines = loop_ir.lines
     froms = source.line_map.came_from
     linked = [begins.get(it, 0) if isinstance(it, str) else lines.get(id(it), 0) for it in froms]
     first = dict(zip(map(_symbol, begins), begins.values(), strict=True))
-    told = {"kernels": first, "llvm": linked, "origins": origins}
+    told = {"kernels": first, "llvm": linked, "origins": loop_ir.origins}
     return json.dumps(told, separators=(",", ":"))
 
 
@@ -62,11 +65,20 @@ def _symbol(came_from: object) -> str:
     return machine_symbol(str(came_from).partition(" ")[2])
 
 
-def _loop_ir_lines(
-    kernels: Sequence[PrimFunc],
-) -> tuple[str, dict[int, int], dict[object, int], dict[int, tuple[str, ...]]]:
-    """The text of `kernels`; by the id of each statement its line there; by the name of each
-    kernel, as lines of its own tell it, the line that it begins on; by lines their origins."""
+@dataclass(frozen=True, slots=True)
+class _LoopIrLines:
+    """The text of several kernels, and its line numbers, which begin at 1."""
+
+    text: str
+    # id of a statement -> its line
+    lines: dict[int, int]
+    # "func NAME", where kernels begin in the printed text -> the line that the kernel begins on
+    begins: dict[object, int]
+    # line -> stage, axis, primitive and the user's line
+    origins: dict[int, tuple[str, ...]]
+
+
+def _loop_ir_lines(kernels: Sequence[PrimFunc]) -> _LoopIrLines:
     texts: list[str] = []
     lines: dict[int, int] = {}
     begins: dict[object, int] = {}
@@ -81,7 +93,7 @@ def _loop_ir_lines(
                 origins[offset + line] = told.stage, told.axis, told.primitive, told.line
         texts.append(text)
         offset += text.count("\n") + 1  # an empty line between two
-    return "\n".join(texts), lines, begins, origins
+    return _LoopIrLines("\n".join(texts), lines, begins, origins)
 
 
 class _Metadata:

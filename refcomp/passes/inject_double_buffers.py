@@ -120,6 +120,18 @@ def _refuse(pragma: Pragma, why: str, remedy: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
+class _DividedBody:
+    """The body of a loop in which a buffer is filled and used."""
+
+    # The statements that fill the buffer.
+    fills: Stmt
+    # All others.
+    rest: Stmt
+    # Pragmas and allocations that stand around both, outermost first.
+    wrappers: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class _Doubling:
     """One loop, and the buffer allocated in it that gets two copies."""
 
@@ -130,15 +142,15 @@ class _Doubling:
     def apply(self, doubled: Buffer) -> tuple[Stmt, For]:
         """The first filling, and the loop that fills `doubled` one iteration ahead."""
         loop = self.loop
-        fills, rest, wrappers = self._divide()
+        parts = self._divide()
         now = Sub(loop.var, loop.minimum) if not _is_zero(loop.minimum) else loop.var
         ahead = Add(loop.var, IntImm(1, loop.var.dtype))
         end = loop.extent if _is_zero(loop.minimum) else Add(loop.minimum, loop.extent)
-        first = self._fill(fills, doubled, loop.minimum, IntImm(0, loop.var.dtype))
-        fill_next = self._fill(fills, doubled, ahead, _slot(ahead, loop))
-        use = _at_slot(rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype)))
+        first = self._fill(parts.fills, doubled, loop.minimum, IntImm(0, loop.var.dtype))
+        fill_next = self._fill(parts.fills, doubled, ahead, _slot(ahead, loop))
+        use = _at_slot(parts.rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype)))
         body = block([IfThenElse(LT(ahead, end), fill_next, None, loop.origin), use])
-        for wrapper in reversed(wrappers):
+        for wrapper in reversed(parts.wrappers):
             body = with_fields(wrapper, body=body)
         zero = IntImm(0, loop.extent.dtype)
         start = IfThenElse(LT(zero, loop.extent), first, None, loop.origin)
@@ -149,8 +161,7 @@ class _Doubling:
         two = IntImm(2, self.buffer.shape[0].dtype) if self.buffer.shape else IntImm(2, I64)
         return with_fields(self.buffer, shape=(two, *self.buffer.shape))
 
-    def _divide(self) -> tuple[Stmt, Stmt, list[Any]]:
-        """The statements that fill the buffer, the others, and what stands around both."""
+    def _divide(self) -> _DividedBody:
         wrappers: list[Any] = []
         stmt = self.loop.body
         while isinstance(stmt, Pragma | Allocate | LetStmt):
@@ -164,7 +175,7 @@ class _Doubling:
         fills = [s for s in stmts if self._writes(s)]
         rest = [s for s in stmts if not self._writes(s)]
         self._check(stmts, fills, rest)
-        return block(fills), block(rest), wrappers
+        return _DividedBody(block(fills), block(rest), wrappers)
 
     def _is_doubled(self, stmt: Stmt) -> bool:
         """Whether `stmt` is the buffer's allocation, or the pragma around it."""

@@ -71,6 +71,14 @@ from refcomp.ir.stmt import Allocate, Block, Stmt
 from refcomp.ir.structure import structurally_equal
 
 
+@dataclass(frozen=True, slots=True)
+class _LiveRange:
+    """The numbers of the first and the last statement that touch a buffer."""
+
+    first: int
+    last: int
+
+
 @dataclass(slots=True)
 class _Memory:
     """Memory for several buffers: as large as the largest, free after statement `last`."""
@@ -154,29 +162,29 @@ def _shared(allocations: Sequence[Allocate], stmts: Sequence[Stmt]) -> list[_Mem
         if a.buffer.scope == "global" and a.buffer in uses and a.buffer not in fixed
     ]
     memories: list[_Memory] = []
-    for buffer in sorted(candidates, key=lambda b: uses[b][0]):
+    for buffer in sorted(candidates, key=lambda b: uses[b].first):
         _put(buffer, uses[buffer], memories)
     return [memory for memory in memories if len(memory.buffers) > 1]
 
 
-def _uses(stmts: Sequence[Stmt]) -> dict[Buffer, tuple[int, int]]:
-    """The numbers of the first and the last statement that touches each buffer."""
-    uses: dict[Buffer, tuple[int, int]] = {}
+def _uses(stmts: Sequence[Stmt]) -> dict[Buffer, _LiveRange]:
+    uses: dict[Buffer, _LiveRange] = {}
     for number, stmt in enumerate(stmts):
         for buffer in buffers_in(stmt):
-            uses[buffer] = (uses.get(buffer, (number, number))[0], number)
+            first = uses[buffer].first if buffer in uses else number
+            uses[buffer] = _LiveRange(first, number)
     return uses
 
 
-def _put(buffer: Buffer, use: tuple[int, int], memories: list[_Memory]) -> None:
+def _put(buffer: Buffer, use: _LiveRange, memories: list[_Memory]) -> None:
     size = _size(buffer)
-    free = [m for m in memories if m.last < use[0] and _may_share(m, buffer, size)]
+    free = [m for m in memories if m.last < use.first and _may_share(m, buffer, size)]
     if not free:
-        memories.append(_Memory(buffer, size, use[1], [buffer]))
+        memories.append(_Memory(buffer, size, use.last, [buffer]))
         return
     memory = min(free, key=lambda m: _preference(m.size or 0, size or 0))
     memory.size = None if size is None else max(size, memory.size or 0)
-    memory.last = use[1]
+    memory.last = use.last
     memory.buffers.append(buffer)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from refcomp.codegen.accumulator import BODY, Chunks, Declarations, join_chunks
+from refcomp.codegen.accumulator import BODY, Chunk, Chunks, Declarations, join_chunks
 
 
 def test_chunks_carry_their_source():
@@ -22,14 +22,14 @@ def test_capture_keeps_apart_and_restores_the_source():
 
     captured = out.capture(print_body)
     out.emit("y\n")
-    assert captured == [("x\n", "inner")]
-    assert out.chunks == [("y\n", "outer")]
+    assert captured == [Chunk("x\n", "inner")]
+    assert out.chunks == [Chunk("y\n", "outer")]
 
 
 def test_bodies_stand_where_their_marks_stand():
     out = Chunks()
     out.source = "loop"
-    out.emit_around(f"head\n{BODY}\nmiddle\n{BODY}\n", [("one\n", "1")], [("two\n", "2")])
+    out.emit_around(f"head\n{BODY}\nmiddle\n{BODY}\n", [Chunk("one\n", "1")], [Chunk("two\n", "2")])
     text, sources = join_chunks(out.chunks)
     assert text == "head\none\nmiddle\ntwo\n"
     assert sources == ("loop", "1", "loop", "2")
@@ -37,7 +37,7 @@ def test_bodies_stand_where_their_marks_stand():
 
 def test_a_body_without_its_mark_is_refused():
     with pytest.raises(ValueError, match=r"zip\(\)"):
-        Chunks().emit_around("head\n", [("lost\n", "")])
+        Chunks().emit_around("head\n", [Chunk("lost\n", "")])
 
 
 def test_declarations_stand_once_in_the_order_of_asking():

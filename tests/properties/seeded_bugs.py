@@ -211,7 +211,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("memory shared one statement too early", f"{_PASSES}.reuse_storage", "_put"),
-        *("m.last < use[0]", "m.last <= use[0]"),
+        *("m.last < use.first", "m.last <= use.first"),
         kinds=("chain of folds", "scan of computed init"),
     ),
     SeededBug(

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from refcomp.codegen.accumulator import BODY, join_chunks
+from refcomp.codegen.accumulator import BODY, Chunk, join_chunks
 from refcomp.codegen.amdgpu.expressions import DEVICE_EXPRESSIONS
-from refcomp.codegen.amdgpu.names import isa_version, wavefront_size
+from refcomp.codegen.amdgpu.names import IsaVersion, isa_version, wavefront_size
 from refcomp.codegen.amdgpu.statements import (
     DEVICE_STATEMENTS,
     constant_count,
@@ -75,11 +75,11 @@ def print_amdgpu(
     variables = module.globals.text
     text, came_from = join_chunks(
         [
-            (say.header(layout), ""),
-            (variables + say.gap() if variables else "", ""),
+            Chunk(say.header(layout)),
+            Chunk(variables + say.gap() if variables else ""),
             *module.functions,
-            (declarations + say.gap() if declarations else "", ""),
-            (say.attributes(gpu_features(kernels, mcpu, wavefront, llvm)), ""),
+            Chunk(declarations + say.gap() if declarations else ""),
+            Chunk(say.attributes(gpu_features(kernels, mcpu, wavefront, llvm))),
         ]
     )
     line_map, requires = LineMap(kernels, came_from), frozenset(module.requires)
@@ -111,13 +111,10 @@ def _less_for_dot_products(kernels: Sequence[PrimFunc], needed_by: dict[str, str
     return idle[:1]
 
 
-def _control_answers(
-    module: LlvmModule, isa: tuple[int, int, int], code_object: int
-) -> dict[str, int]:
-    major, minor, stepping = isa
+def _control_answers(module: LlvmModule, isa: IsaVersion, code_object: int) -> dict[str, int]:
     return {
         **module.tables["control_answer"],
-        "ISA_version": major * 1000 + minor * 100 + stepping,
+        "ISA_version": isa.major * 1000 + isa.minor * 100 + isa.stepping,
         "ABI_version": code_object * 100,
         "wavefrontsize64": int(module.wavefront_size == 64),
     }

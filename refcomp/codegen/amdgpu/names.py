@@ -6,6 +6,7 @@ Refuses, by UserError, names that are none, and waves that the GPU does not have
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from refcomp.foundation.errors import UserError
 
@@ -13,8 +14,17 @@ _PROCESSOR = re.compile(r"gfx([1-9]\d?)(\d)([0-9a-f])\Z")
 _FIRST_OF_32_LANES = 10
 
 
-def isa_version(mcpu: str) -> tuple[int, int, int]:
-    """Major, minor and stepping of a GPU by its name: gfx90a is 9, 0, 10.
+@dataclass(frozen=True, slots=True)
+class IsaVersion:
+    """The version of a GPU's instruction set."""
+
+    major: int
+    minor: int
+    stepping: int
+
+
+def isa_version(mcpu: str) -> IsaVersion:
+    """Return the version that the name of a GPU stands for: 9, 0, 10 for gfx90a.
 
     UserError for what is no such name.
     """
@@ -26,7 +36,7 @@ def isa_version(mcpu: str) -> tuple[int, int, int]:
             remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo tells that of a GPU, "
             "`llc -mtriple=amdgcn-amd-amdhsa -mcpu=help` all",
         )
-    return int(match[1]), int(match[2]), int(match[3], 16)
+    return IsaVersion(int(match[1]), int(match[2]), int(match[3], 16))
 
 
 def wavefront_size(mcpu: str, wish: int = 0) -> int:
@@ -34,7 +44,7 @@ def wavefront_size(mcpu: str, wish: int = 0) -> int:
 
     UserError for a wish that is neither 32 nor 64, or 32 on a GPU whose waves always have 64.
     """
-    has_choice = isa_version(mcpu)[0] >= _FIRST_OF_32_LANES
+    has_choice = isa_version(mcpu).major >= _FIRST_OF_32_LANES
     sizes = (32, 64) if has_choice else (64,)
     if wish and wish not in sizes:
         raise UserError(

@@ -88,7 +88,7 @@ def _way(out: LlvmFunction, mask: int) -> tuple[str, int]:
     """The quickest way to the lane whose number differs by `mask`, and how it calls that lane."""
     if mask < _QUAD:
         return "permute", sum((lane ^ mask) << (2 * lane) for lane in range(_QUAD))
-    if mask < _ROW and isa_version(out.module.gpu)[0] >= _FIRST_WITH_ROW_XOR:
+    if mask < _ROW and isa_version(out.module.gpu).major >= _FIRST_WITH_ROW_XOR:
         return "permute", _ROW_XOR + mask
     if mask < _SWIZZLED:
         return "swizzle", mask << _SWIZZLE_XOR | _SWIZZLED - 1

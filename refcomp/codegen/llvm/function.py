@@ -175,7 +175,7 @@ class LlvmFunction(Chunks):
 
     def entry_block(self) -> list[Chunk]:
         """What the entry block holds: the stack arrays."""
-        return [("".join(self.stack), "")]
+        return [Chunk("".join(self.stack))]
 
     def value(self, expr: Expr) -> str:
         """Prints what computes `expr`; its operand."""

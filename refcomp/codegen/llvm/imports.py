@@ -140,7 +140,8 @@ def import_chunks(
         for number, line in enumerate(text.splitlines(), 1):
             _check_target(line, number, triple, layout)
             shown = _imported_line(line, place * _APART, known)
-            chunks.append((shown + "\n", f"line {number} of the imported LLVM IR: {line.strip()}"))
+            came_from = f"line {number} of the imported LLVM IR: {line.strip()}"
+            chunks.append(Chunk(shown + "\n", came_from))
     return chunks
 
 

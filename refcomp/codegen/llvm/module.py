@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from refcomp.codegen.accumulator import BODY, join_chunks
+from refcomp.codegen.accumulator import BODY, Chunk, join_chunks
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.llvm.calls import CALL_STATEMENTS, EXTERN_EXPRESSIONS, OWN_CALLS
 from refcomp.codegen.llvm.expressions import EXPRESSIONS
@@ -52,10 +52,10 @@ def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bi
     gap = say.gap() if declarations else ""
     text, came_from = join_chunks(
         [
-            (say.header(layout, triple), ""),
+            Chunk(say.header(layout, triple)),
             *module.functions,
-            (declarations + gap, ""),
-            (say.attributes(), ""),
+            Chunk(declarations + gap),
+            Chunk(say.attributes()),
             *import_chunks(texts, _declared(module), triple, layout),
         ]
     )

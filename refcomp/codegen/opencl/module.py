@@ -49,8 +49,8 @@ def print_opencl(kernels: Sequence[PrimFunc], *, extensions: Collection[str]) ->
         _print_kernel(module, kernel, symbol)
     text, came_from = join_chunks(
         [
-            (module.say.header(list(module.enabled_extensions)), ""),
-            (module.prelude.text, ""),
+            Chunk(module.say.header(list(module.enabled_extensions))),
+            Chunk(module.prelude.text),
             *module.functions,
         ]
     )
@@ -86,7 +86,7 @@ def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
         raise
     params += out.shared_params
     out.source = f"func {kernel.name}"
-    declarations: list[Chunk] = [("".join(out.declarations), "")]
+    declarations: list[Chunk] = [Chunk("".join(out.declarations))]
     text = (
         out.say.kernel(symbol, params, BODY, BODY)
         if out.group_size is None

@@ -15,6 +15,7 @@ is left alone (see `refcomp.arith.facts`), so the answer "not forced" is always 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 
 from refcomp.arith import Facts, Interval, Modular
@@ -24,8 +25,31 @@ from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import LE, Expr, FloorDiv, FloorMod, IntImm, Sub, Var
 from refcomp.ir.promotion import cast
 
-Equation = tuple[Expr, Expr]
 _MOST_ROUNDS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equation:
+    """Two expressions that are equal, or that are asked to be."""
+
+    a: Expr
+    b: Expr
+
+    @property
+    def difference(self) -> Expr:
+        """Left side minus right side, in i64 where their types differ."""
+        if self.a.dtype == self.b.dtype:
+            return Sub(self.a, self.b)
+        return Sub(cast(I64, self.a), cast(I64, self.b))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Congruence:
+    """a mod divisor == b mod divisor."""
+
+    a: Expr
+    b: Expr
+    divisor: Expr
 
 
 class _Impossible(Exception):
@@ -58,7 +82,7 @@ class _System:
         """Takes up further equations; not those that read memory, as two reads of one place may
         give two values."""
         table = self._facts.table
-        differences = [_difference(*equation) for equation in equations]
+        differences = [equation.difference for equation in equations]
         self._open += [d for d in differences if not table.reads_memory(table.intern(d))]
 
     def solve(self) -> None:
@@ -73,7 +97,7 @@ class _System:
 
     def is_zero(self, pair: Equation) -> bool:
         """Whether both sides are known to be equal."""
-        total = self._sum(self._simplified(_difference(*pair)))
+        total = self._sum(self._simplified(pair.difference))
         return total is not None and total.is_const and total.const == 0
 
     def _simplified(self, expr: Expr) -> Expr:
@@ -141,11 +165,11 @@ class _System:
         for equation in equations:
             for key, product in self._multiplied(equation):
                 quotients.setdefault(key, []).append(product)
-        for x, y, c in [item for equation in equations for item in self._remainders(equation)]:
-            found = quotients.get(self._congruence(x, y, c), [])
+        for known in [item for equation in equations for item in self._remainders(equation)]:
+            found = quotients.get(self._key(known), [])
             if not found:
-                difference = self._simplified(_difference(x, y))
-                multiple = self._only_multiple(difference, c)
+                difference = self._simplified(Equation(known.a, known.b).difference)
+                multiple = self._only_multiple(difference, known.divisor)
                 if multiple is not None:
                     found = [Sub(difference, IntImm(multiple, difference.dtype))]
             for equation in map(self._simplified, found):
@@ -171,12 +195,12 @@ class _System:
                 product = product.plus(rest, a.b.value)
             elif rest.terms or rest.const:
                 continue
-            yield self._congruence(a.a, b.a, a.b), table.build(product, equation.dtype)
+            yield self._key(_Congruence(a.a, b.a, a.b)), table.build(product, equation.dtype)
 
-    def _congruence(self, x: Expr, y: Expr, divisor: Expr) -> Hashable:
-        """What says that x and y have one remainder: the same for all that only differ from them
-        by multiples of the divisor."""
-        return self._residue(x, divisor), self._residue(y, divisor), id(divisor)
+    def _key(self, known: _Congruence) -> Hashable:
+        """Return a key that congruences share if their sides differ by multiples of the divisor."""
+        divisor = known.divisor
+        return self._residue(known.a, divisor), self._residue(known.b, divisor), id(divisor)
 
     def _residue(self, expr: Expr, divisor: Expr) -> Hashable:
         """The sum `expr` modulo a constant; of others themselves."""
@@ -199,18 +223,17 @@ class _System:
                 stack += [(other, factor * k) for other, k in inner.terms.items()]
         return frozenset((monomial, k) for monomial, k in terms.items() if k), const % c
 
-    def _remainders(self, equation: Expr) -> Iterator[tuple[Expr, Expr, Expr]]:
-        """All (x, y, c) of which the equation says that x mod c == y mod c: y may be what is said
-        to be the remainder of x."""
+    def _remainders(self, equation: Expr) -> Iterator[_Congruence]:
+        """Yield what the equation says about remainders; its side b may be the remainder of a."""
         for a, b in self._equal_remainders(equation):
-            yield a.a, b.a, a.b
+            yield _Congruence(a.a, b.a, a.b)
         total, table = self._sum(equation), self._facts.table
         for monomial, factor in () if total is None else total.terms.items():
             item = table.expr(monomial[0])
             if len(monomial) == 1 and abs(factor) == 1 and isinstance(item, FloorMod):
                 assert total is not None
                 rest = total.plus(Sum({monomial: factor}), -1).scale(-factor)
-                yield item.a, table.build(rest, item.dtype), item.b
+                yield _Congruence(item.a, table.build(rest, item.dtype), item.b)
 
     def _equal_remainders(self, equation: Expr) -> Iterator[tuple[FloorMod, FloorMod]]:
         """Two remainders by one divisor that are equal."""
@@ -238,10 +261,6 @@ class _System:
         if first > last:
             raise _Impossible
         return first if first == last else None
-
-
-def _difference(a: Expr, b: Expr) -> Expr:
-    return Sub(a, b) if a.dtype == b.dtype else Sub(cast(I64, a), cast(I64, b))
 
 
 def _is_same(a: Expr, b: Expr) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 from refcomp.arith import Facts
@@ -193,8 +194,9 @@ class ThreadConflicts:
         if meeting is None:
             return False
         other = (substitute(index, meeting.names) for index in q.indices)
-        equations = [*meeting.equations, *zip(p.indices, other, strict=True)]
-        pairs = [(thread.var, meeting.names[thread.var]) for thread in self._threads]
+        same_place = starmap(Equation, zip(p.indices, other, strict=True))
+        equations = [*meeting.equations, *same_place]
+        pairs = [Equation(thread.var, meeting.names[thread.var]) for thread in self._threads]
         return not forces_equal(equations, pairs, meeting.facts)
 
     def _meeting(self, first: Scope, second: Scope, together: frozenset[Var]) -> _Meeting | None:
@@ -267,7 +269,7 @@ def _equalities(condition: Expr) -> Iterator[Equation]:
     """The sides of the equations that must hold where `condition` does."""
     for item in _conjuncts(condition):
         if isinstance(item, EQ) and item.a.dtype.is_int:
-            yield item.a, item.b
+            yield Equation(item.a, item.b)
 
 
 def _pinned(condition: Expr, facts: Facts) -> Iterator[Expr]:

@@ -82,10 +82,10 @@ def test_a_value_is_bound_once_however_often_it_is_written():
     out = CFunction(_module(), {})
     product = out.infix("Mul", out.named("a"), out.named("b"))
     bound = out.atom(product, F32)
-    assert out.chunks[0][0] == "const float t = a * b;\n"
+    assert out.chunks[0].text == "const float t = a * b;\n"
     assert bound.text == "t" and out.atom(bound, F32) is bound
     ring = out.bind(CExpr("a + b", 9, 1, is_ring=True), as_dtype("i32"))
-    assert out.chunks[1][0] == "const uint t_1 = a + b;\n" and ring.is_ring
+    assert out.chunks[1].text == "const uint t_1 = a + b;\n" and ring.is_ring
 
 
 def test_the_unsigned_type_of_small_integers_is_an_int():

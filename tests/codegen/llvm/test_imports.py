@@ -123,7 +123,7 @@ def test_a_statement_calls_a_micro_kernel_that_returns_nothing():
 
 
 def test_numbers_of_attributes_and_metadata_are_the_texts_own():
-    lines = [text for text, _ in import_chunks((FMA, HALF), {"llvm.fma.v4f32"}, "t", "l")]
+    lines = [c.text for c in import_chunks((FMA, HALF), {"llvm.fma.v4f32"}, "t", "l")]
     text = "".join(lines)
     assert "local_unnamed_addr #1000000 {" in text
     assert "attributes #1000001 = { nounwind }" in text
