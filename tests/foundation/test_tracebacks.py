@@ -14,7 +14,7 @@ import refcomp as rc
 from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.foundation.tracebacks import VARIABLE, only_users_frames, users_frames
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(folder: Path, program: str, *before: str, choice: str = "") -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from refcomp.hip.numbers import NUMBERS, VERSIONS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INCLUDE = Path("/usr/include")
 
 

@@ -109,7 +109,7 @@ def test_golden(name, golden):
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_text_is_valid(name, tmp_path: Path):
     tools = find_tools(load_description("llvm")).paths
-    source = Path(__file__).parents[1] / "golden" / "llvm" / f"{name}.ll"
+    source = Path(__file__).parents[2] / "golden" / "llvm" / f"{name}.ll"
     for command in (
         [tools["opt"], "-passes=verify", str(source), "-o", str(tmp_path / "out.bc")],
         [tools["llc"], "-mcpu=x86-64-v4", "-O2", str(source), "-o", str(tmp_path / "out.s")],
