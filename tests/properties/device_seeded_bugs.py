@@ -16,15 +16,19 @@ _REDUCTIONS = ("fold", "fold two axes", "matmul", "argmax")
 DEVICE = (
     # Barriers.
     SeededBug(
-        *("barriers between statements dropped", _BARRIERS, "_Placing._separated"),
+        *("barriers between statements dropped", _BARRIERS, "_BarrierPlacement._separated"),
         *("self._any_conflict(before, part.reach.entering, together)", "False"),
     ),
     SeededBug(
-        *("barriers around loops dropped", _BARRIERS, "_Placing._around_back_edge"),
+        *("barriers around loops dropped", _BARRIERS, "_BarrierPlacement._around_back_edge"),
         *("parts = self._separated(parts, together, self._earlier(parts, entry))", "pass"),
     ),
     SeededBug(
-        *("what came before a statement forgotten after it", _BARRIERS, "_Placing._separated"),
+        *(
+            "what came before a statement forgotten after it",
+            _BARRIERS,
+            "_BarrierPlacement._separated",
+        ),
         *("(before if part.reach.is_open else ()) + part.reach.leaving", "part.reach.leaving"),
     ),
     SeededBug(
