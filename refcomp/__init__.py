@@ -7,11 +7,11 @@ An architecture tour, in reading order; a computation passes through these rooms
 3. lowering/    both become one function of the loop IR                    lowering/lower.py
 4. ir/          the loop IR: nodes, text form, traversals, verifier        ir/expr.py, ir/stmt.py
 5. arith/       facts about integers, the simplifier, proofs               arith/facts.py
-6. passes/      loop IR to loop IR, in the order of driver/pipeline.py     passes/flatten_storage.py
+6. passes/      loop IR to loop IR, in the order of driver/steps.py        passes/flatten_storage.py
 7. codegen/     loop IR to text, spelled by templates/                     codegen/llvm/module.py
 8. toolchain/   text to machine code by the tools in toolchains/*.toml     toolchain/compile.py
 9. runtime/     machine code to a callable, arrays, devices, modules       runtime/module.py
-10. driver/     which passes, which compiler and which device a target has driver/pipeline.py
+10. driver/     back ends: passes, compiler and loader of each target driver/backends/
 11. compiler.py all of the above on one screen
 
 Beside them: oracle/ says what every stage means, by numpy and by a plain interpreter; emulator/
@@ -35,7 +35,8 @@ _SOURCES = {
         "CompilerBug OutOfBounds RefcompError ToolchainError Unsupported UserError"
     ),
     "refcomp.foundation.registry": "get_global_func list_global_func_names register_func",
-    "refcomp.foundation.target": "Target as_target",
+    "refcomp.driver.backends": "Target as_target",
+    "refcomp.driver.backend": "Backend register_backend",
     "refcomp.foundation.options": "build_options",
     "refcomp.ir.promotion": "const",
     "refcomp.ir.printer": "print_func",
@@ -61,7 +62,7 @@ _SOURCES = {
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
     "refcomp.certificates": "Certificate certify",
     "refcomp.compiler": "build build_functions lower",
-    "refcomp.driver.compile_kernels": "load_code_object",
+    "refcomp.driver.code_objects": "load_code_object",
     "refcomp.runtime.device": "cpu device",
     "refcomp.driver.devices": "context opencl rocm rocm_emulator",
     "refcomp.foundation.local_memory": "LocalMemory",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from refcomp.foundation.target import target_kinds
+from refcomp.driver.backends import backends
 
 ROOT = Path(__file__).parents[1]
 ROOMS = {path.name for path in (ROOT / "refcomp").iterdir() if path.suffix != ".md"}
@@ -120,7 +120,7 @@ def test_the_architecture_has_the_rooms_in_the_order_of_the_import_contract() ->
 def test_the_readme_says_of_every_target_that_it_works() -> None:
     rows = re.findall(r"(?m)^\| (.+?) +\|.*\| ([\w ]+?) +\|$", text_of("README.md"))
     working = [name.strip("`") for name, state in rows if state == "works"]
-    assert working == [kind.name for kind in target_kinds()]
+    assert working == [one.name for one in backends()]
 
 
 def test_the_readme_names_every_environment_variable_and_no_other() -> None:

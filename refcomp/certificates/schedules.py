@@ -13,6 +13,7 @@ from refcomp.certificates.search import Search
 from refcomp.certificates.stand_in import StandIn, factors_of, find_stand_in, points_of, trips_of
 from refcomp.certificates.trial import Trial
 from refcomp.certificates.versions import in_order
+from refcomp.driver.backend import usual_backend
 from refcomp.driver.pipeline import passes_for
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.options import is_certify_in_environment
@@ -142,7 +143,7 @@ def certify_build(
 
 
 def _kind_of(func: PrimFunc) -> str:
-    return "opencl" if any(kernels_in(func.body)) else "llvm"
+    return usual_backend(any(kernels_in(func.body))).name
 
 
 def _told(sizes: Mapping[Var, int]) -> dict[str, int]:

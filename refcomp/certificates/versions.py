@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from refcomp.driver.pipeline import (
-    CHECK_ACCESSES,
-    PipelineStep,
-    kernel_passes_for,
-    passes_for,
-    run_pass,
-)
+from refcomp.driver.pipeline import steps_for
+from refcomp.driver.steps import CHECK_ACCESSES, Made, PipelineStep, run_pass, run_step
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.exact.stand_ins import with_stand_ins
-from refcomp.passes.lower_bfloat16 import lower_bfloat16
-from refcomp.passes.split_host_device import split_host_device
 
 _ORDERING = ("inject_virtual_threads", "inject_double_buffers", "insert_barriers")
 # These may round in another way, within the bounds of what they replace.
@@ -34,7 +27,7 @@ class Version:
     another way than the one before. `is_exact`: it has a meaning on field elements, too."""
 
     name: str
-    made: PrimFunc | Program
+    made: Made
     rest: tuple[PipelineStep, ...] = ()
     rounds: bool = False
     is_exact: bool = True
@@ -60,27 +53,14 @@ def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
 
     Bounds are not checked (`check_accesses`): the interpreter itself refuses what leaves a buffer.
     """
-    steps, is_exact = [step for step in passes_for(kind) if step is not CHECK_ACCESSES], True
+    steps = [step for step in steps_for(kind) if step is not CHECK_ACCESSES]
     yield Version("lowering", func, tuple(steps))
+    made: Made = func
+    is_exact = True
     for number, step in enumerate(steps, 1):
-        changed = run_pass(step, func)
-        if changed is not func:
-            is_exact &= step.name not in _BITS
-            yield Version(
-                step.name, changed, tuple(steps[number:]), step.name in _ROUNDING, is_exact
-            )
-        func = changed
-    if kernel_passes_for(kind):
-        yield from _kernel_versions(func, kind)
-
-
-def _kernel_versions(func: PrimFunc, kind: str) -> Iterator[Version]:
-    """What becomes of `func` when it is split, and of its kernels after that."""
-    program = split_host_device(func)
-    yield Version("split_host_device", program, is_exact=False)
-    for step in kernel_passes_for(kind):
-        kernels = tuple(run_pass(step, kernel) for kernel in program.kernels)
-        host = lower_bfloat16(program.host) if step.function is lower_bfloat16 else program.host
-        if any(a is not b for a, b in zip(kernels, program.kernels, strict=True)):
-            program = Program(host, kernels)
-            yield Version(step.name, program, (), step.name in _ROUNDING, is_exact=False)
+        changed = run_step(step, made)
+        if changed is not made:
+            is_exact &= step.name not in _BITS and isinstance(changed, PrimFunc)
+            rounds = step.name in _ROUNDING
+            yield Version(step.name, changed, tuple(steps[number:]), rounds, is_exact)
+        made = changed

@@ -19,11 +19,10 @@ from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
 from refcomp.cli.streams import progress, write_json
 from refcomp.compiler import build
-from refcomp.driver.compile_kernels import is_device_target
+from refcomp.driver.backends import backend_of, backends
 from refcomp.driver.devices import device_for
 from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.machine import cpu_name
-from refcomp.foundation.target import as_target, target_kinds
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.module import Module
@@ -86,7 +85,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     with progress("looking for tools"):
         tools = diagnose()
         packages = [_look_at_package(name) for name in _PACKAGES]
-        targets = [_try_target(kind.name, kind.meaning) for kind in target_kinds()]
+        targets = [_try_target(one.name, one.summary) for one in backends()]
     if as_json:
         report = {
             "refcomp": __version__,
@@ -126,7 +125,7 @@ def _try_target(kind: str, meaning: str) -> TargetReport:
 
 def _library_of(kind: str) -> Mapping[str, str]:
     """What the kind's driver tells of its library, if it does."""
-    driver = device_for(kind).driver if is_device_target(as_target(kind)) else None
+    driver = device_for(kind).driver if backend_of(kind).has_kernels else None
     if not isinstance(driver, HipDriver):
         return {}
     with suppress(RefcompError):
@@ -140,7 +139,7 @@ def _build_trial(kind: str) -> Module:
     a = placeholder((n,), "float32", "A")
     b = compute((n,), lambda i: a[i] + a[i], "B")
     schedule = create_schedule(b)
-    if is_device_target(as_target(kind)):
+    if backend_of(kind).has_kernels:
         schedule[b].bind(b.op.axis[0], thread_axis("blockIdx.x"))
     return build(schedule, [a, b], target=kind, name="doctor")
 

@@ -52,6 +52,7 @@ from refcomp.cli.streams import (
 )
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.compiler import build_functions
+from refcomp.driver.backends import backend_of
 from refcomp.foundation.artifacts import (
     ScalarParam,
     Signature,
@@ -182,7 +183,7 @@ def _load(file: str, target: Target | None, calls: bool, as_is: bool) -> Module:
     funcs = text_to_checked_funcs(text, file)
     if not calls:
         _refuse_calls(funcs, file)
-    if target is not None and target.kind != "interp":
+    if target is not None and backend_of(target).compile is not None:
         check_whole(funcs, name_of(file))
         return build_functions(funcs, target)
     called = _callables(funcs, as_is)

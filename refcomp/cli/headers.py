@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from refcomp.driver.backends import Target, as_target
 from refcomp.foundation.artifacts import (
     ScalarParam,
     Signature,
@@ -29,7 +30,6 @@ from refcomp.foundation.artifacts import (
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.python_limits import paused_collector
-from refcomp.foundation.target import Target, as_target
 
 _LINE = re.compile(r"^[;#] refcomp\.(target|requires|signature) (.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^define i32 @([A-Za-z0-9_]+)\(([^)\n]*)\)", re.MULTILINE)

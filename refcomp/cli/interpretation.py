@@ -12,7 +12,8 @@ from typing import Any
 
 from refcomp.cli.levels import level_of
 from refcomp.cli.streams import note
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.kernels import kernels_in

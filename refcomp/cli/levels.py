@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.driver.pipeline import PipelineStep, passes_for
+from refcomp.driver.pipeline import steps_for
+from refcomp.driver.steps import PipelineStep, Scope
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.func import PrimFunc
@@ -63,7 +64,7 @@ def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
             f"{func.name} launches kernels: no pass takes it any further",
             remedy="`refcomp execute` runs it; start from what `refcomp lower` prints",
         )
-    steps = passes_for(kind)
+    steps = steps_for(kind)
     if level == "nested":
         return steps
     flattened = sum(1 for step in steps if step.level == "nested") + 1
@@ -73,5 +74,7 @@ def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
     return tuple(
         step
         for step in steps[flattened:]
-        if step.name == "lower_intrinsics" and step.function(func) is not func
+        if step.name == "lower_intrinsics"
+        and step.scope == Scope.FUNCTION
+        and step.function(func) is not func
     )

@@ -13,6 +13,7 @@ from refcomp.cli.options import examples, json_option
 from refcomp.cli.outcomes import FAILED
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import progress, write_json
+from refcomp.driver.backend import usual_backend
 from refcomp.foundation.errors import UserError
 from refcomp.mutate.compiler import score_compiler
 from refcomp.mutate.machine import score_spelling
@@ -109,7 +110,7 @@ def _subjects_of(program: str) -> list[Subject]:
                 remedy="return (schedule, [arguments])",
             )
         threads = any(stage.threads.bound for stage in piece.schedule.stages)
-        kind = "opencl" if threads else "llvm"
+        kind = usual_backend(threads).name
         found.append(Subject(piece.func.name, kind, piece.schedule, piece.args))
     return found
 

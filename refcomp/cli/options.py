@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from refcomp.driver.backends import as_target
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import as_target
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

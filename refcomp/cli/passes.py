@@ -17,14 +17,16 @@ from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.signature import signature_of
-from refcomp.driver.pipeline import Pass, find_pass, passes_for
+from refcomp.driver.backends import backend_of
+from refcomp.driver.compile import device_limits
+from refcomp.driver.pipeline import find_pass, steps_for
+from refcomp.driver.steps import Made, Pass, PipelineStep, Scope, print_made, run_step
 from refcomp.foundation.artifacts import Signature
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.foundation.target import Target
+from refcomp.foundation.target import DeviceLimits, Target
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.printer import print_func, print_funcs
 from refcomp.ir.verify import verify
 
 _BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
@@ -61,25 +63,32 @@ def command(
     chosen = [find_pass(name) for name in names]
     text = read_text(file)
     funcs = text_to_checked_funcs(text, file)
-    results = [_run(func, chosen if names else _left(func, target)) for func in funcs]
+    results = [_run(func, chosen) if names else _run_all(func, target) for func in funcs]
     signatures = changed_signatures(text, name_of(file), funcs, results)
     if as_json:
-        write_json([{"name": f.name, "loop_ir": print_func(f)} for f in results], output)
+        pairs = zip(funcs, results, strict=True)
+        write_json([{"name": f.name, "loop_ir": print_made([made])} for f, made in pairs], output)
     else:
-        write_text(signature_lines(signatures, "#") + print_funcs(results), output, "python")
+        write_text(signature_lines(signatures, "#") + print_made(results), output, "python")
 
 
 def _write_list(target: Target, as_json: bool) -> None:
-    steps = passes_for(target.kind)
+    steps = steps_for(target.kind)
     if as_json:
-        write_json([{"name": s.name, "level": s.level, "reason": s.reason} for s in steps])
+        keys = ("name", "scope", "level", "reason")
+        write_json([{key: str(getattr(step, key)) for key in keys} for step in steps])
         return
     for step in steps:
-        click.echo(f"{step.name:22} -> {step.level:7} {step.reason}")
+        click.echo(f"{step.name:22} {step.scope:8} -> {step.level:7} {step.reason}")
 
 
-def _left(func: PrimFunc, target: Target) -> list[Pass]:
-    return [step.function for step in steps_left(func, target.kind)]
+def _run_all(func: PrimFunc, target: Target) -> Made:
+    """Run all steps that are left."""
+    made: Made = func
+    limits = device_limits(target) if backend_of(target).has_kernels else None
+    for step in steps_left(func, target.kind):
+        made = run_verified_step(made, step, limits)
+    return made
 
 
 def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
@@ -87,6 +96,13 @@ def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
     for run in chosen:
         func = run_verified(func, run)
     return func
+
+
+def run_verified_step(made: Made, step: PipelineStep, limits: DeviceLimits | None = None) -> Made:
+    """Run one step. CompilerBug when that made something illegal."""
+    if isinstance(made, PrimFunc) and step.scope == Scope.FUNCTION:
+        return run_verified(made, step.function)
+    return run_step(step, made, limits)
 
 
 @deep_recursion()
@@ -102,11 +118,11 @@ def run_verified(func: PrimFunc, run: Pass) -> PrimFunc:
 
 
 def changed_signatures(
-    text: str, name: str, funcs: Sequence[PrimFunc], results: Sequence[PrimFunc]
+    text: str, name: str, funcs: Sequence[PrimFunc], results: Sequence[Made]
 ) -> list[Signature]:
     """How functions are called that the types of their arguments do not tell any more."""
     kept = called_signatures(text, name, funcs)
-    now = [signature_of(func) for func in results]
+    now = [signature_of(made if isinstance(made, PrimFunc) else made.host) for made in results]
     return [old for old, new in zip(kept, now, strict=True) if old.params != new.params]
 
 

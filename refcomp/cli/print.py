@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import click
 
-from refcomp import toolchain
 from refcomp.cli.headers import with_header
 from refcomp.cli.levels import steps_left
 from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.passes import called_signatures, run_verified
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
-from refcomp.codegen.llvm.module import print_llvm
 from refcomp.codegen.signature import checks_of
-from refcomp.foundation.artifacts import Source
-from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.driver.compile import printer_of
+from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 
@@ -35,7 +32,7 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
     --all-passes is given. FILE is - (stdin) by default. The comment lines on top tell `refcomp
     assemble` how each function is called.
     """
-    _require_llvm(target)
+    print_text = printer_of(target)
     text = read_text(file)
     funcs = text_to_checked_funcs(text, file)
     signatures = called_signatures(text, name_of(file), funcs)
@@ -44,7 +41,7 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
         replace(signature, checks=checks_of(func))
         for signature, func in zip(signatures, ready, strict=True)
     ]
-    source = print_source(ready, target)
+    source = print_text(ready, target)
     printed = with_header(source, target, signatures)
     if as_json:
         listed = [signature.to_json() for signature in signatures]
@@ -52,26 +49,6 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
         write_json(report, output)
     else:
         write_text(printed, output, "llvm")
-
-
-def print_source(funcs: Sequence[PrimFunc], target: Target) -> Source:
-    """The text of `funcs`, which are at the host level, for `target`."""
-    triple, layout = toolchain.host_triple_and_layout()
-    bits = toolchain.vector_bits(target.option("mcpu", "native"))
-    return print_llvm(funcs, triple=triple, layout=layout, vector_bits=bits)
-
-
-def _require_llvm(target: Target) -> None:
-    if target.kind == "llvm":
-        return
-    runs_ir = target.kind == "interp"
-    raise Unsupported(
-        f"nothing is printed for the target {target.kind}",
-        why="it runs the loop IR as it is"
-        if runs_ir
-        else "its text alone does not tell how kernels are launched",
-        remedy="print for the target llvm" if runs_ir else "`refcomp show` shows the text",
-    )
 
 
 def _ready(func: PrimFunc, target: Target, all_passes: bool) -> PrimFunc:

@@ -7,8 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from refcomp.cli.levels import check_whole
-from refcomp.driver.compile_kernels import compile_programs
-from refcomp.driver.kernel_resources import KernelResources, resources_of
+from refcomp.driver.backends import backend_of
+from refcomp.driver.compile import compile_functions
+from refcomp.driver.kernel_resources import KernelResources
+from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 
@@ -33,10 +35,16 @@ _NOTE = (
 
 def kernel_resources(funcs: Sequence[PrimFunc], target: Target) -> list[KernelResources]:
     """What the kernels of `funcs` take. Unsupported for targets other than AMD GPUs."""
-    if target.kind != "rocm":
-        return [*resources_of(None)]
+    resources = backend_of(target).resources
+    if resources is None:
+        raise Unsupported(
+            "what kernels take of a device is not known",
+            why="only the machine code for AMD GPUs tells",
+            remedy="build for the target rocm",
+        )
     check_whole(funcs, "what its kernels take")
-    return [*resources_of(compile_programs(funcs, target).code.code)]
+    code = compile_functions(funcs, target).code
+    return [] if code is None else [*resources(code.code)]
 
 
 def resources_to_json(resources: Sequence[KernelResources]) -> list[dict[str, Any]]:

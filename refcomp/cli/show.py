@@ -8,30 +8,30 @@ from functools import partial
 
 import click
 
-from refcomp import toolchain
 from refcomp.cli.levels import check_whole, steps_left
 from refcomp.cli.options import examples, json_option, target_option
 from refcomp.cli.padding import without_padding
-from refcomp.cli.passes import run_verified
-from refcomp.cli.print import print_source
+from refcomp.cli.passes import run_verified_step
 from refcomp.cli.programs import LoweredFunction, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
-from refcomp.driver.compile_kernels import compile_programs, is_device_target
-from refcomp.driver.pipeline import passes_for
+from refcomp.driver.backends import backend_of
+from refcomp.driver.compile import device_limits, texts_of
+from refcomp.driver.pipeline import steps_for
+from refcomp.driver.steps import Made, print_made
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.target import Target
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs, print_program
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 
 _SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
-_AFTER = "after:"
+_AFTER, _ASM = "after:", "asm"
 _LINKS = "lines"  # which only programs read
 # For highlighting, where a stage is not called by its language.
-_LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json"}
+_LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json", _ASM: "gas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,50 +114,46 @@ def _stages(program: LoweredProgram, target: Target) -> list[Shown]:
     if scheduled:
         stages.append(Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled)))
     stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
-    if is_device_target(target):
-        check_whole(funcs, "the text")
-        return [*stages, *_after_passes(funcs, target)[0], *_of_device(funcs, target)]
-    if target.kind != "llvm":
+    if backend_of(target).compile is None:
         return stages
-    after, ready = _after_passes(funcs, target)
-    llvm = Shown("llvm", "llvm", lambda: print_source(ready, target).text)
-    return [*stages, *after, llvm, Shown("asm", "gas", partial(_assembly, ready, target))]
+    if backend_of(target).has_kernels:
+        check_whole(funcs, "the text")
+    after, made = _after_steps(funcs, target)
+    stages += after
+    programs = [one for one in made if isinstance(one, Program)]
+    if programs:
+        text = "\n".join(map(print_program, programs))
+        stages.append(Shown("programs", "python", partial(str, text)))
+    texts = _texts(made, target)
+    return [*stages, *(Shown(name, _LANGUAGES.get(name, name), text) for name, text in texts)]
 
 
-def _after_passes(funcs: list[PrimFunc], target: Target) -> tuple[list[Shown], list[PrimFunc]]:
-    """What each pass makes of `funcs`, and the functions after all of them."""
+def _after_steps(funcs: Sequence[PrimFunc], target: Target) -> tuple[list[Shown], list[Made]]:
+    """Return a stage for each step of the pipeline, and what all of them make of `funcs`."""
     left = [steps_left(func, target.kind) for func in funcs]
+    limits = device_limits(target) if backend_of(target).has_kernels else None
+    made: list[Made] = [*funcs]
     stages = []
-    for step in passes_for(target.kind):
+    for step in steps_for(target.kind):
         results = [
-            run_verified(func, step.function) if step in steps else func
-            for func, steps in zip(funcs, left, strict=True)
+            run_verified_step(one, step, limits) if step in steps else one
+            for one, steps in zip(made, left, strict=True)
         ]
-        is_unchanged = all(new is old for new, old in zip(results, funcs, strict=True))
-        text = partial(print_funcs, results)
+        is_unchanged = all(new is old for new, old in zip(results, made, strict=True))
+        text = partial(print_made, results)
         stages.append(Shown(f"{_AFTER}{step.name}", "python", text, is_unchanged))
-        funcs = results
-    return stages, funcs
+        made = results
+    return stages, made
 
 
-def _of_device(funcs: Sequence[PrimFunc], target: Target) -> list[Shown]:
-    """The functions split into Programs, and the texts of their kernels."""
+def _texts(made: Sequence[Made], target: Target) -> list[tuple[str, Callable[[], str]]]:
+    """The texts behind the pipeline, by stage."""
     with progress("compiling"):
-        compiled = compile_programs(funcs, target)
-    programs = "\n".join(map(print_program, compiled.programs))
-    stages = [Shown("programs", "python", partial(str, programs))]
-    for name, text in compiled.code.sources.items():
-        stages.append(Shown(name, _LANGUAGES.get(name, name), partial(str, text)))
-    if compiled.code.disassemble is not None:
-        disassemble = compiled.code.disassemble
-        stages.append(Shown("asm", "gas", lambda: without_padding(disassemble())))
-    return stages
-
-
-def _assembly(funcs: Sequence[PrimFunc], target: Target) -> str:
-    source = print_source(funcs, target)
-    with progress("compiling"):
-        return toolchain.compile_source(source, dict(target.options), "asm").data.decode()
+        texts = texts_of(made, target)
+    if _ASM not in texts:
+        return [*texts.items()]
+    assembly = texts[_ASM]
+    return [*{**texts, _ASM: lambda: without_padding(assembly())}.items()]
 
 
 def _schedules_to_text(pieces: Sequence[LoweredFunction]) -> str:

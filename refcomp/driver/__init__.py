@@ -1,7 +1,12 @@
 """From a function of the loop IR to a callable: which passes run, which compiler, which device.
 
-pipeline.py          the passes of each kind of target, in order, each with its reason
-compile_kernels.py   kernels -> the code of a device
+steps.py             the steps of every pipeline, in order, each with its reason
+backend.py           the record of a back end, and the register of all
+backends/            refcomp's own records: llvm, interp, opencl, rocm
+pipeline.py          the steps of a kind of target, found and run
+compile.py           functions -> code: the whole pipeline, then the compiler
+outside_calls.py     calls that leave the loop IR, found or refused
+code_objects.py      kernels of bare code objects
 devices.py           the device that a target's name means
 kernel_resources.py  registers and memory that kernels take, and which loop to change
 """

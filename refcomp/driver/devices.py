@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 
+from refcomp.driver.backends import backends
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.observation import Observer
@@ -16,14 +17,12 @@ from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import Target, as_target, target_kinds
+from refcomp.foundation.target import Target, as_target
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.hip.library import HipLibrary, emulated_hip, library_of, register_emulator
 from refcomp.toolchain import disassemble
 
-# Targets whose code runs on a device of another name; every other target names its own.
-_DEVICE_KINDS = {"llvm": "cpu", "interp": "cpu"}
 # Options of an emulator, beside the names of hazards.
 _ALL_HAZARDS, _UNCHECKED = "hazards", "unchecked"
 _MAX_STEPS, _MAX_SECONDS = "max-steps", "max-seconds"
@@ -39,9 +38,10 @@ def context(name: str | Target, index: int = 0) -> Device:
     A target may have options: `context("llvm -mcpu=znver4")`. UserError for an unknown name.
     """
     kind = name.kind if isinstance(name, Target) else _first_word(name)
-    kind = _DEVICE_KINDS.get(kind, kind)
+    by_target = {backend.name: backend.device for backend in backends()}
+    kind = by_target.get(kind, kind)
     if kind not in device_kinds():
-        targets = [target.name for target in target_kinds()]
+        targets = [*by_target]
         raise UserError(
             f"{name!r} means no device",
             remedy=f"use one of: {', '.join(dict.fromkeys([*device_kinds(), *targets]))}; an "

@@ -1,6 +1,6 @@
 """Targets: what to compile for, read from a text such as `llvm -mcpu=znver4`.
 
-A kind names a code generator and lists its options. Further kinds can be registered.
+A kind names a back end and lists its options. `refcomp.driver.backends` registers the kinds.
 """
 
 from __future__ import annotations
@@ -53,71 +53,6 @@ def target_kinds() -> tuple[TargetKind, ...]:
     return tuple(_KINDS.values())
 
 
-_LIBS = "shared objects with C functions that are called, as a.so,b.so"
-
-register_kind(
-    TargetKind(
-        "llvm",
-        "machine code for this host, by way of LLVM IR",
-        {
-            "mcpu": "the processor, as `llc -mcpu=help` lists them (default: native)",
-            "passes": "what `opt -passes=` is given (default: default<O2>)",
-            "libs": _LIBS,
-        },
-    )
-)
-register_kind(
-    TargetKind(
-        "interp",
-        "the loop IR, run by the plain Python interpreter: slow, no tools",
-        {"libs": _LIBS},
-    )
-)
-_LIMIT_OPTIONS = {
-    "threads": "how many threads a group may have (default: as the device says)",
-    "shared_bytes": "bytes of shared memory that a group may have (default: as the device says)",
-}
-register_kind(
-    TargetKind(
-        "opencl",
-        "kernels in OpenCL C, which the device's driver compiles, and a host function",
-        _LIMIT_OPTIONS,
-        # What every device of the last years has, AMD's included.
-        DeviceLimits(
-            threads_per_axis=(256, 256, 256),
-            threads=256,
-            shared_bytes=32768,
-            features=frozenset(
-                {"cl_khr_fp64", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}
-            ),
-        ),
-    )
-)
-register_kind(
-    TargetKind(
-        "rocm",
-        "machine code for AMD GPUs, by way of LLVM IR, and a host function",
-        {
-            "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the one that "
-            "is there, else gfx90a)",
-            "passes": "what `opt -passes=` is given (default: default<O3>)",
-            "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU likes best)",
-            "waves": "how many waves a SIMD shall have registers for at least (default: a group's)",
-            **_LIMIT_OPTIONS,
-        },
-        DeviceLimits(
-            threads_per_axis=(1024, 1024, 1024),
-            threads=1024,
-            shared_bytes=65536,
-            features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
-            groups_per_axis=(2**31 - 1, 65535, 65535),
-            argument_bytes=4096,
-            vector_bytes=128,  # of 32 registers side by side, the most that instructions take
-        ),
-    )
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """A kind of target with the options given, in the order of their names."""
@@ -162,6 +97,12 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
             remedy=f"options: {known or 'none'}",
         )
     return name, value
+
+
+def option_in(text: str, name: str, default: str) -> str:
+    """Return the value of an option in the text of a Target, whose kind need not be known here."""
+    values = (word.partition("=") for word in text.split())
+    return next((value for option, _, value in values if option == f"-{name}"), default)
 
 
 def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits:

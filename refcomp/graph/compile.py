@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from refcomp.certificates import certify_build
 from refcomp.compiler import build_functions
-from refcomp.driver.compile_kernels import is_device_target
+from refcomp.driver.backends import as_target, backend_of
 from refcomp.foundation.options import build_options, current_options
-from refcomp.foundation.target import Target, as_target
+from refcomp.foundation.target import Target
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
@@ -24,6 +24,9 @@ from refcomp.runtime.module import Module
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
+
+# By what a back end's record says.
+_SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +71,7 @@ def lower_node(
     inputs = {value: value_to_placeholder(value, symbols) for value in node.reads}
     made = node_to_te(node, inputs)
     outputs = [made[value] for value in node.outputs]
-    schedule = (schedule_gpu if is_device_target(chosen) else schedule_llvm)(outputs)
+    schedule = _SCHEDULES[backend_of(chosen).schedules](outputs)
     stored = stored_tensors(schedule)
     name = f"kernel{index}_{_title(node)}"
     args = [*inputs.values(), *outputs, *stored]

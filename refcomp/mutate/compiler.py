@@ -21,7 +21,8 @@ from math import ceil
 from types import FrameType
 from typing import Any
 
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import RefcompError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal

@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from refcomp import toolchain
-from refcomp.codegen.amdgpu.module import print_amdgpu
-from refcomp.codegen.llvm.module import print_llvm
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.compiler import build_functions
-from refcomp.driver.compile_kernels import device_limits
+from refcomp.driver.backends import as_target
+from refcomp.driver.backends.llvm import print_host
+from refcomp.driver.backends.rocm import print_rocm
+from refcomp.driver.compile import device_limits
 from refcomp.driver.devices import device_for
 from refcomp.driver.pipeline import run_device_passes, run_passes
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache
 from refcomp.foundation.errors import ToolchainError
-from refcomp.foundation.target import DeviceLimits, as_target, limits_of
+from refcomp.foundation.target import DeviceLimits, limits_of
 from refcomp.hip.interface import offered_by
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Program
 from refcomp.mutate.child import Tell, run_in_child
 from refcomp.mutate.host_runs import Ran, run_on_host
 from refcomp.runtime.arrays.ndarray import array
@@ -38,6 +39,7 @@ _LIMIT_S = 60.0
 _GPU = "gfx942"  # which the emulator knows
 _GPU_BYTES = 1 << 26
 _TARGET = as_target(f"rocm -mcpu={_GPU}")
+_HOST = as_target("llvm")
 
 
 class Output(Protocol):
@@ -83,9 +85,7 @@ class HostOutput:
         return [self._right[func].text for func in funcs]
 
     def printed(self, func: PrimFunc) -> Source:
-        triple, layout = toolchain.host_triple_and_layout()
-        bits = toolchain.vector_bits("native")
-        return print_llvm([self._ready[func]], triple=triple, layout=layout, vector_bits=bits)
+        return print_host([self._ready[func]], _HOST)
 
     def compiled(self, source: Source, _func: PrimFunc) -> Binary:
         return toolchain.compile_source(
@@ -163,24 +163,18 @@ class EmulatedOutput:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kernels: dict[PrimFunc, tuple[PrimFunc, ...]] = {}
+        self._programs: dict[PrimFunc, Program] = {}
         self._right: dict[PrimFunc, Source] = {}
 
     def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
         limits = limits_of(_TARGET, None)
         for func in funcs:
-            self._kernels[func] = run_device_passes(func, "rocm", limits).kernels
+            self._programs[func] = run_device_passes(func, "rocm", limits)
             self._right[func] = self.printed(func)
         return [self._right[func].text for func in funcs]
 
     def printed(self, func: PrimFunc) -> Source:
-        return print_amdgpu(
-            self._kernels[func],
-            layout=toolchain.device_layout("rocm"),
-            mcpu=_GPU,
-            code_object=toolchain.found_code_object_version(),
-            llvm=toolchain.llvm_major("rocm"),
-        )
+        return print_rocm([self._programs[func]], _TARGET)
 
     def compiled(self, source: Source, func: PrimFunc) -> tuple[Source, Any]:
         os.environ["REFCOMP_CACHE_DIR"] = str(self._folder)

@@ -16,7 +16,8 @@ import random
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.func import PrimFunc

@@ -12,7 +12,7 @@ from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.paths import checked_path
-from refcomp.foundation.target import as_target
+from refcomp.foundation.target import option_in
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
 from refcomp.runtime.device import Device
@@ -338,6 +338,6 @@ def _checked_entry(functions: Mapping[str, Function], entry: str | None) -> str:
 
 def _cpu_features(target: str) -> tuple[str, ...]:
     """What code for `target` may use: all of this processor's when it was compiled for it."""
-    if as_target(target).option("mcpu", "native") != "native":
+    if option_in(target, "mcpu", "native") != "native":
         return ()
     return tuple(sorted(machine.cpu_features()))

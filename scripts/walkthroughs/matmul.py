@@ -14,8 +14,9 @@ import numpy as np
 import refcomp as rc
 from refcomp import toolchain
 from refcomp.arith import Facts, prove
-from refcomp.compiler import compile_to_source
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.compile import compile_to_source
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
 from refcomp.oracle.lockstep.interpret import interpret

@@ -9,7 +9,7 @@ from refcomp.certificates import certify, certify_function, judge
 from refcomp.certificates import versions as versions_module
 from refcomp.certificates.arguments import Arguments
 from refcomp.certificates.search import Search
-from refcomp.driver.pipeline import PipelineStep
+from refcomp.driver.steps import PipelineStep
 from refcomp.foundation.dtype import F32, as_dtype
 from refcomp.foundation.errors import CompilerBug, Unsupported, UserError
 from refcomp.ir.expr import Cast
@@ -331,7 +331,7 @@ def test_the_guilty_step_before_an_extern_operation_is_named(statement, bug):
 
 def test_a_pass_that_moves_a_call_is_guilty(monkeypatch):
     """Only a function that reads all it is given, and writes all it may, tells."""
-    function = versions_module.passes_for
+    function = versions_module.steps_for
 
     def dropped(func):
         visit = memoised(
@@ -344,7 +344,7 @@ def test_a_pass_that_moves_a_call_is_guilty(monkeypatch):
     def with_another(kind):
         return (*function(kind), PipelineStep(dropped, "host", "to be found"))
 
-    monkeypatch.setattr(versions_module, "passes_for", with_another)
+    monkeypatch.setattr(versions_module, "steps_for", with_another)
     certificate = certify(*between(_unknown))
     assert certificate.guilty == "pass dropped"
     assert "of E is read, never written" in str(certificate)

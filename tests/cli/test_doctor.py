@@ -12,9 +12,9 @@ from click.testing import Result
 from refcomp import __version__
 from refcomp.cli import doctor
 from refcomp.driver import devices
+from refcomp.driver.backends import backends
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import target_kinds
 from refcomp.hip import api as hip_api
 from refcomp.hip.interface import offered_by
 from refcomp.runtime.device import Device
@@ -40,7 +40,7 @@ def test_everything_is_reported(cli: Cli) -> None:
     assert result.stdout.startswith(f"refcomp {__version__} on ")
     for name in toolchain_names():
         assert f"\ntoolchain {name}: " in result.stdout
-    for kind in target_kinds():
+    for kind in backends():
         assert f" {kind.name} " in result.stdout
     for kind in ("llvm", "interp"):
         assert f"  ok        {kind}" in result.stdout

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from refcomp.cli.headers import check_header, read_header, signature_lines, with_header
+from refcomp.driver.backends import as_target
 from refcomp.foundation.artifacts import CheckedAccess, ScalarParam, Signature, Source, TensorParam
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import as_target
 
 N = ("floordiv", ("add", "n", 3), 4)
 SIGNATURE = Signature(

@@ -48,7 +48,8 @@ def test_a_device_is_shown_text_from_its_beginning(cli: Cli, target: str) -> Non
     result = cli("show", "-", "--target", target, input=flat)
     assert result.exit_code == 4
     assert (
-        "levels of its functions: flat\n  what to do: give the text as `refcomp lo" in result.stderr
+        "levels of its functions: flat, launch\n  what to do: give the text as `refcomp lo"
+        in result.stderr
     )
 
 

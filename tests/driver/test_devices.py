@@ -7,12 +7,12 @@ import pytest
 
 import refcomp
 from refcomp.driver import devices
+from refcomp.driver.backends import as_target
 from refcomp.driver.devices import context, cpu, device_for, opencl, rocm
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS
 from refcomp.emulator.machine.observation import Observer
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import as_target
 from refcomp.runtime.hip import library as hip_library
 from refcomp.toolchain import disassembly
 from tests.emulator.kernels import compiled_code

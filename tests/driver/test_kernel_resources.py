@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import refcomp
-from refcomp.driver.compile_kernels import compile_programs
+from refcomp.driver.compile import compile_functions
 from refcomp.driver.kernel_resources import (
     SlowKernelWarning,
     expected_kernel,
@@ -58,7 +58,7 @@ def _lowered(n, in_registers):
 
 def _warning(func, target):
     with pytest.warns(SlowKernelWarning) as caught:
-        compile_programs([func], target)
+        compile_functions([func], target)
     assert [warning.filename for warning in caught] == [__file__]
     return str(caught[0].message)
 
@@ -131,7 +131,7 @@ def test_registers_alone_do_not_blame_a_loop_that_indexes_local_memory():
 def test_what_fits_is_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compile_programs([_lowered(16, True)], "rocm -mcpu=gfx90a")
+        compile_functions([_lowered(16, True)], "rocm -mcpu=gfx90a")
 
 
 def test_a_shared_buffer_may_be_parted_into_its_elements():

@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.driver.backends import as_target, backends
 from refcomp.driver.pipeline import (
-    PASSES,
-    PipelineStep,
+    all_passes,
     find_pass,
-    kernel_passes_for,
     passes_for,
     run_device_passes,
-    run_pass,
     run_passes,
+    steps_for,
 )
+from refcomp.driver.steps import PipelineStep, Scope, run_pass
 from refcomp.foundation.errors import CompilerBug, UserError
-from refcomp.foundation.target import as_target, limits_of, target_kinds
+from refcomp.foundation.target import limits_of
 from refcomp.ir.expr import Expr
 from refcomp.ir.printer import print_program
 from refcomp.ir.rewrite import walk
@@ -52,11 +52,12 @@ def test_full_tiles_carry_no_guard_to_the_end(extent, guards):
 
 
 def test_every_step_says_why_it_stands_where_it_stands():
-    kinds = [kind.name for kind in target_kinds()]
     with refcomp.build_options(**_LICENCES):
-        steps = [step for kind in kinds for step in (*passes_for(kind), *kernel_passes_for(kind))]
+        steps = [step for backend in backends() for step in steps_for(backend.name)]
     assert all(step.reason and step.level for step in steps)
-    assert set(PASSES) == {step.name for step in steps}
+    special = {step.name for step in steps if step.scope in (Scope.SPLIT, Scope.DEVICE_LIMITS)}
+    assert special == {"split_host_device", "check_device_limits"}
+    assert set(all_passes()) == {step.name for step in steps} - special
 
 
 def test_some_steps_need_a_licence():

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.driver import compile_kernels
+from refcomp.driver import compile
+from refcomp.driver.backends import opencl
 from refcomp.foundation.target import DeviceLimits
 
 HERE = rf"{re.escape(__file__)}:\d+"
@@ -331,7 +332,7 @@ def test_a_gpu_that_llvm_does_not_know(name: str, near: str) -> None:
 
 def with_extensions(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     limits = DeviceLimits((64, 64, 64), 64, 4096, frozenset(names))
-    monkeypatch.setattr(compile_kernels, "device_limits", lambda target: limits)
+    monkeypatch.setattr(compile, "device_limits", lambda target: limits)
 
 
 def test_a_dtype_that_the_device_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,13 +359,13 @@ def test_short_floats_that_the_device_lacks_are_computed_in_f32(dtype: type) -> 
 
 @pytest.mark.pocl
 def test_a_kernel_that_the_device_s_compiler_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    printed = compile_kernels.print_opencl
+    printed = opencl.print_opencl
 
     def misprinted(*args: Any, **named: Any) -> Any:
         source = printed(*args, **named)
         return replace(source, text=source.text.replace("* 2.0f", "* two"))
 
-    monkeypatch.setattr(compile_kernels, "print_opencl", misprinted)
+    monkeypatch.setattr(opencl, "print_opencl", misprinted)
     with pytest.raises(rc.ToolchainError) as caught:
         rc.build(*scaled(), target="opencl")
     what, *told = str(caught.value).splitlines()

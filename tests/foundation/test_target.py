@@ -1,5 +1,6 @@
 import pytest
 
+import refcomp.driver.backends  # noqa: F401  (registers the kinds)
 from refcomp.foundation import target
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import (

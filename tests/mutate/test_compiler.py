@@ -44,7 +44,7 @@ def test_a_wrong_origin_is_noticed(known):
     mutant = _tried(known, "lowering", "_element", "index - origin  ->  origin - index")
     assert mutant.is_wrong and "out of range" in mutant.told
     assert mutant.noticed == set(POLICIES)
-    assert mutant.stage == "lower (nest)"
+    assert mutant.stage == "lowering (nest)"
 
 
 def test_a_split_that_reads_its_loops_the_wrong_way_is_noticed(known):

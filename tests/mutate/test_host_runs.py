@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp import toolchain
-from refcomp.compiler import compile_to_source
+from refcomp.driver.compile import compile_to_source
 from refcomp.foundation.artifacts import Source
 from refcomp.ir.parser import parse_func
 from refcomp.mutate.child import run_in_child

@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 
 import refcomp
+from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits, as_target, limits_of
+from refcomp.foundation.target import DeviceLimits, limits_of
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Barrier, Origin, block

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.compiler import compile_to_source
+from refcomp.driver.compile import compile_to_source
 from refcomp.driver.pipeline import run_passes
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func

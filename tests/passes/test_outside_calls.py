@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 import refcomp
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.registry import register_func, remove_global_func
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.ir.expr import IfThenElseExpr
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func

@@ -14,7 +14,8 @@ import numpy as np
 import refcomp
 from refcomp.codegen.signature import signature_of
 from refcomp.compiler import build_functions
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import OutOfBounds
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.lockstep.interpret import interpret

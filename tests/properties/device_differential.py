@@ -14,15 +14,15 @@ import numpy as np
 import refcomp
 from refcomp.codegen.signature import signature_of
 from refcomp.compiler import build_functions
-from refcomp.driver.compile_kernels import compile_programs, device_limits
+from refcomp.driver.backends import as_target
+from refcomp.driver.compile import compile_functions, device_limits
 from refcomp.driver.devices import rocm_emulator
-from refcomp.driver.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
-from refcomp.foundation.target import DeviceLimits, as_target
+from refcomp.driver.pipeline import run_device_passes, steps_for
+from refcomp.driver.steps import run_step
+from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
-from refcomp.passes.lower_bfloat16 import lower_bfloat16
-from refcomp.passes.split_host_device import split_host_device
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.schedule.schedule import Schedule
 from tests.codegen.amdgpu_kernels import signatures
@@ -42,21 +42,16 @@ def check_every_pass(computation: Computation, schedule: Schedule) -> None:
     """The interpreter agrees with numpy after each pass for OpenCL that changed something, from
     the one on that puts barriers in: without them kernels race."""
     wanted = expected(computation)
-    func, has_barriers = lowered(computation, schedule), False
-    for step in passes_for("opencl"):
-        changed = run_pass(step, func)
+    made, has_barriers = lowered(computation, schedule), False
+    for step in steps_for("opencl"):
+        changed = run_step(step, made)
         has_barriers |= step.function is insert_barriers
-        if has_barriers and (changed is not func or step.function is insert_barriers):
+        if isinstance(changed, Program):
+            if changed is not made:
+                _hold_program(changed, computation, wanted, step.name)
+        elif has_barriers and (changed is not made or step.function is insert_barriers):
             _hold(lambda arrays, f=changed: interpret(f, arrays), computation, wanted, step.name)
-        func = changed
-    program = split_host_device(func)
-    _hold_program(program, computation, wanted, "split_host_device")
-    for step in kernel_passes_for("opencl"):
-        kernels = tuple(run_pass(step, kernel) for kernel in program.kernels)
-        host = lower_bfloat16(program.host) if step.function is lower_bfloat16 else program.host
-        if any(a is not b for a, b in zip(kernels, program.kernels, strict=True)):
-            program = Program(host, kernels)
-            _hold_program(program, computation, wanted, step.name)
+        made = changed
 
 
 def check_program(computation: Computation, schedule: Schedule) -> None:
@@ -102,8 +97,8 @@ def check_rocm(computation: Computation, schedule: Schedule) -> None:
 def check_emulated(computation: Computation, schedule: Schedule) -> None:
     """An emulated GPU agrees with numpy, and finds no hazards."""
     func = lowered(computation, schedule)
-    compiled = compile_programs([func], "rocm -mcpu=gfx942")
-    (program,) = compiled.programs
+    compiled = compile_functions([func], "rocm -mcpu=gfx942")
+    (program,) = compiled.made
     device = rocm_emulator("gfx942", hazards=True)
     code = DeviceCode(compiled.code.code, signatures(program.kernels), device)
     arrays = [refcomp.array(values, device) for values in computation.arrays(_SEED)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import refcomp
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.compare import compare
 from refcomp.oracle.tensors.evaluate import evaluate

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import refcomp
 from refcomp.codegen.signature import signature_of
-from refcomp.driver.compile_kernels import compile_programs
+from refcomp.driver.compile import compile_functions
 from refcomp.driver.devices import rocm_emulator
 from refcomp.foundation.artifacts import Binary
 from refcomp.ir.func import PrimFunc, Program
@@ -75,16 +75,16 @@ def check_emulated(drawn: Sequence[Drawn], gpu: str, wavefront: int = 0) -> Hist
     waves of so many lanes where that is said. What was drawn."""
     asked = f" -wavefront={wavefront}" if wavefront else ""
     target, histogram = f"rocm -mcpu={gpu}{asked}", Histogram()
-    compiled = compile_programs([one.func for one in drawn], target)
+    compiled = compile_functions([one.func for one in drawn], target)
     assert isinstance(compiled.code.code, Binary)
-    _check(drawn, compiled.programs, compiled.code.code, gpu)
-    changed = [_shuffled(program) for program in compiled.programs]
+    _check(drawn, compiled.made, compiled.code.code, gpu)
+    changed = [_shuffled(program) for program in compiled.made]
     pairs = [(one, program) for one, program in zip(drawn, changed, strict=True) if program]
     programs = [program for _, program in pairs]
     kernels = [kernel for program in programs for kernel in program.kernels]
     binary = compile_kernels(kernels, gpu, {"wavefront": wavefront})
     _check([one for one, _ in pairs], programs, binary, gpu)
-    for one, program, shuffled in zip(drawn, compiled.programs, changed, strict=True):
+    for one, program, shuffled in zip(drawn, compiled.made, changed, strict=True):
         found = {*_features(one, program), *(["exchanges among threads"] if shuffled else [])}
         histogram.add(one.case.computation.kind, one.case.schedule, found)
     return histogram

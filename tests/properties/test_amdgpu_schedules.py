@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import refcomp
 from refcomp.codegen.signature import machine_symbol, signature_of
+from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import DType
-from refcomp.foundation.target import as_target, limits_of
+from refcomp.foundation.target import limits_of
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device

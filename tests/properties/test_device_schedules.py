@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from refcomp.driver.pipeline import passes_for, run_device_passes, run_pass
-from refcomp.foundation.target import as_target, limits_of
+from refcomp.driver.backends import as_target
+from refcomp.driver.pipeline import passes_for, run_device_passes
+from refcomp.driver.steps import run_pass
+from refcomp.foundation.target import limits_of
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import walk

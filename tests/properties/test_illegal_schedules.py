@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import CompilerBug, RefcompError, Unsupported, UserError
 from refcomp.ir.expr import Var
 from refcomp.ir.kernels import kernels_in

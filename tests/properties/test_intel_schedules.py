@@ -3,8 +3,9 @@
 import pytest
 
 from refcomp.compiler import lower
+from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
-from refcomp.foundation.target import as_target, limits_of
+from refcomp.foundation.target import limits_of
 from refcomp.ir.printer import print_program
 from tests.properties.differential import agree, expected
 from tests.properties.intel_opencl import NO_VECTORIZER, alone

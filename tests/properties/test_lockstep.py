@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import refcomp
+from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.errors import RefcompError
-from refcomp.foundation.target import as_target, limits_of
+from refcomp.foundation.target import limits_of
 from refcomp.ir.func import Program
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.parser import parse_func

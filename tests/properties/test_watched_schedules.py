@@ -5,15 +5,14 @@ from collections import Counter
 import pytest
 
 import refcomp
-from refcomp.driver.pipeline import kernel_passes_for, passes_for, run_device_passes, run_pass
-from refcomp.foundation.target import as_target, limits_of
-from refcomp.ir.func import Program
+from refcomp.driver.backends import as_target
+from refcomp.driver.pipeline import run_device_passes, steps_for
+from refcomp.driver.steps import run_step
+from refcomp.foundation.target import limits_of
 from refcomp.ir.printer import print_program
 from refcomp.oracle.interpreter.interpret import InterpretError
 from refcomp.oracle.lockstep.interpret import interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
-from refcomp.passes.lower_bfloat16 import lower_bfloat16
-from refcomp.passes.split_host_device import split_host_device
 from tests.properties.differential import agree, expected
 from tests.properties.oclgrind import drawn, run_watched
 from tests.strategies.gpu_schedules import gpu_cases
@@ -43,14 +42,10 @@ def test_no_race_nothing_uninitialised_and_numpy_s_results(tmp_path, request, re
 
 
 def _without_barriers(case, name):
-    func = _lowered(case, name)
-    for step in passes_for("opencl"):
-        func = func if step.function is insert_barriers else run_pass(step, func)
-    program = split_host_device(func)
-    kernels = program.kernels
-    for step in kernel_passes_for("opencl"):
-        kernels = tuple(run_pass(step, kernel) for kernel in kernels)
-    return Program(lower_bfloat16(program.host), kernels)
+    made = _lowered(case, name)
+    for step in steps_for("opencl"):
+        made = made if step.function is insert_barriers else run_step(step, made)
+    return made
 
 
 def _is_refused(program, arrays):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.compiler import build_functions, compile_to_source
+from refcomp.compiler import build_functions
+from refcomp.driver.compile import compile_to_source
 from refcomp.foundation.errors import OutOfBounds, UserError
 from refcomp.ir.parser import parse_func
 

@@ -16,7 +16,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 import refcomp
-from refcomp.driver.pipeline import passes_for, run_pass
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import THREAD_TAGS

@@ -19,7 +19,7 @@ import numpy as np
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits, as_target, limits_of
+from refcomp.foundation.target import DeviceLimits
 from refcomp.runtime.device import (
     DeviceMemory,
     HostArray,
@@ -52,6 +52,18 @@ class _HipDevices:
     why: str
     remedy: str
     process: int
+
+
+# What kernels may ask of an AMD GPU that is not known more closely.
+USUAL_LIMITS = DeviceLimits(
+    threads_per_axis=(1024, 1024, 1024),
+    threads=1024,
+    shared_bytes=65536,
+    features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
+    groups_per_axis=(2**31 - 1, 65535, 65535),
+    argument_bytes=4096,
+    vector_bytes=128,  # of 32 registers side by side, the most that instructions take
+)
 
 
 class HipDriver:
@@ -91,7 +103,7 @@ class HipDriver:
         """What a kernel may ask of the device: of what HIP does not tell, as much as of any."""
         library = self.use(index)
         return replace(
-            limits_of(as_target("rocm")),
+            USUAL_LIMITS,
             threads_per_axis=axes(library, index, "MaxBlockDim"),
             threads=attribute(library, index, "MaxThreadsPerBlock"),
             shared_bytes=attribute(library, index, "MaxSharedMemoryPerBlock"),

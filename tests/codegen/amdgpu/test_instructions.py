@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.driver.backends import as_target
 from refcomp.driver.devices import rocm_emulator
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported
-from refcomp.foundation.target import as_target, limits_of
+from refcomp.foundation.target import limits_of
 from refcomp.ir.parser import parse_func
 from refcomp.toolchain import disassemble, read_code_object
 from tests.codegen.amdgpu_kernels import (

@@ -1,0 +1,39 @@
+"""Programs for devices, loaded: any back end with kernels uses this."""
+
+from __future__ import annotations
+
+from refcomp.codegen.signature import machine_symbol
+from refcomp.driver.backend import CompiledFunctions, Loading
+from refcomp.foundation.target import Target
+from refcomp.ir.func import Program
+from refcomp.runtime.device import Device, device
+from refcomp.runtime.module import Module
+
+# What options say of the limits of any device.
+LIMIT_OPTIONS = {
+    "threads": "how many threads a group may have (default: as the device says)",
+    "shared_bytes": "bytes of shared memory that a group may have (default: as the device says)",
+}
+
+
+def load_programs(compiled: CompiledFunctions, loading: Loading) -> Module:
+    """Load programs whose kernels run on the device that is called as the target."""
+    programs = [program for program in compiled.made if isinstance(program, Program)]
+    code = compiled.code
+    assert code is not None and len(programs) == len(compiled.made)
+    names = [kernel.name for program in programs for kernel in program.kernels]
+    return Module.from_programs(
+        list(zip(loading.signatures, programs, strict=True)),
+        code.code,
+        target=str(compiled.target),
+        device=device_named_as(compiled.target),
+        sources=loading.sources,
+        device_sources=code.sources,
+        symbols={name: machine_symbol(name) for name in names},
+        disassemble=code.disassemble,
+    )
+
+
+def device_named_as(target: Target) -> Device:
+    """Return device number 0 of the kind that is called as the target."""
+    return device(target.kind, 0)

@@ -1,0 +1,88 @@
+"""The back end `rocm`: machine code for AMD GPUs, by way of LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from refcomp import toolchain
+from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
+from refcomp.codegen.debug_locations import add_debug_locations, link_lines
+from refcomp.driver.backend import Backend, Code
+from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_named_as, load_programs
+from refcomp.driver.kernel_resources import expected_kernel, resources_of, warn_of_slow_kernels
+from refcomp.driver.steps import ROCM_STEPS, Made, kernels_of
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.target import DeviceLimits, Target, number_option
+from refcomp.runtime.hip.driver import USUAL_LIMITS
+
+_DEFAULT_GPU = "gfx90a"
+
+
+def print_rocm(made: Sequence[Made], target: Target) -> Source:
+    """Print kernels as LLVM IR for the target's GPU, and for the LLVM that is found here."""
+    mcpu = _gpu_of(target)
+    toolchain.check_option("rocm", "mcpu", mcpu)  # before the printer, which knows no list of GPUs
+    return print_amdgpu(
+        kernels_of(made),
+        layout=toolchain.device_layout("rocm"),
+        mcpu=mcpu,
+        code_object=toolchain.found_code_object_version(),
+        wavefront=number_option(target, "wavefront", 0),
+        waves=number_option(target, "waves", 0),
+        llvm=toolchain.llvm_major("rocm"),
+    )
+
+
+def _compile(made: Sequence[Made], target: Target, _limits: DeviceLimits | None) -> Code:
+    kernels, mcpu = kernels_of(made), _gpu_of(target)
+    source = print_rocm(made, target)
+    located, loop_ir = add_debug_locations(source, kernels)
+    version = toolchain.found_code_object_version()
+    options = {"mcpu": mcpu, "code_object": str(version)}
+    options["features"] = gpu_features(
+        kernels, mcpu, number_option(target, "wavefront", 0), toolchain.llvm_major("rocm")
+    )
+    if passes := target.option("passes", ""):
+        options["passes"] = passes
+    binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
+    expected = [expected_kernel(kernel) for kernel in kernels]
+    warn_of_slow_kernels(kernels, toolchain.check_code_object(binary, expected, mcpu, version))
+    sources = {
+        source.language: source.text,
+        "kernels": loop_ir,
+        "metadata": toolchain.metadata_text(binary.data),
+        "lines": link_lines(source, kernels),
+    }
+    return Code(binary, sources, lambda: toolchain.disassemble(binary))
+
+
+def _gpu_of(target: Target) -> str:
+    """The GPU that the target names, else the one that is here."""
+    if mcpu := target.option("mcpu", ""):
+        return mcpu
+    device = device_named_as(target)
+    driver: Any = device.driver
+    return str(driver.arch(device.index)) if device.exist else _DEFAULT_GPU
+
+
+ROCM = Backend(
+    name="rocm",
+    summary="machine code for AMD GPUs, by way of LLVM IR, and a host function",
+    options={
+        "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the one that "
+        "is there, else gfx90a)",
+        "passes": "what `opt -passes=` is given (default: default<O3>)",
+        "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU likes best)",
+        "waves": "how many waves a SIMD shall have registers for at least (default: a group's)",
+        **LIMIT_OPTIONS,
+    },
+    limits=USUAL_LIMITS,
+    steps=ROCM_STEPS,
+    compile=_compile,
+    load=load_programs,
+    device="rocm",
+    schedules="gpu",
+    calls=frozenset({"amdgpu"}),
+    resources=resources_of,
+)

@@ -1,0 +1,66 @@
+"""Kernels of bare code objects, loaded as a module: refcomp's own, and those of other compilers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from refcomp import toolchain
+from refcomp.driver.devices import device_for
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.paths import checked_path
+from refcomp.foundation.target import as_target
+from refcomp.foundation.unlinked import refuse_unlinked
+from refcomp.runtime.launch import KernelSignature
+from refcomp.runtime.programs.bare_kernel import PackedArgument, PackedSignature
+from refcomp.runtime.programs.device_module import DeviceModule
+from refcomp.runtime.programs.program import DeviceCode
+
+_ELF = b"\x7fELF"
+
+
+def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
+    """The kernels of a bare code object, as `Module.save("x.hsaco")` and other compilers write it.
+
+    Its metadata and assembly can be read; `module["kernel"](*args, grid=, block=)` launches one
+    (`refcomp.runtime.programs.bare_kernel`). UserError when it cannot be read; ToolchainError when
+    damaged.
+    """
+    name = checked_path(path, "a code object")
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{name} cannot be read", why=error.strerror, remedy="check the path"
+        ) from error
+    if not data.startswith(_ELF):
+        raise UserError(
+            f"{name} is no code object",
+            why=f"it begins with {data[:4]!r}, not as an ELF file" if data else "it is empty",
+            remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
+        )
+    refuse_unlinked(data, os.fspath(path))
+    told, binary = toolchain.read_code_object(data), Binary(data, "hsaco")
+    target = as_target(f"rocm -mcpu={told.mcpu}")
+    kernels = [KernelSignature(kernel.name, kernel.name, ()) for kernel in told.kernels]
+    return DeviceModule(
+        DeviceCode(binary, kernels, device_for(target)),
+        target=str(target),
+        sources={"metadata": toolchain.metadata_text(data)},
+        disassemble=lambda: toolchain.disassemble(binary),
+        bare=map(_packed_signature, told.kernels),
+    )
+
+
+def _packed_signature(kernel: toolchain.KernelMetadata) -> PackedSignature:
+    given = (arg for arg in kernel.arguments if not arg.kind.startswith("hidden_"))
+    return PackedSignature(
+        name=kernel.name,
+        arguments=tuple(
+            PackedArgument(arg.offset, arg.size, arg.kind, arg.alignment) for arg in given
+        ),
+        block=kernel.block,
+        most_threads=kernel.most_threads,
+        shared_bytes=kernel.shared_bytes,
+    )

@@ -1,0 +1,86 @@
+"""From functions of the nested level to code: all steps of a pipeline, then the compiler.
+
+Code can be made for a device that is not there; its kernels then keep to the limits of the back
+end's record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from refcomp.driver.backend import CompiledFunctions, Print
+from refcomp.driver.backends import backend_of
+from refcomp.driver.devices import device_for
+from refcomp.driver.pipeline import run_pipeline
+from refcomp.driver.steps import Made
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.dump import dump_stage
+from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.python_limits import paused_collector
+from refcomp.foundation.target import DeviceLimits, Target, as_target, limits_of
+from refcomp.ir.func import PrimFunc
+
+
+@paused_collector()
+def compile_functions(funcs: Sequence[PrimFunc], target: Target | str) -> CompiledFunctions:
+    """Run the target's pipeline on `funcs`, and compile the results together.
+
+    Raises UserError for what the target cannot do; ToolchainError when its tools cannot compile.
+    """
+    chosen = as_target(target)
+    backend = backend_of(chosen)
+    limits = device_limits(chosen) if backend.has_kernels else None
+    made = tuple(run_pipeline(func, chosen.kind, limits) for func in funcs)
+    if backend.compile is None:
+        return CompiledFunctions(chosen, made, None)
+    code = backend.compile(made, chosen, limits)
+    for language, text in code.sources.items():
+        dump_stage(language, text)
+    return CompiledFunctions(chosen, made, code)
+
+
+def device_limits(target: Target) -> DeviceLimits:
+    """Return what kernels may ask of the device of `target`: the one that is there, if any."""
+    device = device_for(target)
+    driver: Any = device.driver
+    return limits_of(target, driver.limits(device.index) if device.exist else None)
+
+
+@paused_collector()
+def compile_to_source(funcs: Sequence[PrimFunc], target: Target | str) -> Source:
+    """Run the target's pipeline on `funcs` and print the results; errors as of `printer_of`."""
+    chosen = as_target(target)
+    print_text = printer_of(chosen)
+    return print_text([run_pipeline(func, chosen.kind) for func in funcs], chosen)
+
+
+def printer_of(target: Target) -> Print:
+    """Return the target's printer. Raises Unsupported where a text alone cannot be called."""
+    backend = backend_of(target)
+    if backend.print is not None:
+        return backend.print
+    raise Unsupported(
+        f"nothing is printed for the target {backend.name}",
+        why="its text alone does not tell how kernels are launched"
+        if backend.has_kernels
+        else "it runs the loop IR as it is",
+        remedy="`refcomp show` shows the text"
+        if backend.has_kernels
+        else "print for the target llvm",
+    )
+
+
+def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+    """Return the texts behind the pipeline, by stage: what is compiled, and the assembly."""
+    backend = backend_of(target)
+    if backend.texts is not None:
+        return backend.texts(made, target)
+    if backend.compile is None:
+        return {}
+    code = backend.compile(made, target, device_limits(target) if backend.has_kernels else None)
+    texts: dict[str, Callable[[], str]] = {
+        language: partial(str, text) for language, text in code.sources.items()
+    }
+    return texts if code.disassemble is None else {**texts, "asm": code.disassemble}

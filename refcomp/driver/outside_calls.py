@@ -1,0 +1,53 @@
+"""Calls of functions that the loop IR does not define: found, or refused, before compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refcomp.codegen.llvm.imports import functions_in
+from refcomp.driver.backends import backend_of
+from refcomp.foundation.c_functions import find_c_function, library_paths
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import Target
+from refcomp.ir.expr import PureExtern
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import CallExtern
+
+
+def check_outside_calls(funcs: Sequence[PrimFunc], target: Target) -> tuple[str, ...]:
+    """Return the user's shared objects. Raises UserError for calls that a target does not know."""
+    libraries = library_paths(target.option("libs", ""))
+    imported = _imported_functions(funcs, target)
+    for func in funcs:
+        for node in walk(func.body):
+            if not isinstance(node, CallExtern | PureExtern) or node.name in imported:
+                continue
+            if is_gpu_intrinsic(node.name):
+                _check_gpu(node.name, target)
+            elif "llvm" not in backend_of(target).calls or not node.name.startswith("llvm."):
+                find_c_function(node.name, libraries)
+    return libraries
+
+
+def _check_gpu(name: str, target: Target) -> None:
+    if "amdgpu" not in backend_of(target).calls:
+        raise UserError(
+            f"the target {target} does not know {name}",
+            why="it is an instruction of AMD GPUs",
+            remedy='build for the target "rocm"',
+        )
+
+
+def _imported_functions(funcs: Sequence[PrimFunc], target: Target) -> set[str]:
+    """The functions that LLVM IR of the user's own defines, which only hosts can take in."""
+    names = {name for func in funcs for text in func.imports for name in functions_in(text)}
+    if names and "llvm" not in backend_of(target).calls:
+        raise UserError(
+            f"the target {target} cannot take in LLVM IR",
+            where=f"it defines {', '.join(sorted(names))}",
+            why="import_llvm is for code that LLVM compiles for this host",
+            remedy='build for the target "llvm"',
+        )
+    return names

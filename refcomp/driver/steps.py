@@ -1,0 +1,208 @@
+"""The steps of every pipeline from top to bottom, each with the reason why it stands there.
+
+A pipeline is one tuple. Its first steps take a function whole; on devices `split_host_device` makes
+a Program of the function, and the steps behind it take each kernel, or the host's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from refcomp.foundation.dump import dump_stage, is_dumping
+from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.target import DeviceLimits
+from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.printer import print_func, print_program
+from refcomp.ir.verify import verify
+from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
+from refcomp.passes.check_accesses import check_accesses
+from refcomp.passes.check_device_limits import check_device_limits
+from refcomp.passes.fit_vector_lanes import fit_vector_lanes
+from refcomp.passes.flatten_storage import flatten_storage
+from refcomp.passes.fuse_multiply_add import fuse_multiply_add
+from refcomp.passes.hoist_conditions import hoist_conditions
+from refcomp.passes.inject_double_buffers import inject_double_buffers
+from refcomp.passes.inject_virtual_threads import inject_virtual_threads
+from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.passes.introduce_lets import introduce_lets
+from refcomp.passes.lower_bfloat16 import lower_bfloat16
+from refcomp.passes.lower_intrinsics import lower_intrinsics
+from refcomp.passes.make_selects_lazy import make_selects_lazy
+from refcomp.passes.narrow_index_types import narrow_index_types
+from refcomp.passes.outline_parallel import outline_parallel
+from refcomp.passes.partition_loops import partition_loops
+from refcomp.passes.refuse_bound_loops import refuse_bound_loops
+from refcomp.passes.remove_no_ops import remove_no_ops
+from refcomp.passes.reuse_storage import reuse_storage
+from refcomp.passes.serialize_loops import serialize_loops
+from refcomp.passes.simplify_expressions import simplify_expressions
+from refcomp.passes.split_host_device import split_host_device
+from refcomp.passes.unroll_loops import unroll_loops
+from refcomp.passes.vectorize_loops import vectorize_loops
+
+Pass = Callable[[PrimFunc], PrimFunc]
+Made = PrimFunc | Program  # what steps make of a function: itself, or on devices a Program
+
+
+class Scope(StrEnum):
+    """What a step is given."""
+
+    FUNCTION = "function"  # the whole function
+    SPLIT = "split"  # the whole function, of which it makes a Program
+    DEVICE_LIMITS = "limits"  # each kernel of the Program, with the limits of the device
+    KERNEL = "kernel"  # each kernel of the Program
+    PROGRAM = "program"  # each kernel of the Program, and the host's part
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStep:
+    """A pass at its place in a pipeline."""
+
+    function: Callable[..., Any]
+    level: str  # the level that its result is verified at; the host's part of a Program at launch
+    reason: str  # why it stands where it stands
+    scope: Scope = Scope.FUNCTION
+    licence: str = ""  # the build option without which the step is left out
+
+    @property
+    def name(self) -> str:
+        """The pass's name."""
+        return self.function.__name__
+
+
+_NARROW = PipelineStep(
+    narrow_index_types, "flat", "while loops tell the ranges of indices", licence="narrow_indices"
+)
+CHECK_ACCESSES = PipelineStep(
+    check_accesses,
+    "nested",
+    "first: a check names the user's own statement",
+    licence="check_bounds",
+)
+_LAZY = PipelineStep(make_selects_lazy, "nested", "before any pass moves or widens a read")
+HOST_STEPS = (
+    CHECK_ACCESSES,
+    PipelineStep(refuse_bound_loops, "nested", "early: no other pass need know of kernels"),
+    _LAZY,
+    PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
+    PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
+    PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
+    PipelineStep(
+        fuse_multiply_add, "nested", "while each product is written once", licence="contract"
+    ),
+    PipelineStep(hoist_conditions, "nested", "before loops are cut by what is left in them"),
+    PipelineStep(partition_loops, "nested", "before vectorizing: whole tiles then need no masks"),
+    PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
+    PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),
+    PipelineStep(apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"),
+    PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
+    PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
+    PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
+    PipelineStep(reuse_storage, "flat", "when dead uses are gone, and loops are still whole"),
+    _NARROW,
+    PipelineStep(outline_parallel, "flat", "while loops are whole: a region captures few values"),
+    PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),
+    PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
+    PipelineStep(introduce_lets, "host", "last, as every other pass may share subtrees"),
+)
+
+INTERPRETER_STEPS = (
+    CHECK_ACCESSES,
+    _LAZY,
+    PipelineStep(inject_virtual_threads, "nested", "while buffers have dimensions to add"),
+    PipelineStep(insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"),
+)
+_DEVICE = (
+    CHECK_ACCESSES,
+    _LAZY,
+    PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
+    PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
+    PipelineStep(simplify_expressions, "nested", "simple indices are easily proved apart"),
+    PipelineStep(
+        fuse_multiply_add, "nested", "while each product is written once", licence="contract"
+    ),
+    PipelineStep(insert_barriers, "nested", "while indices have dimensions and loops are whole"),
+    PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
+    PipelineStep(vectorize_loops, "flat", "after barriers: what needs one stays a loop"),
+    PipelineStep(apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"),
+    PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
+    PipelineStep(serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"),
+    PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
+    PipelineStep(remove_no_ops, "flat", "before the split, so that no kernel takes too much"),
+    _NARROW,
+    PipelineStep(
+        split_host_device, "launch", "when loops are whole and nothing moves any more", Scope.SPLIT
+    ),
+    PipelineStep(
+        check_device_limits, "flat", "as soon as there are kernels to tell of", Scope.DEVICE_LIMITS
+    ),
+    PipelineStep(
+        lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type", Scope.KERNEL
+    ),
+    PipelineStep(
+        lower_bfloat16, "device", "after the split, as the host has no floats", Scope.PROGRAM
+    ),
+)
+_LETS = PipelineStep(
+    introduce_lets, "device", "last, as every other pass may share subtrees", Scope.KERNEL
+)
+OPENCL_STEPS = (
+    *_DEVICE,
+    PipelineStep(fit_vector_lanes, "device", "when nothing widens vectors any more", Scope.KERNEL),
+    _LETS,
+)
+ROCM_STEPS = (*_DEVICE, _LETS)
+
+
+def kernels_of(made: Sequence[Made]) -> list[PrimFunc]:
+    """Return the kernels of all Programs among `made`."""
+    programs = [program for program in made if isinstance(program, Program)]
+    return [kernel for program in programs for kernel in program.kernels]
+
+
+@deep_recursion()
+def run_step(step: PipelineStep, made: Made, limits: DeviceLimits | None = None) -> Made:
+    """Run one step, and verify what it changed; `made` itself comes back when nothing changed.
+
+    Device limits are not checked without `limits`.
+    """
+    if isinstance(made, PrimFunc):
+        return _split(step, made) if step.scope == Scope.SPLIT else run_pass(step, made)
+    host, kernels = made.host, made.kernels
+    if step.scope == Scope.DEVICE_LIMITS:
+        for kernel in kernels if limits is not None else ():
+            step.function(kernel, limits)
+        return made
+    kernels = tuple(run_pass(step, kernel) for kernel in kernels)
+    if step.scope == Scope.PROGRAM:
+        host = run_pass(replace(step, level="launch"), host)
+    is_same = all(new is old for new, old in zip(kernels, made.kernels, strict=True))
+    return made if is_same and host is made.host else Program(host, kernels)
+
+
+@deep_recursion()
+def run_pass(step: PipelineStep, func: PrimFunc) -> PrimFunc:
+    """Run one step on a function, a kernel or a host's part, and verify what it changed."""
+    result: PrimFunc = step.function(func)
+    if result is not func:
+        verify(result, step.level)
+        if is_dumping():
+            dump_stage(step.name, print_func(result))
+    return result
+
+
+def _split(step: PipelineStep, func: PrimFunc) -> Program:
+    program: Program = step.function(func)
+    verify(program.host, step.level)
+    if is_dumping():
+        dump_stage(step.name, print_program(program))
+    return program
+
+
+def print_made(made: Sequence[Made]) -> str:
+    """Print functions and Programs as one text."""
+    texts = (print_func(one) if isinstance(one, PrimFunc) else print_program(one) for one in made)
+    return "\n".join(texts)

@@ -1,0 +1,30 @@
+"""Programs loaded for a device, whether it is there or not."""
+
+import pytest
+
+import refcomp
+from refcomp.codegen.signature import signature_of
+from refcomp.driver.backend import CompiledFunctions, Loading
+from refcomp.driver.backends import as_target
+from refcomp.driver.backends.loading import device_named_as, load_programs
+from refcomp.driver.compile import compile_functions
+from tests.driver.backends.kernels import fills
+
+
+def test_kernels_are_named_as_in_the_code():
+    func = fills("float32")
+    compiled = compile_functions([func], "opencl")
+    module = load_programs(compiled, Loading((signature_of(func),), {}, ()))
+    assert module.imported_modules[0].kernel_names == ("f_kernel0",)
+    assert "launch f_kernel0" in module.get_source("launch")
+
+
+def test_functions_that_were_not_split_are_a_bug():
+    func = fills("float32")
+    code = compile_functions([func], "opencl").code
+    with pytest.raises(AssertionError):
+        load_programs(CompiledFunctions(as_target("opencl"), (func,), code), Loading((), {}, ()))
+
+
+def test_the_device_is_called_as_the_target():
+    assert device_named_as(as_target("rocm -mcpu=gfx942")) == refcomp.rocm(0)

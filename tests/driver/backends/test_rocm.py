@@ -1,0 +1,28 @@
+"""AMD GPUs as a back end: which GPU a text is printed for."""
+
+import pytest
+
+from refcomp.driver.backends import as_target
+from refcomp.driver.backends.rocm import ROCM, print_rocm
+from refcomp.driver.compile import compile_functions
+from refcomp.driver.pipeline import run_pipeline
+from refcomp.foundation.errors import Unsupported, UserError
+from tests.driver.backends.kernels import fills
+
+pytestmark = pytest.mark.rocm
+
+
+def test_kernels_are_printed_for_the_named_gpu():
+    made = [run_pipeline(fills("float32"), "rocm")]
+    waves = print_rocm(made, as_target("rocm -mcpu=gfx942 -waves=3")).text
+    assert '"amdgpu-waves-per-eu"="3"' in waves
+    with pytest.raises(UserError, match="gfx9999"):
+        print_rocm(made, as_target("rocm -mcpu=gfx9999"))
+
+
+def test_the_code_tells_what_kernels_take():
+    code = compile_functions([fills("float32")], "rocm -mcpu=gfx942").code
+    (kernel,) = ROCM.resources(code.code)
+    assert kernel.kernel == "f_kernel0" and kernel.vgprs > 0
+    with pytest.raises(Unsupported, match="what kernels take of a device is not known"):
+        ROCM.resources(None)
