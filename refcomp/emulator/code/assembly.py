@@ -102,6 +102,16 @@ class Dialect:
 USUAL_DIALECT = Dialect(NAMED, {})
 
 
+@dataclass(frozen=True, slots=True)
+class _InstructionParts:
+    """What one instruction is printed as."""
+
+    mnemonic: str
+    operands: tuple[Operand, ...]
+    # Name -> value, empty for a flag.
+    modifiers: dict[str, str]
+
+
 class Assembly:
     """All instructions in the order of their addresses, each read when it is asked for."""
 
@@ -136,8 +146,11 @@ class Assembly:
         name, rest, address, encoding = self._lines[number].groups()
         text = f"{name} {rest.strip()}".strip()
         first, _, other = text.partition(" :: ")
+        parts = self._read_parts(first)
         whole = Instruction(
-            *self._read_parts(first),
+            parts.mnemonic,
+            parts.operands,
+            parts.modifiers,
             address=int(address, 16),
             encoding=encoding.strip(),
             text=text,
@@ -147,18 +160,22 @@ class Assembly:
         )
         if not other:
             return whole
-        mnemonic, operands, modifiers = self._read_parts(other)
+        parts = self._read_parts(other)
         second = replace(
-            whole, mnemonic=mnemonic, operands=operands, modifiers=modifiers, text=other
+            whole,
+            mnemonic=parts.mnemonic,
+            operands=parts.operands,
+            modifiers=parts.modifiers,
+            text=other,
         )
         return replace(whole, second=second)
 
-    def _read_parts(self, text: str) -> tuple[str, tuple[Operand, ...], dict[str, str]]:
+    def _read_parts(self, text: str) -> _InstructionParts:
         printed, _, rest = text.partition(" ")
         name, named = _SUFFIX.sub("", printed), self._dialect.named
         operands, modifiers = _parts(rest.strip())
         read = tuple(read_operand(operand, named) for operand in operands)
-        return self._dialect.renamed.get(name, name), read, modifiers
+        return _InstructionParts(self._dialect.renamed.get(name, name), read, modifiers)
 
     def number_at(self, address: int) -> int | None:
         """The number of the instruction at an address; None where none begins."""
@@ -222,17 +239,30 @@ def read_operand(text: str, named: Mapping[str, tuple[int, int]] = NAMED) -> Ope
         bare, negative = bare[1:], True
     if bare.startswith("|"):
         bare, absolute = bare[1:-1], True
-    file, index, count = _place(bare, named)
-    is_high = file == "v" and bare.endswith(".h")
-    return Operand(bare, file, index, count, negative, absolute, extended, is_high)
+    place = _place(bare, named)
+    is_high = place.file == "v" and bare.endswith(".h")
+    return Operand(
+        bare, place.file, place.index, place.count, negative, absolute, extended, is_high
+    )
 
 
-def _place(text: str, named: Mapping[str, tuple[int, int]]) -> tuple[str, int, int]:
+@dataclass(frozen=True, slots=True)
+class _RegisterPlace:
+    """Where an operand stands: some registers of a file, or none of a constant ("c")."""
+
+    file: str
+    index: int
+    count: int
+
+
+def _place(text: str, named: Mapping[str, tuple[int, int]]) -> _RegisterPlace:
     if text in named:
-        return "s", *named[text]
+        return _RegisterPlace("s", *named[text])
     match = _REGISTERS.match(text)
     if match is None:
-        return "c", 0, 1
+        return _RegisterPlace("c", 0, 1)
     first = int(match[2] or match[4])
     count = int(match[5]) - first + 1 if match[5] else 1
-    return ("s", TTMP + first, count) if match[1] == "ttmp" else (match[1], first, count)
+    if match[1] == "ttmp":
+        return _RegisterPlace("s", TTMP + first, count)
+    return _RegisterPlace(match[1], first, count)

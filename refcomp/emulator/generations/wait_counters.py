@@ -13,14 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from refcomp.emulator.code.assembly import Instruction, Operand
 from refcomp.emulator.machine.observation import kind_of_access
 from refcomp.emulator.machine.registers import FIRST_VECTOR
 from refcomp.emulator.machine.sources import vector_index
-
-# A counter, and whether what it counts here is done in order.
-Queue = tuple[str, bool]
 
 _WAIT = re.compile(r"(\w+)\((\d+)\)")
 _VECTOR = ("global_", "scratch_", "buffer_", "tbuffer_", "flat_")
@@ -29,6 +27,14 @@ _SCALAR = re.compile(r"s_(buffer_|scratch_)?load_|s_mem(real)?time|s_dcache_")
 _RETURNS = ("sc0", "glc")
 _SHARED_RESULT = re.compile(r"_rtn|permute|swizzle|consume|append")
 _NAMES = {106: "vcc_lo", 107: "vcc_hi", 126: "exec_lo", 127: "exec_hi"}
+
+
+class Queue(NamedTuple):
+    """What a counter counts of one order. A tuple, since it is looked up at each instruction."""
+
+    counter: str
+    # What is counted here is done in the order in which it began.
+    is_ordered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Counters:
 
     def queues(self, kind: str) -> tuple[Queue, ...]:
         """The queues that something of a kind stands in: it is done when it has left all."""
-        return tuple((counter, kind not in self.unordered) for counter in self.counted[kind])
+        return tuple(Queue(counter, kind not in self.unordered) for counter in self.counted[kind])
 
     def all_queues(self) -> tuple[Queue, ...]:
         """Every queue that there is."""

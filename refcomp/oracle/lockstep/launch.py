@@ -31,7 +31,14 @@ from refcomp.oracle.tensors.arrays import Array
 _MOST_THREADS = 1 << 14  # in one go, as each may allocate memory
 _MOST_PER_THREAD = 1 << 13  # elements of the buffers written, which all are saved before
 
-_Range = tuple[For, int, int]  # a loop, its minimum and its extent
+
+@dataclass(frozen=True, slots=True)
+class _LoopRange:
+    """The values that a loop's variable takes."""
+
+    loop: For
+    minimum: int
+    extent: int
 
 
 @dataclass(slots=True, eq=False)
@@ -55,13 +62,14 @@ class InStep:
         return _Launch(host, plan, groups, threads, is_kernel=is_bound(loop)).has_run()
 
 
-def _ranges(host: Frame, loops: Sequence[For]) -> tuple[list[_Range], list[_Range]]:
+def _ranges(host: Frame, loops: Sequence[For]) -> tuple[list[_LoopRange], list[_LoopRange]]:
     """The ranges of groups and of a group's threads; iterations are groups of one thread."""
     if not is_bound(loops[0]):
-        return [(r, host.evaluate(r.minimum), host.evaluate(r.extent)) for r in loops], []
-    ranges = [(loop, 0, extent) for loop, extent in bound_loops(host, loops)]
-    groups = [r for r in ranges if r[0].kind in BLOCK_TAGS]
-    return groups, [r for r in ranges if r[0].kind not in BLOCK_TAGS]
+        evaluate = host.evaluate
+        return [_LoopRange(r, evaluate(r.minimum), evaluate(r.extent)) for r in loops], []
+    ranges = [_LoopRange(loop, 0, extent) for loop, extent in bound_loops(host, loops)]
+    groups = [r for r in ranges if r.loop.kind in BLOCK_TAGS]
+    return groups, [r for r in ranges if r.loop.kind not in BLOCK_TAGS]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +79,8 @@ class _Launch:
 
     host: Frame
     plan: LockstepPlan
-    groups: Sequence[_Range]
-    threads: Sequence[_Range]
+    groups: Sequence[_LoopRange]
+    threads: Sequence[_LoopRange]
     is_kernel: bool
 
     def has_run(self) -> bool:
@@ -131,13 +139,13 @@ class _Launch:
         return everyone
 
 
-def _size(ranges: Sequence[_Range]) -> int:
-    return math.prod(max(0, extent) for _, _, extent in ranges)
+def _size(ranges: Sequence[_LoopRange]) -> int:
+    return math.prod(max(0, r.extent) for r in ranges)
 
 
-def _bind(everyone: Threads, ranges: Sequence[_Range], number: Array) -> None:
+def _bind(everyone: Threads, ranges: Sequence[_LoopRange], number: Array) -> None:
     """Binds the loops' variables to the positions of those numbers, in row-major order."""
-    positions = np.unravel_index(number, [extent for _, _, extent in ranges]) if ranges else ()
-    for (loop, minimum, _), position in zip(ranges, positions, strict=True):
-        value = (position[:, None] + minimum).astype(to_numpy(loop.var.dtype))
-        everyone.bind(loop.var, value)
+    positions = np.unravel_index(number, [r.extent for r in ranges]) if ranges else ()
+    for r, position in zip(ranges, positions, strict=True):
+        value = (position[:, None] + r.minimum).astype(to_numpy(r.loop.var.dtype))
+        everyone.bind(r.loop.var, value)

@@ -245,9 +245,7 @@ def _packed(waves: Registers, value: Any) -> Array:
 def bind_packed(instruction: Instruction, kind: str, row: Semantics) -> Run:
     """An instruction whose operands are pairs; `row` is what it does with each half."""
     chosen = _selections(instruction, len(row.sources))
-    low, high = (
-        [half_source(*source) for source in half] for half in _zip_halves(instruction, row, chosen)
-    )
+    low, high = _half_sources(instruction, row, chosen)
     operand = instruction.operands[0]
     index, is_wide = vector_index(operand), bits_of(kind) == 32
     row = in_mode(instruction, row)
@@ -290,18 +288,18 @@ def _selections(instruction: Instruction, count: int) -> dict[str, list[bool]]:
     }
 
 
-def _zip_halves(
+def _half_sources(
     instruction: Instruction, row: Semantics, chosen: dict[str, list[bool]]
-) -> list[list[tuple[Operand, str, int, bool]]]:
+) -> list[list[OperandSource]]:
     operands = [*instruction.operands[1:], *(instruction.operands[0] for _ in row.implicit)]
     kinds = [*row.sources, *(row.results[0] for _ in row.implicit)]
     return [
         [
-            (
+            half_source(
                 operand,
                 kind,
-                int((*chosen[select], *[high] * 3)[n]),
-                (*chosen[negate], *[False] * 3)[n],
+                half=int((*chosen[select], *[high] * 3)[n]),
+                is_negative=(*chosen[negate], *[False] * 3)[n],
             )
             for n, (operand, kind) in enumerate(zip(operands, kinds, strict=True))
         ]

@@ -46,7 +46,9 @@ class Flight:
     def goes_on_in_shared(self, done: dict[Queue, Array]) -> Array:
         """Those in which it may not be done with shared memory, which has a counter of its own."""
         under_way = [
-            place > done[queue] for queue, place in self.places.items() if queue[0] == "lgkmcnt"
+            place > done[queue]
+            for queue, place in self.places.items()
+            if queue.counter == "lgkmcnt"
         ]
         return under_way[0] if under_way else self.goes_on(done)
 
@@ -93,7 +95,7 @@ class Waits(Observer):
             begun[waves.rows] += 1
             places[queue] = np.zeros(waves.waves, np.int32)
             places[queue][waves.rows] = begun[waves.rows]
-            if queue[1]:
+            if queue.is_ordered:
                 np.maximum(done, begun - MOST_UNDER_WAY, out=done)
         runs = np.zeros(waves.waves, np.bool_)
         runs[waves.rows] = True
@@ -103,11 +105,13 @@ class Waits(Observer):
             self._filled |= effect.fills
 
     def _wait(self, waves: Any, effect: Effect) -> None:
-        for (counter, is_ordered), done in self.done.items():
-            most = effect.waits.get(counter)
-            if most is None or most >= self._counters.most[counter] or (most and not is_ordered):
+        for queue, done in self.done.items():
+            most = effect.waits.get(queue.counter)
+            if most is None or most >= self._counters.most[queue.counter]:
                 continue
-            begun = self.begun[counter, is_ordered][waves.rows]
+            if most and not queue.is_ordered:
+                continue
+            begun = self.begun[queue][waves.rows]
             done[waves.rows] = np.maximum(done[waves.rows], begun - most)
         self.flights = [flight for flight in self.flights if flight.goes_on(self.done).any()]
         self._filled = set().union(*(flight.fills for flight in self.flights))
@@ -127,7 +131,7 @@ class Waits(Observer):
         if not effect.kind:
             return False
         queues = self._counters.queues(effect.kind)
-        return queues == tuple(flight.places) and all(is_ordered for _, is_ordered in queues)
+        return queues == tuple(flight.places) and all(queue.is_ordered for queue in queues)
 
     def _tell(self, waves: Any, instruction: Instruction, flight: Flight, number: int) -> None:
         wrong = (flight.goes_on(self.done) & flight.open)[waves.rows]
