@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from refcomp.foundation.errors import RefcompError, Unsupported, UserError
 from refcomp.foundation.paths import checked_path
 from refcomp.frontend.onnx_attributes import Attributes, read_attributes
 from refcomp.frontend.onnx_operators import CONVERTERS, OnnxValues
-from refcomp.frontend.onnx_unsupported import Reasons
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph
 from refcomp.graph.verify import verify_graph
@@ -249,6 +249,33 @@ class _Importer:
                 remedy="the file is damaged or incomplete: export it again",
             )
         return value
+
+
+class Reasons:
+    """What a model needs that refcomp lacks, gathered so that one error lists all of it."""
+
+    def __init__(self) -> None:
+        # (operator, reason) -> nodes
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, operator: str, reason: str) -> None:
+        """Count one more node of `operator` that cannot be run, because of `reason`."""
+        self._counts[operator, reason] += 1
+
+    def raise_any(self) -> None:
+        """Raise Unsupported that lists all reasons, the most frequent operator first."""
+        if not self._counts:
+            return
+        lines = [
+            f"{operator!r} ({count} {'node' if count == 1 else 'nodes'}): {reason}"
+            for (operator, reason), count in self._counts.most_common()
+        ]
+        total = sum(self._counts.values())
+        raise Unsupported(
+            f"refcomp cannot run {total} {'node' if total == 1 else 'nodes'} of this model",
+            why="\n    ".join(["", *lines]),
+            remedy="export the model with other operators, or register what is missing",
+        )
 
 
 def _numbers(tensor: _Proto) -> Iterable[tuple[str, Any]]:

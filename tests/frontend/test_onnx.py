@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from refcomp.foundation.errors import RefcompError, Unsupported, UserError
-from refcomp.frontend.onnx import from_onnx
+from refcomp.frontend.onnx import Reasons, from_onnx
 from refcomp.graph.evaluate import evaluate_graph
 from tests.frontend.models import make_model, single
 from tests.strategies.graphs import DIGITS, digits_graph, digits_images
@@ -237,3 +237,25 @@ def test_other_element_types() -> None:
         model = make_model([single("Identity", "x")], {"x": ("N",)}, ["y"], dtype=dtype)
         graph = from_onnx(model.SerializeToString())
         assert graph.inputs[0].dtype == graph.outputs[0].dtype
+
+
+def test_no_reason_raises_nothing() -> None:
+    Reasons().raise_any()
+
+
+def test_reasons_are_counted_and_the_most_frequent_comes_first() -> None:
+    reasons = Reasons()
+    for operator, reason in (("A", "one"), ("B", "two"), ("B", "two"), ("B", "three")):
+        reasons.add(operator, reason)
+    with pytest.raises(Unsupported, match="cannot run 4 nodes") as info:
+        reasons.raise_any()
+    lines = [line.strip() for line in str(info.value).splitlines() if "node" in line][1:]
+    assert lines == ["'B' (2 nodes): two", "'A' (1 node): one", "'B' (1 node): three"]
+
+
+def test_names_cannot_forge_lines_of_reasons() -> None:
+    reasons = Reasons()
+    reasons.add("A\nB", "unknown")
+    with pytest.raises(Unsupported) as info:
+        reasons.raise_any()
+    assert "'A\\nB' (1 node): unknown" in str(info.value)

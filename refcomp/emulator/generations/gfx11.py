@@ -22,7 +22,7 @@ from refcomp.emulator.instructions.memory.atomics import bind_atomic
 from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS, pack, to_integer
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
-from refcomp.emulator.instructions.vector.compare_exec import bind_compare_exec
+from refcomp.emulator.instructions.vector.comparisons import bind_compare_exec
 from refcomp.emulator.instructions.vector.cross_lane import bind_bpermute, bind_permute
 from refcomp.emulator.instructions.vector.permlane import bind_permlane, bind_permlane64
 from refcomp.emulator.machine.arrays import Array

@@ -1,6 +1,10 @@
 """Comparisons that choose which lanes run on: v_cmpx...
 
-v_cmpx_lt_f32_e32 vcc, v0, v1       EXEC and vcc are the lanes where v0 < v1
+v_cmpx_lt_f32_e32 vcc, v0, v1       EXEC and vcc are the lanes where v0 < v1 (GFX9)
+v_cmpx_gt_i32_e64 v0, v1            EXEC is the lanes where v0 > v1 (GFX11)
+
+Lanes that were off stay off. An EXEC of which bits are undefined is reported at once, as for scalar
+instructions.
 """
 
 from __future__ import annotations
@@ -9,15 +13,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from refcomp.emulator.code.assembly import EXEC, Instruction
+import numpy as np
+
+from refcomp.emulator.code.assembly import EXEC, Instruction, Operand
 from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
+from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.vector.binding import bind_vector
+from refcomp.emulator.instructions.vector.dpp import is_dpp
+from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
 
+_EXEC = Operand("exec_lo", "s", EXEC)
+
 
 def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run | None:
-    """The instruction, ready to run; None when it is no such comparison."""
+    """Return the comparison that also writes a scalar register; None for anything else."""
     name = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
     if name == instruction.mnemonic or name not in rows:
         return None
@@ -35,3 +47,29 @@ def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run 
         waves.write_scalar(EXEC, waves.mask_bits, chosen)
 
     return run
+
+
+def bind_compare_exec(instruction: Instruction) -> Run:
+    """Return the comparison that writes EXEC alone. Unsupported for operands of another lane."""
+    if is_dpp(instruction):
+        raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+    name = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
+    row = VECTOR_CONVERSIONS.get(name) or VECTOR_FLOATS[name]
+    operands = (_EXEC, *instruction.operands)
+    compare = bind_vector(replace(instruction, mnemonic=name, operands=operands), row)
+    words = range(EXEC, EXEC + instruction.lanes // 32)
+
+    def run(waves: Any) -> None:
+        compare(waves)
+        if not waves.dirty.isdisjoint(words):
+            _report(waves, instruction)
+
+    return run
+
+
+def _report(waves: Any, instruction: Instruction) -> None:
+    undefined = waves.shadow.scalar(EXEC, waves.mask_kind, waves.rows)
+    if undefined.any():
+        waves.report_undefined(instruction, "which lanes run", np.array(undefined))
+    for number in range(EXEC, EXEC + waves.lanes // 32):
+        waves.set_shadow(number, np.uint32(0))  # told once
