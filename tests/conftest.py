@@ -1,5 +1,6 @@
 """How every test of this tree runs: what it needs, what it may skip, and what is told at the end.
 
+- Each test has one tier, `quick`, `tools` or `search`, which is a mark: see tests/tiers.py.
 - A test says by a mark (`llvm`, `rocm`, `pocl`, ..., `gpu`) what it needs; where that is missing
   it is skipped with the tool's name and the way to get it. With CI=true only `gpu` and `intel` may
   be skipped: any other skip is a failure.
@@ -12,6 +13,7 @@
 - `record_property("summary", TEXT)` in a test prints TEXT at the end, from a worker too.
 """
 
+import gc
 import glob
 import importlib.metadata
 import importlib.util
@@ -25,6 +27,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+
+from tests.tiers import assign_tier, held_to_its_tier, watch_opencl, watch_tools
 
 ROOT = Path(__file__).resolve().parent
 WORKER_LIMITS = {
@@ -52,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("ci")
         _draw_by_the_seed_alone()
     os.environ.setdefault("REFCOMP_TRACEBACK", "full")
+    watch_tools()
     if _is_worker(config):
         return
     cache = tempfile.mkdtemp(prefix="refcomp-tests-")
@@ -192,7 +197,13 @@ _NIGHTLY = "intel"
 _OPTIONAL = ("gpu", _NIGHTLY)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    for item in items:
+        assign_tier(item, NEEDS)
+    yield  # to those who select by marks and names
     if not config.getoption("--nightly"):
         late = [item for item in items if item.get_closest_marker(_NIGHTLY)]
         config.hook.pytest_deselected(items=late)
@@ -202,6 +213,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reason = lack() if needy else ""
         for item in needy if reason else ():
             item.add_marker(pytest.mark.skip(reason=reason))
+    watch_opencl()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # modules and tests stay, so that a collection looks at what tests make alone
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
+    with held_to_its_tier(item):
+        return (yield)
 
 
 # What CI may skip.
@@ -270,6 +292,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     for title, lines in (
         ("told by tests", _told(reports)),
+        ("slowest tests", _slowest(reports)),
         ("test time by folder", _time_by_folder(reports)),
         ("steps", os.environ.get("REFCOMP_STEPS", "").splitlines()),
     ):
@@ -283,6 +306,14 @@ def _told(reports: list[pytest.TestReport]) -> list[str]:
     return [
         str(text) for report in ended for key, text in report.user_properties if key == "summary"
     ]
+
+
+def _slowest(reports: list[pytest.TestReport]) -> list[str]:
+    """The ten tests that took longest, set-up and all."""
+    seconds: Counter[str] = Counter()
+    for report in reports:
+        seconds[report.nodeid] += report.duration
+    return [f"{time:9.2f} s  {name}" for name, time in seconds.most_common(10)]
 
 
 def _time_by_folder(reports: list[pytest.TestReport]) -> list[str]:

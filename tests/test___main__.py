@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import refcomp
+
+pytestmark = pytest.mark.tools
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":

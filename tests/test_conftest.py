@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).parents[1]
 SKIPS = """
 import pytest
@@ -44,7 +46,8 @@ def test_draw(number):
 def tree(tmp_path: Path) -> Path:
     (tmp_path / "tests" / "ir").mkdir(parents=True)
     shutil.copy(ROOT / "setup.cfg", tmp_path)
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    for name in ("conftest.py", "tiers.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     return tmp_path
 
 
@@ -148,6 +151,131 @@ def test_end_tells_time_by_folder_and_steps_before_the_last_line(tree: Path) -> 
     assert "4 passed" in lines[-1]
     assert lines[-2] == "  1.0 s  lint  FAILED"
     assert any(line.split()[1:] == ["s", "4", "tests/ir"] for line in lines)
+
+
+def test_end_tells_the_ten_slowest_tests(tree: Path) -> None:
+    text = """
+import time, pytest
+
+@pytest.fixture
+def slow_start():
+    time.sleep(0.2)
+
+@pytest.mark.parametrize("number", range(20))
+def test_fast(number): ...
+
+def test_slow_start(slow_start): ...
+
+def test_slow():
+    time.sleep(0.1)
+"""
+    code, lines = run(tree, text, "-n", "2")
+    assert code == 0
+    assert "22 passed" in lines[-1]
+    first = next(n for n, line in enumerate(lines) if "slowest tests" in line) + 1
+    slowest = [line.split() for line in lines[first : first + 11]]
+    assert [row[2].partition("::")[2] for row in slowest[:2]] == ["test_slow_start", "test_slow"]
+    assert [row[1:] for row in slowest[:10] if row[1] != "s"] == []
+    assert slowest[10][0].startswith("=")
+
+
+TIERS = """
+import pytest
+
+def test_plain(): ...
+
+@pytest.mark.gpu
+def test_of_a_tool(): ...
+
+@pytest.mark.search
+@pytest.mark.gpu
+def test_that_draws(): ...
+
+@pytest.mark.tools
+class TestSetUp:
+    def test_inside(self): ...
+"""
+
+
+def test_each_test_has_one_tier(tree: Path) -> None:
+    (tree / "tests" / "properties").mkdir()
+    (tree / "tests" / "properties" / "test_drawn.py").write_text("def test_drawn(): ...\n")
+    found = {}
+    for tier in ("quick", "tools", "search"):
+        for line in run(tree, TIERS, "--collect-only", "-q", "-m", tier)[1]:
+            if "::" in line:
+                found.setdefault(line.rpartition("::")[2], []).append(tier)
+    assert found == {
+        "test_plain": ["quick"],
+        "test_of_a_tool": ["tools"],
+        "test_that_draws": ["search"],
+        "test_inside": ["tools"],
+        "test_drawn": ["search"],
+    }
+
+
+def test_two_tiers_are_refused(tree: Path) -> None:
+    marks = "@pytest.mark.search\n@pytest.mark.tools\n"
+    code, lines = run(tree, f"import pytest\n{marks}def test_it(): ...\n")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert any("test_it.py::test_it has two tiers: search, tools" in line for line in lines)
+
+
+STARTS = """
+import subprocess, sys, pytest
+
+@pytest.fixture(scope="module")
+def built():
+    subprocess.run(["/usr/bin/true"], check=True)
+
+def test_python(): subprocess.run([sys.executable, "-c", ""], check=True)
+
+def test_own_script(tmp_path):
+    (tmp_path / "tool").write_text("#!/bin/sh")
+    (tmp_path / "tool").chmod(0o755)
+    subprocess.run([tmp_path / "tool"], check=True)
+
+def test_tool():
+    with pytest.raises(OSError):
+        subprocess.run("/usr/bin/true", check=True)
+
+def test_tool_of_a_fixture(built): ...
+
+@pytest.mark.tools
+def test_marked(): subprocess.run(["/usr/bin/true"], check=True)
+"""
+
+
+def test_quick_test_may_not_start_a_tool(tree: Path) -> None:
+    code, lines = run(tree, STARTS)
+    assert code == 1
+    assert "1 failed, 3 passed, 1 error" in lines[-1]
+    refusals = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    assert len(refusals) == 2
+    remedy = "a quick test starts /usr/bin/true: mark the test with the tool that it needs, or"
+    assert sum(remedy in line for line in lines) >= 2
+
+
+def test_quick_test_may_not_use_opencl(tree: Path) -> None:
+    text = """
+import pyopencl, pytest
+
+def test_quick(): pyopencl.get_platforms()
+
+@pytest.mark.tools
+def test_tools(): pyopencl.get_platforms()
+"""
+    fake = "\nenqueue_copy = enqueue_nd_range_kernel = None\n"
+    (tree / "pyopencl.py").write_text(f"def get_platforms(): return []{fake}")
+    code, lines = run(tree, text)
+    assert code == 1
+    assert "1 failed, 1 passed" in lines[-1]
+    assert any("a quick test calls get_platforms of OpenCL: mark the test" in x for x in lines)
+
+
+def test_every_test_here_has_one_tier(request: pytest.FixtureRequest) -> None:
+    for item in request.session.items:
+        assert len({"quick", "tools", "search"} & {mark.name for mark in item.iter_markers()}) == 1
 
 
 def test_draws_are_the_same_each_time_unless_nightly(tree: Path) -> None:

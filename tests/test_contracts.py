@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).parents[1]
 LINT = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
 

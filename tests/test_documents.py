@@ -10,6 +10,8 @@ import pytest
 
 from refcomp.driver.backends import backends
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).parents[1]
 ROOMS = {path.name for path in (ROOT / "refcomp").iterdir() if path.suffix != ".md"}
 DOCUMENTS = (

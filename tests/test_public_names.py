@@ -9,6 +9,8 @@ import pytest
 import refcomp
 from refcomp import oracle, te, topi
 
+pytestmark = pytest.mark.tools
+
 
 def test_every_public_name_resolves():
     for name in refcomp.__all__:

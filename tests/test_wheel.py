@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).parents[1]
 DIGITS = ROOT / "scripts" / "data" / "digits"
 CARRIED = ("refcomp", "templates", "toolchains")

@@ -208,6 +208,7 @@ def indices(draw: st.DrawFn, depth: int = 2) -> Expr:
     return substitute(parse_expr(text, names), {names["a"]: a, names["b"]: b})
 
 
+@pytest.mark.search
 @given(
     indices(),
     st.integers(1, 4),
@@ -247,6 +248,7 @@ def narrow_indices(draw: st.DrawFn, dtype: DType, leaves: list[Expr], depth: int
     return operator(a, b) if inner == dtype else Cast(dtype, operator(a, b))
 
 
+@pytest.mark.search
 @given(st.data(), st.integers(1, 4), st.integers(-128, 127), st.integers(0, 2**64 - 1))
 def test_conditions_on_narrow_indices_are_necessary(data, i, b, w):
     """And sufficient, where no axis is in the index, or nothing wraps around."""
@@ -307,6 +309,7 @@ def guards(draw: st.DrawFn, depth: int = 2) -> Expr:
     return draw(st.sampled_from([LT, LE, GT, GE, EQ, NE]))(a, b)
 
 
+@pytest.mark.search
 @given(st.data(), st.integers(1, 4), st.integers(0, 5), st.integers(-3, 3), st.integers(-2, 9))
 def test_conditions_below_guards_are_those_of_a_walk(data, i, m, t, size):
     """Where guards and an index are followed, the judgement is that of a walk over the box."""

@@ -53,6 +53,7 @@ FLOATS = st.floats(width=16) | st.sampled_from([0.0, -0.0, 1.0, 65504.0, 6e-8, m
 OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Mod, ir.Min, ir.Max, *COMPARISONS)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("text", ["f16", "f32", "f64"])
 @given(st.data(), st.sampled_from(OPERATIONS))
 def test_floats_fold_to_the_bits_of_numpy(text, data, cls):
@@ -67,6 +68,7 @@ def test_floats_fold_to_the_bits_of_numpy(text, data, cls):
         assert to_numpy(dtype).type(found).tobytes() == to_numpy(dtype).type(expected).tobytes()
 
 
+@pytest.mark.search
 @given(st.integers(0, 2**16 - 1), st.integers(0, 2**16 - 1), st.sampled_from(OPERATIONS[:4]))
 def test_bfloat16_is_rounded_once(a, b, cls):
     """Against exact arithmetic, rounded to the nearest value by searching the neighbours."""

@@ -28,6 +28,7 @@ def test_ends_of_an_axis_and_a_constant(operator, low, count, constant):
     assert found == Attained(min(values), max(values), AXIS)
 
 
+@pytest.mark.search
 @given(st.sampled_from([Add, Sub, Min, Max]), *(st.integers(-5, 5) for _ in range(4)))
 def test_ends_of_two_axes(operator, a, b, c, d):
     left, right = sorted((a, b)), sorted((c, d))

@@ -31,6 +31,7 @@ def _indices(draw: st.DrawFn, leaves: list[Expr], depth: int = 2) -> Expr:
     return substitute(parse_expr(text, names), values)
 
 
+@pytest.mark.search
 @given(
     st.sampled_from([DType("int", 64), DType("int", 8), DType("uint", 8)]),
     st.integers(0, 100),

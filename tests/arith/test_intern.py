@@ -89,6 +89,7 @@ def test_bottom_up_visits_parts_first_and_once():
     assert [type(e).__name__ for e in seen] == ["Var", "Var", "Add", "Mul"]
 
 
+@pytest.mark.search
 def test_deep_trees_do_not_exhaust_the_stack():
     expr = X
     for _ in range(20_000):

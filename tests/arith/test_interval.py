@@ -56,6 +56,7 @@ def intervals(draw):
     return Interval(low, high)
 
 
+@pytest.mark.search
 @OPERATION
 @given(intervals(), intervals(), st.integers(-60, 60), st.integers(-60, 60))
 def test_sides_without_bounds(on_intervals, on_values, is_least, a, b, x, y):

@@ -57,6 +57,7 @@ def test_sums_read_in_a_stable_order(text, expected):
     assert _rebuilt(expected) == expected
 
 
+@pytest.mark.search
 @given(st.data(), st.sampled_from(["i8", "u8", "i64"]))
 def test_collected_sums_have_the_value(data, text):
     dtype = as_dtype(text)
@@ -127,6 +128,7 @@ def test_a_shared_sum_is_read_in_linear_time():
     assert collect(expr, lambda _: Sum({(7,): 1})).terms == {(7,): 1 << 62}
 
 
+@pytest.mark.search
 def test_a_long_product_is_one_atom():
     table = SumTable()
     expr = Var("x0", I64)
@@ -136,6 +138,7 @@ def test_a_long_product_is_one_atom():
     assert table.sum_of(expr).sole_atom() is not None
 
 
+@pytest.mark.search
 @given(st.data(), st.sampled_from(["i8", "u8", "i64"]))
 def test_what_is_remembered_of_a_sum_that_was_built_is_what_would_be_read(data, text):
     dtype = as_dtype(text)

@@ -171,6 +171,7 @@ def _assert_same_values(expr, result, points):
         )
 
 
+@pytest.mark.search
 @given(st.data(), known_integers())
 def test_simplified_expressions_have_the_same_values(data, known):
     expr = data.draw(integer_exprs(known.variables, 3))
@@ -179,6 +180,7 @@ def test_simplified_expressions_have_the_same_values(data, known):
     _assert_same_values(expr, result, known.points)
 
 
+@pytest.mark.search
 @given(st.data(), known_integers())
 def test_conditions_keep_their_truth_under_assumptions(data, known):
     assumed = data.draw(conditions(known.variables, 1))
@@ -188,6 +190,7 @@ def test_conditions_keep_their_truth_under_assumptions(data, known):
     _assert_same_values(expr, simplify(expr, facts), points)
 
 
+@pytest.mark.search
 @given(st.data(), known_integers())
 def test_nothing_false_is_proved(data, known):
     condition = data.draw(conditions(known.variables, 2))
@@ -198,6 +201,7 @@ def test_nothing_false_is_proved(data, known):
         assert 1 not in truths, print_expr(condition)
 
 
+@pytest.mark.search
 @given(st.data(), known_integers())
 def test_intervals_and_remainders_hold_all_values(data, known):
     expr = data.draw(integer_exprs(known.variables, 3))

@@ -69,6 +69,7 @@ def test_memory_is_not_spoken_of():
     assert solve(Var("x", F32) < 1.0, i, (), facts) is None
 
 
+@pytest.mark.search
 @given(st.data(), known_integers())
 def test_the_condition_holds_inside_and_where_exact_nowhere_else(data, known):
     x, y, z = known.variables

@@ -33,6 +33,7 @@ def corners(image):
     return xx * yy - xy * xy - 0.04 * (xx + yy) * (xx + yy)
 
 
+@pytest.mark.search
 def test_the_pipeline_computes_corners_in_nine_stages():
     schedule, args = describe_corners(39, 23)
     assert sum(isinstance(stage.op, ComputeOp) for stage in schedule.stages) == 9
@@ -51,6 +52,7 @@ def test_programs_of_the_curve_have_as_many_statements(describe):
     assert (small, large) == (4, 12)
 
 
+@pytest.mark.search
 def test_the_pipeline_is_compiled_to_vectors():
     assert "<16 x float>" in compile_to_text(*describe_corners(64, 64))
 

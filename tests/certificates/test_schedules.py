@@ -40,6 +40,7 @@ def seeded(name: str) -> SeededBug:
     return bug
 
 
+@pytest.mark.search
 def test_a_right_schedule_is_certified_by_its_first_and_last_program():
     certificate = certify(*matmul(), name="product")
     assert certificate.holds
@@ -50,6 +51,7 @@ def test_a_right_schedule_is_certified_by_its_first_and_last_program():
     certificate.require()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", ["llvm", "interp"])
 def test_three_programs_are_interpreted_for_each_set_of_sizes(name, monkeypatch):
     runs = []
@@ -58,6 +60,7 @@ def test_three_programs_are_interpreted_for_each_set_of_sizes(name, monkeypatch)
     assert len(runs) == 2 * 3
 
 
+@pytest.mark.search
 def test_every_step_compares_each_primitive_and_each_pass():
     certificate = certify(*matmul(), every_step=True)
     assert certificate.holds
@@ -66,6 +69,7 @@ def test_every_step_compares_each_primitive_and_each_pass():
     assert "vectorize_loops" in certificate.compared
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("bug", "guilty", "told"),
     [
@@ -87,6 +91,7 @@ def test_the_guilty_step_is_named(bug, guilty, told):
         certificate.require()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("function", ["rsqrt", "sigmoid", "tanh", "exp"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_functions_that_a_pass_computes_in_another_way_raise_no_alarm(function, dtype):
@@ -97,6 +102,7 @@ def test_functions_that_a_pass_computes_in_another_way_raise_no_alarm(function, 
     assert certificate.holds, str(certificate)
 
 
+@pytest.mark.search
 def test_licensed_fused_multiply_adds_raise_no_alarm():
     with rc.build_options(contract=True):
         certificate = certify(*matmul(), every_step=True)
@@ -119,6 +125,7 @@ def test_what_the_field_cannot_see_is_found_by_the_error_bounds():
     assert judge.judge_of_tensors(given).on_field(rounded) is None
 
 
+@pytest.mark.search
 def test_c_functions_stand_for_themselves():
     n = rc.var("n")
     a = rc.placeholder((n,), "float64", name="A")
@@ -264,6 +271,7 @@ def _reversed(ins, outs):
 _STATEMENTS = [_unknown, _unknown_in_c, _reversed, running_mean]
 
 
+@pytest.mark.search
 def test_a_scan_is_certified_in_both_algebras():
     certificate = certify(*scanned(), every_step=True)
     assert certificate.holds, str(certificate)
@@ -275,6 +283,7 @@ def test_a_scan_is_certified_in_both_algebras():
     assert (error[1:] > 0).all() and error.max() < 1e-5
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("bug", "guilty", "told"),
     [
@@ -304,6 +313,7 @@ def _rows_by_kernels():
     return s, [x, rows]
 
 
+@pytest.mark.search
 def test_a_scan_by_kernels_is_certified():
     certificate = certify(*_rows_by_kernels(), every_step=True)
     assert certificate.holds, str(certificate)
@@ -314,6 +324,7 @@ def test_a_scan_by_kernels_is_certified():
     assert certificate.guilty.startswith("s[U].bind(i.outer, blockIdx.x), at ")
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("statement", _STATEMENTS)
 def test_extern_operations_are_certified_whatever_they_call(statement):
     certificate = certify(*between(statement), every_step=True)
@@ -321,6 +332,7 @@ def test_extern_operations_are_certified_whatever_they_call(statement):
     assert "s[T].split(i, factor=4)" in certificate.compared
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("statement", _STATEMENTS)
 @pytest.mark.parametrize("bug", ["lost tail guard", "split rounds down"])
 def test_the_guilty_step_before_an_extern_operation_is_named(statement, bug):

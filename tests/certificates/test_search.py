@@ -43,6 +43,7 @@ def test_every_step_names_each_primitive_and_each_pass():
     assert search.compared[-1] == "outline_parallel"
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("bug", "guilty"),
     [

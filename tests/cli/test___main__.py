@@ -65,6 +65,7 @@ def test_the_stages_chain(script: Path) -> None:
     assert (digest["name"], digest["shape"]) == ("C", [1000])
 
 
+@pytest.mark.tools
 def test_a_failing_stage_fails_those_behind_it_with_a_message(script: Path) -> None:
     codes, output, errors = finish(chain(["lower", f"{script}:broken"], ["check"]))
     assert codes == [4, 4]
@@ -72,6 +73,7 @@ def test_a_failing_stage_fails_those_behind_it_with_a_message(script: Path) -> N
     assert b"the program failed: ZeroDivisionError" in errors
 
 
+@pytest.mark.tools
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     many = "".join(f"func f{k}(A: f32[1] out) {{ A[0] = 1.0f32 }}\n" for k in range(5000))
@@ -86,6 +88,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     process.stderr.close()
 
 
+@pytest.mark.tools
 def test_an_interrupt_ends_with_its_code(tmp_path: Path) -> None:
     path = tmp_path / "endless.py"
     path.write_text(

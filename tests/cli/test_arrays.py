@@ -106,6 +106,7 @@ def test_hostile_members_are_refused(tmp_path: Path, name: str, data: bytes, why
         read_npz(path)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
     path, random = tmp_path / "in.npz", np.random.default_rng(seed)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 
 from tests.properties.seeded_bugs import INTERPRETED, switched_on
@@ -11,6 +12,7 @@ from tests.properties.seeded_bugs import INTERPRETED, switched_on
 Cli = Callable[..., Result]
 
 
+@pytest.mark.search
 def test_right_schedules_are_certified(cli: Cli, script: Path) -> None:
     result = cli("certify", script)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -42,6 +44,7 @@ def test_json_has_the_trials(cli: Cli, script: Path) -> None:
         assert trial["algebras"] == ["finite field", "floats within bounds"]
 
 
+@pytest.mark.search
 def test_every_step_is_told_in_json(cli: Cli, script: Path) -> None:
     (entry,) = json.loads(cli("certify", script, "--every-step", "--json").stdout)
     assert entry["holds"] is True

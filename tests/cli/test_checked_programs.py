@@ -83,6 +83,7 @@ def test_text_goes_through_all_commands(
     _assert_refused(cli("execute", "-i", bad, input=module))
 
 
+@pytest.mark.llvm
 def test_arguments_of_another_type_keep_their_signature(cli: Cli) -> None:
     passed = cli("pass", "--all", input=GATHER).stdout
     assert "A: u16[n]" in passed and "faults: i64[1, 3] out" in passed
@@ -94,6 +95,7 @@ def test_arguments_of_another_type_keep_their_signature(cli: Cli) -> None:
     assert len(signature.checks) == 1
 
 
+@pytest.mark.llvm
 def test_the_pass_is_listed_and_shown(cli: Cli, tmp_path: Path) -> None:
     assert cli("pass", "--list").stdout.startswith("check_accesses")
     shown = json.loads(cli("show", "-", "--json", input=_plain(GATHER)).stdout)

@@ -51,6 +51,7 @@ def test_a_device_that_works(cli: Cli) -> None:
     assert "  ok        opencl" in cli("doctor").stdout
 
 
+@pytest.mark.tools
 def test_a_device_that_is_not_there_is_told_with_what_is_missing(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_card_that_is_missing_is_not_a_missing_installation(
     assert "there is no device rocm:0" in str(told["reason"])
 
 
+@pytest.mark.search
 def test_a_missing_library_is_a_missing_installation(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +127,7 @@ def test_the_versions_of_hip_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     assert "by libamdhip64" not in cli("doctor").stdout
 
 
+@pytest.mark.tools
 def test_a_library_that_tells_no_version_is_no_failure(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +151,7 @@ def test_json_has_paths_and_versions(cli: Cli) -> None:
     assert works == works | {"llvm": True, "interp": True}
 
 
+@pytest.mark.tools
 @pytest.mark.usefixtures("no_tools")
 def test_missing_tools_are_told_with_the_command_that_installs_them(cli: Cli) -> None:
     result = cli("doctor")
@@ -158,6 +162,7 @@ def test_missing_tools_are_told_with_the_command_that_installs_them(cli: Cli) ->
     assert "  ok        interp" in result.stdout
 
 
+@pytest.mark.tools
 @pytest.mark.usefixtures("no_tools")
 def test_missing_tools_in_json(cli: Cli) -> None:
     result = cli("doctor", "--json")

@@ -140,6 +140,7 @@ def test_an_option_before_the_command_is_told_where_to_stand(cli: Cli) -> None:
     assert "; options of a command stand behind its name" in result.stderr
 
 
+@pytest.mark.tools
 def test_a_full_disk_is_no_bug(tmp_path: Path) -> None:
     """Nor does Python complain at its end of what it could not write."""
     path = tmp_path / "add.txt"

@@ -79,6 +79,7 @@ def test_a_kernel_is_executed_as_it_is_when_asked(cli: Cli, inputs: Path, text: 
     assert f"what to do: {ADVICE}\n" in result.stderr
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("text", [SHARED, VIRTUAL])
 @pytest.mark.parametrize("count", range(1, len(passes_for("opencl")) + 1))
 def test_text_in_the_middle_of_a_device_pipeline_is_executed(

@@ -63,6 +63,7 @@ def test_a_wrong_element_fails_and_is_told(cli: Cli, script: Path, tmp_path: Pat
     assert any(suspect.startswith("stage C, at ") for suspect in report["suspects"])
 
 
+@pytest.mark.tools
 def test_a_command_is_run_on_filled_inputs(cli: Cli, script: Path, backend: Path) -> None:
     call = ("--", sys.executable, backend, "{inputs}", "{results}")
     good = cli("judge", "--json", script, "--symbol", "n=4", *call, "0")
@@ -71,6 +72,7 @@ def test_a_command_is_run_on_filled_inputs(cli: Cli, script: Path, backend: Path
     assert (bad.exit_code, json.loads(bad.stdout)["verdict"]) == (1, "wrong")
 
 
+@pytest.mark.tools
 def test_loop_ir_text(cli: Cli, add_text: str, backend: Path, tmp_path: Path) -> None:
     path = tmp_path / "add.txt"
     path.write_text(add_text)
@@ -277,6 +279,7 @@ def test_legal_results_near_underflow_and_overflow_are_not_wrong(cli: Cli, tmp_p
         assert "NaN" not in ran.stdout
 
 
+@pytest.mark.tools
 def test_the_order_of_sums_may_be_fixed(cli: Cli, tmp_path: Path) -> None:
     call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
     free = json.loads(cli("judge", "--json", _WALKTHROUGH, "--", *call).stdout)
@@ -285,6 +288,7 @@ def test_the_order_of_sums_may_be_fixed(cli: Cli, tmp_path: Path) -> None:
     assert bounds[1] < bounds[0]
 
 
+@pytest.mark.tools
 def test_numpy_is_within_the_bound(cli: Cli) -> None:
     call = (sys.executable, _WALKTHROUGH, "numpy", "", "{inputs}", "{results}")
     report = json.loads(cli("judge", "--json", _WALKTHROUGH, "--", *call).stdout)
@@ -292,6 +296,7 @@ def test_numpy_is_within_the_bound(cli: Cli) -> None:
     assert {entry["name"] for entry in report["results"]} == {"y", "z"}
 
 
+@pytest.mark.tools
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no cc: apt-get install gcc")
 def test_a_broken_c_function_is_found_in_its_stage(cli: Cli, tmp_path: Path) -> None:
     source, library = tmp_path / "product.c", tmp_path / "product.so"

@@ -75,6 +75,7 @@ def compound(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("name", "a", "b", "sizes"),
     [
@@ -137,6 +138,7 @@ def test_results_alone_determine_sizes(cli: Cli, compound: Path, tmp_path: Path)
     assert (report["verdict"], report["sizes"]) == ("exact", {"n": 5})
 
 
+@pytest.mark.tools
 def test_what_a_command_writes_determines_the_sizes_of_results(
     cli: Cli, compound: Path, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.search
 def test_a_table_by_kind_and_policy(cli: Cli, program: Path) -> None:
     result = cli("mutate", program, "--all")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -43,6 +44,7 @@ def test_a_table_by_kind_and_policy(cli: Cli, program: Path) -> None:
     assert any(row.startswith("all ") and "100.0 %" in row for row in rows)
 
 
+@pytest.mark.search
 def test_all_of_them_in_json(cli: Cli, program: Path) -> None:
     result = cli("mutate", program, "--all", "--json")
     report = json.loads(result.stdout)
@@ -53,6 +55,7 @@ def test_all_of_them_in_json(cli: Cli, program: Path) -> None:
     assert list(report["of"]) == ["loop-ir"] and not report["refused"]
 
 
+@pytest.mark.search
 def test_what_is_mutated_is_chosen(cli: Cli, program: Path) -> None:
     args = ("mutate", program, "--of", "compiler", "--of", "loop-ir", "--count", 6)
     report = json.loads(cli(*args, "--json").stdout)
@@ -67,6 +70,7 @@ def test_what_is_mutated_is_chosen(cli: Cli, program: Path) -> None:
     assert result.exit_code == 2 and "'fortran' is not one of" in result.stderr
 
 
+@pytest.mark.search
 def test_without_a_program_templates_are_tried_too() -> None:
     assert list(mutate._families(None, ())) == ["loop-ir", "compiler", "llvm"]
     templates = ["llvm", "opencl", "amdgpu"]

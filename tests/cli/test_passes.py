@@ -110,6 +110,7 @@ def test_a_pass_that_breaks_the_function_is_a_bug(add_text: str) -> None:
         passes.run_verified(func, break_it)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", all_passes())
 def test_no_pass_ends_in_a_traceback_on_any_level(cli: Cli, scale_text: str, name: str) -> None:
     text = scale_text

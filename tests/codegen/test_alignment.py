@@ -53,6 +53,7 @@ def test_each_node():
     assert all(found == wanted for found, wanted in cases.items())
 
 
+@pytest.mark.search
 @settings(max_examples=300)
 @given(_INDICES, st.integers(-50, 50), st.integers(-(2**31), 2**31))
 def test_it_divides_every_value(index, x, y):

@@ -151,6 +151,7 @@ def _check_accesses(assembly, prefix, wide):
     assert found and all(name.endswith(wide) for name in found), Counter(found)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("how", [GEMM["schedule_tiles"], TUNED["schedule_tuned"]])
 def test_no_two_lanes_wait_for_the_same_bank(how):
     a, b, c = GEMM["describe"](256)

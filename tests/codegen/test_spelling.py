@@ -51,6 +51,7 @@ def test_a_macro_is_compiled_when_asked_for_with_those_it_calls(templates):
             getattr(macros, name)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("folder", sorted(p.name for p in templates_dir().iterdir() if p.is_dir()))
 def test_every_macro_of_every_language_compiles(folder):
     loaded = load_spelling(folder)
@@ -102,6 +103,7 @@ def test_every_node_with_an_opcode_is_a_node():
         assert issubclass(getattr(ir, name), ir.Expr)
 
 
+@pytest.mark.tools
 def test_the_template_engine_is_imported_on_demand():
     code = "import sys, refcomp.codegen.llvm.module; print('jinja2' in sys.modules)"
     done = subprocess.run(

@@ -19,6 +19,7 @@ def _doubled():
     return schedule, [a, b]
 
 
+@pytest.mark.rocm
 def test_a_bare_code_object_is_written_and_read(tmp_path):
     module = refcomp.build(*_doubled(), "rocm -mcpu=gfx942", name="twice")
     module.save(tmp_path / "twice.hsaco")

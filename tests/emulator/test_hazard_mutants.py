@@ -23,7 +23,7 @@ from tests.emulator.hazard_kernels import (
     run_hazardous,
 )
 
-pytestmark = pytest.mark.rocm
+pytestmark = [pytest.mark.rocm, pytest.mark.search]
 _ADDRESS = re.compile(r"at (0x[0-9a-f]+)")
 _LINE = re.compile(r"kernels\.ir:(\d+)")
 _INSTRUCTION = re.compile(r"\t(\S+)(.*?)\s*// ([0-9A-F]+):")

@@ -21,7 +21,7 @@ from refcomp.foundation.errors import RefcompError
 from tests.emulator.kernels import compiled_code, disassembled
 from tests.emulator.snippets import make_waves
 
-pytestmark = pytest.mark.rocm
+pytestmark = [pytest.mark.rocm, pytest.mark.search]
 _SEGMENT_BYTES, _SECTION_BYTES = 56, 64
 
 

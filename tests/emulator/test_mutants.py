@@ -11,7 +11,7 @@ from refcomp.ir.parser import parse_func
 from tests.codegen.amdgpu_kernels import use_llvm
 from tests.emulator.kernels import Kernels
 
-pytestmark = pytest.mark.rocm
+pytestmark = [pytest.mark.rocm, pytest.mark.search]
 
 _KERNELS = {
     "copy": """

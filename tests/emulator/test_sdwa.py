@@ -39,6 +39,7 @@ def _waves():
     return waves, words
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("part", _PARTS)
 def test_sources_and_results(part):
     for other, unused, signs in itertools.product(_PARTS, _UNUSED, ("", "sext")):

@@ -201,6 +201,7 @@ def test_a_damaged_model(damage: Callable[[bytes], bytes], message: str) -> None
         rc.from_onnx(damage((DIGITS / "digits.onnx").read_bytes()))
 
 
+@pytest.mark.search
 def test_an_input_that_is_not_there() -> None:
     pytest.importorskip("onnx")
     graph = rc.from_onnx(DIGITS / "digits.onnx")

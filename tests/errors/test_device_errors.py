@@ -171,6 +171,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(("program", "message"), MISTAKES)
 def test_a_kernel_that_no_device_can_run(program: Callable[[], Any], message: str) -> None:
     """Told before any tool runs, so that none is needed."""

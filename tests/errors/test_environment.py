@@ -56,6 +56,7 @@ TOLD_WITH_ANOTHER = ("REFCOMP_TRACEBACK",)
 CASES = [(name, value) for name, (_, values) in REFUSED.items() for value in values]
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(("name", "value"), CASES, ids=lambda text: text[:20])
 def test_a_value_without_sense_is_refused_by_the_name_of_its_variable(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch

@@ -81,6 +81,7 @@ def raw_error(function: Callable[..., Any], words: tuple[str, ...]) -> str:
     return ""
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("name", PUBLIC)
 def test_wrong_arguments_are_refused_in_words(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

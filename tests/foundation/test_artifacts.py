@@ -106,6 +106,7 @@ def test_signature_as_text() -> None:
     assert str(signature) == "matmul(A: f32[n, 64], alpha: f64, C: f32[] (output))"
 
 
+@pytest.mark.search
 @given(SIGNATURES)
 def test_signatures_go_through_json(signature: Signature) -> None:
     text = json.dumps(signature.to_json())

@@ -112,6 +112,7 @@ def test_every_truncation_counts_as_missing(tmp_path: Path) -> None:
     assert cache.get(KEY) == b"0123456789"
 
 
+@pytest.mark.search
 def test_every_flipped_bit_counts_as_missing(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     cache.put(KEY, b"0123456789")
@@ -154,6 +155,7 @@ def unwritable(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "file" / "store")
 
 
+@pytest.mark.search
 def test_without_a_writable_directory_everything_is_made(unwritable: Cache) -> None:
     unwritable.put(KEY, DATA)
     assert unwritable.get(KEY) is None
@@ -210,6 +212,7 @@ def _expect_data(root: Path, log: Path) -> None:
     assert _make_slowly(root, log) == DATA
 
 
+@pytest.mark.tools
 def test_several_processes_make_an_entry_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     processes = [_process(_expect_data, tmp_path / "store", log) for _ in range(4)]
@@ -237,6 +240,7 @@ def _start_holder(root: Path, ready: Path) -> multiprocessing.process.BaseProces
     return process
 
 
+@pytest.mark.tools
 def test_a_killed_holder_frees_its_lock(tmp_path: Path) -> None:
     process = _start_holder(tmp_path / "store", tmp_path / "ready")
     process.kill()
@@ -244,6 +248,7 @@ def test_a_killed_holder_frees_its_lock(tmp_path: Path) -> None:
     assert Cache(tmp_path / "store").get_or_make(KEY, lambda: DATA) == DATA
 
 
+@pytest.mark.tools
 def test_a_holder_that_never_ends_is_not_waited_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +292,7 @@ def _put_and_check(root: Path, number: int) -> None:
             cache.evict()
 
 
+@pytest.mark.tools
 def test_eviction_and_making_may_race(tmp_path: Path) -> None:
     processes = [_process(_put_and_check, tmp_path, number) for number in range(3)]
     for process in processes:
@@ -321,6 +327,7 @@ def test_within_the_limit_nothing_is_deleted(tmp_path: Path) -> None:
     assert all(cache.get(key) for key in keys)
 
 
+@pytest.mark.search
 def test_many_puts_keep_the_store_near_its_limit(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=50_000)
     for number in range(600):

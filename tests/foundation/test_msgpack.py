@@ -43,6 +43,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.search
 @given(VALUES)
 def test_what_was_written_is_read(value):
     assert read_msgpack(pack(value)) == value

@@ -106,6 +106,7 @@ def _hold(temporary: Path, ready: Path) -> None:
         time.sleep(600)
 
 
+@pytest.mark.tools
 def test_folder_of_a_killed_process_is_removed_by_the_next(temporary: Path, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     holder = _MULTIPROCESSING.Process(target=_hold, args=(temporary, ready))
@@ -261,6 +262,7 @@ def _use_and_sweep(temporary: Path, number: int) -> None:
         _leave_behind(temporary, f"refcomp-dead-{number}-{turn}")
 
 
+@pytest.mark.tools
 def test_many_processes_may_make_and_remove_at_once(temporary: Path) -> None:
     processes = [
         _MULTIPROCESSING.Process(target=_use_and_sweep, args=(temporary, number))

@@ -93,6 +93,7 @@ def _long_sum(terms):
     return a, refcomp.compute((4,), total, name="B")
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("target", ["interp", pytest.param("llvm", marks=pytest.mark.llvm)])
 def test_a_sum_of_a_thousand_terms_runs(target):
     a, b = _long_sum(1000)
@@ -109,6 +110,7 @@ def test_a_sum_of_a_thousand_terms_has_a_value_by_numpy():
     assert result.tolist() == [x * (1 + 999 * 500) for x in range(4)]
 
 
+@pytest.mark.search
 def test_a_sum_of_too_many_terms_is_refused():
     a, b = _long_sum(20_000)
     with pytest.raises(Unsupported, match="nested too deeply"):

@@ -48,6 +48,7 @@ MISTAKE = """
 """
 
 
+@pytest.mark.tools
 def test_a_script_shows_its_own_frames_and_the_message(tmp_path: Path) -> None:
     text = run(tmp_path, MISTAKE)
     assert frames(text) == [
@@ -62,12 +63,14 @@ def test_a_script_shows_its_own_frames_and_the_message(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.tools
 def test_everything_is_shown_on_request(tmp_path: Path) -> None:
     assert any(
         "refcomp/te/maths.py" in line for line in frames(run(tmp_path, MISTAKE, choice="full"))
     )
 
 
+@pytest.mark.tools
 def test_a_malformed_choice_is_named(tmp_path: Path) -> None:
     text = run(tmp_path, MISTAKE, choice="all")
     assert len(frames(text)) == 3
@@ -76,11 +79,13 @@ def test_a_malformed_choice_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.tools
 def test_frames_of_decorated_functions_are_hidden(tmp_path: Path) -> None:
     text = run(tmp_path, "import refcomp as rc\nrc.lower(3, [])")
     assert frames(text) == ['File "users_program.py", line 2, in <module>']
 
 
+@pytest.mark.tools
 def test_an_error_in_the_users_function_keeps_the_users_frames(tmp_path: Path) -> None:
     text = run(tmp_path, "import refcomp as rc\nrc.compute((4,), lambda i: absent)")
     assert frames(text) == [
@@ -90,6 +95,7 @@ def test_an_error_in_the_users_function_keeps_the_users_frames(tmp_path: Path) -
     assert text.endswith("NameError: name 'absent' is not defined\n")
 
 
+@pytest.mark.tools
 def test_causes_inside_refcomp_are_left_out_and_the_users_are_kept(tmp_path: Path) -> None:
     assert run(tmp_path, "import refcomp as rc\nrc.as_dtype({})").count("Traceback") == 1
     program = """
@@ -107,6 +113,7 @@ def test_causes_inside_refcomp_are_left_out_and_the_users_are_kept(tmp_path: Pat
     assert "direct cause of the following exception" in text
 
 
+@pytest.mark.tools
 def test_threads_and_coroutines_show_the_users_frames(tmp_path: Path) -> None:
     program = """
         import asyncio, threading
@@ -139,6 +146,7 @@ def test_a_hook_of_the_user_is_called(tmp_path: Path) -> None:
     assert run(tmp_path, program) == "mine: ['<module>']\n"
 
 
+@pytest.mark.tools
 def test_pytest_shows_the_users_frames(tmp_path: Path) -> None:
     program = """
         import refcomp as rc

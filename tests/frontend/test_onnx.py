@@ -27,6 +27,7 @@ def text_of(info: pytest.ExceptionInfo[RefcompError]) -> str:
     return str(info.value)
 
 
+@pytest.mark.search
 def test_the_digit_network_means_what_onnx_runtime_computes() -> None:
     images, _ = digits_images()
     session = onnxruntime.InferenceSession(FILE, providers=["CPUExecutionProvider"])
@@ -63,6 +64,7 @@ def test_missing_file(tmp_path) -> None:
         from_onnx(tmp_path)
 
 
+@pytest.mark.tools
 def test_reading_a_small_file_takes_little_memory() -> None:
     program = (
         "import resource, sys, onnx, onnx.numpy_helper\n"

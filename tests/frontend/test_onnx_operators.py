@@ -66,6 +66,7 @@ def windows(draw: Any, size: tuple[int, int]) -> dict[str, Any]:
 sizes = st.tuples(st.integers(3, 7), st.integers(3, 7))
 
 
+@pytest.mark.search
 @FEW
 @given(st.data(), st.integers(1, 3), sizes, st.integers(1, 2), st.booleans(), seeds)
 def test_conv(data, n, size, group, biased, seed):
@@ -77,6 +78,7 @@ def test_conv(data, n, size, group, biased, seed):
     check_node("Conv", {"x": x}, constants=constants, group=group, **attributes)
 
 
+@pytest.mark.search
 @FEW
 @given(st.data(), st.integers(1, 3), sizes, seeds)
 def test_max_pool(data, n, size, seed):
@@ -84,6 +86,7 @@ def test_max_pool(data, n, size, seed):
     check_node("MaxPool", {"x": integers(seed, n, 2, *size)}, **attributes)
 
 
+@pytest.mark.search
 @FEW
 @given(st.data(), st.integers(1, 3), sizes, st.integers(0, 1), seeds)
 def test_average_pool(data, n, size, count_include_pad, seed):
@@ -93,12 +96,14 @@ def test_average_pool(data, n, size, count_include_pad, seed):
     check_node("AveragePool", {"x": integers(seed, n, 2, *size)}, 1e-6, **attributes)
 
 
+@pytest.mark.search
 @FEW
 @given(st.integers(1, 3), extents, sizes, seeds)
 def test_global_average_pool(n, channels, size, seed):
     check_node("GlobalAveragePool", {"x": integers(seed, n, channels, *size)}, 1e-6)
 
 
+@pytest.mark.search
 @FEW
 @given(batches, extents, st.lists(extents, max_size=2), seeds)
 def test_batch_normalization(n, channels, rest, seed):
@@ -108,6 +113,7 @@ def test_batch_normalization(n, channels, rest, seed):
     check_node("BatchNormalization", feeds, 1e-4, constants=constants, epsilon=1e-3)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("operator", ["Relu", "Sigmoid", "Tanh", "Identity"])
 @FEW
 @given(batches, st.lists(extents, max_size=3), seeds)
@@ -128,6 +134,7 @@ def test_clip(n, m, has_minimum, has_maximum, seed):
     check_node("Clip", {"x": floats(seed, n, m)}, constants=constants, inputs=names)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div"])
 @FEW
 @given(batches, extents, st.sampled_from([(), (1,), (0,), (1, 1)]), st.booleans(), seeds)
@@ -147,6 +154,7 @@ def test_binary_of_integers(operator):
     check_node(operator, feeds)
 
 
+@pytest.mark.search
 @FEW
 @given(batches, extents, extents, st.booleans(), st.sampled_from([1.0, 0.5]), st.booleans(), seeds)
 def test_gemm(n, k, m, trans_b, factor, biased, seed):
@@ -169,6 +177,7 @@ def test_matmul(outer, i, k, j, seed):
     check_node("MatMul", feeds, constants={"w": integers(seed + 1, k, j)})
 
 
+@pytest.mark.search
 @FEW
 @given(batches, st.lists(extents, min_size=1, max_size=2), st.data(), seeds)
 def test_softmax(n, rest, data, seed):
@@ -176,6 +185,7 @@ def test_softmax(n, rest, data, seed):
     check_node("Softmax", {"x": floats(seed, n, *rest)}, 1e-6, axis=axis)
 
 
+@pytest.mark.search
 @FEW
 @given(batches, st.lists(extents, max_size=3), st.data(), seeds)
 def test_flatten(n, rest, data, seed):
@@ -183,6 +193,7 @@ def test_flatten(n, rest, data, seed):
     check_node("Flatten", {"x": integers(seed, n, *rest)}, axis=axis)
 
 
+@pytest.mark.search
 @FEW
 @given(st.integers(1, 3), st.sampled_from([(0, -1), (-1, 4), (0, 2, 2, 3), (0, 0, -1)]), seeds)
 def test_reshape(n, shape, seed):
@@ -190,6 +201,7 @@ def test_reshape(n, shape, seed):
     check_node("Reshape", {"x": integers(seed, n, 4, 3)}, constants=constants)
 
 
+@pytest.mark.search
 @FEW
 @given(batches, st.lists(extents, max_size=3), st.data(), seeds)
 def test_transpose(n, rest, data, seed):

@@ -62,6 +62,7 @@ def test_a_node_of_other_types_is_refused_where_it_is_made() -> None:
     assert info.value.where == "node 's'"
 
 
+@pytest.mark.search
 def test_rewriter_copies_a_graph() -> None:
     graph = digits_graph()
     rewriter = GraphRewriter(graph)

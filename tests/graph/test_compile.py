@@ -9,6 +9,7 @@ from tests.strategies.graphs import digits_graph, make_graph
 from tests.strategies.operands import floats
 
 
+@pytest.mark.search
 def test_digit_network_is_seven_kernels(monkeypatch) -> None:
     built = []
 

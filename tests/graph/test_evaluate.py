@@ -35,6 +35,7 @@ def test_several_outputs_and_subgraphs() -> None:
     )
 
 
+@pytest.mark.search
 def test_the_digit_network_knows_its_digits() -> None:
     images, labels = digits_images()
     (probability,) = evaluate_graph(digits_graph(), {"image": images})

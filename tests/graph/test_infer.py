@@ -52,6 +52,7 @@ def test_placeholders_have_plain_names() -> None:
     assert tensor.name == "a_b__" + "x" * 35
 
 
+@pytest.mark.search
 @given(networks())
 def test_inferred_types_are_those_of_the_meaning(graph):
     x = floats(1, 2, *graph.inputs[0].shape[1:])

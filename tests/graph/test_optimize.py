@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from refcomp.graph.evaluate import evaluate_graph
@@ -17,10 +18,12 @@ from tests.strategies.graphs import (
 )
 
 
+@pytest.mark.search
 def test_text_of_the_digit_network(golden) -> None:
     golden("graph/digits_optimized.txt", str(optimize(digits_graph())) + "\n")
 
 
+@pytest.mark.search
 def test_the_digit_network_keeps_its_meaning() -> None:
     images, labels = digits_images()
     (before,), (after,) = (
@@ -54,6 +57,7 @@ def test_damaged_weights_are_folded_in_silence() -> None:
         assert "batch_norm" not in operators_of(optimize(graph))
 
 
+@pytest.mark.search
 @given(networks())
 def test_meaning_is_kept_but_for_rounding(graph):
     assert_equivalent(graph, optimize(graph), tolerance=1e-5)

@@ -136,6 +136,7 @@ def test_a_deep_tree_is_made_without_recursion():
     assert expr.dtype == I64
 
 
+@pytest.mark.search
 @given(dtypes().flatmap(lambda dtype: exprs(dtype).map(lambda expr: (dtype, expr))))
 def test_random_expressions_have_the_dtype_that_was_asked_for(drawn: tuple[DType, Expr]):
     assert drawn[1].dtype == drawn[0]

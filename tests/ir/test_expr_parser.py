@@ -158,6 +158,7 @@ def nested(levels: int, begin: str = "(", end: str = ")") -> str:
     return begin * levels + "i" + end * levels
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(("begin", "end"), [("(", ")"), ("select(p, i, ", ")"), ("A@[i64(", ")]")])
 def test_nesting_is_bounded(begin, end):
     per_level = 2 if begin.startswith("A") else 1
@@ -167,6 +168,7 @@ def test_nesting_is_bounded(begin, end):
         parse(nested(MAX_NESTING * 50, begin, end))
 
 
+@pytest.mark.search
 def test_long_chains_are_no_nesting():
     expr = parse(" + ".join(["i"] * 20_000))
     assert isinstance(expr, Add)
@@ -174,6 +176,7 @@ def test_long_chains_are_no_nesting():
     assert parse("not " * 10_000 + "p").dtype.is_bool
 
 
+@pytest.mark.search
 @given(dtypes().flatmap(lambda dtype: exprs(dtype, list(NAMES.values())[:5], depth=4)))
 def test_random_expressions_print_and_read_back(expr: Expr):
     text = print_expr(expr)

@@ -184,6 +184,7 @@ def test_the_nesting_of_statements_is_bounded():
         parse_func(nest(MAX_BLOCKS + 1))
 
 
+@pytest.mark.search
 def test_long_chains_of_else_if_are_no_nesting():
     links = 3000
     func = parse_func("func f() {" + " else ".join(["if (true) { }"] * links) + "}")
@@ -191,6 +192,7 @@ def test_long_chains_of_else_if_are_no_nesting():
     assert structurally_equal(func, parse_func(print_func(func)))
 
 
+@pytest.mark.search
 @given(
     st.sampled_from(["nested", "flat", "host"]).flatmap(lambda v: runnable_funcs(v, exact=False))
 )
@@ -229,6 +231,7 @@ def test_checks_are_read_back():
         parse_func(_CHECKED.replace("i64[1, 3]", "i64[2, 3]"))
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat"), st.data())
 def test_damaged_text_is_read_or_refused_with_its_place(drawn, data: st.DataObject):
     text = print_func(drawn[0])

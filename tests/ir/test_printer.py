@@ -199,6 +199,7 @@ def test_the_origin_is_no_part_of_the_text():
     assert print_stmt(Block((), Origin("C"))) == print_stmt(Block(()))
 
 
+@pytest.mark.search
 def test_deep_trees_print_without_recursion():
     expr = N
     for _ in range(20_000):

@@ -1,5 +1,6 @@
 """The traversals: order, identity, sharing, and what they carry over."""
 
+import pytest
 from hypothesis import given
 
 from refcomp.foundation.dtype import F32, I64
@@ -110,6 +111,7 @@ def test_variables_and_buffers_come_in_order_of_appearance():
     assert buffers_in(STORE) == (A, B)
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_rewriting_to_the_same_changes_nothing(drawn: tuple[PrimFunc, object]):
     func, _ = drawn

@@ -189,6 +189,7 @@ def test_data_of_other_rooms_is_compared_by_value_or_by_identity():
     assert agree(foreign([1]), foreign([1])) and not agree(foreign([1]), foreign([2]))
 
 
+@pytest.mark.search
 def test_deep_trees_are_compared_and_hashed_without_recursion():
     def deep(end: int) -> Expr:
         expr: Expr = IntImm(end, I64)
@@ -200,6 +201,7 @@ def test_deep_trees_are_compared_and_hashed_without_recursion():
     assert not agree(deep(0), deep(1))
 
 
+@pytest.mark.search
 def test_deep_scopes_are_compared_and_hashed_without_recursion():
     def deep() -> Expr:
         expr: Expr = ONE
@@ -226,6 +228,7 @@ def test_hashes_of_what_differs_differ_mostly():
     assert len(hashes) > 95
 
 
+@pytest.mark.search
 @given(st.data())
 def test_random_expressions_with_one_text_are_equal(data: st.DataObject):
     dtype = data.draw(dtypes())
@@ -234,6 +237,7 @@ def test_random_expressions_with_one_text_are_equal(data: st.DataObject):
     assert agree(a, b) or repr(a) != repr(b)
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat"), st.data())
 def test_a_copy_is_equal_and_a_changed_copy_is_not(drawn: tuple[PrimFunc, object], data):
     text = print_func(drawn[0])

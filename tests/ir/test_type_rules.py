@@ -128,6 +128,7 @@ def test_an_unknown_node_belongs_to_no_level():
     assert type_fault(Foreign()) == "Foreign is no node of the loop IR"
 
 
+@pytest.mark.search
 @given(dtypes().flatmap(lambda dtype: exprs(dtype, [i, p, x])))
 def test_random_expressions_are_right(expr: Expr):
     assert [type_fault(node) for node in walk(expr) if type_fault(node)] == []

@@ -29,16 +29,19 @@ def fault(text: str, level: str) -> str:
     return "" if found is None else found.what
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested", exact=False))
 def test_random_nested_functions_are_legal(drawn):
     verify(drawn[0], "nested")
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat", exact=False))
 def test_random_flat_functions_are_legal(drawn):
     verify(drawn[0], "flat")
 
 
+@pytest.mark.search
 @given(runnable_funcs("host", exact=False))
 def test_random_host_functions_are_legal(drawn):
     verify(drawn[0], "host")
@@ -174,6 +177,7 @@ def test_a_level_must_be_known():
     assert caught.value.remedy == "levels are nested, flat, host, device, launch"
 
 
+@pytest.mark.search
 def test_deep_and_shared_trees_are_checked_without_recursion():
     deep, shared = N, N
     for _ in range(20_000):

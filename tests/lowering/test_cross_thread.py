@@ -45,6 +45,7 @@ def _buffers(func):
 _SHAPES = ((1, 1), (3, 0), (3, 2), (5, 29))
 
 
+@pytest.mark.search
 def test_threads_share_out_a_row(golden):
     s, a, b, k = row_sums()
     _bind(s[b], b.op.axis[0], "blockIdx.x")
@@ -55,6 +56,7 @@ def test_threads_share_out_a_row(golden):
     certify(s, [a, b], every_step=True).require()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("threads", [*range(1, 10), 13, 16, 31])
 def test_any_number_of_threads_needs_at_most_a_barrier_a_step(threads):
     s, a, b, k = row_sums()
@@ -67,6 +69,7 @@ def test_any_number_of_threads_needs_at_most_a_barrier_a_step(threads):
     _sums(func, (2, 29))
 
 
+@pytest.mark.search
 def test_rows_of_threads_reduce_for_themselves(golden):
     s, a, b, k = row_sums()
     rows, row = s[b].split(b.op.axis[0], 3)  # 3 does not divide: some rows have nothing to store
@@ -104,6 +107,7 @@ def test_threads_of_two_axes_and_two_reduction_axes():
     _sums(func, (2, 4, 5), (1, 1, 1), (2, 0, 3))
 
 
+@pytest.mark.search
 def test_outputs_inside_the_reduction_have_a_share_each(golden):
     n, m = refcomp.var("n"), refcomp.var("m")
     a = refcomp.placeholder((n, m, 6), name="A")
@@ -147,6 +151,7 @@ def test_a_product_is_one_where_there_is_nothing():
     assert out.tolist() == [32, 32]
 
 
+@pytest.mark.search
 def test_values_of_a_tuple_are_combined_together():
     s, a, b, k = argmax()
     _bind(s[b[0]], b[0].op.axis[0], "blockIdx.x")
@@ -175,6 +180,7 @@ def _factored(threads=4):
     return s, a, b
 
 
+@pytest.mark.search
 def test_a_factored_reduction(golden):
     s, a, b = _factored()
     func = _kernels(s, [a, b])
@@ -222,12 +228,14 @@ def _check_means(s, a, c):
     return func
 
 
+@pytest.mark.search
 def test_all_threads_read_a_result_in_shared_memory():
     s, a, b, c, (rows, _, _) = _means()
     s[b].compute_at(s[c], rows)
     assert _buffers(_check_means(s, a, c))["B"].scope == "shared"
 
 
+@pytest.mark.search
 def test_a_stage_inside_shares_its_rows_out_too():
     s, a, b, c, (rows, _, _) = _means()
     s[b].compute_at(s[c], rows)
@@ -236,6 +244,7 @@ def test_a_stage_inside_shares_its_rows_out_too():
     assert [str(dim) for dim in _buffers(func)["B.parts"].shape] == ["2", "4"]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("place", [1, 2])
 def test_each_thread_may_keep_the_result_of_its_row(place, golden):
     s, a, b, c, loops = _means()
@@ -247,6 +256,7 @@ def test_each_thread_may_keep_the_result_of_its_row(place, golden):
         golden("lowering/cross_thread_local.txt", refcomp.print_func(func))
 
 
+@pytest.mark.search
 def test_other_threads_stand_by():
     """Of threads that the stage does not use, the first ones reduce, or those that were chosen."""
     for chosen in (0, 1):
@@ -256,6 +266,7 @@ def test_other_threads_stand_by():
         assert f"threadIdx.y == {chosen}" in refcomp.print_func(_check_means(s, a, c))
 
 
+@pytest.mark.search
 def test_what_is_read_may_be_fetched_by_the_same_threads():
     s, a, b, k = row_sums(m=32)
     copy = s.cache_read(a, "shared", [b])
@@ -335,6 +346,7 @@ def test_not_by_intrinsic():
         refcomp.lower(s, [a, b, c])
 
 
+@pytest.mark.search
 def test_virtual_threads_have_rows_of_their_own():
     s, a, b, k = row_sums(m=7)
     outer, inner = s[b].split(b.op.axis[0], 2)

@@ -274,6 +274,7 @@ def _names(func: PrimFunc) -> dict[str, Var]:
     return {var.name: var for var in func.symbols}
 
 
+@pytest.mark.search
 def test_the_cost_of_a_requirement_does_not_grow_with_their_number(monkeypatch) -> None:
     few, of_few = _proofs_of(40, monkeypatch)
     many, of_many = _proofs_of(160, monkeypatch)
@@ -299,6 +300,7 @@ def test_of_many_requirements_those_of_the_buffer_are_assumed() -> None:
     assert not prove(parse_expr("m != 99", names), named.about("A", "other", facts))
 
 
+@pytest.mark.llvm
 def test_a_guard_beside_a_read_is_to_be_nested(tmp_path) -> None:
     nested = "nest two conditions, as both sides of and/or are evaluated: if_then_else("
     body = "for i in range(m) { if (i < n and A[i] > 0.0f32) { C[i] = 1.0f32 } }"

@@ -47,6 +47,7 @@ def product(n=32, virtual=2, threads=2, tile=8, step=4, is_doubled=True):
     return s, [a, b, c]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("n", [32, 20, "n"])
 @pytest.mark.parametrize("is_doubled", [False, True])
 def test_the_product_is_certified(n, is_doubled):
@@ -55,6 +56,7 @@ def test_the_product_is_certified(n, is_doubled):
     assert certificate.holds, str(certificate)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(("is_doubled", "barriers"), [(False, 2), (True, 1)])
 def test_a_double_buffer_saves_a_barrier(is_doubled, barriers):
     s, args = product(is_doubled=is_doubled)

@@ -55,6 +55,7 @@ def _gemm(n, m, p, fetch=True):
     return s, [a, b, c]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("name", "shape", "sizes"),
     [
@@ -72,6 +73,7 @@ def test_a_tiled_matrix_product(name, shape, sizes, golden):
     _check(func, [a, b, np.full((n, m), 77, np.float32)], a @ b)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("sizes", [(0, 5, 3), (1, 1, 1), (8, 8, 0)])
 def test_a_matrix_product_of_nothing_and_of_little(sizes):
     n, m, p = sizes

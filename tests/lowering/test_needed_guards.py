@@ -56,6 +56,7 @@ def test_rows_that_are_not_there_are_not_read():
     assert _guards_of(refcomp.lower(schedule, args), "C.local") == 2  # to begin with, and to add
 
 
+@pytest.mark.search
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4), st.integers(1, 4))
 def test_products_of_all_sizes(n, m, rows, columns):
     schedule, args = _packed_product(n, m, 3, rows, columns)

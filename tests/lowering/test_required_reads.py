@@ -170,6 +170,7 @@ def test_symbols_of_one_name_are_renamed_in_requirements():
     assert _required(output, [A, other]) == ["m - 1 < n", "m - 1 < n.1"]
 
 
+@pytest.mark.search
 def test_only_so_many_reads_are_followed_through_attached_stages():
     tensor, stages = A, []
     for k in range(9):

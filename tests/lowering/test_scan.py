@@ -122,6 +122,7 @@ def cases(draw):
     return s, parts, hs, cs
 
 
+@pytest.mark.search
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.integers(1, 4), st.integers(0, 5))
 def test_a_schedule_changes_nothing(case, m, n):
@@ -143,6 +144,7 @@ def cell_in_kernels(rows, own_init, threads):
     return s, parts, hs, cs
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("own_init", [True, False])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_kernels_for_each_row(rows, own_init):
@@ -292,6 +294,7 @@ def test_a_row_is_computed_once_whatever_loops_its_copies_are_in(how, copied, lo
     check_two_states(s, args)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("shape", [(4, 3), (M, 3)], ids=str)
 @pytest.mark.parametrize("scope", ["local", "shared"])
 @pytest.mark.parametrize("loop", ["t.outer", "t.inner", "i.outer", "i.inner"])

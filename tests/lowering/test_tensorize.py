@@ -70,6 +70,7 @@ def test_its_statements_tell_where_they_come_from():
     assert all(item.origin for item in walk(func.body) if type(item).__name__ == "BufferStore")
 
 
+@pytest.mark.search
 def test_certificates_hold():
     a, b, c, k = product(N * 2, 4, K * 2)
     s = blocked(c, k, 2, 4, 2, block_product(2, 4, 2))
@@ -142,6 +143,7 @@ def test_an_attached_stage_is_tensorized():
     check(func, (x, y), (3,), np.maximum(x @ y, 0))
 
 
+@pytest.mark.search
 def test_threads_do_a_block_each():
     a, b, c, k = product(16, 16, 16)
     s = blocked(c, k, 8, 8, 8, block_product(8, 8, 8))
@@ -302,6 +304,7 @@ def _cases(draw):
     return sizes, counts, parts, dtype, draw(st.data())
 
 
+@pytest.mark.search
 @given(_cases())
 def test_random_splits_around_the_intrinsic(case):
     (rows, columns, depth), counts, parts, dtype, data = case

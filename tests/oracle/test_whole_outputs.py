@@ -39,6 +39,7 @@ def test_elements_never_written_tell_the_nearest_write(in_step):
     ]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("in_step", [None, 1])
 def test_the_nearest_write_may_be_a_thread_s(in_step):
     body = "for g in range(n) blockIdx.x { for t in range(m) threadIdx.x { WHAT } }"

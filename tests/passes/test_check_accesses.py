@@ -216,6 +216,7 @@ def test_a_text_says_where_an_access_stands():
     assert access.origin.startswith("stage B, at ") and "test_check_accesses.py" in access.origin
 
 
+@pytest.mark.search
 def test_texts_stay_on_one_line_and_short():
     func = parse_func(f"func f(A: i64[n] out) {{ A[{' + '.join(['A[1]'] * 99)}] = 0 }}")
     *_, last = map(checked_access_from_text, check_accesses(func).checks)
@@ -225,6 +226,7 @@ def test_texts_stay_on_one_line_and_short():
         checked_access_from_text(origin.to_text())
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(check_accesses, *drawn, "nested")
@@ -238,6 +240,7 @@ def _outcome(func, arguments):
     return ""
 
 
+@pytest.mark.search
 @given(unruly_funcs())
 def test_what_the_interpreter_refuses_is_found(drawn):
     func, symbols = drawn
@@ -260,6 +263,7 @@ def test_what_the_interpreter_refuses_is_found(drawn):
     assert_same_values(wanted, found)
 
 
+@pytest.mark.search
 def test_the_strategy_draws_right_and_wrong_functions():
     seen = set()
 

@@ -102,12 +102,14 @@ def test_origins_are_kept():
     assert [store.origin for store in stores] == [origin, origin]
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat"))
 def test_functions_of_all_kinds(drawn):
     assert _lengths(fit_vector_lanes(drawn[0])) <= {1, 2, 4, 8, 16}
     assert_meaning_is_kept(fit_vector_lanes, *drawn, "flat")
 
 
+@pytest.mark.search
 @given(vectorized_loops())
 def test_what_vectorizing_makes(text):
     wide = parse_func(text.replace("range(4) vectorized", "range(3) vectorized"))

@@ -83,6 +83,7 @@ def test_a_wrong_number_of_indices_is_a_bug_that_is_seen():
         flatten_storage(PrimFunc("f", (a,), BufferStore(a, (IntImm(0, I64),), IntImm(0, I64))))
 
 
+@pytest.mark.search
 @given(st.data(), st.lists(st.integers(0, 4), min_size=0, max_size=4), st.booleans())
 def test_every_element_is_reached_as_before(data, shape, symbolic):
     """Each element gets a value that tells its indices, in an order drawn."""
@@ -125,6 +126,7 @@ def test_out_of_range_rows_that_stay_in_the_buffer_are_lost_to_the_flat_level():
     assert array[1, 1] == 1
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(flatten_storage, *drawn, "flat")

@@ -121,6 +121,7 @@ def test_a_product_is_not_rounded_before_the_sum():
     assert results == [2**-12, 2**-12 + 2**-26]
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_sums_of_small_integers_are_the_same(drawn):
     assert_meaning_is_kept(fuse_multiply_add, *drawn, "nested")

@@ -81,6 +81,7 @@ def test_each_loop_has_a_variable_of_its_own_and_origins_are_kept():
     assert after.body.origin is inner
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(hoist_conditions, *drawn, "nested")
@@ -89,6 +90,7 @@ def test_functions_of_all_kinds(drawn):
 _PARTS = ("n < 3", "m < n", "i < m", "j <= i", "n + m < 9", "j + 1 < n", "i + j < 4")
 
 
+@pytest.mark.search
 @given(
     st.lists(st.sampled_from(_PARTS), min_size=1, max_size=3),
     st.lists(st.sampled_from(_PARTS[:3]), max_size=2),

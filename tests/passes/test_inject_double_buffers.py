@@ -29,6 +29,7 @@ def doubled(body: str) -> str:
     return print_func(inject_double_buffers(parse_func(HEAD + "{" + body + "}")))
 
 
+@pytest.mark.search
 def test_the_docstring_holds():
     assert_docstring_holds(module, inject_double_buffers)
 

@@ -305,6 +305,7 @@ def _has_race(func):
     return False
 
 
+@pytest.mark.search
 @given(_random_kernels())
 def test_random_kernels_have_no_race_and_no_needless_barrier(func):
     after = insert_barriers(func)

@@ -32,6 +32,7 @@ def test_docstring():
     assert_docstring_holds(module, introduce_lets)
 
 
+@pytest.mark.search
 @given(st.data(), st.sampled_from(["flat", "host"]))
 def test_results_stay(data, level):
     func, symbols = data.draw(runnable_funcs(level))

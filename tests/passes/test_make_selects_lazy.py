@@ -51,6 +51,7 @@ def test_table(body, kinds):
     assert _kinds(func) == kinds
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(make_selects_lazy, *drawn, "nested")
@@ -71,6 +72,7 @@ def _expected(data, reach):
     return np.array([data[i - reach] if reach <= i < n - reach else data[i] * 2 for i in range(n)])
 
 
+@pytest.mark.search
 @given(st.integers(0, 9), st.integers(0, 5))
 def test_reads_guarded_by_select_are_right(n, reach):
     func = make_selects_lazy(refcomp.lower(*_shifted(n, reach)))

@@ -110,6 +110,7 @@ def test_nothing_that_is_no_index_changes_its_type():
     assert not any(isinstance(node, Var) and node.dtype == I64 for node in walk(func.body))
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(narrow_index_types, *drawn, "flat")

@@ -136,6 +136,7 @@ def _memory_of(func):
     return ml_dtypes.bfloat16 if func.buffers[2].dtype.kind == "bfloat" else np.uint16
 
 
+@pytest.mark.search
 @settings(max_examples=80, deadline=None)
 @given(runnable_funcs("nested", rare=True))
 def test_random_functions_keep_their_meaning_through_all_passes(drawn):
@@ -148,6 +149,7 @@ def test_random_functions_keep_their_meaning_through_all_passes(drawn):
         before = after
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("function", [remove_no_ops, simplify_expressions, unroll_loops])
 def test_each_pass_sees_into_all_statements(function):
     @settings(max_examples=40, deadline=None)

@@ -228,6 +228,7 @@ def _deep(levels, statements=1, kind=""):
     return f"func f(A: f32[{shape}] out) {{ {text} }}"
 
 
+@pytest.mark.search
 def test_code_grows_no_more_than_it_may():
     for levels in range(1, 6):
         func = partition_loops(parse_func(_deep(levels)))
@@ -235,6 +236,7 @@ def test_code_grows_no_more_than_it_may():
         assert stores == min(2**levels, MAX_COPIES)
 
 
+@pytest.mark.search
 def test_a_body_that_is_too_large_is_not_copied():
     small, large = (parse_func(_deep(1, n, "unrolled")) for n in (10, MAX_NODES // 8 // 6))
     assert partition_loops(small) is not small
@@ -265,6 +267,7 @@ def test_the_main_nest_of_a_scheduled_product_is_free_of_guards_after_all_passes
     assert predicates == [None] * len(predicates)
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(partition_loops, *drawn, "nested")
@@ -304,6 +307,7 @@ def guarded_nests(draw):
     return parse_func(f"func f(H: i64[1] out, N: i64[n], M: i64[m]) {{ {text} }}")
 
 
+@pytest.mark.search
 @given(guarded_nests(), st.integers(0, 9), st.integers(0, 9))
 def test_guards_of_all_kinds(func, n, m):
     symbols = dict(zip(func.symbols, (n, m), strict=True))

@@ -121,6 +121,7 @@ def test_what_does_something_comes_back_as_the_same_object():
     assert remove_no_ops(func) is func
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("level", ["nested", "flat", "host"])
 @given(st.data())
 def test_the_meaning_is_kept(level, data):

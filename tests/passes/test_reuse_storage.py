@@ -109,6 +109,7 @@ def test_allocations_in_a_loop_share_there():
     assert len(_allocated(reuse_storage(func))) == 1
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(reuse_storage, *drawn, "flat")
@@ -130,6 +131,7 @@ def pipelines(draw):
     return parse_func(f"func f(A: i64[{count}] out) {{ {text} }}")
 
 
+@pytest.mark.search
 @given(pipelines())
 def test_pipelines(func):
     assert_meaning_is_kept(reuse_storage, func, {}, "flat")

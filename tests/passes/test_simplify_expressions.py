@@ -185,6 +185,7 @@ def test_origins_are_kept():
     assert loop.origin is origin and isinstance(loop.extent, IntImm)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("level", ["nested", "flat", "host"])
 @given(st.data())
 def test_the_meaning_is_kept(level, data):

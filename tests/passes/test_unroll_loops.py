@@ -124,6 +124,7 @@ def test_extents_that_are_refused():
         unroll_loops(func.with_body(with_fields(func.body, extent=IntImm(-2, n.dtype))))
 
 
+@pytest.mark.search
 @given(st.data(), st.lists(st.integers(0, 3), min_size=1, max_size=3))
 def test_the_meaning_is_kept(data, extents):
     """Each iteration appends to what came before, so that order and count both matter."""
@@ -154,6 +155,7 @@ def test_a_variable_bound_at_two_places_is_bound_in_each_copy():
     assert data.tolist() == [0, 0, 2, 4, 0, 0, 0, 0, 0]
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(unroll_loops, *drawn, "nested")

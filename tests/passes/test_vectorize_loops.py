@@ -373,6 +373,7 @@ def _outcome(func, m):
     return [array.tolist() for array in arrays]
 
 
+@pytest.mark.search
 @settings(max_examples=4 * settings.default.max_examples)  # most guards protect only some values
 @given(vectorized_loops(), st.integers(0, 7))
 def test_the_meaning_is_kept(text, m):
@@ -387,6 +388,7 @@ def test_the_meaning_is_kept(text, m):
     assert _outcome(after, m) == expected
 
 
+@pytest.mark.search
 @given(runnable_funcs("flat"))
 def test_functions_of_all_kinds(drawn):
     assert_meaning_is_kept(vectorize_loops, *drawn, "flat")

@@ -25,6 +25,7 @@ def _hostile_report():
     return replace(found, listing=Listing(lines, {}), advice=advice)
 
 
+@pytest.mark.search
 def test_names_and_sources_are_escaped():
     page = page_of([_hostile_report()], title=_HOSTILE)
     assert page.count("<script>") == 1  # our own

@@ -230,6 +230,7 @@ def _written_by_cache(s, a, i, b):
     s[local].compute_at(s[b], b.op.axis[0])
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("target", HOSTS)
 @pytest.mark.parametrize(
     "change",

@@ -45,6 +45,7 @@ def test_kept_rules_give_no_finding(house: Path) -> None:
     assert findings(house) == []
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("place", "text", "finding"),
     [

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STEPS = ["setup", "format", "lint", "types", "imports", "house"]
+QUICK_STEPS = ["setup", "format", "lint", "imports"]
+STEPS = [*QUICK_STEPS, "types", "house"]
 
 
 def test_whatever_says_how_it_is_run_can_be_run() -> None:
@@ -44,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / "scripts" / "test", tmp_path / "scripts")
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
-    command(tmp_path / "scripts" / "setup", "true")
+    command(tmp_path / "scripts" / "setup", 'echo setup "$@"')
     for tool in ("ruff", "mypy", "lint-imports", "python"):
         command(tmp_path / ".venv" / "bin" / tool, "true")
     command(tmp_path / ".venv" / "bin" / "pytest", 'echo "$REFCOMP_STEPS"; echo CI=$CI "$@"')
@@ -61,6 +62,30 @@ def test_all_steps_pass_and_pytest_has_the_last_word(checkout: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert outcomes(done.stdout) == dict.fromkeys(STEPS, "passed")
     assert done.stdout.splitlines()[-1] == "CI= -n 2 --dist worksteal -k lower"
+
+
+@pytest.mark.parametrize(
+    ("tier", "steps", "setup"),
+    [
+        ("quick", QUICK_STEPS, "setup --no-install"),
+        ("tools", ["setup"], "setup"),
+        ("search", ["setup"], "setup"),
+    ],
+)
+def test_one_tier_runs_its_tests_and_few_steps(
+    checkout: Path, tier: str, steps: list[str], setup: str
+) -> None:
+    done = run(checkout / "scripts" / "test", tier, "-k", "lower")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert setup in done.stdout.splitlines()
+    assert outcomes(done.stdout) == dict.fromkeys(steps, "passed")
+    assert done.stdout.splitlines()[-1] == f"CI= -n 2 --dist worksteal -m {tier} -k lower"
+
+
+@pytest.mark.parametrize("tier", ["quick", "tools"])
+def test_failing_tests_of_a_tier_fail_the_run(checkout: Path, tier: str) -> None:
+    command(checkout / ".venv" / "bin" / "pytest", "exit 5")
+    assert run(checkout / "scripts" / "test", tier).returncode == 5
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def test_installs_what_is_missing_and_says_so_before(tmp_path: Path) -> None:
     assert distribution.run() == "setup: system packages: all there\n"
 
 
+@pytest.mark.tools
 def test_the_demo_asks_for_the_tools_of_hosts_alone(tmp_path: Path) -> None:
     distribution = Distribution(tmp_path, "", ALL)
     told = distribution.run("--demo")

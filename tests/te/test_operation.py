@@ -56,6 +56,7 @@ def test_producers_come_before_consumers():
     assert [op.name for op in reachable_operations([c.op])] == ["A", "B", "C"]
 
 
+@pytest.mark.search
 def test_long_chains_do_not_exhaust_the_stack():
     tensor = refcomp.placeholder((1,), name="A")
     for _ in range(3000):

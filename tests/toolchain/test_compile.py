@@ -105,6 +105,7 @@ def test_a_hit_starts_no_tool(fake_tools, as_another_process) -> None:
     assert fake_tools.starts() == starts
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("source", "options", "output"),
     [
@@ -204,6 +205,7 @@ assert compile_source(Source("some text", "llvm"), {}, "so").data == b"some text
 """
 
 
+@pytest.mark.tools
 def test_two_processes_run_the_tools_once(fake_tools) -> None:
     fake_tools.add_all()
     fake_tools.add("opt", body="sleep 0.5\n" + _copy_of(fake_tools))

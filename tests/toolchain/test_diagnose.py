@@ -7,6 +7,8 @@ import pytest
 from refcomp.toolchain.description import load_description, toolchain_names
 from refcomp.toolchain.diagnose import ToolReport, diagnose
 
+pytestmark = pytest.mark.tools  # asks those that there are
+
 
 def _reports(toolchain: str) -> dict[str, ToolReport]:
     return {report.name: report for report in diagnose() if report.toolchain == toolchain}

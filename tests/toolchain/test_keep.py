@@ -72,6 +72,7 @@ def test_what_failed_is_kept_too(fake_tools, kept: Path) -> None:
     assert last.startswith(f"{fake_tools.bin}/opt ") and " kernel.ll " in last
 
 
+@pytest.mark.search
 def test_a_folder_that_cannot_be_written(fake_tools, tmp_path: Path, monkeypatch) -> None:
     fake_tools.add_all()
     (tmp_path / "file").touch()

@@ -10,6 +10,7 @@ from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy
 from tests.strategies.operands import assert_same, batches, extents, floats, run_te, seeds, tensors
 
 
+@pytest.mark.search
 @given(batches, extents, st.lists(extents, max_size=2), st.floats(1e-6, 1e-2), seeds)
 def test_batch_norm_is_its_meaning(n, channels, rest, epsilon, seed):
     data = floats(seed, n, channels, *rest)

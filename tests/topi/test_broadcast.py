@@ -24,6 +24,7 @@ def broadcast_shapes(draw):
     return tuple(whole), tuple(other)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int32", "float64"])
 @given(batches, broadcast_shapes(), st.booleans(), seeds)

@@ -29,6 +29,7 @@ def window_fits(size: tuple, kernel: tuple, padding: tuple, dilation: tuple) -> 
     return min(spans) >= 1
 
 
+@pytest.mark.search
 @given(batches, sizes, kernels, pairs, paddings, pairs, st.integers(1, 3), st.booleans(), seeds)
 def test_conv2d_is_its_meaning(n, size, kernel, strides, padding, dilation, groups, biased, seed):
     assume(window_fits(size, kernel, padding, dilation))
@@ -39,6 +40,7 @@ def test_conv2d_is_its_meaning(n, size, kernel, strides, padding, dilation, grou
     assert_same(run_te(conv2d, data, weight, bias, **how), conv2d_numpy(data, weight, bias, **how))
 
 
+@pytest.mark.search
 @given(batches, sizes, kernels, pairs, paddings, pairs, st.booleans(), seeds)
 def test_conv2d_nhwc_is_its_meaning(n, size, kernel, strides, padding, dilation, biased, seed):
     assume(window_fits(size, kernel, padding, dilation))

@@ -28,6 +28,7 @@ blocks = st.integers(1, 2)
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))
 
 
+@pytest.mark.search
 @given(batches, blocks, blocks, sizes, kernels, pairs, st.booleans(), seeds)
 def test_conv2d_nchwc_is_its_meaning(n, depth, outs, size, kernel, strides, biased, seed):
     assume(kernel[0] <= size[0] and kernel[1] <= size[1])

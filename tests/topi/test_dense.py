@@ -20,6 +20,7 @@ from tests.strategies.operands import (
 factors = st.sampled_from([1.0, 0.5, 2.0, 0.0])
 
 
+@pytest.mark.search
 @given(
     batches,
     extents,
@@ -41,6 +42,7 @@ def test_gemm_is_its_meaning(n, k, m, alpha, beta, trans_a, trans_b, form, seed)
     assert_same(actual, gemm_numpy(a, b, c, **how))
 
 
+@pytest.mark.search
 @given(st.lists(extents, max_size=2), st.booleans(), extents, extents, extents, seeds)
 def test_matmul_is_its_meaning(outer, is_shared, i, k, j, seed):
     a = integers(seed, 2, *outer, i, k)

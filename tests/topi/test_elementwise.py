@@ -13,6 +13,7 @@ from tests.strategies.operands import assert_same, batches, extents, floats, run
 TOLERANCES = {"relu": 0.0, "identity": 0.0, "clip": 0.0, "sigmoid": 4e-7, "tanh": 4e-7}
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", TOLERANCES)
 @given(batches, st.lists(extents, max_size=3), seeds)
 def test_operator_is_its_meaning(name, n, rest, seed):

@@ -18,6 +18,7 @@ from tests.strategies.operands import (
 )
 
 
+@pytest.mark.search
 @given(batches, extents, extents, extents, st.tuples(*[st.integers(0, 2)] * 4), seeds)
 def test_padding_is_its_meaning(n, c, h, w, padding, seed):
     for shape, first in (((n, c, h, w), 2), ((n, h, w, c), 1)):

@@ -37,6 +37,7 @@ def images(seed: int, n: int, channels: int, size: tuple, layout: str) -> np.nda
     return integers(seed, *shape)
 
 
+@pytest.mark.search
 @given(batches, extents, sizes, windows(), pairs, seeds)
 def test_max_pool2d_is_its_meaning(n, channels, size, window, dilation, seed):
     reach = [dilation[k] * (window["kernel"][k] - 1) + 1 for k in (0, 1)]
@@ -46,6 +47,7 @@ def test_max_pool2d_is_its_meaning(n, channels, size, window, dilation, seed):
     assert_same(run_te(pool.max_pool2d, data, **how), pool.max_pool2d_numpy(data, **how))
 
 
+@pytest.mark.search
 @given(batches, extents, sizes, windows(), st.booleans(), seeds)
 def test_avg_pool2d_is_its_meaning(n, channels, size, window, count_include_pad, seed):
     data = images(seed, n, channels, size, window["layout"])
@@ -54,6 +56,7 @@ def test_avg_pool2d_is_its_meaning(n, channels, size, window, count_include_pad,
     assert_same(run_te(pool.avg_pool2d, data, **how), pool.avg_pool2d_numpy(data, **how), 1e-7)
 
 
+@pytest.mark.search
 @given(batches, extents, sizes, layouts, seeds)
 def test_global_avg_pool2d_is_its_meaning(n, channels, size, layout, seed):
     data = images(seed, n, channels, size, layout)

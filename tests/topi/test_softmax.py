@@ -10,6 +10,7 @@ from refcomp.topi.softmax import softmax, softmax_numpy
 from tests.strategies.operands import assert_same, batches, extents, floats, run_te, seeds, tensors
 
 
+@pytest.mark.search
 @given(batches, st.lists(extents, min_size=1, max_size=2), st.data(), seeds)
 def test_softmax_is_its_meaning(n, rest, data, seed):
     axis = data.draw(st.integers(-len(rest), -1))

@@ -34,6 +34,7 @@ def reshapes(draw):
     return rest, target
 
 
+@pytest.mark.search
 @given(batches, reshapes(), seeds)
 def test_reshape_is_its_meaning(n, shapes, seed):
     rest, target = shapes
@@ -43,6 +44,7 @@ def test_reshape_is_its_meaning(n, shapes, seed):
     )
 
 
+@pytest.mark.search
 @given(batches, ranks, st.data(), seeds)
 def test_flatten_is_its_meaning(n, rest, data, seed):
     axis = data.draw(st.integers(-len(rest) - 1, len(rest) + 1))
@@ -52,6 +54,7 @@ def test_flatten_is_its_meaning(n, rest, data, seed):
     )
 
 
+@pytest.mark.search
 @given(batches, ranks, st.data(), seeds)
 def test_transpose_is_its_meaning(n, rest, data, seed):
     axes = tuple(data.draw(st.permutations(range(len(rest) + 1))))
@@ -61,6 +64,7 @@ def test_transpose_is_its_meaning(n, rest, data, seed):
     )
 
 
+@pytest.mark.search
 @given(extents, ranks, st.lists(st.integers(0, 3), min_size=1, max_size=4), st.data(), seeds)
 def test_concatenate_and_split_are_their_meanings(n, rest, sizes, data, seed):
     axis = data.draw(st.integers(-len(rest) - 1, len(rest)))

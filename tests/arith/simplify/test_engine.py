@@ -48,6 +48,7 @@ def _chain(cls, items):
     return result
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     "cls", [Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, BitXor], ids=lambda c: c.__name__
 )
@@ -61,12 +62,14 @@ def test_deep_chains_do_not_exhaust_the_stack(cls, is_known):
     assert result.dtype == I64
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("cls", [And, Or], ids=lambda c: c.__name__)
 def test_deep_conditions(cls):
     parts = [LT(Var(f"x{k}", I64), _const(5)) for k in range(DEEP)]
     assert simplify(_chain(cls, parts)).dtype == BOOL
 
 
+@pytest.mark.search
 def test_deep_choices_and_lets():
     choice = body = X
     for k in range(DEEP // 5):
@@ -77,6 +80,7 @@ def test_deep_choices_and_lets():
     assert print_expr(simplify(body)) == f"x * {DEEP // 5 + 1}"
 
 
+@pytest.mark.search
 def test_a_deep_sum_is_one_sum():
     assert print_expr(simplify(_chain(Add, [X] * DEEP))) == f"x * {DEEP}"
     assert simplify(_chain(Sub, [X] * (DEEP + 1) + [_const(0)])).dtype == I64
@@ -159,6 +163,7 @@ def test_calls_keep_their_arguments():
     assert simplify(call) is call
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("text", ["i8", "u8", "bool", "f32", "i32x4", "boolx4"])
 @given(st.data())
 def test_any_expression_keeps_its_value(text, data):

@@ -14,6 +14,7 @@ from refcomp.arith.simplify.rules import (
 from tests.arith.simplify.rules_in_z3 import refuted
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("rule", [*RULES, *SIGNS], ids=str)
 def test_each_rule_is_proved(rule):
     assert refuted(rule) is None

@@ -255,6 +255,7 @@ def test_products_of_matrices_on_emulated_gpus(gpu, one):
     np.testing.assert_array_equal(result.asnumpy(), a @ b)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", ["mfma.f32.16x16x16bf16.1k", "wmma.f32.16x16x16.bf16"])
 def test_the_interpreter_computes_products_of_matrices(name):
     one = KNOWN[name]

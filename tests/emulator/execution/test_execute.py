@@ -225,6 +225,7 @@ def test_a_limit_of_time_goes_by_the_clock_that_is_given():
     assert 8 <= next(ticks) < 20
 
 
+@pytest.mark.search
 def test_a_long_kernel_whose_waves_end_is_not_stopped():
     """The waves loop 500 to 5000 times: only one after the other they run so many instructions."""
     code = assembly("s_sub_u32 s0, s0, 1", "s_cmp_lg_u32 s0, 0", "s_cbranch_scc1 65533", "s_endpgm")

@@ -64,6 +64,7 @@ def _is_signalling(kind, value):
     return np.isnan(value) & (bits & _UNSIGNED[kind](_QUIET_BIT[kind]) == 0)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("count", [1, 3, 64, 1000])
 def test_all_instructions_that_compute_make_them_quiet(count):
     seen = 0

@@ -39,6 +39,7 @@ _ROWS = {
 }
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", _ROWS)
 def test_all_bits_that_may_differ_are_undefined(name):
     spread, function, is_exact = _ROWS[name]
@@ -78,6 +79,7 @@ def test_a_carry_depends_on_all_bits():
     assert total == [0xFFFFFFFC] and carry.tolist() == [True]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("spread", "function"),
     [

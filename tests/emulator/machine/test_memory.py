@@ -31,6 +31,7 @@ def test_bytes_know_what_was_written():
     assert Bytes(16, is_watched=False).load_undefined(index, 4) is None
 
 
+@pytest.mark.tools
 def test_memory_that_cannot_be_reserved_is_refused_in_words():
     program = (
         "import resource, sys\n"

@@ -1,5 +1,6 @@
 """choose_layout: channels go last around convolutions, with few transposes and no other change."""
 
+import pytest
 from hypothesis import given
 
 from refcomp.graph.passes.choose_layout import choose_layout
@@ -69,6 +70,7 @@ def test_graphs_that_do_not_profit_stay() -> None:
     assert choose_layout(computed) is computed
 
 
+@pytest.mark.search
 def test_text_of_the_digit_network(golden) -> None:
     changed = choose_layout(digits_graph())
     verify_graph(changed)
@@ -76,6 +78,7 @@ def test_text_of_the_digit_network(golden) -> None:
     assert_equivalent(digits_graph(), changed)
 
 
+@pytest.mark.search
 @given(networks())
 def test_meaning_is_kept(graph):
     changed = choose_layout(graph)

@@ -69,6 +69,7 @@ def test_statistics_that_are_computed_stay() -> None:
     assert fold_batch_norm(graph) is graph
 
 
+@pytest.mark.search
 @given(networks())
 def test_meaning_is_kept_but_for_rounding(graph):
     changed = fold_batch_norm(graph)

@@ -1,6 +1,7 @@
 """fold_constants: what needs no input is computed once."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from refcomp.graph.passes.choose_layout import choose_layout
@@ -60,6 +61,7 @@ def test_nothing_constant_stays() -> None:
     assert fold_constants(graph) is graph
 
 
+@pytest.mark.search
 @given(networks())
 def test_packed_weights_are_equal(graph):
     laid_out = choose_layout(graph)

@@ -70,6 +70,7 @@ def test_an_input_read_twice_is_given_once() -> None:
     assert_equivalent(graph, fuse_operators(graph))
 
 
+@pytest.mark.search
 def test_expressions_do_not_explode() -> None:
     def build(builder, x):
         for _ in range(40):
@@ -83,6 +84,7 @@ def test_expressions_do_not_explode() -> None:
     assert_equivalent(graph, fuse_operators(graph))
 
 
+@pytest.mark.search
 @given(networks())
 def test_meaning_is_kept(graph):
     changed = fuse_operators(graph)

@@ -1,5 +1,7 @@
 """pack_matrices: constant matrices are transposed once."""
 
+import pytest
+
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.passes.pack_matrices import pack_matrices
 from refcomp.graph.verify import verify_graph
@@ -7,6 +9,7 @@ from tests.strategies.graphs import assert_equivalent, digits_graph, make_graph,
 from tests.strategies.operands import floats
 
 
+@pytest.mark.search
 def test_a_transposed_constant_is_packed() -> None:
     graph = digits_graph()
     packed = pack_matrices(graph)

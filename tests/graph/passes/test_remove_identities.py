@@ -1,5 +1,6 @@
 """remove_identities: what goes, what stays, and that nothing else changes."""
 
+import pytest
 from hypothesis import given
 
 from refcomp.graph.passes.remove_identities import remove_identities
@@ -24,6 +25,7 @@ def test_an_input_does_not_become_an_output() -> None:
     assert remove_identities(graph) is graph
 
 
+@pytest.mark.search
 @given(networks())
 def test_meaning_is_kept(graph):
     changed = remove_identities(graph)

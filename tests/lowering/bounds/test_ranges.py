@@ -118,6 +118,7 @@ def _index(draw, depth=3):
     return draw(st.sampled_from(forms))()
 
 
+@pytest.mark.search
 @given(_index(), st.integers(1, 4))
 def test_a_range_holds_all_values(expr, extent):
     found = _finder(extent).of(expr)

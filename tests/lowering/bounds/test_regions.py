@@ -89,6 +89,7 @@ _BEHIND_UNKNOWN_SIGNS = {
 }
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("index", _BEHIND_UNKNOWN_SIGNS.values(), ids=_BEHIND_UNKNOWN_SIGNS)
 @pytest.mark.parametrize("extent", [N, N - 2, N // 2, N + M], ids=str)
 def test_limits_of_i64_are_not_taken_for_the_extent_of_a_region(index, extent):

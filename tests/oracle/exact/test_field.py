@@ -54,6 +54,7 @@ QUOTIENTS = fielded_func("x * 0.5f32 * 2.0f32", "x / 3.0f32 * 3.0f32", "x * -0.7
 FUNCTIONS = fielded_func("exp(x)", "log(x)", "pow(x, y)", "pow(y, x)", "exp(x)")
 
 
+@pytest.mark.search
 @given(ELEMENTS, ELEMENTS)
 def test_arithmetic_is_that_of_the_field(x, y):
     quotient = x * pow(y, -1, P) % P if y else 0
@@ -105,6 +106,7 @@ def test_what_looks_at_bits_is_refused():
     assert "before the passes" in caught.value.remedy
 
 
+@pytest.mark.search
 @given(runnable_funcs("nested", exact=False))
 def test_no_float_is_left_and_integers_stay(drawn):
     func = drawn[0]

@@ -181,6 +181,7 @@ _FORMS = (
 )
 
 
+@pytest.mark.search
 @given(
     st.sampled_from(_FORMS),
     st.sampled_from(("float16", "bfloat16", "float32", "float64")),
@@ -268,6 +269,7 @@ def test_refusals():
         bound_errors([d], {a: np.ones(4, np.float32)})
 
 
+@pytest.mark.search
 def test_scans_are_bounded_row_by_row():
     x, state = (refcomp.placeholder((40, 3), name=name) for name in ("X", "state"))
     init = refcomp.compute((1, 3), lambda t, i: x[t, i] * 0.1, name="init")

@@ -55,6 +55,7 @@ def test_some_elements_alone():
     assert sums.result().value.tolist() == [0, 2, 0]
 
 
+@pytest.mark.search
 def test_f16_of_more_terms_than_digits():
     half = DType("float", 16)
     found = _sum(*[_term(0.5)] * 1 + [_term(0.3)] * 5000, dtype=half)
@@ -87,6 +88,7 @@ def _contracted_in_order(x, y, dtype, choices):
     return total
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("dtype", [_HALF, _BFLOAT, F32, F64], ids=str)
 def test_every_contraction_in_order_is_within_the_bound_and_that_within_the_plain_one(dtype):
     rng, shares = np.random.default_rng(3), []

@@ -73,6 +73,7 @@ _DIMS = st.recursive(
 )
 
 
+@pytest.mark.search
 @given(dims=st.lists(_DIMS, max_size=4), truth=st.tuples(*[st.integers(0, 9)] * 3))
 def test_what_is_solved_is_the_truth(dims: list, truth: tuple[int, int, int]) -> None:
     dims = [dim for dim in dims if isinstance(dim, Expr)]

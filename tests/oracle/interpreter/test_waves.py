@@ -59,6 +59,7 @@ def _kernel(product):
     return _loop(f"{factors}, {sums}", stores, threads)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda p: p.name.removeprefix("llvm.amdgcn."))
 def test_products_of_matrices_agree_with_numpy(product):
     rng, size, threads = np.random.default_rng(3), product.size, product.wave

@@ -39,6 +39,7 @@ def _plain(value):
     return value if isinstance(value, tuple) else (value,)
 
 
+@pytest.mark.search
 @settings(max_examples=300)
 @given(dtypes().flatmap(lambda dtype: exprs(dtype, _LEAVES)), st.integers(0, 2**32))
 def test_each_thread_has_the_plain_interpreter_s_value(expr, seed):

@@ -27,6 +27,7 @@ def _conflict(one, two):
     return kind != other_kind or kind == WRITES
 
 
+@pytest.mark.search
 @settings(max_examples=600)
 @given(st.lists(st.tuples(st.sampled_from(_KINDS), _accesses), min_size=2, max_size=5))
 def test_a_conflict_is_found_when_its_second_access_comes(batches):

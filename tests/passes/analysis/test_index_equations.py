@@ -140,6 +140,7 @@ def test_sides_of_two_dtypes():
 _TERMS = st.tuples(*[st.integers(-5, 5)] * 4, st.integers(-6, 6))
 
 
+@pytest.mark.search
 @given(st.lists(_TERMS, min_size=1, max_size=3), st.sampled_from([0, 2, 3, 4]))
 def test_what_is_forced_holds_for_all_solutions(rows, divisor):
     extents = {"a": 3, "b": 4, "c": 3, "d": 4}

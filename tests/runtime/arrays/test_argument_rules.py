@@ -261,6 +261,7 @@ _DIMS: st.SearchStrategy[Dim] = st.recursive(
 )
 
 
+@pytest.mark.search
 @given(
     st.lists(st.lists(_DIMS, max_size=3).map(tuple), min_size=1, max_size=3),
     st.integers(0, 4),

@@ -157,6 +157,7 @@ def test_from_numpy_and_numpy_share(dtype: DType) -> None:
     assert source[0, 1] == 0
 
 
+@pytest.mark.search
 @given(hnp.arrays(np.int16, hnp.array_shapes(min_dims=0, min_side=0, max_dims=4)))
 def test_numpy_there_and_back(source: np.ndarray) -> None:
     a = from_numpy(source)
@@ -175,6 +176,7 @@ def test_a_view_cannot_change_the_array() -> None:
     assert a.shape == a.numpy().shape == (2, 3)
 
 
+@pytest.mark.search
 def test_memory_lives_as_long_as_anything_that_shares_it() -> None:
     source = np.ones(1000)
     alive = weakref.ref(source)
@@ -190,6 +192,7 @@ def test_memory_lives_as_long_as_anything_that_shares_it() -> None:
     assert alive() is None
 
 
+@pytest.mark.search
 def test_own_memory_lives_as_long_as_a_view() -> None:
     views = [array(np.full(1000, k)).numpy() for k in range(50)]
     gc.collect()
@@ -359,6 +362,7 @@ def test_from_any_producer() -> None:
     assert source[0] == 7
 
 
+@pytest.mark.search
 def test_dlpack_keeps_memory_alive() -> None:
     a = array(np.full(1000, 3))
     there = np.from_dlpack(a)

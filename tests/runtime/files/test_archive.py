@@ -146,6 +146,7 @@ def test_foreign_archives(path: str, members: list[tuple[str, bytes]], why: str)
     assert why in str(error.why)
 
 
+@pytest.mark.search
 def test_many_equal_names_are_refused_by_their_number(path: str) -> None:
     _zip(path, [("manifest.json", b"{}")] * 20_000)
     assert str(_refusal(path).why) == "it has 20000 members, and module files have at most 64"
@@ -181,6 +182,7 @@ def test_archives_that_unpack_to_too_much(path: str, monkeypatch: pytest.MonkeyP
     assert str(_refusal(path).why) == "module files hold at most 1500 bytes, 1000 in one member"
 
 
+@pytest.mark.search
 def test_a_member_that_holds_more_than_it_declares(path: str) -> None:
     """The size is declared in the file; what unpacks to more must not be unpacked whole."""
     size = 64 << 20

@@ -126,6 +126,7 @@ def test_manifests_that_are_no_json(raw: bytes) -> None:
     assert "file is damaged\n  why: its manifest is malformed" in _refusal({"manifest.json": raw})
 
 
+@pytest.mark.search
 def test_no_finalizer_runs_deep_within_a_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fail there, for want of stack."""
     failed: list[Any] = []

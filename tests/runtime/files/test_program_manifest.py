@@ -171,6 +171,7 @@ def test_host_functions_that_do_not_fit(launch: str, why: str) -> None:
         _read(replace(CONTENTS, launch=launch))
 
 
+@pytest.mark.search
 def test_every_changed_byte_of_the_host_functions_is_survived() -> None:
     """Whoever changes the hashes too gets a UserError or another program, never another error."""
     text = CONTENTS.launch

@@ -44,6 +44,7 @@ def test_nothing_is_asked_before_somebody_does(recording):
     assert recording.calls == ["hipGetDeviceCount"]
 
 
+@pytest.mark.search
 def test_arrays_go_there_and_back(recording):
     gpu = Device("rocm", 0, driver_of(recording))
     values = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -93,6 +94,7 @@ def test_copies_on_devices_do_not_pass_the_host(recording):
     assert wider.asnumpy().tolist() == [0, 1, 2, 3, 4, 5], "what is converted goes by the host"
 
 
+@pytest.mark.search
 def test_pinned_arrays_are_the_hosts_and_given_back(recording):
     driver = driver_of(recording)
     pinned = driver.pinned(0, (3, 2), np.float32)

@@ -116,6 +116,7 @@ def test_code_is_unloaded_when_nobody_has_it(recording):
     assert recording.alive == {}
 
 
+@pytest.mark.search
 def test_ten_thousand_launches_leave_nothing_behind(recording):
     """Memory, code, streams, events and pinned memory: as many are given back as were made."""
     driver = driver_of(recording)

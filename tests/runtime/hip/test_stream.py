@@ -51,6 +51,7 @@ def test_nothing_is_copied_for_no_bytes(recording, driver):
     assert recording.streams == []
 
 
+@pytest.mark.search
 def test_arrays_are_held_until_the_stream_is_done(driver):
     stream, memory = driver.stream(0), driver.allocate(0, 4)
     source = driver.pinned(0, (4,), np.uint8)

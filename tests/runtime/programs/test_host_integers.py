@@ -34,6 +34,7 @@ def _values(dtype: DType) -> st.SearchStrategy[int]:
     return st.sampled_from(edges) | st.integers(dtype.min_value, dtype.max_value)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("cls", _BINARY, ids=lambda cls: cls.__name__)
 @given(data=st.data(), name=st.sampled_from(_INTEGERS))
 def test_each_operator_means_what_the_oracle_says(cls: Any, data: Any, name: str) -> None:

@@ -70,6 +70,7 @@ def test_groups_may_share_out_a_loop_of_the_stage(target):
     agrees(s, args, 13, target)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("target", TARGETS)
 def test_threads_that_no_loop_is_bound_to_stay_idle(target):
     env = [rc.thread_axis((0, 3), "threadIdx.y"), rc.thread_axis("threadIdx.x")]
@@ -78,6 +79,7 @@ def test_threads_that_no_loop_is_bound_to_stay_idle(target):
     agrees(s, args, 13, target)
 
 
+@pytest.mark.search
 def test_it_is_certified_and_replayed():
     s, args = blurred(at="row")
     assert certify(s, args, every_step=True).holds

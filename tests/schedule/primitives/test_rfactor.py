@@ -28,6 +28,7 @@ def _sums(s, a, b, values, axes=1):
     assert out.tolist() == values.sum(axis=axes).tolist()
 
 
+@pytest.mark.search
 def test_the_inner_part_of_a_split(golden):
     s, a, b, k = row_sums()
     outer, inner = s[b].split(k, factor=4)
@@ -129,6 +130,7 @@ def test_fused_axes_are_factored_together(golden):
     _sums(s, a, b, whole_numbers(3, 3, 5), axes=(1, 2))
 
 
+@pytest.mark.search
 def test_a_split_of_a_split():
     s, a, b, k = row_sums()
     outer, inner = s[b].split(k, factor=8)
@@ -139,6 +141,7 @@ def test_a_split_of_a_split():
     _sums(s, a, b, whole_numbers(3, 19))
 
 
+@pytest.mark.search
 def test_tuples_are_factored_together():
     s, a, b, k = argmax()
     _, inner = s[b[0]].split(k, factor=4)
@@ -164,6 +167,7 @@ def test_loops_over_the_output_stay():
     _sums(s, a, b, whole_numbers(11, 3))
 
 
+@pytest.mark.search
 def test_the_result_may_be_vectorized_where_the_reduction_could_not():
     s, a, b, k = row_sums()
     _, inner = s[b].split(k, factor=4)

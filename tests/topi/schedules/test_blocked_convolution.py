@@ -106,6 +106,7 @@ _few = st.integers(1, 3)
 _cases = (st.integers(0, 2), _few, _few, st.tuples(_few, st.integers(1, 17)), _few, _few, seeds)
 
 
+@pytest.mark.search
 @settings(max_examples=15)
 @given(*_cases)
 def test_interpreter_agrees_with_the_meaning(n, outs, depth, size, kernel, stride, seed):

@@ -51,6 +51,7 @@ def test_what_is_read_more_than_once_is_a_kernel_of_its_own():
     assert kernels(func) == 4
 
 
+@pytest.mark.tools
 def test_what_has_no_axis_is_refused_where_kernels_are_split_off():
     (data,) = tensors((4,))
     output = compute((), lambda: data[0] + 1.0, name="single")
@@ -96,6 +97,7 @@ def _memory(tensors, batch):
     return [np.full(shape, np.nan, np.float32) for shape in shapes]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].op.name)
 @pytest.mark.parametrize("batch", [0, 1, 2])
 def test_interpreter_agrees_with_the_meaning(case, batch):

@@ -100,6 +100,7 @@ def _cases():
 CASES = list(_cases())
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].op.name)
 @pytest.mark.parametrize("batch", [0, 1, 2])
 def test_interpreter_agrees_with_the_meaning(case, batch):

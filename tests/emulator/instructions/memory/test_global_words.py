@@ -70,6 +70,7 @@ def _state(waves, place):
     return [file.v.copy() for file in files], waves.dirty.copy(), memory, told
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("watched", [False, True])
 def test_it_is_the_same_as_the_general_way(watched):
     fast, place_of = count(), global_words.places_of

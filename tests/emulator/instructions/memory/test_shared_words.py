@@ -63,6 +63,7 @@ def _state(waves):
     )
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("watched", [False, True])
 def test_it_is_the_same_as_the_general_way(watched):
     fast = count()

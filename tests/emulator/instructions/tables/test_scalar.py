@@ -40,6 +40,7 @@ _ROWS = [
 _EDGES = [0, 1, 5, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(("name", "bits", "function"), _ROWS)
 def test_agrees_with_python(name, bits, function):
     for a in _EDGES:

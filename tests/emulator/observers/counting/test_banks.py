@@ -55,6 +55,7 @@ def test_a_row_of_33_floats_has_a_column_without_conflicts():
     assert count_clocks(4 * 33 * _LANE, None, 4)[0] == 2
 
 
+@pytest.mark.search
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.booleans()), min_size=64, max_size=64),
     st.sampled_from([4, 8, 16]),

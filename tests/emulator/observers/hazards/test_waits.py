@@ -131,6 +131,7 @@ def test_a_wave_with_a_full_counter_waits_before_it_begins_more():
     assert _told(_SCALAR, *[_SCALAR.replace("s4", "s5")] * 64, "s_mov_b32 s6, s4")
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("hazard", ["waits", "races"])
 @pytest.mark.parametrize("counters", [GFX942.counters, GFX11_COUNTERS])
 def test_each_access_looks_at_few_that_came_before(hazard, counters, monkeypatch):
