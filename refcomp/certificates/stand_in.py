@@ -25,7 +25,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import RefcompError
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import children, map_children, memoised, variables_in, walk
+from refcomp.ir.rewrite import Rewrite, children, map_children, rewriter, variables_in, walk
 from refcomp.ir.stmt import For, Stmt
 from refcomp.lowering.lower import lower
 from refcomp.oracle.interpreter.interpret import evaluate_expr
@@ -192,7 +192,7 @@ class _Shrinking:
         self.tensors.update(zip(op.outputs, fresh.outputs, strict=True))
 
     def _body(self, op: ComputeOp, reduced: Sequence[IterVar]) -> Iterator[Expr]:
-        visit, reduction = memoised(self._redirected), op.reduction
+        visit, reduction = rewriter(self._redirected), op.reduction
         if reduction is None:
             yield from map(visit, op.body)
             return
@@ -200,10 +200,11 @@ class _Shrinking:
         for k in range(len(op.body)):
             yield Reduce(reduction.reducer, sources, tuple(reduced), condition, k)
 
-    def _redirected(self, recurse: Any, node: Any) -> Any:
+    def _redirected(self, recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
-        is_read = isinstance(node, TensorRead)
-        return TensorRead(self.tensors[node.tensor], node.indices) if is_read else node
+        if isinstance(node, TensorRead):
+            return TensorRead(self.tensors[node.tensor], node.indices)
+        return node
 
     def _shape(self, tensor: Tensor) -> tuple[Expr, ...]:
         needed = self.needed.get(tensor, [0] * tensor.ndim)

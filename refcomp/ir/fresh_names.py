@@ -3,12 +3,12 @@
 For what writes a statement out several times, before parallel regions are outlined.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Let, Var
-from refcomp.ir.rewrite import map_children, memoised, with_fields
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter, with_fields
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -28,7 +28,7 @@ def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
     values = dict(replacements)
     buffers: dict[Buffer, Buffer] = {}
 
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, Var):
             return values.get(node, node)
         if isinstance(node, For | Let | LetStmt):
@@ -43,5 +43,4 @@ def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
             return node if buffer is node.buffer else with_fields(node, buffer=buffer)
         return node
 
-    result: Stmt = memoised(visit)(stmt)
-    return result
+    return rewriter(visit)(stmt)

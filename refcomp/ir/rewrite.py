@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import is_
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
@@ -20,12 +20,31 @@ from refcomp.ir.stmt import (
     LaunchKernel,
     ParallelRegion,
     Prefetch,
+    Stmt,
     Store,
 )
 
 _N = TypeVar("_N", bound=Node)
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 _ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
-_NodeMap = Callable[[Any], Any]
+
+
+class Rewrite(Protocol):
+    """Turns expressions into expressions, and statements into statements."""
+
+    @overload
+    def __call__(self, node: Expr, /) -> Expr: ...
+
+    @overload
+    def __call__(self, node: Stmt, /) -> Stmt: ...
+
+    @overload
+    def __call__(self, node: Node, /) -> Node: ...
+
+
+Visit = Callable[[Rewrite, Node], Node]
+_NodeMap = Rewrite | Callable[[Any], Any]
 
 
 def children(node: Node) -> tuple[Any, ...]:
@@ -79,14 +98,14 @@ def walk(root: Node) -> Iterator[Node]:
         stack.extend(reversed(children(node)))
 
 
-def memoised(function: Callable[[Callable[[Any], Any], Any], Any]) -> Callable[[Any], Any]:
-    """A recursive rewrite that visits each shared subtree once.
+def memoised(function: Callable[[Callable[[_A], _R], _A], _R]) -> Callable[[_A], _R]:
+    """Return a recursive function that visits each shared subtree once.
 
     `function(recurse, node)` is called once for each distinct object; `recurse` is the result.
     """
-    done: dict[int, tuple[Any, Any]] = {}
+    done: dict[int, tuple[_A, _R]] = {}
 
-    def recurse(node: Any) -> Any:
+    def recurse(node: _A) -> _R:
         hit = done.get(id(node))
         if hit is None:
             # The node is kept beside its result, so that its id cannot be given to another.
@@ -96,23 +115,32 @@ def memoised(function: Callable[[Callable[[Any], Any], Any], Any]) -> Callable[[
     return recurse
 
 
+def rewriter(visit: Visit) -> Rewrite:
+    """Return a rewrite whose recursion is `visit`: every pass is written as one.
+
+    `visit(recurse, node)` returns what takes the place of `node`; its last case is
+    `map_children(node, recurse)`. Shared subtrees are visited once.
+    """
+    return cast(Rewrite, memoised(cast(Any, visit)))
+
+
 def substitute(node: _N, replacements: Mapping[Var, Expr]) -> _N:
     """`node` with free variables replaced. Bound variables are not renamed: they are unique."""
     if not replacements:
         return node
 
-    def visit(recurse: _NodeMap, item: Any) -> Any:
+    def visit(recurse: Rewrite, item: Node) -> Node:
         if isinstance(item, Var):
             return replacements.get(item, item)
         return map_children(item, recurse)
 
-    return cast(_N, memoised(visit)(node))
+    return cast(_N, rewriter(visit)(node))
 
 
 def replace_buffers(node: _N, replacements: Mapping[Buffer, Buffer]) -> _N:
     """`node` with every access to, and allocation and capture of, some buffers redirected."""
 
-    def visit(recurse: _NodeMap, item: Any) -> Any:
+    def visit(recurse: Rewrite, item: Node) -> Node:
         item = map_children(item, recurse)
         if isinstance(item, (*_ACCESSES, Allocate)):
             target = replacements.get(item.buffer)
@@ -123,7 +151,7 @@ def replace_buffers(node: _N, replacements: Mapping[Buffer, Buffer]) -> _N:
             return with_changes(item, arguments=_replaced(item.arguments, replacements))
         return item
 
-    return cast(_N, memoised(visit)(node))
+    return cast(_N, rewriter(visit)(node))
 
 
 def _replaced(

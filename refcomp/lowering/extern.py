@@ -9,13 +9,13 @@ Refuses (UserError) to call functions with memory that storage_align has made lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm
-from refcomp.ir.rewrite import map_children, memoised, replace_buffers, walk, with_fields
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, replace_buffers, rewriter, walk, with_fields
 from refcomp.ir.stmt import Origin, Stmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.extern import ExternOp
@@ -56,11 +56,10 @@ def _is_longer(place: Buffer, tensor: Tensor) -> bool:
 def with_origin(stmt: Stmt, origin: Origin) -> Stmt:
     """`stmt`, all parts of which come from `origin` unless they say from where."""
 
-    def visit(recurse: Any, node: Any) -> Any:
-        if isinstance(node, Expr):
+    def visit(recurse: Rewrite, node: Node) -> Node:
+        if not isinstance(node, Stmt):
             return node
         node = map_children(node, recurse)
         return node if node.origin is not None else with_fields(node, origin=origin)
 
-    result: Stmt = memoised(visit)(stmt)
-    return result
+    return rewriter(visit)(stmt)

@@ -7,11 +7,12 @@ changed: what comes back is a new expression.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from refcomp.ir.expr import Expr
-from refcomp.ir.rewrite import map_children, memoised, substitute
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter, substitute
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import TensorRead
 
@@ -24,11 +25,11 @@ def inline_reads(body: Expr, inlined: Collection[ComputeOp]) -> Expr:
 
     done: dict[tuple[Any, ...], Expr] = {}
 
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
-        op = makers.get(node.tensor) if isinstance(node, TensorRead) else None
-        if op is None:
+        if not isinstance(node, TensorRead) or node.tensor not in makers:
             return node
+        op = makers[node.tensor]
         # Reads of one element share one expression: a chain of t[i] + t[i] must not double.
         key = (node.tensor, *map(id, node.indices))
         if key not in done:
@@ -36,5 +37,4 @@ def inline_reads(body: Expr, inlined: Collection[ComputeOp]) -> Expr:
             done[key] = substitute(recurse(op.body[node.tensor.value_index]), at)
         return done[key]
 
-    result: Expr = memoised(visit)(body)
-    return result
+    return rewriter(visit)(body)

@@ -25,7 +25,15 @@ from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.node import Node, bound_by, data_fields
 from refcomp.ir.printer import print_expr
-from refcomp.ir.rewrite import children, map_children, memoised, substitute, variables_in, walk
+from refcomp.ir.rewrite import (
+    Rewrite,
+    children,
+    map_children,
+    rewriter,
+    substitute,
+    variables_in,
+    walk,
+)
 from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.bounds.ranges import Range, RangeFinder
 from refcomp.lowering.bounds.regions import StageBounds
@@ -297,7 +305,7 @@ def _text(expr: Expr) -> str:
         where = "" if is_always else f", where={_text(expr.condition)}"
         return f"{expr.reducer.name}({sources}, axis=[{axes}]{where})"
 
-    def visit(recurse: Any, node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
         if isinstance(node, TensorRead):
             tensor = node.tensor
@@ -306,7 +314,7 @@ def _text(expr: Expr) -> str:
         return node
 
     named: dict[Tensor, Buffer] = {}
-    shown: Expr = memoised(visit)(expr)
+    shown = rewriter(visit)(expr)
     return print_expr(shown)
 
 

@@ -22,7 +22,15 @@ from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, IntImm, Var
-from refcomp.ir.rewrite import map_children, memoised, substitute, variables_in, with_changes
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import (
+    Rewrite,
+    map_children,
+    rewriter,
+    substitute,
+    variables_in,
+    with_changes,
+)
 from refcomp.ir.stmt import (
     THREADS_IN_BLOCK_TAGS,
     BufferStore,
@@ -238,14 +246,13 @@ def _initialisation(
 def _rebind(loops: Stmt, fresh: Mapping[Var, Var]) -> Stmt:
     """`loops` with other loop variables: a variable is bound only once in a function."""
 
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, For):
             node = map_children(node, recurse)
             return with_changes(node, var=fresh.get(node.var, node.var))
         return fresh.get(node, node) if isinstance(node, Var) else map_children(node, recurse)
 
-    result: Stmt = memoised(visit)(loops)
-    return result
+    return rewriter(visit)(loops)
 
 
 def _update(nest: _Nest, reduce: Reduce) -> Stmt:
@@ -291,11 +298,10 @@ def _value(nest: _Nest, body: Expr) -> Expr:
     """`body` in terms of loop variables and buffers."""
     roots = {axis.var: nest.bounds.indices.values[axis] for axis in nest.bounds.stage.roots}
 
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, TensorRead):
             at = [simplify(recurse(index), nest.bounds.facts) for index in node.indices]
             return _load(nest, node.tensor, at)
         return map_children(node, recurse)
 
-    result: Expr = memoised(visit)(substitute(body, roots))
-    return result
+    return rewriter(visit)(substitute(body, roots))

@@ -22,9 +22,11 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
 from refcomp.ir.expr import EQ, LE, Expr, FloorMod, IntImm, Not, Var
 from refcomp.ir.fresh_names import with_fresh_names
+from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
+    Rewrite,
     map_children,
-    memoised,
+    rewriter,
     substitute,
     variables_in,
     walk,
@@ -215,15 +217,14 @@ class _IntrinsicPlacement:
     def _loaded(self, index: Expr) -> Expr:
         """An origin that is read from memory itself, in terms of buffers."""
 
-        def visit(recurse: Any, node: Any) -> Any:
+        def visit(recurse: Rewrite, node: Node) -> Node:
             node = map_children(node, recurse)
             if isinstance(node, TensorRead):
                 at = self.element(node.tensor, node.indices)
                 return BufferLoad(self.buffers[node.tensor], at)
             return node
 
-        loaded: Expr = memoised(visit)(index)
-        return loaded
+        return rewriter(visit)(index)
 
     def _check_memory(self, block: _Block) -> None:
         view, name = block.view, block.buffer.name
@@ -317,20 +318,19 @@ class _IntrinsicPlacement:
                 compact = simplify(compact * size)
 
     def _moved(self, stmt: Stmt, blocks: Mapping[Buffer, _Block]) -> Stmt:
-        def visit(recurse: Any, node: Any) -> Any:
+        def visit(recurse: Rewrite, node: Node) -> Node:
             if isinstance(node, CallPacked):
                 return self._moved_packed(node, blocks, recurse)
             node = map_children(node, recurse)
-            block = blocks.get(node.buffer) if isinstance(node, _ACCESSES) else None
-            if block is None:
+            if not isinstance(node, _ACCESSES) or node.buffer not in blocks:
                 return node
+            block = blocks[node.buffer]
             is_whole = isinstance(node, AddressOf) and not node.indices
             at = () if is_whole and block.is_whole(self.facts) else None
             indices = block.at(node.indices, self.facts) if at is None else at
             return with_fields(node, buffer=block.buffer, indices=indices)
 
-        moved: Stmt = memoised(visit)(stmt)
-        return moved
+        return rewriter(visit)(stmt)
 
     def _moved_packed(
         self, call: CallPacked, blocks: Mapping[Buffer, _Block], recurse: Any

@@ -19,7 +19,7 @@ from refcomp.ir.buffer import BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter, walk, with_fields
 
 
 class _OfKind(Protocol):
@@ -44,10 +44,10 @@ class Mutation:
     def apply(self, func: PrimFunc) -> PrimFunc:
         """`func` with the node replaced, wherever that one object stands."""
 
-        def visit(recurse: Any, node: Any) -> Any:
+        def visit(recurse: Rewrite, node: Node) -> Node:
             return self.replacement if node is self.node else map_children(node, recurse)
 
-        return with_fields(func, body=memoised(visit)(func.body))
+        return with_fields(func, body=rewriter(visit)(func.body))
 
 
 def hangs_on_no_data(func: PrimFunc) -> bool:

@@ -43,7 +43,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
 
 from refcomp.arith import Facts
 from refcomp.foundation.artifacts import STATUS_WORDS, CheckedAccess
@@ -54,12 +53,14 @@ from refcomp.ir.expr import And, Expr, IfThenElseExpr, IntImm, Let, Not, Or, Sel
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import asks_others, is_bound
+from refcomp.ir.node import Node
 from refcomp.ir.printer import print_stmt
 from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import (
+    Rewrite,
     map_children,
-    memoised,
     replace_buffers,
+    rewriter,
     walk,
     with_changes,
     with_fields,
@@ -324,7 +325,7 @@ class _Checking:
         if not reads_memory(expr):
             return expr
 
-        def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+        def visit(recurse: Rewrite, node: Node) -> Node:
             match node:
                 case BufferLoad():
                     return self._load(node, map_children(node, recurse), place)
@@ -341,8 +342,7 @@ class _Checking:
                     return with_changes(let, body=self.expr(node.body, place.within(let)))
             return map_children(node, recurse)
 
-        result: Expr = memoised(visit)(expr)
-        return result
+        return rewriter(visit)(expr)
 
     def _may_evaluate_both(self, node: Select, facts: Facts) -> bool:
         return all(is_in_range(side, facts) for side in (node.true_value, node.false_value))

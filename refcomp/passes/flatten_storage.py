@@ -22,25 +22,23 @@ Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2, with no simplificatio
 a rank-0 buffer has offset 0.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
 from refcomp.ir.promotion import cast
-from refcomp.ir.rewrite import map_children, memoised, with_fields
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter, with_fields
 from refcomp.ir.stmt import AtomicUpdate, BufferStore, Prefetch, Store
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
     """`func` with each BufferLoad and BufferStore replaced by a Load or Store, and with one index
     for each AtomicUpdate."""
-    return func.with_body(memoised(_flatten)(func.body))
+    return func.with_body(rewriter(_flatten)(func.body))
 
 
-def _flatten(recurse: Callable[[Any], Any], node: Any) -> Any:
+def _flatten(recurse: Rewrite, node: Node) -> Node:
     node = map_children(node, recurse)
     if isinstance(node, BufferLoad):
         return Load(node.buffer, _offset(node.buffer, node.indices))

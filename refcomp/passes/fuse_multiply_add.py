@@ -29,22 +29,20 @@ Refuses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from refcomp.foundation.dtype import F32, F64
 from refcomp.ir.expr import Add, Call, Expr, Mul, Sub
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import map_children, memoised
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 
 
 def fuse_multiply_add(func: PrimFunc) -> PrimFunc:
     """`func` with fma in place of each product that is added to something."""
-    return func.with_body(memoised(_fuse)(func.body))
+    return func.with_body(rewriter(_fuse)(func.body))
 
 
-def _fuse(recurse: Callable[[Any], Any], node: Any) -> Any:
+def _fuse(recurse: Rewrite, node: Node) -> Node:
     node = map_children(node, recurse)
     if not isinstance(node, Add | Sub) or node.dtype.element not in (F32, F64):
         return node

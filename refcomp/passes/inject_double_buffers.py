@@ -50,10 +50,12 @@ from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import LT, Add, Expr, FloorMod, IntImm, Sub
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
+    Rewrite,
     buffers_in,
     map_children,
-    memoised,
+    rewriter,
     substitute,
     walk,
     with_fields,
@@ -224,12 +226,12 @@ def _read_by(stmt: Stmt) -> set[Buffer]:
 
 
 def _at_slot(stmt: Stmt, buffer: Buffer, doubled: Buffer, slot: Expr) -> Stmt:
-    def visit(recurse: Any, node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
-        is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate | Prefetch)
-        if is_access and node.buffer is buffer:
-            return with_fields(node, buffer=doubled, indices=(slot, *node.indices))
-        return node
+        if not isinstance(node, BufferLoad | BufferStore | AtomicUpdate | Prefetch):
+            return node
+        if node.buffer is not buffer:
+            return node
+        return with_fields(node, buffer=doubled, indices=(slot, *node.indices))
 
-    result: Stmt = memoised(visit)(stmt)
-    return result
+    return rewriter(visit)(stmt)

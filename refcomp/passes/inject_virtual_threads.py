@@ -50,10 +50,11 @@ from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
+    Rewrite,
     buffers_in,
     children,
     map_children,
-    memoised,
+    rewriter,
     substitute,
     variables_in,
     walk,
@@ -103,17 +104,17 @@ def _with_copies(buffer: Buffer, extent: Expr) -> Buffer:
 
 
 def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
-    def visit(recurse: Any, node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
         if isinstance(node, Allocate):
             return with_changes(node, buffer=copies.get(node.buffer, node.buffer))
-        is_access = isinstance(node, BufferLoad | BufferStore | AtomicUpdate | Prefetch)
-        if is_access and node.buffer in copies:
-            return with_fields(node, buffer=copies[node.buffer], indices=(var, *node.indices))
-        return node
+        if not isinstance(node, BufferLoad | BufferStore | AtomicUpdate | Prefetch):
+            return node
+        if node.buffer not in copies:
+            return node
+        return with_fields(node, buffer=copies[node.buffer], indices=(var, *node.indices))
 
-    result: Stmt = memoised(visit)(body)
-    return result
+    return rewriter(visit)(body)
 
 
 def _own_buffers(loop: For) -> set[Buffer]:

@@ -33,7 +33,14 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import map_children, memoised, variables_in, with_changes, with_fields
+from refcomp.ir.rewrite import (
+    Rewrite,
+    map_children,
+    rewriter,
+    variables_in,
+    with_changes,
+    with_fields,
+)
 from refcomp.ir.stmt import (
     Allocate,
     For,
@@ -83,7 +90,7 @@ class _Names:
     def __init__(self) -> None:
         self._known: dict[Node, Any] = {}
         self._passed: dict[Var, Var] = {}
-        self.lower: Callable[[Any], Any] = memoised(self._visit)
+        self.lower = rewriter(self._visit)
 
     def param(self, param: Var | Buffer) -> Any:
         """A scalar comes as its bits, unlike a variable."""
@@ -107,7 +114,7 @@ class _Names:
         result: Buffer = self._known.setdefault(buffer, with_fields(buffer, dtype=_U16))
         return result
 
-    def _visit(self, recurse: Callable[[Any], Any], node: Any) -> Any:
+    def _visit(self, recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, Stmt):
             return self._stmt(map_children(node, recurse), node)
         if isinstance(node, Var):
@@ -139,26 +146,26 @@ class _Names:
         )
         return lowered if exact else _round(lowered)
 
-    def _stmt(self, lowered: Any, node: Any) -> Any:
+    def _stmt(self, lowered: Stmt, node: Stmt) -> Stmt:
         """A statement whose children are lowered; `node` is what it was."""
         if isinstance(node, LetStmt) and _is_bfloat(node.var.dtype):
             return with_fields(lowered, var=self.var(node.var))
-        if isinstance(node, Store) and _is_bfloat(node.buffer.dtype):
+        if isinstance(lowered, Store) and _is_bfloat(lowered.buffer.dtype):
             bits = _to_bits(lowered.value)
-            return with_fields(lowered, buffer=self.buffer(node.buffer), value=bits)
+            return with_fields(lowered, buffer=self.buffer(lowered.buffer), value=bits)
         if isinstance(node, Allocate | Prefetch) and _is_bfloat(node.buffer.dtype):
             return with_fields(lowered, buffer=self.buffer(node.buffer))
-        if isinstance(node, ParallelRegion):
-            return self._region(lowered, node)
+        if isinstance(lowered, ParallelRegion):
+            return self._region(lowered)
         if isinstance(node, LaunchKernel):
             return with_changes(lowered, arguments=_same_or(node.arguments, self.param))
         return lowered
 
-    def _region(self, lowered: ParallelRegion, node: ParallelRegion) -> Stmt:
+    def _region(self, lowered: ParallelRegion) -> Stmt:
         def lowered_capture(item: Var | Buffer) -> Any:
             return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
 
-        return with_changes(lowered, captures=_same_or(node.captures, lowered_capture))
+        return with_changes(lowered, captures=_same_or(lowered.captures, lowered_capture))
 
 
 def _same_or(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:

@@ -26,23 +26,23 @@ Level: flat or host, kept. It refuses nothing.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from refcomp.foundation.dtype import F32, F64, DType
 from refcomp.ir.expr import EQ, LT, NE, Add, Call, Cast, Div, Expr, Let, Mul, Select, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import map_children, memoised
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 
 _KEPT_IN_HALF = ("abs", "copysign", "float_to_bits", "bits_to_float")
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
     """`func` with only calls that a host has."""
-    return func.with_body(memoised(_visit)(func.body))
+    return func.with_body(rewriter(_visit)(func.body))
 
 
-def _visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+def _visit(recurse: Rewrite, node: Node) -> Node:
     node = map_children(node, recurse)
     return _lower(node) if isinstance(node, Call) else node
 

@@ -31,7 +31,8 @@ from typing import Any
 from refcomp.arith import Facts
 from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Not, Select
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import map_children, memoised, walk
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter, walk
 from refcomp.ir.stmt import For, IfThenElse, LetStmt, Stmt
 from refcomp.passes.analysis.access_ranges import is_in_range
 from refcomp.passes.simplify_expressions import facts_of
@@ -69,7 +70,7 @@ def _facts_in(stmt: Stmt, child: Any, facts: Facts) -> Facts:
 
 
 def _expr(expr: Expr, facts: Facts) -> Expr:
-    def visit(recurse: Any, node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, IfThenElseExpr):
             return _choice(node, facts)
         if isinstance(node, Let):
@@ -84,8 +85,7 @@ def _expr(expr: Expr, facts: Facts) -> Expr:
             return _choice(lazy, facts)
         return map_children(node, recurse)
 
-    result: Expr = memoised(visit)(expr)
-    return result
+    return rewriter(visit)(expr)
 
 
 def _choice(node: IfThenElseExpr, facts: Facts) -> Expr:

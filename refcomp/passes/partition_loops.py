@@ -72,7 +72,15 @@ from refcomp.ir.expr import (
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import buffers_in, children, map_children, memoised, with_fields
+from refcomp.ir.rewrite import (
+    Rewrite,
+    buffers_in,
+    children,
+    map_children,
+    memoised,
+    rewriter,
+    with_fields,
+)
 from refcomp.ir.stmt import (
     PARALLEL,
     SERIAL,
@@ -276,7 +284,7 @@ def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
     """`body` where the guards are known to hold."""
     known = {id(guard.condition) for guard in guards}
 
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         if not isinstance(node, IfThenElse | IfThenElseExpr):
             return map_children(node, recurse)
         left = [part for part in conjuncts(node.condition) if id(part) not in known]
@@ -284,8 +292,7 @@ def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
             return recurse(node.then_case if isinstance(node, IfThenElse) else node.true_value)
         return with_fields(map_children(node, recurse), condition=recurse(reduce(And, left)))
 
-    result: Stmt = memoised(visit)(body)
-    return result
+    return rewriter(visit)(body)
 
 
 def _holds_kernel(recurse: Callable[[Any], bool], node: Stmt) -> bool:

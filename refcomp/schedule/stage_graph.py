@@ -7,13 +7,14 @@ of T in other stages, and the arguments of `lower` all find the stage by T itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir.expr import Expr
-from refcomp.ir.rewrite import map_children, memoised
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation
@@ -101,10 +102,11 @@ def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
         stage.op.outputs = outputs
         return
 
-    def visit(recurse: Callable[[Any], Any], node: Any) -> Any:
+    def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
-        is_read = isinstance(node, TensorRead) and node.tensor is old
-        return TensorRead(fresh, node.indices) if is_read else node
+        if isinstance(node, TensorRead) and node.tensor is old:
+            return TensorRead(fresh, node.indices)
+        return node
 
     assert isinstance(stage.op, ComputeOp)
-    replace_body(stage, list(map(memoised(visit), stage.op.body)))
+    replace_body(stage, list(map(rewriter(visit), stage.op.body)))

@@ -33,7 +33,7 @@ from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, Call, Cast, Expr, FloorMod, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import map_children, with_fields
+from refcomp.ir.rewrite import Rewrite, map_children, with_fields
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -121,7 +121,7 @@ class _Rewriting(RebuiltOperations):
             return buffer
         return self._buffers.setdefault(buffer, with_fields(buffer, dtype=I64, alignment=0))
 
-    def visit_node(self, recurse: Visit, node: Any) -> Any:
+    def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         """What becomes of `node`: memory and variables of floats hold field elements."""
         if isinstance(node, Var):
             return self.var(node)

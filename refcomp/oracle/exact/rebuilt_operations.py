@@ -12,7 +12,8 @@ from typing import Any
 from refcomp.foundation.dtype import DType
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.rewrite import map_children, memoised
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
 from refcomp.te.reducer import CommReducer, Reduce
@@ -28,7 +29,7 @@ class RebuiltOperations:
 
     def __init__(self) -> None:
         self.tensors: dict[Tensor, Tensor] = {}
-        self.visit: Visit = memoised(self.visit_node)
+        self.visit = rewriter(self.visit_node)
 
     def var(self, var: Var) -> Var:
         """What takes the place of a variable that something binds: itself."""
@@ -42,7 +43,7 @@ class RebuiltOperations:
         """The dtype of what takes the place of a tensor of `dtype`: the same."""
         return dtype
 
-    def visit_node(self, recurse: Visit, node: Any) -> Any:
+    def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         """What becomes of `node`; `recurse` says that of its children."""
         if isinstance(node, TensorRead):
             return TensorRead(self.tensors[node.tensor], tuple(map(recurse, node.indices)))

@@ -25,10 +25,11 @@ from refcomp.foundation.registry import register_func
 from refcomp.ir.buffer import READ, UPDATE, WRITE, AddressOf
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import map_children, memoised, walk
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter, walk
 from refcomp.ir.stmt import CALLS, CallExtern, CallPacked
 from refcomp.oracle.exact.field import P
-from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations, Visit
+from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations
 from refcomp.te.tensor import Tensor
 
 STAND_IN = "refcomp.oracle.stand_in"
@@ -39,7 +40,7 @@ _NUMBER, _ACCESSES = 0, (READ, WRITE, UPDATE)
 def with_stand_ins(func: PrimFunc) -> PrimFunc:
     """`func`, which calls nothing but stand-ins; itself if it calls nothing."""
     is_calling = any(isinstance(node, CALLS) for node in walk(func.body))
-    return func.with_body(memoised(_replaced)(func.body)) if is_calling else func
+    return func.with_body(rewriter(_replaced)(func.body)) if is_calling else func
 
 
 def tensors_with_stand_ins(
@@ -52,11 +53,11 @@ def tensors_with_stand_ins(
 
 
 class _Calls(RebuiltOperations):
-    def visit_node(self, recurse: Visit, node: Any) -> Any:
+    def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         return _instead(node) if isinstance(node, CALLS) else super().visit_node(recurse, node)
 
 
-def _replaced(recurse: Visit, node: Any) -> Any:
+def _replaced(recurse: Rewrite, node: Node) -> Node:
     if isinstance(node, Expr):
         return node
     return _instead(node) if isinstance(node, CALLS) else map_children(node, recurse)
