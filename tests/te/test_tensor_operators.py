@@ -8,7 +8,7 @@ import pytest
 
 import refcomp as rc
 from refcomp.foundation.errors import UserError
-from refcomp.oracle.tensors import evaluate
+from refcomp.oracle.tensors.evaluate import evaluate
 
 A = rc.placeholder((4,), name="A")
 B = rc.placeholder((4,), name="B")
