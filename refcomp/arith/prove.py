@@ -6,7 +6,8 @@ from refcomp.arith.facts import Facts
 from refcomp.arith.interval import Interval
 from refcomp.arith.modular import Modular
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Expr
 
 
 def simplify(expr: Expr, facts: Facts | None = None) -> Expr:
@@ -25,8 +26,7 @@ def prove(condition: Expr, facts: Facts | None = None) -> bool:
             f"only a scalar bool can be proved, not a value of dtype {condition.dtype}",
             remedy="compare the value with something",
         )
-    result = simplify(condition, facts)
-    return isinstance(result, IntImm) and result.value == 1
+    return as_int(simplify(condition, facts)) == 1
 
 
 def interval(expr: Expr, facts: Facts | None = None) -> Interval:

@@ -23,6 +23,7 @@ from typing import Any, cast
 from refcomp.arith import Facts, interval
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import RefcompError
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, children, map_children, rewriter, variables_in, walk
@@ -151,7 +152,7 @@ class _Shrinking:
         return own, reduced
 
     def _short(self, axis: IterVar) -> int:
-        extent = axis.extent.value if isinstance(axis.extent, IntImm) else 0
+        extent = as_int(axis.extent) or 0
         if extent <= _SHORT:
             return extent
         return min(extent, max(self.whole * self.count + extent % self.whole, 2))
@@ -216,7 +217,7 @@ class _Shrinking:
 
 def _needed(index: Expr, dim: Expr, facts: Facts) -> int:
     """How long a dimension has to be for `index`: as long as it is, where that is not known."""
-    most = dim.value if isinstance(dim, IntImm) else 0
+    most = as_int(dim) or 0
     reads = any(isinstance(node, TensorRead) for node in walk(index))
     high = None if reads else interval(index, facts).high
     return most if high is None else min(most, max(high + 1, 1))

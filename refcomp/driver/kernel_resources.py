@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from refcomp.codegen.amdgpu.module import MOST_THREADS
-from refcomp.codegen.amdgpu.statements import SHARED_ALIGNMENT, constant_count
+from refcomp.codegen.amdgpu.statements import SHARED_ALIGNMENT
 from refcomp.codegen.signature import machine_symbol
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import I64
@@ -21,6 +21,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import element_count
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
@@ -116,7 +117,7 @@ def _shared_bytes(kernel: PrimFunc, threads: int) -> int:
 
 
 def _own_shared_bytes(stmt: Stmt, threads: int, unit: int) -> int:
-    count = constant_count(stmt.buffer) if isinstance(stmt, Allocate) else None
+    count = element_count(stmt.buffer.shape) if isinstance(stmt, Allocate) else None
     if not isinstance(stmt, Allocate) or count is None:
         return 0
     size = max(1, count) * stmt.buffer.dtype.bytes
@@ -225,4 +226,4 @@ def _written_at(kernel: PrimFunc, buffer: Buffer) -> Origin | None:
 
 
 def _bytes(buffer: Buffer) -> int:
-    return (constant_count(buffer) or 0) * buffer.dtype.bytes
+    return (element_count(buffer.shape) or 0) * buffer.dtype.bytes

@@ -23,6 +23,7 @@ from refcomp.foundation.dtype import BOOL, I64, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.ir.buffer import READ, AddressOf, Buffer
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import NEST_ORDER, is_bound
@@ -177,7 +178,7 @@ class IRBuilder:
             )
         var = Var(checked_name(name, "a loop"), as_dtype(dtype))
         minimum = cast(var.dtype, begin)
-        extent = cast(var.dtype, end if _is_zero(minimum) else as_expr(end) - begin)
+        extent = cast(var.dtype, end if as_int(minimum) == 0 else as_expr(end) - begin)
         with self._scope(lambda body: For(var, minimum, _folded(extent), kind, body)):
             yield var
 
@@ -264,10 +265,6 @@ def written_buffers(body: Stmt) -> set[Buffer]:
             places = (arg for arg in item.args if isinstance(arg, AddressOf))
             written.update(place.buffer for place in places if place.access != READ)
     return written
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
 
 
 def _folded(extent: Expr) -> Expr:

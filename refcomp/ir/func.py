@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from refcomp.foundation.artifacts import STATUS_WORDS, checked_access_from_text
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Cast, Expr, IntImm, Var
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Cast, Expr, Var
 from refcomp.ir.node import Node, node
 from refcomp.ir.rewrite import variables_in, with_fields
 from refcomp.ir.stmt import Stmt
@@ -100,7 +101,7 @@ def checks_fault(func: PrimFunc) -> str | None:
     status = func.params[-1] if func.params else None
     wanted = len(func.checks), STATUS_WORDS
     if isinstance(status, Buffer) and status.dtype == I64 and status.name in func.outputs:
-        shape = tuple(d.value if isinstance(d, IntImm) else None for d in status.shape)
+        shape = tuple(as_int(dim) for dim in status.shape)
         if shape == wanted:
             return None
     return f"a function with {len(func.checks)} checks takes an i64{list(wanted)} out last"

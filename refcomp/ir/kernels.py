@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refcomp.ir.buffer import BufferLoad, Load
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Let, Var
 from refcomp.ir.gpu_intrinsics import is_of_a_wave
 from refcomp.ir.intrinsics import is_subgroup_call
@@ -122,7 +123,7 @@ def _nest_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
     for k, loop in enumerate(nest.loops):
         if k and positions[k] <= positions[k - 1]:
             return f"a loop of {tags[k]} lies within one of {tags[k - 1]}", loop
-        if not (isinstance(loop.minimum, IntImm) and loop.minimum.value == 0):
+        if as_int(loop.minimum) != 0:
             return f"the loop of {loop.kind} does not begin at 0", loop
         if bound.intersection(variables_in(loop.extent)):
             return f"the extent of {loop.kind} depends on another bound loop", loop

@@ -19,6 +19,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import BinaryExpr, Comparison, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.node import Node, bound_by, child_fields, data_fields
@@ -222,7 +223,7 @@ class _Writer:
     def _for(self, depth: int, loop: For) -> list[_Part]:
         dtype = "" if loop.var.dtype == I64 else f": {loop.var.dtype}"
         head: list[_Part] = [f"for {self._bind(loop.var)}{dtype} in range("]
-        if not (isinstance(loop.minimum, IntImm) and loop.minimum.value == 0):
+        if as_int(loop.minimum) != 0:
             head += [self.expr(loop.minimum), ", extent="]
         kind = "" if loop.kind == SERIAL else f" {loop.kind}"
         return [*head, self.expr(loop.extent), f"){kind} ", *self._scope(depth, loop, loop.body)]

@@ -27,6 +27,7 @@ from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, LT, Expr, IntImm, Var
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.ir.stmt import (
@@ -176,7 +177,7 @@ class CrossThread:
         """One more term, where `condition` holds, at a point of `axes`."""
         so_far = [BufferLoad(buffer, self._point) for buffer in self.shares]
         stmt = self._combined(self.shares, self._point, so_far, values)
-        if isinstance(condition, IntImm) and condition.value:
+        if as_int(condition):
             return stmt
         return IfThenElse(condition, stmt, None, self.loops.origin())
 

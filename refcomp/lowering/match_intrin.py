@@ -22,6 +22,7 @@ from refcomp.arith import Facts, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.node import Node, bound_by, data_fields
 from refcomp.ir.printer import print_expr
@@ -194,7 +195,7 @@ class _Match:
             self._compare_reads(ours, theirs)
             return
         if self._is_index(ours) and self._is_index(theirs):
-            is_same = _is_zero(simplify(ours - theirs, self.facts))
+            is_same = as_int(simplify(ours - theirs, self.facts)) == 0
         elif not list(children(ours)) or bound_by(ours):
             is_same = structurally_equal(ours, theirs)
         else:
@@ -224,7 +225,7 @@ class _Match:
         if (
             known.tensor is not place.tensor
             or known.dims != place.dims
-            or not all(_is_zero(simplify(a - b, self.facts)) for a, b in pairs)
+            or not all(as_int(simplify(a - b, self.facts)) == 0 for a, b in pairs)
         ):
             raise _Differs(
                 f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic, whose "
@@ -280,8 +281,8 @@ def uncovered(op: ComputeOp, tensor: Tensor) -> bool:
     ]
     for dim, extent in enumerate(tensor.shape):
         found = [finder.of(indices[dim]) for indices in reads]
-        firsts = any(r is not None and _is_zero(r.low) for r in found)
-        lasts = any(r is not None and _is_zero(simplify(r.high + 1 - extent)) for r in found)
+        firsts = any(r is not None and as_int(r.low) == 0 for r in found)
+        lasts = any(r is not None and as_int(simplify(r.high + 1 - extent)) == 0 for r in found)
         if not (firsts and lasts):
             return True
     return False
@@ -301,8 +302,7 @@ def _text(expr: Expr) -> str:
     if isinstance(expr, Reduce):
         sources = ", ".join(map(_text, expr.sources))
         axes = ", ".join(axis.name for axis in expr.axes)
-        is_always = isinstance(expr.condition, IntImm) and expr.condition.value
-        where = "" if is_always else f", where={_text(expr.condition)}"
+        where = "" if as_int(expr.condition) else f", where={_text(expr.condition)}"
         return f"{expr.reducer.name}({sources}, axis=[{axes}]{where})"
 
     def visit(recurse: Rewrite, node: Node) -> Node:
@@ -336,7 +336,3 @@ def _length(found: Range) -> int:
 def _constant(extent: Expr) -> int:
     assert isinstance(extent, IntImm)  # as check_block and decl_tensor_intrin made sure
     return extent.value
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0

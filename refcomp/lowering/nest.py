@@ -21,6 +21,7 @@ from typing import Any
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, Expr, IntImm, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
@@ -260,7 +261,7 @@ def _update(nest: _Nest, reduce: Reduce) -> Stmt:
     combined = reduce.reducer.combine(so_far, [_value(nest, s) for s in reduce.sources])
     stmt = store_together(_stores(nest, combined))
     condition = _value(nest, reduce.condition)
-    if isinstance(condition, IntImm) and condition.value:
+    if as_int(condition):
         return stmt
     return IfThenElse(condition, stmt, None, nest.loops.origin())
 

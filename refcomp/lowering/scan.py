@@ -16,6 +16,7 @@ from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, LT, Expr, FloorMod, IntImm, Min, Var
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import SERIAL, BufferStore, For, IfThenElse, Origin, Stmt, block
@@ -77,8 +78,7 @@ def place_scans(
             borrowed.add(op.update[k])
             maker = _lone_maker(op.init[k], stages, bodies, arguments)
             room = LE(op.init[k].shape[0], result.shape[0])
-            is_one = isinstance(room.a, IntImm) and room.a.value == 1
-            if maker is not None and (is_one or prove(room, facts)):
+            if maker is not None and (as_int(room.a) == 1 or prove(room, facts)):
                 buffers[op.init[k]] = buffers[result]
                 borrowed.add(op.init[k])
                 if not prove(room, facts):

@@ -20,6 +20,7 @@ from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, LE, Expr, FloorMod, IntImm, Not, Var
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.node import Node
@@ -280,11 +281,11 @@ class _IntrinsicPlacement:
             view, pairs = block.view, list[tuple[str, Expr, Expr]]()
             if view.strides:
                 strides = zip(view.strides, block.own_strides(), view.shape, strict=True)
-                pairs += [("stride", a, b) for a, b, size in strides if not _is_one(size)]
+                pairs += [("stride", a, b) for a, b, size in strides if as_int(size) != 1]
                 for given, actual in zip(view.strides, block.own_strides(), strict=True):
                     if isinstance(given, Var):
                         values.setdefault(given, actual)
-            if not (isinstance(view.elem_offset, IntImm) and view.elem_offset.value == 0):
+            if as_int(view.elem_offset) != 0:
                 pairs.append(("elem_offset", view.elem_offset, block.offset(self.facts)))
                 if isinstance(view.elem_offset, Var):
                     values.setdefault(view.elem_offset, block.offset(self.facts))
@@ -307,7 +308,7 @@ class _IntrinsicPlacement:
             for size, actual in zip(
                 reversed(block.view.shape), reversed(block.own_strides()), strict=True
             ):
-                if not _is_one(size) and not _is_equal(compact, actual, self.facts):
+                if as_int(size) != 1 and not _is_equal(compact, actual, self.facts):
                     self.refuse(
                         f"{buffer.name} is declared without gaps and its address taken, and "
                         f"neighbours lie {actual} elements apart in {block.buffer.name}, not "
@@ -355,10 +356,6 @@ class _IntrinsicPlacement:
 
 def _int(value: int) -> Expr:
     return IntImm(value, I64)
-
-
-def _is_one(size: Expr) -> bool:
-    return isinstance(size, IntImm) and size.value == 1
 
 
 def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:

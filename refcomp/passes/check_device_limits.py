@@ -36,7 +36,8 @@ from typing import Any
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.buffer import Buffer, Load
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.constants import as_int, element_count
+from refcomp.ir.expr import Expr
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
 from refcomp.ir.node import Node
@@ -64,7 +65,7 @@ def _check_axes(
 ) -> None:
     for tag, limit in zip(tags, most, strict=True):
         loop = nest.loop(tag)
-        extent = None if loop is None else _constant(loop)
+        extent = None if loop is None else as_int(loop.extent)
         if loop is not None and extent is not None and extent > limit:
             raise UserError(
                 f"the kernel {kernel.name} has {extent} {what} in {tag}, of which the device "
@@ -76,7 +77,7 @@ def _check_axes(
 
 def _check_group(kernel: PrimFunc, nest: KernelNest, most: int) -> None:
     loops = [loop for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS]
-    extents = {loop: extent for loop in loops if (extent := _constant(loop)) is not None}
+    extents = {loop: extent for loop in loops if (extent := as_int(loop.extent)) is not None}
     threads = prod(extents.values())
     if threads <= most:
         return
@@ -177,12 +178,8 @@ def _shorter(stmt: Stmt, lanes: int) -> str:
 
 
 def _bytes(buffer: Buffer) -> int | None:
-    dims = [dim.value for dim in buffer.shape if isinstance(dim, IntImm)]
-    return prod(dims) * buffer.dtype.bytes if len(dims) == len(buffer.shape) else None
-
-
-def _constant(loop: For) -> int | None:
-    return loop.extent.value if isinstance(loop.extent, IntImm) else None
+    count = element_count(buffer.shape)
+    return None if count is None else count * buffer.dtype.bytes
 
 
 def _place(loop: For) -> str:

@@ -47,6 +47,7 @@ from typing import Any, NoReturn
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LT, Add, Expr, FloorMod, IntImm, Sub
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
@@ -145,9 +146,9 @@ class _Doubling:
         """The first filling, and the loop that fills `doubled` one iteration ahead."""
         loop = self.loop
         parts = self._divide()
-        now = Sub(loop.var, loop.minimum) if not _is_zero(loop.minimum) else loop.var
+        now = loop.var if as_int(loop.minimum) == 0 else Sub(loop.var, loop.minimum)
         ahead = Add(loop.var, IntImm(1, loop.var.dtype))
-        end = loop.extent if _is_zero(loop.minimum) else Add(loop.minimum, loop.extent)
+        end = loop.extent if as_int(loop.minimum) == 0 else Add(loop.minimum, loop.extent)
         first = self._fill(parts.fills, doubled, loop.minimum, IntImm(0, loop.var.dtype))
         fill_next = self._fill(parts.fills, doubled, ahead, _slot(ahead, loop))
         use = _at_slot(parts.rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype)))
@@ -211,12 +212,8 @@ class _Doubling:
         return _at_slot(copy, self.buffer, doubled, slot)
 
 
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
-
-
 def _slot(step: Expr, loop: For) -> Expr:
-    offset = step if _is_zero(loop.minimum) else Sub(step, loop.minimum)
+    offset = step if as_int(loop.minimum) == 0 else Sub(step, loop.minimum)
     return FloorMod(offset, IntImm(2, step.dtype))
 
 

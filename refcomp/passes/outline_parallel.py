@@ -31,6 +31,7 @@ from typing import Any
 
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, Load
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, FloorDiv, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node, bound_by
@@ -98,8 +99,7 @@ def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion
 
 
 def _sum(minimum: Expr, begin: Expr) -> Expr:
-    is_zero = isinstance(minimum, IntImm) and minimum.value == 0
-    return begin if is_zero else minimum + begin
+    return begin if as_int(minimum) == 0 else minimum + begin
 
 
 def _make_serial(node: Any) -> Any:

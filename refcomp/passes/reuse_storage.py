@@ -59,11 +59,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer
+from refcomp.ir.constants import element_count
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import buffers_in, map_children, replace_buffers, walk, with_fields
@@ -144,7 +144,7 @@ def _place(memory: _Memory) -> Buffer:
     """The buffer that all of `memory` becomes: the first, flat where it had to grow."""
     alignment = max(buffer.alignment for buffer in memory.buffers)
     shape = memory.first.shape
-    if memory.size is not None and memory.size != _size(memory.first):
+    if memory.size is not None and memory.size != element_count(memory.first.shape):
         shape = (IntImm(memory.size, I64),)
     if shape is memory.first.shape and alignment == memory.first.alignment:
         return memory.first
@@ -177,7 +177,7 @@ def _uses(stmts: Sequence[Stmt]) -> dict[Buffer, _LiveRange]:
 
 
 def _put(buffer: Buffer, use: _LiveRange, memories: list[_Memory]) -> None:
-    size = _size(buffer)
+    size = element_count(buffer.shape)
     free = [m for m in memories if m.last < use.first and _may_share(m, buffer, size)]
     if not free:
         memories.append(_Memory(buffer, size, use.last, [buffer]))
@@ -202,9 +202,3 @@ def _may_share(memory: _Memory, buffer: Buffer, size: int | None) -> bool:
 
 def _is_same_shape(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     return len(a) == len(b) and all(map(structurally_equal, a, b))
-
-
-def _size(buffer: Buffer) -> int | None:
-    """The number of elements, None when it is symbolic."""
-    dims = [dim.value for dim in buffer.shape if isinstance(dim, IntImm)]
-    return prod(max(0, dim) for dim in dims) if len(dims) == len(buffer.shape) else None

@@ -49,6 +49,7 @@ from typing import Any
 from refcomp.foundation.dtype import BOOL, I64
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernels_in
@@ -273,12 +274,14 @@ class _Widening:
         cls = type(node)
         if cls is not ir.Mul:
             return self._ramp(_fold(cls, a, b), _fold(cls, a_stride, b_stride))
-        if _is_zero(a_stride):
+        if as_int(a_stride) == 0:
             return self._ramp(_fold(cls, a, b), _fold(cls, a, b_stride))
-        return self._ramp(_fold(cls, a, b), _fold(cls, a_stride, b)) if _is_zero(b_stride) else None
+        if as_int(b_stride) == 0:
+            return self._ramp(_fold(cls, a, b), _fold(cls, a_stride, b))
+        return None
 
     def _ramp(self, base: Expr, stride: Expr) -> Expr:
-        return self.spread(base) if _is_zero(stride) else Ramp(base, stride, self.lanes)
+        return self.spread(base) if as_int(stride) == 0 else Ramp(base, stride, self.lanes)
 
     def _load(self, load: Load) -> Expr:
         buffer, index = self._access(load.buffer, load.index)
@@ -328,10 +331,6 @@ def _all_scalar(*exprs: Expr | None) -> bool:
     return all(expr is None or expr.dtype.lanes == 1 for expr in exprs)
 
 
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
-
-
 def _fold(cls: type[Any], a: Expr, b: Expr) -> Expr:
     """`cls(a, b)` for Add, Sub or Mul, done at once where an operand is a constant that allows."""
     if isinstance(a, IntImm) and isinstance(b, IntImm):
@@ -341,9 +340,9 @@ def _fold(cls: type[Any], a: Expr, b: Expr) -> Expr:
         for factor, other in ((a, b), (b, a)):
             if isinstance(factor, IntImm) and factor.value in (0, 1):
                 return other if factor.value else factor
-    elif _is_zero(b):
+    elif as_int(b) == 0:
         return a
-    elif _is_zero(a) and cls is ir.Add:
+    elif as_int(a) == 0 and cls is ir.Add:
         return b
     result: Expr = cls(a, b)
     return result

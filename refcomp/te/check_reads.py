@@ -14,6 +14,7 @@ from refcomp.arith import Facts, simplify
 from refcomp.arith.attained import Box
 from refcomp.arith.ends import Bound
 from refcomp.foundation.errors import UserError
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.node import Node
@@ -96,7 +97,7 @@ def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
 def _is_conditional(node: Node) -> bool:
     """Whether only the condition of `node` is evaluated in each iteration."""
     if isinstance(node, Reduce):
-        return not (isinstance(node.condition, IntImm) and node.condition.value)
+        return not as_int(node.condition)
     return isinstance(node, IfThenElseExpr | Select)
 
 

@@ -14,7 +14,8 @@ from typing import Protocol
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import Expr, FloatImm, IntImm, Var
+from refcomp.ir.constants import as_constant
+from refcomp.ir.expr import Expr, Var
 from refcomp.ir.promotion import const
 
 # Small, so that sums and products of three are exact in every dtype, and all different.
@@ -67,17 +68,13 @@ def _fold(reducer: _Reducer, x: _Values, y: _Values) -> _Values:
     return tuple(simplify(result) for result in reducer.combine(x, y))
 
 
-def _number(expr: Expr) -> float | None:
-    return expr.value if isinstance(expr, IntImm | FloatImm) else None
-
-
 def _show(values: _Values) -> str:
-    shown = ", ".join(f"{_number(value):g}" for value in values)
+    shown = ", ".join(f"{as_constant(value):g}" for value in values)
     return shown if len(values) == 1 else f"({shown})"
 
 
 def _require(reducer: _Reducer, law: str, found: _Values, expected: _Values, why: str) -> None:
-    numbers = [_number(value) for value in (*found, *expected)]
+    numbers = [as_constant(value) for value in (*found, *expected)]
     if None in numbers or numbers[: len(found)] == numbers[len(found) :]:
         return
     raise UserError(

@@ -18,11 +18,10 @@ from refcomp.codegen.amdgpu.expressions import DEVICE_EXPRESSIONS
 from refcomp.codegen.amdgpu.names import IsaVersion, isa_version, wavefront_size
 from refcomp.codegen.amdgpu.statements import (
     DEVICE_STATEMENTS,
-    constant_count,
     print_dynamic_shared,
 )
 from refcomp.codegen.line_map import LineMap
-from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule, constant_of
+from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule
 from refcomp.codegen.llvm.module import print_scalar_param, reserve_symbol
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
@@ -30,6 +29,7 @@ from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_constant, element_count
 from refcomp.ir.expr import PureExtern, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest, varying_variables
@@ -161,7 +161,7 @@ def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> st
     module = out.module
     access = module.tables["access"][_access(kernel, param)]
     alignment = max(param.alignment, param.dtype.bytes)
-    known = (constant_count(param) or 0) * param.dtype.bytes
+    known = (element_count(param.shape) or 0) * param.dtype.bytes
     place = out.name(param), module.space_of(param)
     text: str = out.say.buffer_param(*place, access, alignment, known)
     return text
@@ -194,14 +194,14 @@ def _print_thread_index(out: LlvmFunction, loop: For) -> None:
 def _most(loop: For) -> int:
     """What the index of a thread or group is certainly less than."""
     most, extent = _MOST_GROUPS if loop.kind in BLOCK_TAGS else MOST_THREADS, loop.extent
-    known = constant_of(extent)
+    known = as_constant(extent)
     return most if known is None else max(1, min(most, int(known)))
 
 
 def _waves(out: LlvmFunction, nest: KernelNest) -> str:
     """How many waves of a group each SIMD holds at least: what registers must be left for; ''
     where the group's size is not known. The module's wish may be for more."""
-    known = [constant_of(extent) for extent in nest.block] if nest.loops else [1]
+    known = [as_constant(extent) for extent in nest.block] if nest.loops else [1]
     if None in known:
         return str(out.module.least_waves or "")
     waves = -(-prod(max(1, int(extent or 0)) for extent in known) // out.module.wavefront_size)
@@ -212,7 +212,7 @@ def _threads(out: LlvmFunction, nest: KernelNest) -> tuple[str, str]:
     """How many threads a group has, as LLVM is told: least and most, and how they lie."""
     if not nest.loops:
         return "1,1", out.say.exact_block(1, 1, 1)
-    block = [constant_of(extent) for extent in nest.block]
+    block = [as_constant(extent) for extent in nest.block]
     known = [max(1, int(extent)) for extent in block if extent is not None]
     if len(known) < len(block):
         return f"1,{MOST_THREADS}", ""

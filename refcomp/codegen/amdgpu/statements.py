@@ -8,7 +8,6 @@ An update without an instruction of its own is tried until no other thread came 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters
@@ -19,6 +18,7 @@ from refcomp.foundation.names import to_identifier
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.constants import element_count
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
 
@@ -51,13 +51,7 @@ def print_dynamic_shared(out: LlvmFunction, body: st.Stmt) -> None:
 
 
 def _is_dynamic(allocate: st.Allocate) -> bool:
-    return allocate.buffer.scope == "shared" and constant_count(allocate.buffer) is None
-
-
-def constant_count(buffer: Buffer) -> int | None:
-    """How many elements `buffer` has; None where the launch decides."""
-    dims = [dim.value for dim in buffer.shape if isinstance(dim, ir.IntImm)]
-    return prod(max(0, dim) for dim in dims) if len(dims) == len(buffer.shape) else None
+    return allocate.buffer.scope == "shared" and element_count(allocate.buffer.shape) is None
 
 
 def _print_place(out: LlvmFunction, buffer: Buffer, offset: str) -> None:
@@ -88,7 +82,7 @@ def _allocate(out: LlvmFunction, allocate: st.Allocate) -> None:
     buffer = allocate.buffer
     if not _is_dynamic(allocate):
         macro = _print_shared if buffer.scope == "shared" else _print_local
-        macro(out, buffer, max(1, constant_count(buffer) or 0))
+        macro(out, buffer, max(1, element_count(buffer.shape) or 0))
     out.statement(allocate.body)
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_family.conversions import convert, mask_as_wide_as
-from refcomp.codegen.c_family.function import CExpr, CFunction, constant_of, ring_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, ring_of
 from refcomp.codegen.c_family.half import rounded_to_half
 from refcomp.codegen.c_family.prelude import integer_function, pick_function
 from refcomp.foundation.dtype import DType
 from refcomp.ir import expr as ir
+from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr, IntImm, Var
 
 _RING = (ir.Add, ir.Sub, ir.Mul)
@@ -69,7 +70,7 @@ def _ring_infix(out: CFunction, operator: str, a: CExpr, b: CExpr, dtype: DType)
 
 def _ring_constant(out: CFunction, expr: Expr) -> CExpr | None:
     """A constant of the unsigned type, which spares its neighbour the conversion."""
-    value = constant_of(expr)
+    value = as_constant(expr)
     if value is None or value < 0:
         return None
     ring = ring_of(expr.dtype)
@@ -86,7 +87,7 @@ def _ring_shift(out: CFunction, expr: ir.ShiftLeft) -> CExpr:
 
 
 def _ring_ramp(out: CFunction, ramp: ir.Ramp) -> CExpr:
-    ring, stride = ring_of(ramp.dtype), constant_of(ramp.stride)
+    ring, stride = ring_of(ramp.dtype), as_constant(ramp.stride)
     base = out.vector(ring, [_to_ring(out, print_ring(out, ramp.base), ramp.base.dtype)])
     known = 1 if stride is None else int(stride)
     numbers = [
@@ -148,7 +149,7 @@ def _plain(out: CFunction, operator: str, a: Expr, b: Expr) -> CExpr:
 
 
 def _is_safe_divisor(expr: Expr) -> bool:
-    return constant_of(expr) not in (None, 0, -1)
+    return as_constant(expr) not in (None, 0, -1)
 
 
 def _div(out: CFunction, expr: ir.Div) -> CExpr:
@@ -180,7 +181,7 @@ def _divide(out: CFunction, expr: ir.BinaryExpr, kind: str) -> CExpr:
 
 
 def _floor_divide(out: CFunction, expr: ir.FloorDiv | ir.FloorMod) -> CExpr:
-    name, constant = type(expr).__name__, constant_of(expr.b)
+    name, constant = type(expr).__name__, as_constant(expr.b)
     if constant is not None and constant > 0 and int(constant) & (int(constant) - 1) == 0:
         power = int(constant)
         amount = power.bit_length() - 1 if isinstance(expr, ir.FloorDiv) else power - 1
@@ -207,7 +208,7 @@ def _by_function(out: CFunction, macro: str, expr: ir.BinaryExpr) -> CExpr:
 
 
 def _is_within(expr: ir.BinaryExpr) -> bool:
-    amount = constant_of(expr.b)
+    amount = as_constant(expr.b)
     return amount is not None and 0 <= amount < expr.dtype.bits
 
 
@@ -297,7 +298,7 @@ def _if_then_else(out: CFunction, expr: ir.IfThenElseExpr) -> CExpr:
 
 
 def _broadcast(out: CFunction, expr: ir.Broadcast) -> CExpr:
-    constant = constant_of(expr)
+    constant = as_constant(expr)
     if constant is not None and not expr.dtype.is_bool:
         return out.splat(constant, expr.dtype)
     value = out.value(expr.value)

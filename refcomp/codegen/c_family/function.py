@@ -20,7 +20,7 @@ from refcomp.foundation.dtype import F32, I32, DType
 from refcomp.foundation.errors import CompilerBug, Unsupported
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Var
+from refcomp.ir.expr import Expr, Var
 
 DEEPEST = 40  # operators on top of each other; clang gives up at 256 brackets
 _INDENT = "  "
@@ -301,10 +301,3 @@ def ring_of(dtype: DType) -> DType:
     """The unsigned type in which integers of `dtype` are added and multiplied: C makes single
     small integers an int, whose overflow is undefined."""
     return DType("uint", dtype.bits if dtype.lanes > 1 else max(32, dtype.bits), dtype.lanes)
-
-
-def constant_of(expr: Expr) -> float | None:
-    """The number that a constant, or a broadcast one, holds in each lane."""
-    if isinstance(expr, Broadcast):
-        expr = expr.value
-    return expr.value if isinstance(expr, IntImm | FloatImm) else None

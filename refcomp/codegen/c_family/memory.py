@@ -12,10 +12,11 @@ from typing import Any
 
 from refcomp.codegen.c_family.conversions import from_memory, to_memory
 from refcomp.codegen.c_family.expressions import print_ring
-from refcomp.codegen.c_family.function import CExpr, CFunction, constant_of
+from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.foundation.dtype import DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Store
 
@@ -61,7 +62,7 @@ def print_store(out: CFunction, store: Store) -> None:
 
 
 def _is_together(index: Expr) -> bool:
-    return index.dtype.lanes == 1 or (isinstance(index, ir.Ramp) and constant_of(index.stride) == 1)
+    return index.dtype.lanes == 1 or (isinstance(index, ir.Ramp) and as_constant(index.stride) == 1)
 
 
 def _together(out: CFunction, buffer: Buffer, index: Expr) -> CExpr:
@@ -114,7 +115,7 @@ def _lanes(out: CFunction, buffer: Buffer, index: Expr, predicate: Expr | None) 
 def _subscripts(out: CFunction, index: Expr) -> list[CExpr]:
     if index.dtype.lanes == 1:
         return [_subscript(out, index)]
-    stride = constant_of(index.stride) if isinstance(index, ir.Ramp) else None
+    stride = as_constant(index.stride) if isinstance(index, ir.Ramp) else None
     if isinstance(index, ir.Ramp) and stride is not None:
         base = out.atom(out.value(index.base), index.base.dtype)
         return [_past(out, base, k * int(stride), index.base.dtype) for k in range(index.lanes)]

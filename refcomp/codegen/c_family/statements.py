@@ -7,17 +7,17 @@ their size is known only at the launch; local ones stand where they are allocate
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_family.atomics import print_atomic
 from refcomp.codegen.c_family.expressions import define, from_ring, print_ring
-from refcomp.codegen.c_family.function import CExpr, CFunction, constant_of
+from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.codegen.c_family.memory import element, print_store
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
+from refcomp.ir.constants import as_constant, element_count
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 
@@ -68,14 +68,14 @@ def _is_in_nest_that_may_pass_barrier_by(out: CFunction, loop: st.For) -> bool:
     """Return True if `loop` is an inner one that may pass a barrier by, or lies around such."""
     if not _has_barrier(loop.body):  # most loops
         return False
-    if out.is_inside_block and constant_of(loop.extent) is None:
+    if out.is_inside_block and as_constant(loop.extent) is None:
         return True
     return any(isinstance(n, st.For) and _may_pass_barrier_by(n) for n in walk(loop.body))
 
 
 def _may_pass_barrier_by(loop: st.For) -> bool:
     """Return True if a barrier is in `loop`, and an extent of 0 is possible."""
-    return constant_of(loop.extent) is None and _has_barrier(loop.body)
+    return as_constant(loop.extent) is None and _has_barrier(loop.body)
 
 
 def _has_barrier(stmt: Node) -> bool:
@@ -85,7 +85,7 @@ def _has_barrier(stmt: Node) -> bool:
 def _end(out: CFunction, loop: st.For) -> CExpr:
     """Where the loop ends, evaluated once."""
     dtype = loop.var.dtype
-    if constant_of(loop.minimum) == 0:
+    if as_constant(loop.minimum) == 0:
         return out.atom(out.value(loop.extent), dtype)
     end = from_ring(out, print_ring(out, ir.Add(loop.minimum, loop.extent)), dtype)
     return out.atom(end, dtype)
@@ -112,9 +112,8 @@ def _if_then_else(out: CFunction, stmt: st.IfThenElse) -> None:
 def _allocate(out: CFunction, allocate: st.Allocate) -> None:
     buffer = allocate.buffer
     type_ = out.module.memory_type_of(buffer.dtype)
-    dims = [dim.value for dim in buffer.shape if isinstance(dim, ir.IntImm)]
-    is_constant = len(dims) == len(buffer.shape)
-    count = max(1, prod(max(0, dim) for dim in dims))
+    elements = element_count(buffer.shape)
+    is_constant, count = elements is not None, max(1, elements or 0)
     if buffer.scope == "local" and is_constant:
         out.emit(out.say.array(type_, out.name(buffer), count))
     elif buffer.scope == "shared" and is_constant:

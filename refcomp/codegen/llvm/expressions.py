@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from refcomp.codegen.accumulator import BODY
-from refcomp.codegen.llvm.function import LlvmFunction, constant_of
+from refcomp.codegen.llvm.function import LlvmFunction
 from refcomp.foundation.dtype import BOOL, F32, DType
 from refcomp.ir import expr as ir
+from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr, Var
 
 
@@ -46,7 +47,7 @@ def _not(out: LlvmFunction, expr: ir.Not) -> str:
 
 
 def _is_safe_divisor(expr: Expr) -> bool:
-    return constant_of(expr) not in (None, 0, -1)
+    return as_constant(expr) not in (None, 0, -1)
 
 
 def _div(out: LlvmFunction, expr: ir.Div) -> str:
@@ -95,13 +96,13 @@ def _floormod(out: LlvmFunction, expr: ir.FloorMod) -> str:
 
 
 def _power_of_two(expr: Expr) -> int | None:
-    value = constant_of(expr)
+    value = as_constant(expr)
     is_power = isinstance(value, int) and value > 0 and value & (value - 1) == 0
     return int(value) if is_power and value is not None else None
 
 
 def _is_positive(expr: Expr) -> bool:
-    value = constant_of(expr)
+    value = as_constant(expr)
     return value is not None and value > 0
 
 
@@ -141,7 +142,7 @@ def _guarded_signed(out: LlvmFunction, macro: Callable[..., str], expr: ir.Binar
 
 
 def _shift(out: LlvmFunction, expr: ir.ShiftLeft | ir.ShiftRight) -> str:
-    amount, dtype = constant_of(expr.b), expr.dtype
+    amount, dtype = as_constant(expr.b), expr.dtype
     if amount is not None and 0 <= amount < dtype.bits:
         return _binary(out, expr)
     a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
@@ -169,7 +170,7 @@ def _min_max(out: LlvmFunction, expr: ir.Min | ir.Max) -> str:
 
 
 def _is_number(expr: Expr) -> bool:
-    value = constant_of(expr)
+    value = as_constant(expr)
     return value is not None and value == value
 
 
@@ -269,7 +270,7 @@ def _if_then_else(out: LlvmFunction, expr: ir.IfThenElseExpr) -> str:
 
 
 def _ramp(out: LlvmFunction, ramp: ir.Ramp) -> str:
-    dtype, stride = ramp.dtype, constant_of(ramp.stride)
+    dtype, stride = ramp.dtype, as_constant(ramp.stride)
     base = _splat(out, out.value(ramp.base), ramp.base, ramp.lanes)
     if stride is None:
         steps = out.fresh()
@@ -292,7 +293,7 @@ def _broadcast(out: LlvmFunction, expr: ir.Broadcast) -> str:
 
 
 def _splat(out: LlvmFunction, operand: str, scalar: Expr, lanes: int) -> str:
-    constant = constant_of(scalar)
+    constant = as_constant(scalar)
     if constant is not None:
         return out.module.constant(constant, scalar.dtype.with_lanes(lanes))
     operand, result = operand or out.value(scalar), out.fresh()

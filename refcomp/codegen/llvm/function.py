@@ -19,7 +19,7 @@ from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import CompilerBug
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm, Var
+from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import LetStmt, Stmt
 
 ExpressionPrinters = Mapping[type[Any], Callable[["LlvmFunction", Any], str]]
@@ -214,10 +214,3 @@ class LlvmFunction(Chunks):
         if item not in self.names:
             raise CompilerBug(f"{item.name} is used where it is not bound")
         return self.names[item]
-
-
-def constant_of(expr: Expr) -> float | None:
-    """The number that a constant, or a broadcast one, holds in each lane."""
-    if isinstance(expr, Broadcast):
-        expr = expr.value
-    return expr.value if isinstance(expr, IntImm | FloatImm) else None

@@ -12,10 +12,11 @@ from typing import Any
 
 from refcomp.codegen.alignment import divisor_of
 from refcomp.codegen.llvm.expressions import convert_between, is_nonzero
-from refcomp.codegen.llvm.function import LlvmFunction, constant_of
+from refcomp.codegen.llvm.function import LlvmFunction
 from refcomp.foundation.dtype import BOOL, I64, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Prefetch, Store
 
@@ -74,7 +75,7 @@ def _case(index: Expr, predicate: Expr | None) -> str:
     if index.dtype.lanes == 1:
         return "scalar" + masked
     if isinstance(index, ir.Ramp):
-        stride = constant_of(index.stride)
+        stride = as_constant(index.stride)
         if stride == 1:
             return "contiguous" + masked
         if stride is not None and predicate is None:
@@ -162,7 +163,7 @@ def _load_masked(out: LlvmFunction, load: Load) -> str:
 
 def _load_strided(out: LlvmFunction, load: Load) -> str:
     assert isinstance(load.index, ir.Ramp)
-    lanes, stride = load.dtype.lanes, constant_of(load.index.stride)
+    lanes, stride = load.dtype.lanes, as_constant(load.index.stride)
     place, result = place_of(out, load.buffer, load.index.base, lanes), out.fresh()
     names = [out.say.unset(), *(f"{result}.to{k}" for k in range(lanes - 1)), result]
     steps = [(k, k * int(stride or 0), names[k], names[k + 1]) for k in range(lanes)]
@@ -253,7 +254,7 @@ def _store_masked(out: LlvmFunction, store: Store, value: str) -> None:
 
 def _store_strided(out: LlvmFunction, store: Store, value: str) -> None:
     assert isinstance(store.index, ir.Ramp)
-    lanes, stride = store.index.lanes, constant_of(store.index.stride)
+    lanes, stride = store.index.lanes, as_constant(store.index.stride)
     place = place_of(out, store.buffer, store.index.base, lanes)
     steps = [(k, k * int(stride or 0)) for k in range(lanes)]
     parts = (place.element, place.type, *place.parts)

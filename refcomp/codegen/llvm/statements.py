@@ -6,16 +6,15 @@ and through libgomp else; it tells its lack of memory by a flag that its caller 
 
 from __future__ import annotations
 
-from math import prod
-
 from refcomp.codegen.accumulator import BODY
-from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters, constant_of
+from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters
 from refcomp.codegen.llvm.memory import print_prefetch, print_store
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.names import to_identifier
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.constants import as_constant, element_count
 
 STACK_ARRAY_BYTES = 16 * 1024  # more in one array, or
 STACK_BYTES = 256 * 1024  # more in one function, is taken from the heap
@@ -31,7 +30,7 @@ def _for(out: LlvmFunction, loop: st.For) -> None:
     dtype = loop.var.dtype
     minimum, extent = out.value(loop.minimum), out.value(loop.extent)
     type_, end = out.module.type_of(dtype), extent
-    if constant_of(loop.minimum) != 0:
+    if as_constant(loop.minimum) != 0:
         end, opcode = out.fresh(), out.module.tables["opcode"]["Add"][dtype.kind]
         out.emit(out.say.binary(end, opcode, type_, minimum, extent))
     less = out.module.tables["opcode"]["LT"][dtype.kind]
@@ -55,8 +54,7 @@ def _if_then_else(out: LlvmFunction, stmt: st.IfThenElse) -> None:
 
 def _allocate(out: LlvmFunction, allocate: st.Allocate) -> None:
     buffer = allocate.buffer
-    dims = [dim.value for dim in buffer.shape if isinstance(dim, ir.IntImm)]
-    count = prod(max(0, dim) for dim in dims) if len(dims) == len(buffer.shape) else None
+    count = element_count(buffer.shape)
     size = None if count is None else count * buffer.dtype.bytes
     if size is None or size > STACK_ARRAY_BYTES or out.stack_bytes + size > STACK_BYTES:
         _allocate_on_heap(out, allocate)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from refcomp.codegen.accumulator import BODY, Chunk, join_chunks
 from refcomp.codegen.c_family.conversions import from_memory
 from refcomp.codegen.c_family.expressions import EXPRESSIONS
-from refcomp.codegen.c_family.function import CFunction, CModule, constant_of
+from refcomp.codegen.c_family.function import CFunction, CModule
 from refcomp.codegen.c_family.maths import CALLS
 from refcomp.codegen.c_family.memory import READS
 from refcomp.codegen.c_family.statements import print_stmt
@@ -27,6 +27,7 @@ from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernel_nest
@@ -118,6 +119,6 @@ def _group_size(kernel: PrimFunc) -> list[int] | None:
     body = kernel.body
     if not (isinstance(body, For) and is_bound(body)):
         return [1, 1, 1]
-    extents = [constant_of(extent) for extent in kernel_nest(body).block]
+    extents = [as_constant(extent) for extent in kernel_nest(body).block]
     sizes = [int(extent) for extent in extents if extent is not None and extent > 0]
     return sizes if len(sizes) == len(extents) else None

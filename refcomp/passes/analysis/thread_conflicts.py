@@ -17,6 +17,7 @@ from typing import Any
 from refcomp.arith import Facts
 from refcomp.arith.linear import Sum
 from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     EQ,
     LE,
@@ -246,8 +247,7 @@ def _extended(facts: Facts, entries: Sequence[Entry]) -> Facts:
             case Named(var, value) if not _reads_memory(value):
                 facts = facts.define(var, value)
             case Holds(condition):
-                truth = facts.simplifier.representative(condition)
-                if isinstance(truth, IntImm) and not truth.value:
+                if as_int(facts.simplifier.representative(condition)) == 0:
                     raise _Unreachable
                 pins = list(_pinned(condition, facts))
                 for known in (condition, *pins):

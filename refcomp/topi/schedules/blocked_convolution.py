@@ -9,7 +9,7 @@ many as leave the fewest of a row over.
 
 from __future__ import annotations
 
-from refcomp.ir.expr import IntImm
+from refcomp.ir.constants import as_int
 from refcomp.ir.rewrite import walk
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -33,9 +33,9 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
         sums, last = result, follower
         schedule[sums].set_scope("local")
     n, o, y, x, lane = _axes(last)
-    blocks = _BLOCKS if _constant(o) % _BLOCKS == 0 else 1
+    blocks = _BLOCKS if (as_int(o.extent) or 0) % _BLOCKS == 0 else 1
     o_outer, o_inner = schedule[last].split(o, factor=blocks)
-    x_outer, x_inner = schedule[last].split(x, factor=_pixels(_constant(x), blocks))
+    x_outer, x_inner = schedule[last].split(x, factor=_pixels(as_int(x.extent) or 0, blocks))
     schedule[last].reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
     schedule[sums].compute_at(schedule[last], x_outer)
     n, o, y, x, lanes = _axes(sums)
@@ -74,11 +74,6 @@ def _is_elementwise(op: Operation, tensor: Tensor) -> bool:
 def _axes(tensor: Tensor) -> tuple[IterVar, ...]:
     assert isinstance(tensor.op, ComputeOp)
     return tensor.op.axis
-
-
-def _constant(axis: IterVar) -> int:
-    """The axis' extent, 0 when it is symbolic."""
-    return axis.extent.value if isinstance(axis.extent, IntImm) else 0
 
 
 def _pixels(width: int, blocks: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.ir.expr import IntImm
+from refcomp.ir.constants import as_int
 from refcomp.schedule.schedule import Schedule, StageSchedule, create_schedule
 from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp
@@ -59,7 +59,7 @@ def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:
 
 def _constant(axis: IterVar) -> int:
     """The axis' extent, 0 when it is symbolic."""
-    return axis.extent.value if isinstance(axis.extent, IntImm) else 0
+    return as_int(axis.extent) or 0
 
 
 def _greatest_divisor(number: int, limit: int) -> int:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from refcomp.codegen.c_family.function import CExpr, CFunction, CModule, constant_of, ring_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, CModule, ring_of
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.codegen.spelling import load_spelling
-from refcomp.foundation.dtype import BOOL, F32, I64, as_dtype
+from refcomp.foundation.dtype import F32, I64, as_dtype
 from refcomp.foundation.errors import CompilerBug, Unsupported
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Broadcast, FloatImm, IntImm, Var
+from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import Store
 from tests.codegen.opencl_kernels import print_body
@@ -92,9 +92,3 @@ def test_the_unsigned_type_of_small_integers_is_an_int():
     assert [str(ring_of(as_dtype(d))) for d in ("i8", "u16", "i32", "i64", "i8x4")] == [
         "u32", "u32", "u32", "u64", "u8x4",
     ]  # fmt: skip
-
-
-def test_constants_are_seen_through_broadcasts():
-    assert constant_of(Broadcast(IntImm(3, I64), 4)) == 3
-    assert constant_of(FloatImm(0.5, F32)) == 0.5
-    assert constant_of(Var("x", BOOL)) is None

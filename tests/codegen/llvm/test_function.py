@@ -1,10 +1,10 @@
 import pytest
 
-from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule, constant_of
+from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule
 from refcomp.codegen.spelling import load_spelling
-from refcomp.foundation.dtype import BOOL, F32, F64, I64, as_dtype
+from refcomp.foundation.dtype import F32, F64, I64, as_dtype
 from refcomp.foundation.errors import CompilerBug
-from refcomp.ir.expr import Broadcast, FloatImm, IntImm, Var
+from refcomp.ir.expr import Var
 
 
 @pytest.fixture
@@ -79,10 +79,3 @@ def test_names_are_unique_and_meet_no_name_of_the_printer(module):
 def test_a_name_that_is_not_bound_is_a_bug(module):
     with pytest.raises(CompilerBug, match="x is used where it is not bound"):
         LlvmFunction(module, {}, {}).name_of(Var("x", F32))
-
-
-def test_constants_are_seen_through_a_broadcast():
-    assert constant_of(Broadcast(IntImm(3, I64), 4)) == 3
-    assert constant_of(FloatImm(0.5, F32)) == 0.5
-    assert constant_of(IntImm(0, BOOL)) == 0
-    assert constant_of(Var("x", I64)) is None
