@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.foundation.dtype import DType, to_numpy
+from refcomp.foundation.integers import COMPARISONS, OPERATORS, shift_left, shift_right
 from refcomp.ir.expr import (
     EQ,
     GE,
@@ -51,51 +52,23 @@ _LEAST_NORMAL_BF16 = 2.0**-126  # below, the rounding to f32 on the way to bf16 
 
 def fold_integers(cls: type[Expr], a: int, b: int, dtype: DType) -> int | None:
     """`cls(a, b)` for integers or bools of `dtype`, before the result is wrapped to it."""
-    if cls in _COMPARISONS:
-        return int(_COMPARISONS[cls](a, b))
-    if cls in (ShiftLeft, ShiftRight):
-        return _shift(cls, a, b % (1 << dtype.bits), dtype)
-    fold = _INTEGERS.get(cls)
-    return None if fold is None else fold(a, b)
-
-
-def _truncated_quotient(a: int, b: int) -> int:
-    if b == 0:
-        return 0
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def _shift(cls: type[Expr], a: int, amount: int, dtype: DType) -> int:
+    if cls is ShiftLeft:
+        return shift_left(a, b, dtype)
     if cls is ShiftRight:
-        return a >> amount
-    return a << amount if amount < dtype.bits else 0
+        return shift_right(a, b, dtype)
+    fold = _INTEGERS.get(cls)
+    return None if fold is None else int(fold(a, b))
 
-
-_COMPARISONS: dict[type[Expr], Callable[[Any, Any], bool]] = {
-    EQ: lambda a, b: a == b,
-    NE: lambda a, b: a != b,
-    LT: lambda a, b: a < b,
-    LE: lambda a, b: a <= b,
-    GT: lambda a, b: a > b,
-    GE: lambda a, b: a >= b,
-}
 
 _INTEGERS: dict[type[Expr], Callable[[int, int], int]] = {
-    Add: lambda a, b: a + b,
-    Sub: lambda a, b: a - b,
-    Mul: lambda a, b: a * b,
-    Div: _truncated_quotient,
-    Mod: lambda a, b: a - b * _truncated_quotient(a, b) if b else 0,
-    FloorDiv: lambda a, b: a // b if b else 0,
-    FloorMod: lambda a, b: a % b if b else 0,
-    Min: min,
-    Max: max,
-    BitAnd: lambda a, b: a & b,
-    BitOr: lambda a, b: a | b,
-    BitXor: lambda a, b: a ^ b,
-    And: lambda a, b: a & b,
-    Or: lambda a, b: a | b,
+    cls: OPERATORS[cls.__name__.lower()]
+    for cls in (
+        *(EQ, NE, LT, LE, GT, GE, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max),
+        *(BitAnd, BitOr, BitXor, And, Or),
+    )
+}
+_COMPARISONS: dict[type[Expr], Callable[[Any, Any], bool]] = {
+    cls: COMPARISONS[cls.__name__.lower()] for cls in (EQ, NE, LT, LE, GT, GE)
 }
 
 

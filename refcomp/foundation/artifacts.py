@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
+from refcomp.foundation.integers import OPERATORS, wrap
 
 # An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`. In a
 # Condition there are those of `_TEST_OPERATORS`, too: tests, whose results are 0 and 1. The name of
@@ -17,37 +18,15 @@ from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
 Dim = int | str | tuple[str, Any, Any]
 
 
-def _floordiv(a: int, b: int) -> int:
-    return a // b if b else 0
-
-
-def _floormod(a: int, b: int) -> int:
-    return a % b if b else 0
-
-
 def _conversion(dtype: DType) -> Callable[[int, int], int]:
     """Return the conversion to `dtype`, which keeps the low bits."""
-    low, count = dtype.min_value, 1 << dtype.bits
-    return lambda a, _: (a - low) % count + low
+    return lambda a, _: wrap(a, dtype)
 
 
-_DIM_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": _floordiv,
-    "floormod": _floormod,
-    "min": min,
-    "max": max,
+_DIM_OPERATORS = {
+    name: OPERATORS[name] for name in ("add", "sub", "mul", "floordiv", "floormod", "min", "max")
 }
-_TEST_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "and": lambda a, b: bool(a) and bool(b),
-    "or": lambda a, b: bool(a) or bool(b),
-}
+_TEST_OPERATORS = {name: OPERATORS[name] for name in ("lt", "le", "eq", "ne", "and", "or")}
 _CONVERSIONS: dict[str, Callable[[int, int], int]] = {
     str(dtype): _conversion(dtype) for dtype in SCALAR_DTYPES if dtype.is_int
 }

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.integers import floor_quotient, floor_remainder
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.te import maths
@@ -56,7 +57,7 @@ def multiply(a: Dim, b: Dim) -> Dim:
 def floor_divide(a: Dim, b: Dim) -> Dim:
     """a // b; 0 for b = 0."""
     if isinstance(a, int) and isinstance(b, int):
-        return a // b if b else 0
+        return floor_quotient(a, b)
     if b == 1:
         return a
     match a, b:
@@ -67,7 +68,7 @@ def floor_divide(a: Dim, b: Dim) -> Dim:
 
 def _floor_modulo(a: Dim, b: Dim) -> Dim:
     if isinstance(a, int) and isinstance(b, int):
-        return a % b if b else 0
+        return floor_remainder(a, b)
     return ("floormod", a, b)
 
 

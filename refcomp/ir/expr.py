@@ -40,6 +40,7 @@ import numpy as np
 
 from refcomp.foundation.dtype import BOOL, DType, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.integers import wrap
 from refcomp.ir.node import Node, node
 from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.structure import structurally_equal
@@ -211,7 +212,7 @@ class IntImm(Expr):
     dtype: DType
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _wrap(int(self.value), self.dtype))
+        object.__setattr__(self, "value", wrap(int(self.value), self.dtype))
 
     # A constant is a number for Python, too: an extent of a shape can be that of numpy's array.
     def __int__(self) -> int:
@@ -546,13 +547,6 @@ class PureExtern(Expr):
     def is_llvm_intrinsic(self) -> bool:
         """Whether it is LLVM itself that knows the function."""
         return self.name.startswith("llvm.")
-
-
-def _wrap(value: int, dtype: DType) -> int:
-    if dtype.is_bool:
-        return int(value != 0)
-    value &= (1 << dtype.bits) - 1
-    return value - (1 << dtype.bits) if value > dtype.max_value else value
 
 
 def round_to_dtype(value: float, dtype: DType) -> float:

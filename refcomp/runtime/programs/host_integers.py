@@ -12,6 +12,7 @@ from typing import Any
 from refcomp.arith.constants import fold_integers
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.integers import wrap
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
@@ -109,13 +110,13 @@ def _wrapped(evaluate: Evaluate, source: DType | None, target: DType) -> Evaluat
     """`evaluate` with its result wrapped to `target`; as it is where `source` says it fits."""
     if target.is_bool:
         return lambda values: int(evaluate(values) != 0)
-    least, most, modulus = target.min_value, target.max_value, 1 << target.bits
+    least, most = target.min_value, target.max_value
     if source is not None and least <= source.min_value and source.max_value <= most:
         return evaluate
 
     def wrapped(values: Values) -> int:
         value = evaluate(values)
-        return value if least <= value <= most else (value - least) % modulus + least
+        return value if least <= value <= most else wrap(value, target)
 
     return wrapped
 
