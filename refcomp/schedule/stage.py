@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import UniqueNames
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For
@@ -176,12 +177,7 @@ class Stage:
 
     def derive_axis(self, name: str, extent: Expr, kind: str, provenance: Provenance) -> IterVar:
         """Return a fresh axis from 0, and record its provenance; a taken name gets a suffix."""
-        taken = self.axes()
-        unique = name
-        count = 0
-        while unique in taken:
-            count += 1
-            unique = f"{name}.{count}"
+        unique = UniqueNames(self.axes(), separator=".").take(name)
         derived = axis(unique, 0, extent, kind)
         self.loops.provenance[derived] = provenance
         return derived
