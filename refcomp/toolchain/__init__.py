@@ -17,7 +17,12 @@ from refcomp.toolchain.code_object import (
     read_code_object,
 )
 from refcomp.toolchain.compile import compile_source
-from refcomp.toolchain.description import Description, load_description, toolchain_names
+from refcomp.toolchain.description import (
+    Description,
+    load_description,
+    read_description,
+    toolchain_names,
+)
 from refcomp.toolchain.diagnose import ToolReport, diagnose
 from refcomp.toolchain.disassembly import disassemble
 from refcomp.toolchain.find import FoundTools, find_tools
@@ -45,6 +50,7 @@ __all__ = [
     "find_tools",
     "FoundTools",
     "load_description",
+    "read_description",
     "Description",
     "toolchain_names",
     "diagnose",

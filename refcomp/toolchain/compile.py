@@ -30,16 +30,17 @@ def compile_source(
     target_options: Mapping[str, str],
     output: str,
     *,
-    description: str = "llvm",
+    description: str | Description = "llvm",
     cache: Cache | None = None,
     timeout_s: float | None = None,
 ) -> Binary:
     """Compile `source` to `output`: of `llvm` `so`, `o`, `asm` or `ll`, of `rocm` `hsaco`.
 
+    `description` names a toolchain, or is one of a user's own (`read_description`).
     `target_options` fill the holes of the toolchain file (`llvm`: mcpu, mattr, passes); `cache`
     defaults to the user's; `timeout_s` limits each tool (default $REFCOMP_TOOL_TIMEOUT or 120).
     """
-    chain = load_description(description)
+    chain = description if isinstance(description, Description) else load_description(description)
     asked = _checked_output(chain, source, output)
     options = _filled_options(chain, target_options)
     store = default_cache() if cache is None else cache

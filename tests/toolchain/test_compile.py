@@ -15,6 +15,7 @@ from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile as compile_module
 from refcomp.toolchain.compile import compile_source
+from refcomp.toolchain.description import load_description, read_description
 from refcomp.toolchain.host import host_triple_and_layout
 
 FAKE_SOURCE = Source("some text", "llvm")
@@ -67,6 +68,16 @@ def test_a_foreign_language_is_refused() -> None:
         compile_source(Source("", "cuda"), {}, "so")
     with pytest.raises(UserError, match="the cuda toolchain takes no text, not cuda"):
         compile_source(Source("", "cuda"), {}, "so", description="cuda")
+
+
+def test_a_toolchain_of_a_users_own_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = load_description("llvm").path.read_text(encoding="utf-8")
+    path.write_text(text.replace('language = "llvm"', 'language = "mine"'), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        compile_source(FAKE_SOURCE, {}, "so", description=read_description(path))
+    assert str(caught.value).startswith("the mine toolchain takes mine, not llvm")
+    assert caught.value.where == str(path)
 
 
 def test_an_unknown_output_is_refused() -> None:
