@@ -1,0 +1,160 @@
+"""A back end that is registered from outside: all of refcomp knows it, and it is right.
+
+The schedules are those of `tests/properties`, on all dtypes that the toy prints (int8, int32,
+int64, uint8, float32, float64 and bfloat16; not float16), without calls of outside functions.
+"""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+import refcomp
+from refcomp.cli import doctor, main
+from refcomp.compiler import build_functions
+from refcomp.driver import backend
+from refcomp.foundation import target
+from refcomp.foundation.errors import Unsupported
+from refcomp.ir.parser import parse_func
+from tests.driver import toy_backend
+from tests.properties.differential import RedZoned, agree, expected
+from tests.properties.test_schedules import cases
+from tests.strategies.computation import DTYPES
+from tests.strategies.computes import COMPUTES, SCANS
+
+_EXAMPLES, _SEED = 60, 20240
+_PRINTED = tuple(dtype for dtype in DTYPES if dtype != "float16")
+_ADD = "func add(A: f32[n], B: f32[n] out) { for i in range(n) parallel { B[i] = A[i] + 1.0f32 } }"
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(backend, "_BACKENDS", dict(backend._BACKENDS))
+    monkeypatch.setattr(target, "_KINDS", dict(target._KINDS))
+    refcomp.register_backend(toy_backend.TOY)
+
+
+def _cli(*args, text=None):
+    result = CliRunner().invoke(main, list(args), input=text)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_file_has_less_than_80_lines():
+    lines = Path(toy_backend.__file__).read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 80
+
+
+def _drawn_cases():
+    drawn = []
+
+    @seed(_SEED)
+    @settings(
+        max_examples=_EXAMPLES,
+        deadline=None,
+        suppress_health_check=[*HealthCheck],
+        phases=[Phase.generate],
+    )
+    @given(cases((*COMPUTES, *SCANS), _PRINTED))
+    def draw(case):
+        drawn.append(case)
+
+    draw()
+    return drawn
+
+
+@pytest.mark.clang
+def test_random_schedules_compute_what_numpy_does():
+    """All functions in one file: the compiler is started once."""
+    drawn = _drawn_cases()
+    assert len(drawn) == _EXAMPLES
+    assert {str(computation.args[0].dtype) for computation, _ in drawn} >= {"i32", "f32", "f64"}
+    funcs = [
+        refcomp.lower(schedule, computation.args, f"case{number}")
+        for number, (computation, schedule) in enumerate(drawn)
+    ]
+    module = build_functions(funcs, "toy")
+    for func, (computation, _) in zip(funcs, drawn, strict=True):
+        zoned = [RedZoned(array) for array in computation.arrays(_SEED)]
+        module[func.name](*(z.array for z in zoned))
+        agree([z.array for z in zoned], expected(computation), f"{func}")
+        assert all(z.is_intact() for z in zoned), f"memory around an array was written: {func}"
+
+
+_OPERATORS = """
+func ops(A: DTYPE[n], B: DTYPE[n], C: DTYPE[n, 8] out, D: f32[n], E: DTYPE[n] out) {
+  for i in range(n) {
+    C[i, 0] = truncdiv(A[i], B[i])
+    C[i, 1] = truncmod(A[i], B[i])
+    C[i, 2] = A[i] // B[i]
+    C[i, 3] = A[i] % B[i]
+    C[i, 4] = A[i] << B[i]
+    C[i, 5] = A[i] >> B[i]
+    C[i, 6] = A[i] * B[i] - B[i]
+    C[i, 7] = max(A[i], B[i])
+    E[i] = DTYPE(D[i])
+  }
+}
+"""
+
+
+@pytest.mark.clang
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "u32", "i64", "u64"])
+def test_integers_at_their_limits_are_as_the_interpreter_says(dtype):
+    func = parse_func(_OPERATORS.replace("DTYPE", dtype))
+    info = np.iinfo(func.buffers[0].dtype.dtype)
+    edges = [info.min, info.min + 1, 0, 1, 2, 7, info.bits - 1, info.bits, info.max]
+    a, b = (np.array(column, info.dtype) for column in zip(*product(edges, edges), strict=True))
+    given_floats = [np.nan, np.inf, -np.inf, -1.5, 1.9, 3e9, -3e9, 1e20, -0.0]
+    floats = np.resize(np.array(given_floats, np.float32), len(a))
+    results = []
+    for kind in ("interp", "toy"):
+        c, e = np.zeros((len(a), 8), info.dtype), np.zeros(len(a), info.dtype)
+        refcomp.build(func, target=kind)(a, b, c, floats, e)
+        results.append((c, e))
+    (c, e), (c_toy, e_toy) = results
+    assert np.array_equal(c, c_toy) and np.array_equal(e, e_toy)
+
+
+@pytest.mark.clang
+def test_a_shown_computation_has_every_step_and_the_c_text():
+    headings = [
+        line
+        for line in _cli("show", "-", "--target", "toy", text=_ADD).splitlines()
+        if line.startswith("== ")
+    ]
+    steps = [f"after:{step.name}" for step in toy_backend.TOY.steps if not step.licence]
+    assert headings == [f"== {stage} ==" for stage in ("loop-ir", *steps, "c")]
+
+
+@pytest.mark.clang
+def test_the_text_is_c():
+    text = _cli("show", "-", "--target", "toy", "--stage", "c", text=_ADD)
+    assert "B_1[i_3] = (A_0[i_3] + (float)1.0);" in text
+
+
+def test_the_passes_are_listed():
+    listed = _cli("pass", "--list", "--target", "toy")
+    assert "make_selects_lazy" in listed and "vectorize_loops" not in listed
+
+
+@pytest.mark.clang
+def test_the_doctor_tries_it():
+    report = doctor._try_target("toy", toy_backend.TOY.summary)
+    assert (report.target, report.works, report.reason) == ("toy", True, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("B[0] = popcount(A[0])", "the toy does not print popcount"),
+        ("B[0] = i32(f16(A[0]))", "the toy does not print f16"),
+    ],
+)
+def test_what_is_not_printed_is_refused(body, what):
+    func = parse_func(f"func f(A: i32[n], B: i32[n] out) {{ {body} }}")
+    with pytest.raises(Unsupported, match=what):
+        refcomp.build(func, target="toy")
