@@ -88,14 +88,19 @@ def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
     stage.op.outputs = op.outputs
 
 
-def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
-    """The stage reads `fresh` wherever it read `old`."""
+def check_redirection(stage: Stage, old: Tensor) -> None:
+    """Raise Unsupported if the stage cannot read anything in the place of `old`."""
     if isinstance(stage.op, ScanOp):
         raise Unsupported(
             f"scan {stage.name} cannot read a copy of {old.name}",
             why="it reads its init and its updates in its own memory",
             remedy="name the other readers alone",
         )
+
+
+def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
+    """The stage reads `fresh` wherever it read `old`; errors as of `check_redirection`."""
+    check_redirection(stage, old)
     if isinstance(stage.op, ExternOp):
         outputs, reads = stage.op.outputs, (fresh if t is old else t for t in stage.op.reads)
         stage.op = replace(stage.op, reads=tuple(reads))

@@ -20,6 +20,7 @@ from refcomp.passes.refuse_bound_loops import refuse_bound_loops
 from refcomp.passes.split_host_device import split_host_device
 from tests.properties.differential import check_interpreted, expected
 from tests.strategies.blind_calls import blind_call
+from tests.strategies.bounded_schedules import state_of
 from tests.strategies.computation import Computation
 from tests.strategies.computes import FEW_STAGES, computations
 
@@ -71,10 +72,12 @@ def _run(shard: int, examples: int) -> dict[str, int]:
     def run(computation, data):
         schedule = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
         for _ in range(12):
+            before = state_of(schedule)
             error = blind_call(data.draw, schedule)
             counts["legal" if error is None else "refused"] += 1
             if error is not None:
                 check_refusal(error)
+                assert state_of(schedule) == before, f"a refused call changed something: {error}"
         refusal = _build(computation, schedule)
         if refusal is not None:
             check_refusal(refusal)

@@ -8,7 +8,13 @@ from typing import Any, NoReturn
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.primitives.set_scope import checked_scope
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.schedule.stage_graph import add_stage, make_operation, readers_of, redirect_reads
+from refcomp.schedule.stage_graph import (
+    add_stage,
+    check_redirection,
+    make_operation,
+    readers_of,
+    redirect_reads,
+)
 from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
 
 
@@ -30,6 +36,7 @@ def cache_read(
         if tensor not in set(reader.op.inputs):
             known = ", ".join(s.name for s in readers_of(stage))
             _refuse(tensor, f"stage {reader.name} does not read it", f"it is read by: {known}")
+        check_redirection(reader, tensor)
     axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
     value = tensor[tuple(axes)]
     op = make_operation(f"{tensor.name}.{scope}", provenance.line, axes, [value], [tensor])

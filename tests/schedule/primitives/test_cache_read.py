@@ -1,7 +1,7 @@
 import pytest
 
 import refcomp
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.errors import Unsupported, UserError
 
 
 def _matmul():
@@ -64,3 +64,17 @@ def test_a_step_tells_output_scope_and_readers():
     s, a, _, c, _ = _matmul()
     s.cache_read(a, "shared", [c])
     assert str(s.steps[0]) == "s[A].cache_read(0, shared, [s[C]])"
+
+
+def test_a_refused_copy_leaves_no_stage_behind():
+    x = refcomp.placeholder((4, 3), name="X")
+    state = refcomp.placeholder((4, 3), name="state")
+    init = refcomp.compute((1, 3), lambda _, i: x[0, i], name="init")
+    update = refcomp.compute((4, 3), lambda t, i: state[t - 1, i] + x[t, i], name="update")
+    total = refcomp.scan(init, update, state, inputs=[x], name="S")
+    s = refcomp.create_schedule(total)
+    before = [stage.name for stage in s.stages]
+    with pytest.raises(Unsupported, match="scan S cannot read a copy of X"):
+        s.cache_read(x, "local", [update, total])
+    assert [stage.name for stage in s.stages] == before and not s.steps
+    assert s[update].op.inputs == (state, x)
