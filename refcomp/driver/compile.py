@@ -61,15 +61,15 @@ def printer_of(target: Target) -> Print:
     backend = backend_of(target)
     if backend.print is not None:
         return backend.print
-    raise Unsupported(
-        f"nothing is printed for the target {backend.name}",
-        why="its text alone does not tell how kernels are launched"
-        if backend.has_kernels
-        else "it runs the loop IR as it is",
-        remedy="`refcomp show` shows the text"
-        if backend.has_kernels
-        else "print for the target llvm",
-    )
+    if backend.has_kernels:
+        why = "its text alone does not tell how kernels are launched"
+    elif backend.compile is None:
+        why = "it runs the loop IR as it is"
+    else:
+        why = "its back end prints only what it compiles at once"
+    has_text = backend.compile is not None
+    remedy = "`refcomp show` shows the text" if has_text else "print for the target llvm"
+    raise Unsupported(f"nothing is printed for the target {backend.name}", why=why, remedy=remedy)
 
 
 def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:

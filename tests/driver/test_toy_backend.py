@@ -16,8 +16,9 @@ import refcomp
 from refcomp.cli import doctor, main
 from refcomp.compiler import build_functions
 from refcomp.driver import backend
+from refcomp.driver.compile import compile_to_source
 from refcomp.foundation import target
-from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.errors import OutOfBounds, Unsupported
 from refcomp.ir.parser import parse_func
 from tests.driver import toy_backend
 from tests.properties.differential import RedZoned, agree, expected
@@ -85,7 +86,7 @@ def test_random_schedules_compute_what_numpy_does():
 
 
 _OPERATORS = """
-func ops(A: DTYPE[n], B: DTYPE[n], C: DTYPE[n, 8] out, D: f32[n], E: DTYPE[n] out) {
+func ops(A: DTYPE[n], B: DTYPE[n], C: DTYPE[n, 12] out, D: f32[n], E: DTYPE[n] out) {
   for i in range(n) {
     C[i, 0] = truncdiv(A[i], B[i])
     C[i, 1] = truncmod(A[i], B[i])
@@ -94,7 +95,11 @@ func ops(A: DTYPE[n], B: DTYPE[n], C: DTYPE[n, 8] out, D: f32[n], E: DTYPE[n] ou
     C[i, 4] = A[i] << B[i]
     C[i, 5] = A[i] >> B[i]
     C[i, 6] = A[i] * B[i] - B[i]
-    C[i, 7] = max(A[i], B[i])
+    C[i, 7] = max(A[i], B[i]) ^ min(A[i], B[i])
+    C[i, 8] = select(A[i] >= B[i], A[i] & B[i], A[i] | B[i])
+    C[i, 9] = select(A[i] > B[i] or A[i] == 7DTYPE, A[i], B[i])
+    C[i, 10] = select(A[i] < B[i] and A[i] != 7DTYPE, A[i], B[i])
+    C[i, 11] = select(not (A[i] <= B[i]), A[i], B[i])
     E[i] = DTYPE(D[i])
   }
 }
@@ -112,7 +117,7 @@ def test_integers_at_their_limits_are_as_the_interpreter_says(dtype):
     floats = np.resize(np.array(given_floats, np.float32), len(a))
     results = []
     for kind in ("interp", "toy"):
-        c, e = np.zeros((len(a), 8), info.dtype), np.zeros(len(a), info.dtype)
+        c, e = np.zeros((len(a), 12), info.dtype), np.zeros(len(a), info.dtype)
         refcomp.build(func, target=kind)(a, b, c, floats, e)
         results.append((c, e))
     (c, e), (c_toy, e_toy) = results
@@ -134,6 +139,22 @@ def test_a_shown_computation_has_every_step_and_the_c_text():
 def test_the_text_is_c():
     text = _cli("show", "-", "--target", "toy", "--stage", "c", text=_ADD)
     assert "B_1[i_3] = (A_0[i_3] + (float)1.0);" in text
+
+
+def test_a_text_for_others_is_refused_as_the_record_has_no_printer():
+    with pytest.raises(Unsupported, match="nothing is printed for the target toy") as caught:
+        compile_to_source([parse_func(_ADD)], "toy")
+    assert caught.value.why == "its back end prints only what it compiles at once"
+    assert caught.value.remedy == "`refcomp show` shows the text"
+
+
+@pytest.mark.clang
+def test_accesses_are_checked_where_that_is_asked_for():
+    text = "func g(A: u8[n], I: i64[m], B: u8[m] out) { for i in range(m) { B[i] = A[I[i]] } }"
+    with refcomp.build_options(check_bounds=True):
+        module = refcomp.build(parse_func(text), target="toy")
+    with pytest.raises(OutOfBounds, match="9"):
+        module(np.arange(4, dtype=np.uint8), np.array([1, 9]), np.zeros(2, np.uint8))
 
 
 def test_the_passes_are_listed():
