@@ -96,10 +96,10 @@ func ops(A: DTYPE[n], B: DTYPE[n], C: DTYPE[n, 12] out, D: f32[n], E: DTYPE[n] o
     C[i, 5] = A[i] >> B[i]
     C[i, 6] = A[i] * B[i] - B[i]
     C[i, 7] = max(A[i], B[i]) ^ min(A[i], B[i])
-    C[i, 8] = select(A[i] >= B[i], A[i] & B[i], A[i] | B[i])
-    C[i, 9] = select(A[i] > B[i] or A[i] == 7DTYPE, A[i], B[i])
-    C[i, 10] = select(A[i] < B[i] and A[i] != 7DTYPE, A[i], B[i])
-    C[i, 11] = select(not (A[i] <= B[i]), A[i], B[i])
+    C[i, 8] = DTYPE(A[i] >= B[i]) + DTYPE(A[i] > B[i]) * 2DTYPE
+    C[i, 9] = DTYPE(A[i] <= B[i]) + DTYPE(A[i] < B[i]) * 2DTYPE
+    C[i, 10] = (A[i] & B[i]) - (A[i] | B[i])
+    C[i, 11] = select(A[i] == 7DTYPE or not (B[i] != A[i]) and A[i] < 3DTYPE, 5DTYPE, 6DTYPE)
     E[i] = DTYPE(D[i])
   }
 }
