@@ -28,7 +28,10 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = (*("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "profile"),)
+_MODULES = (
+    *("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "profile"),
+    "testing",
+)
 _SOURCES = {
     "refcomp.foundation.dtype": "DType as_dtype",
     "refcomp.foundation.errors": (
@@ -81,7 +84,6 @@ _CLASSIC = {
     "nd": "refcomp.runtime.arrays.ndarray",
     "ir_builder": "refcomp.ir.builder",
     "hybrid": "refcomp.hybrid",
-    "testing": "refcomp.driver.testing",
 }
 
 __all__ = ["__version__", *_CLASSIC, *_HOME, *_RENAMED, *_MODULES]

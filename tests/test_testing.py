@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.driver.testing import assert_allclose
+from refcomp.testing import assert_allclose
 
 
 def test_what_is_close() -> None:

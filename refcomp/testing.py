@@ -1,4 +1,4 @@
-"""Comparing results in tests, as the classic API does: `refcomp.driver.testing.assert_allclose`."""
+"""Comparing results in tests, as the classic API does: `refcomp.testing.assert_allclose`."""
 
 from typing import Any
 
