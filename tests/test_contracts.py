@@ -5,8 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 pytestmark = pytest.mark.tools
@@ -104,3 +106,10 @@ def test_import_of_another_room_is_refused(
 def test_room_without_a_place_is_refused(tree: Path, room: str) -> None:
     (tree / "refcomp" / room / "attic.py").touch()
     assert "attic" in lint(tree)
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    graph = grimp.build_graph("refcomp", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    order = list(TopologicalSorter(imports).static_order())  # CycleError names the cycle
+    assert order.index("refcomp.foundation.errors") < order.index("refcomp.compiler")
