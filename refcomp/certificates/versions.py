@@ -53,7 +53,7 @@ def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
 
     Bounds are not checked (`check_accesses`): the interpreter itself refuses what leaves a buffer.
     """
-    steps = [step for step in steps_for(kind) if step is not CHECK_ACCESSES]
+    steps = [step for step in steps_for(kind) if step.name != CHECK_ACCESSES.name]
     yield Version("lowering", func, tuple(steps))
     made: Made = func
     is_exact = True

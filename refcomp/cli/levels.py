@@ -68,13 +68,11 @@ def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
     if level == "nested":
         return steps
     flattened = sum(1 for step in steps if step.level == "nested") + 1
-    if level == "flat":
+    if level == "flat" or any(step.scope == Scope.SPLIT for step in steps):
         return steps[flattened:]
     # No level tells whether intrinsics are lowered.
     return tuple(
         step
         for step in steps[flattened:]
-        if step.name == "lower_intrinsics"
-        and step.scope == Scope.FUNCTION
-        and step.function(func) is not func
+        if step.name == "lower_intrinsics" and step.function(func) is not func
     )

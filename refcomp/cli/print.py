@@ -14,7 +14,7 @@ from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.signature import checks_of
 from refcomp.driver.compile import printer_of
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 
@@ -42,6 +42,12 @@ def command(file: str, output: str, all_passes: bool, target: Target, as_json: b
         for signature, func in zip(signatures, ready, strict=True)
     ]
     source = print_text(ready, target)
+    if source.language != "llvm":
+        raise Unsupported(
+            f"the target {target.kind} prints {source.language}, and not LLVM IR",
+            why="`refcomp assemble` reads LLVM IR alone, with comment lines of its own",
+            remedy="`refcomp show` shows the text",
+        )
     printed = with_header(source, target, signatures)
     if as_json:
         listed = [signature.to_json() for signature in signatures]

@@ -6,13 +6,16 @@ take its name as a target. The records of refcomp itself are the files of `drive
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from refcomp.driver.kernel_resources import KernelResources
-from refcomp.driver.steps import Made, PipelineStep
+from refcomp.driver.steps import Made, PipelineStep, Scope
 from refcomp.foundation.artifacts import Binary, Signature, Source
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.options import BuildOptions
 from refcomp.foundation.target import DeviceLimits, Target, TargetKind, as_target, register_kind
 from refcomp.runtime.module import Module
 
@@ -95,10 +98,41 @@ _BACKENDS: dict[str, Backend] = {}
 
 
 def register_backend(backend: Backend) -> Backend:
-    """Make `backend` known. Raises UserError when its name is taken."""
+    """Make `backend` known. Raises UserError for a record that cannot work, or a taken name."""
+    _check(backend)
     register_kind(TargetKind(backend.name, backend.summary, backend.options, backend.limits))
     _BACKENDS[backend.name] = backend
     return backend
+
+
+def _check(backend: Backend) -> None:
+    """Raise UserError for mistakes that would show only when something is built."""
+    if not isinstance(backend, Backend):
+        raise UserError(f"{backend!r} is not a back end", remedy="pass a refcomp.Backend(...)")
+    licences = {field.name for field in fields(BuildOptions)}
+    name, steps = backend.name, backend.steps
+    faults = {
+        "its name is not a word of a-z, 0-9 and _": not re.fullmatch(r"[a-z][a-z0-9_]*", str(name)),
+        "its options are not a mapping": not isinstance(backend.options, Mapping),
+        "it has no loader": not callable(backend.load),
+        "a step is not a PipelineStep": not all(isinstance(s, PipelineStep) for s in steps),
+    }
+    if not any(faults.values()):
+        unknown = [s.licence for s in steps if s.licence and s.licence not in licences]
+        splits = any(step.scope == Scope.SPLIT for step in steps)
+        faults = {
+            f"no build option is called {', '.join(unknown)}": bool(unknown),
+            "it has limits, and no step that splits kernels off": backend.has_kernels > splits,
+            "a step splits kernels off, and it has no limits": splits > backend.has_kernels,
+            "it has kernels, and its device is the host": splits and backend.device == "cpu",
+        }
+    for why, is_so in faults.items():
+        if is_so:
+            raise UserError(
+                f"the back end {name!r} cannot be registered",
+                why=why,
+                remedy="each field is explained in refcomp/driver/backend.py",
+            )
 
 
 def backends() -> tuple[Backend, ...]:

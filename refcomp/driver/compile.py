@@ -16,7 +16,6 @@ from refcomp.driver.devices import device_for
 from refcomp.driver.pipeline import run_pipeline
 from refcomp.driver.steps import Made
 from refcomp.foundation.artifacts import Source
-from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.python_limits import paused_collector
 from refcomp.foundation.target import DeviceLimits, Target, as_target, limits_of
@@ -35,10 +34,7 @@ def compile_functions(funcs: Sequence[PrimFunc], target: Target | str) -> Compil
     made = tuple(run_pipeline(func, chosen.kind, limits) for func in funcs)
     if backend.compile is None:
         return CompiledFunctions(chosen, made, None)
-    code = backend.compile(made, chosen, limits)
-    for language, text in code.sources.items():
-        dump_stage(language, text)
-    return CompiledFunctions(chosen, made, code)
+    return CompiledFunctions(chosen, made, backend.compile(made, chosen, limits))
 
 
 def device_limits(target: Target) -> DeviceLimits:

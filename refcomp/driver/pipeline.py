@@ -10,6 +10,9 @@ from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.verify import verify
 
+# Steps that are no passes over one function.
+_OF_PROGRAMS = (Scope.SPLIT, Scope.DEVICE_LIMITS)
+
 
 def steps_for(kind: str) -> tuple[PipelineStep, ...]:
     """Return all steps for a kind of target, in order, as far as the build options license them."""
@@ -52,14 +55,26 @@ def run_device_passes(func: PrimFunc, kind: str, limits: DeviceLimits) -> Progra
 
 def all_passes() -> dict[str, Pass]:
     """Return every pass by name, for those who call passes one at a time."""
-    steps = [step for backend in backends() for step in backend.steps]
-    takes_one_function = (Scope.FUNCTION, Scope.KERNEL, Scope.PROGRAM)
-    return {step.name: step.function for step in steps if step.scope in takes_one_function}
+    passes: dict[str, Pass] = {}
+    for step in _all_steps():
+        if step.scope not in _OF_PROGRAMS:
+            passes.setdefault(step.name, step.function)  # refcomp's own come first
+    return passes
+
+
+def _all_steps() -> list[PipelineStep]:
+    return [step for backend in backends() for step in backend.steps]
 
 
 def find_pass(name: str) -> Pass:
     """Return the pass of that name. Raises UserError that lists all when there is none."""
     passes = all_passes()
+    if name in {step.name for step in _all_steps() if step.scope in _OF_PROGRAMS}:
+        raise UserError(
+            f"the step {name} cannot be run by itself",
+            why="it makes a program of a function, or needs one and the limits of a device",
+            remedy="`refcomp pass --all --target opencl` runs it; `refcomp show` shows it",
+        )
     if name not in passes:
         raise UserError(f"there is no pass {name!r}", remedy=f"passes: {', '.join(passes)}")
     return passes[name]

@@ -44,7 +44,9 @@ _KINDS: dict[str, TargetKind] = {}
 def register_kind(kind: TargetKind) -> None:
     """Makes `kind` known; UserError when its name is taken."""
     if kind.name in _KINDS:
-        raise UserError(f"target kind {kind.name!r} is registered already")
+        raise UserError(
+            f"target kind {kind.name!r} is registered already", remedy="choose another name"
+        )
     _KINDS[kind.name] = kind
 
 

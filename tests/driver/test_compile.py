@@ -8,8 +8,9 @@ from refcomp.driver import compile
 from refcomp.driver.backends import as_target, rocm
 from refcomp.driver.compile import compile_functions, device_limits
 from refcomp.foundation.artifacts import Binary, Source
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.target import DeviceLimits
+from refcomp.ir.parser import parse_func
 from refcomp.runtime.device import Device
 from refcomp.toolchain import read_code_object
 
@@ -47,7 +48,7 @@ class _Present(_Absent):
 def driver(request, monkeypatch):
     """A device of the kind that a target asks for: one that is not there, and one that is."""
     made = request.param()
-    for module, name in ((compile, "device_for"), (rocm, "device_named_as")):
+    for module, name in ((compile, "device_for"), (rocm, "device_of")):
         monkeypatch.setattr(module, name, lambda target: Device("gpu", 0, made))
     return made
 
@@ -136,3 +137,12 @@ def test_the_texts_are_dumped(tmp_path, monkeypatch):
     monkeypatch.setenv("REFCOMP_DUMP", str(tmp_path))
     compile_functions([_scale()], "opencl")
     assert sorted(tmp_path.iterdir())[-1].name.endswith("_opencl.txt")
+
+
+@pytest.mark.llvm
+def test_the_text_is_dumped_before_a_tool_fails_on_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFCOMP_DUMP", str(tmp_path))
+    func = parse_func("func f(A: f32[n] out) { for i in range(n) { A[i] = 3.0f32 } }")
+    with pytest.raises(ToolchainError):
+        compile_functions([func], "llvm -passes=nosuch")
+    assert [path for path in tmp_path.iterdir() if path.name.endswith("_llvm.txt")]

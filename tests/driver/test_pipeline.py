@@ -74,6 +74,9 @@ def test_passes_are_found_by_name():
     assert find_pass("flatten_storage").__name__ == "flatten_storage"
     with pytest.raises(UserError, match=r"there is no pass 'flatten'(.|\n)*flatten_storage"):
         find_pass("flatten")
+    for name in ("split_host_device", "check_device_limits"):
+        with pytest.raises(UserError, match=f"the step {name} cannot be run by itself"):
+            find_pass(name)
 
 
 def test_a_pass_that_breaks_a_function_is_caught_at_once():

@@ -10,6 +10,7 @@ from refcomp.driver.backend import Backend, Code, CompiledFunctions, Loading
 from refcomp.driver.steps import HOST_STEPS, Made
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.c_functions import library_paths
+from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.module import Module
@@ -28,6 +29,7 @@ def print_host(made: Sequence[Made], target: Target) -> Source:
 def compile_host(made: Sequence[Made], target: Target, _limits: DeviceLimits | None) -> Code:
     """Compile functions at the host level to a shared object."""
     source = print_host(made, target)
+    dump_stage(source.language, source.text)  # before a tool can fail on it
     libraries = library_paths(target.option("libs", ""))
     options = dict(target.options) | {"libs": ",".join(libraries)}
     binary = toolchain.compile_source(source, options, "so")

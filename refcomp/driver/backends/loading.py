@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refcomp.codegen.signature import machine_symbol
-from refcomp.driver.backend import CompiledFunctions, Loading
+from refcomp.driver.backend import CompiledFunctions, Loading, backend_of
 from refcomp.foundation.target import Target
 from refcomp.ir.func import Program
 from refcomp.runtime.device import Device, device
@@ -17,7 +17,7 @@ LIMIT_OPTIONS = {
 
 
 def load_programs(compiled: CompiledFunctions, loading: Loading) -> Module:
-    """Load programs whose kernels run on the device that is called as the target."""
+    """Load programs whose kernels run on the kind of device that the target's record names."""
     programs = [program for program in compiled.made if isinstance(program, Program)]
     code = compiled.code
     assert code is not None and len(programs) == len(compiled.made)
@@ -26,7 +26,7 @@ def load_programs(compiled: CompiledFunctions, loading: Loading) -> Module:
         list(zip(loading.signatures, programs, strict=True)),
         code.code,
         target=str(compiled.target),
-        device=device_named_as(compiled.target),
+        device=device_of(compiled.target),
         sources=loading.sources,
         device_sources=code.sources,
         symbols={name: machine_symbol(name) for name in names},
@@ -34,6 +34,6 @@ def load_programs(compiled: CompiledFunctions, loading: Loading) -> Module:
     )
 
 
-def device_named_as(target: Target) -> Device:
-    """Return device number 0 of the kind that is called as the target."""
-    return device(target.kind, 0)
+def device_of(target: Target) -> Device:
+    """Return device number 0 of the kind that code for the target runs on."""
+    return device(backend_of(target).device, 0)

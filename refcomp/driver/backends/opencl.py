@@ -8,12 +8,14 @@ from refcomp.codegen.opencl.module import print_opencl
 from refcomp.driver.backend import Backend, Code
 from refcomp.driver.backends.loading import LIMIT_OPTIONS, load_programs
 from refcomp.driver.steps import OPENCL_STEPS, Made, kernels_of
+from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target
 
 
 def _compile(made: Sequence[Made], _target: Target, limits: DeviceLimits | None) -> Code:
     assert limits is not None
     source = print_opencl(kernels_of(made), extensions=limits.features)
+    dump_stage(source.language, source.text)
     return Code(source, {source.language: source.text})
 
 

@@ -9,10 +9,11 @@ from refcomp import toolchain
 from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
 from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.driver.backend import Backend, Code
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_named_as, load_programs
+from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_of, load_programs
 from refcomp.driver.kernel_resources import expected_kernel, resources_of, warn_of_slow_kernels
 from refcomp.driver.steps import ROCM_STEPS, Made, kernels_of
 from refcomp.foundation.artifacts import Source
+from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target, number_option
 from refcomp.runtime.hip.driver import USUAL_LIMITS
 
@@ -37,6 +38,7 @@ def print_rocm(made: Sequence[Made], target: Target) -> Source:
 def _compile(made: Sequence[Made], target: Target, _limits: DeviceLimits | None) -> Code:
     kernels, mcpu = kernels_of(made), _gpu_of(target)
     source = print_rocm(made, target)
+    dump_stage(source.language, source.text)  # before a tool can fail on it
     located, loop_ir = add_debug_locations(source, kernels)
     version = toolchain.found_code_object_version()
     options = {"mcpu": mcpu, "code_object": str(version)}
@@ -54,6 +56,8 @@ def _compile(made: Sequence[Made], target: Target, _limits: DeviceLimits | None)
         "metadata": toolchain.metadata_text(binary.data),
         "lines": link_lines(source, kernels),
     }
+    for language in ("kernels", "metadata", "lines"):
+        dump_stage(language, sources[language])
     return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
 
@@ -61,7 +65,7 @@ def _gpu_of(target: Target) -> str:
     """The GPU that the target names, else the one that is here."""
     if mcpu := target.option("mcpu", ""):
         return mcpu
-    device = device_named_as(target)
+    device = device_of(target)
     driver: Any = device.driver
     return str(driver.arch(device.index)) if device.exist else _DEFAULT_GPU
 

@@ -1,13 +1,18 @@
 """Programs loaded for a device, whether it is there or not."""
 
+from dataclasses import replace
+
 import pytest
 
 import refcomp
 from refcomp.codegen.signature import signature_of
+from refcomp.driver import backend
 from refcomp.driver.backend import CompiledFunctions, Loading
 from refcomp.driver.backends import as_target
-from refcomp.driver.backends.loading import device_named_as, load_programs
+from refcomp.driver.backends.loading import device_of, load_programs
+from refcomp.driver.backends.opencl import OPENCL
 from refcomp.driver.compile import compile_functions
+from refcomp.foundation import target
 from tests.driver.backends.kernels import fills
 
 
@@ -26,5 +31,11 @@ def test_functions_that_were_not_split_are_a_bug():
         load_programs(CompiledFunctions(as_target("opencl"), (func,), code), Loading((), {}, ()))
 
 
-def test_the_device_is_called_as_the_target():
-    assert device_named_as(as_target("rocm -mcpu=gfx942")) == refcomp.rocm(0)
+def test_the_device_is_the_one_that_the_record_names(monkeypatch):
+    monkeypatch.setattr(backend, "_BACKENDS", dict(backend._BACKENDS))
+    monkeypatch.setattr(target, "_KINDS", dict(target._KINDS))
+    assert device_of(as_target("rocm -mcpu=gfx942")) == refcomp.rocm(0)
+    refcomp.register_backend(replace(OPENCL, name="mine"))
+    assert device_of(as_target("mine")) == refcomp.opencl(0)
+    module = refcomp.build(fills("float32"), target="mine")
+    assert module.imported_modules[0].kernel_names == ("f_kernel0",)
