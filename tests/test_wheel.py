@@ -100,7 +100,10 @@ def run(environment: Path, tmp_path: Path, *command: str | Path) -> str:
 def test_installed_wheel_finds_its_data_from_an_empty_folder(
     environment: Path, tmp_path: Path
 ) -> None:
-    code = "from refcomp import resources as r; print(r.templates_dir(), r.toolchains_dir())"
+    code = (
+        "from refcomp.foundation import resources as r\n"
+        "print(r.templates_dir(), r.toolchains_dir())"
+    )
     (site,) = environment.glob("lib/python*/site-packages")
     found = run(environment, tmp_path, "python", "-c", code).split()
     assert found == [str(site / "refcomp" / name) for name in CARRIED[1:]]

@@ -14,6 +14,7 @@ import numpy as np
 import refcomp as rc
 from refcomp import toolchain
 from refcomp.arith import Facts, prove
+from refcomp.driver.backends import backend_of
 from refcomp.driver.compile import compile_to_source
 from refcomp.driver.pipeline import passes_for
 from refcomp.driver.steps import run_pass
@@ -57,7 +58,7 @@ def describe() -> tuple[rc.Schedule, list[Tensor]]:
 def lower_in_steps(schedule: rc.Schedule, args: Sequence[Tensor]) -> PrimFunc:
     """Stages 3 to 6: the loop IR, what is known of it, and what the passes make of it."""
     func = result = rc.lower(schedule, args, name="matmul")
-    tell("3. lower: both as one function of the loop IR", "lowering/lower.py", rc.print_func(func))
+    tell("3. lowering: one function of the loop IR", "lowering/lower.py", rc.print_func(func))
     again = structurally_equal(rc.parse_func(rc.print_func(func)), func)
     tell("4. ir: its text, read back, is the same tree", "ir/parser.py", again)
     rows, row = rc.var("rows", "int64"), rc.var("row", "int64")
@@ -89,7 +90,9 @@ def main() -> int:
     interpret(func, [a, b, interpreted])
     agree = {"numpy": bool((c == a @ b).all()), "the interpreter": bool((c == interpreted).all())}
     tell("9. runtime: it runs, and equals", "runtime/module.py", agree)
-    tell("10. build: all of that in one call", "build.py", module)
+    record = backend_of("llvm")
+    tell("10. driver: the record of this target", "driver/backends/llvm.py", record.summary)
+    tell("11. compiler: all of that in one call", "compiler.py", module)
     return int(not all(agree.values()))
 
 

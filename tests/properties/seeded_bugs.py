@@ -90,7 +90,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("condition of a reduction lost", f"{_LOWER}.nest", "_update"),
-        *("if isinstance(condition, IntImm) and condition.value:", "if True:"),
+        *("if as_int(condition):", "if True:"),
         kinds=("fold",),
     ),
     SeededBug(

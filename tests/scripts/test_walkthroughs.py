@@ -54,12 +54,13 @@ def test_the_matmul_passes_the_stages_in_the_order_of_the_tour(matmul: dict[str,
 def test_the_matmul_shows_what_each_stage_is_about(matmul: dict[str, str]) -> None:
     text = {title.split(":")[0]: body for title, body in matmul.items()}
     assert "s[C].split(i, factor=2)" in text["2. schedule"]
-    assert "for i.outer in range(4) parallel {" in text["3. lower"]
+    assert "for i.outer in range(4) parallel {" in text["3. lowering"]
     assert text["4. ir"].strip() == "True"
     assert text["5. arith"].strip() == "proved rows * 2 + row < 8: True"
     assert "C@[ramp(" in text["6. vectorize_loops"]
     assert text["7. codegen"].count("fmul <") >= 2
     assert len(re.findall(r"mul|mla|madd", text["8. toolchain"])) >= 2
+    assert "LLVM IR" in text["10. driver"]
     assert text["9. runtime"].strip() == "{'numpy': True, 'the interpreter': True}"
 
 

@@ -127,7 +127,7 @@ def test_the_installed_library_is_found(monkeypatch):
 
 _CALL_ALL = """
 import ctypes
-from refcomp import hip_api
+from refcomp.hip import api as hip_api
 from refcomp.foundation.errors import UserError
 from refcomp.hip.interface import parameters
 from refcomp.runtime.hip.library import load_hip
