@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import refcomp
-from refcomp.driver.testing import assert_allclose
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.module import Module
+from refcomp.testing import assert_allclose
 
 _OPENCL = pytest.param("opencl", marks=pytest.mark.pocl)
 
