@@ -72,3 +72,11 @@ def test_a_host_function_has_nothing_left_but_intrinsics() -> None:
 
 def test_the_interpreter_needs_what_makes_kernels_complete() -> None:
     assert [step.name for step in steps_left(NESTED, "interp")][-1] == "insert_barriers"
+
+
+@pytest.mark.parametrize("kind", ["opencl", "rocm"])
+def test_flat_text_has_the_split_before_it_on_devices(kind):
+    text = "func f(A: f32[4] out) { for i in range(4) { A@[i] = 1.0f32 } }"
+    left = steps_left(parse_func(text), kind)
+    assert "split_host_device" in [step.name for step in left]
+    assert "flatten_storage" not in [step.name for step in left]

@@ -4,6 +4,7 @@ The schedules are those of `tests/properties`, on all dtypes that the toy prints
 int64, uint8, float32, float64 and bfloat16; not float16), without calls of outside functions.
 """
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from refcomp.compiler import build_functions
 from refcomp.driver import backend
 from refcomp.driver.compile import compile_to_source
 from refcomp.foundation import target
+from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import OutOfBounds, Unsupported
 from refcomp.ir.parser import parse_func
 from tests.driver import toy_backend
@@ -179,3 +181,26 @@ def test_what_is_not_printed_is_refused(body, what):
     func = parse_func(f"func f(A: i32[n], B: i32[n] out) {{ {body} }}")
     with pytest.raises(Unsupported, match=what):
         refcomp.build(func, target="toy")
+
+
+def test_certificates_leave_bounds_checks_out_of_copied_steps():
+    a = refcomp.placeholder((8,), name="A")
+    b = refcomp.compute((8,), lambda i: a[i] * 2, name="B")
+    index = refcomp.placeholder((8,), "int32", name="I")
+    c = refcomp.compute((8,), lambda i: b[index[i] % 8], name="C")
+    schedule = refcomp.create_schedule(c)
+    with refcomp.build_options(check_bounds=True):
+        assert refcomp.certify(schedule, [a, index, c], kind="toy").holds
+
+
+def test_only_llvm_ir_is_printed_for_assemble():
+    def printed(_made, _target):
+        return Source("int add(void);\n", "c")
+
+    record = replace(toy_backend.TOY, name="toy_that_prints", print=printed)
+    refcomp.register_backend(record)
+    result = CliRunner().invoke(
+        main, ["print", "--all-passes", "--target", "toy_that_prints"], input=_ADD
+    )
+    assert result.exit_code == 5
+    assert "the target toy_that_prints prints c, and not LLVM IR" in result.stderr
