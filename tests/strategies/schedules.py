@@ -279,15 +279,20 @@ def _blocks(axis: IterVar) -> list[int]:
 def closed(schedule: Schedule, computation: Computation) -> Schedule:
     """A schedule that `lower` takes: `schedule` with a few more steps, or without some.
     Stages that are read outside the loop they are attached to go back to the root, and memory of
-    unknown size is global; intrinsics that do not fit any more and vectors of none are left out."""
+    unknown size is global; intrinsics that do not fit any more and vectors of none are left out. A
+    stage that reads a scan's state cannot go to the root: there the last steps are left out."""
+    kept = [*schedule.steps]
     while True:
         try:
             refcomp.lower(schedule, computation.args, "case")
         except UserError as error:
             hindered = next((p for found, p in _HINDERED if re.search(found, str(error))), None)
             if hindered is not None:
-                rest = [step for step in schedule.steps if step.primitive != hindered]
-                schedule = replay(schedule.outputs, rest)
+                kept = [step for step in kept if step.primitive != hindered]
+                schedule = replay(schedule.outputs, kept)
+            elif kept and re.search(_STATE_AT_THE_ROOT, str(error)):
+                kept = kept[:-1]
+                schedule = replay(schedule.outputs, kept)
             elif not _mended(schedule, str(error)):
                 raise
         else:
@@ -309,6 +314,7 @@ _MENDS = (
     (r"^local memory of unknown size: dimension \d+ of (\S+) is", "set_scope", ("global",)),
     (r"^cannot call a function with the memory of (\S+)", "set_scope", ("global",)),
 )
+_STATE_AT_THE_ROOT = r"^stage \S+ reads the state \S+ outside of scan"
 _HINDERED = (
     (r"^cannot tensorize|^tensor intrinsic", "tensorize"),
     (r"the vector length 0 is not", "vectorize"),  # of the rows of a scan that is all init
