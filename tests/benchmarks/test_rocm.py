@@ -19,7 +19,7 @@ from benchmarks.rocm import check, parts, product
 from benchmarks.rocm.operators import CASES
 from benchmarks.rocm.product import TILE, RocBlas, build_product, peak_flops
 from refcomp.runtime.device import Device
-from tests.runtime.recording_hip import RecordingHip, driver_of
+from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 
 ROOT = Path(__file__).parents[2]
 

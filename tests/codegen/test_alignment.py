@@ -12,7 +12,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpreter.interpret import evaluate_expr
-from tests.codegen.amdgpu_kernels import print_kernels
+from tests.codegen.amdgpu.kernels import print_kernels
 
 X, Y = Var("x", I64), Var("y", I64)
 KNOWN = {X: 8, Y: 1}

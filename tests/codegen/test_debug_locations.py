@@ -9,7 +9,7 @@ from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.ir.parser import parse_funcs
 from refcomp.ir.stmt import Origin
 from refcomp.toolchain import compile_source, device_layout, disassemble
-from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, print_kernels, use_llvm
+from tests.codegen.amdgpu.kernels import TOOLS_AND_GPUS, print_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
 
 KERNELS = parse_funcs("""

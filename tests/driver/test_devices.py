@@ -16,7 +16,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.runtime.hip import library as hip_library
 from refcomp.toolchain import disassembly
 from tests.emulator.kernels import compiled_code
-from tests.runtime.recording_hip import RecordingHip
+from tests.runtime.hip.recording_hip import RecordingHip
 
 
 @pytest.mark.parametrize("name", ["llvm", "interp", "cpu", "llvm -mcpu=znver4"])

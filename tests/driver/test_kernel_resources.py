@@ -18,7 +18,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import Block
 from refcomp.toolchain import read_code_object
-from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.amdgpu.kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 from tests.toolchain.test_code_object import argument, code_object, kernel
 

@@ -17,7 +17,7 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import disassemble
-from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.amdgpu.kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 
 GPU = "gfx942"  # where no other is named

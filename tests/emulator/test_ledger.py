@@ -19,11 +19,11 @@ from refcomp.emulator.ledger import (
     read_ledger,
 )
 from refcomp.emulator.observers.coverage import Coverage, Seen
-from tests.codegen.amdgpu_kernels import use_llvm
+from tests.codegen.amdgpu.kernels import use_llvm
 from tests.emulator.agreement import GENERATORS, all_accesses, intrinsics, operations, whole_kernels
-from tests.emulator.matrix_kernels import matrix_products
-from tests.emulator.twice_compiled import ir_operations
-from tests.emulator.wave_matrix_kernels import wave_products
+from tests.emulator.instructions.matrix.matrix_kernels import matrix_products
+from tests.emulator.instructions.matrix.wave_matrix_kernels import wave_products
+from tests.emulator.instructions.twice_compiled import ir_operations
 
 # How many instructions count as compared, at least.
 _LEAST = {"gfx942": 405, "gfx90a": 398, "gfx1100": 391}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from refcomp.ir.parser import parse_func
-from tests.codegen.amdgpu_kernels import use_llvm
+from tests.codegen.amdgpu.kernels import use_llvm
 from tests.emulator.kernels import Kernels
 
 pytestmark = [pytest.mark.rocm, pytest.mark.search]

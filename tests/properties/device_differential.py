@@ -25,7 +25,7 @@ from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.schedule.schedule import Schedule
-from tests.codegen.amdgpu_kernels import signatures
+from tests.codegen.amdgpu.kernels import signatures
 from tests.properties.differential import agree, expected, lowered
 from tests.strategies.computation import Computation
 

@@ -24,7 +24,7 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VTHREAD, Allocate, AtomicUpdate, Barrier, For
 from refcomp.runtime.device import Device
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
-from tests.codegen.amdgpu_kernels import compile_kernels, signatures
+from tests.codegen.amdgpu.kernels import compile_kernels, signatures
 from tests.properties.differential import agree, expected
 from tests.properties.histogram import Histogram
 from tests.strategies.computes import COMPUTES, MORE

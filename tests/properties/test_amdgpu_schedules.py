@@ -24,9 +24,9 @@ from refcomp.runtime.device import Device
 from refcomp.runtime.launch import kernel_signature
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.toolchain.code_object import argument_places
-from tests.codegen.amdgpu_kernels import HostSimulation, signatures
+from tests.codegen.amdgpu.kernels import HostSimulation, signatures
 from tests.properties.differential import agree, expected
-from tests.runtime.recording_hip import RecordingHip, driver_of
+from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 COUNT = 36

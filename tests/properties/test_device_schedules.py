@@ -15,7 +15,7 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, Barrier
 from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.passes.insert_barriers import insert_barriers
-from tests.codegen.amdgpu_kernels import LLVMS_AND_GPUS, compile_kernels, use_llvm
+from tests.codegen.amdgpu.kernels import LLVMS_AND_GPUS, compile_kernels, use_llvm
 from tests.properties.device_differential import check_opencl_together
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 

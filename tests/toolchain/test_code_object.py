@@ -23,7 +23,7 @@ from refcomp.toolchain.code_object import (
     metadata_text,
     read_code_object,
 )
-from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
+from tests.codegen.amdgpu.kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
 from tests.foundation.test_msgpack import pack
 

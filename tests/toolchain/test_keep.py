@@ -9,7 +9,7 @@ import pytest
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile_source
-from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.amdgpu.kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 
 SOURCE = Source("one\ntwo\n", "llvm", ("A[i] = 1", ""))

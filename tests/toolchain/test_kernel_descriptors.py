@@ -17,7 +17,7 @@ from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import load_description, read_code_object
 from refcomp.toolchain.find import find_tools
 from refcomp.toolchain.run import run_tool
-from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
+from tests.codegen.amdgpu.kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
 
 pytestmark = pytest.mark.rocm

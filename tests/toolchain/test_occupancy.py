@@ -11,7 +11,7 @@ from refcomp.toolchain.code_object import KernelMetadata
 from refcomp.toolchain.find import find_tools
 from refcomp.toolchain.occupancy import occupancy_of
 from refcomp.toolchain.run import run_tool
-from tests.codegen.amdgpu_kernels import use_llvm
+from tests.codegen.amdgpu.kernels import use_llvm
 
 # Values kept over a barrier, floats in shared memory, threads of a group.
 _SHAPES = [(1, 0, 64), (40, 0, 64), (90, 0, 256), (150, 0, 64), (4, 1024, 64), (4, 7000, 256)]

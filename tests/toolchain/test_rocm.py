@@ -9,7 +9,7 @@ from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile_source, disassemble, load_description
 from refcomp.toolchain.find import find_file, find_tool, find_tools
-from tests.codegen.amdgpu_kernels import print_kernels, with_llvm
+from tests.codegen.amdgpu.kernels import print_kernels, with_llvm
 from tests.codegen.device_kernels import device_kernel
 from tests.toolchain.conftest import COPY
 

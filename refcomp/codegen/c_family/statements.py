@@ -173,7 +173,7 @@ _STATEMENTS: dict[type[Any], Callable[[CFunction, Any], None]] = {
 # memory: PoCL's compiler aborts the process (`exit != NULL` in ParallelRegion.cc). So each loop
 # around a kept one is kept too.
 # PoCL's developers have a report of the kind (pocl/pocl issue 1990, versions 3 to 6).
-# `tests/codegen/test_pocl_faults.py` runs such kernels each way, on each device that is there.
+# `tests/codegen/opencl/test_pocl_faults.py` runs such kernels each way, on each device.
 #
 # Not all that seems to hang does: what follows a conditional barrier PoCL copies for each way
 # through it, so that kernels of many nested loops around barriers take it minutes to compile.

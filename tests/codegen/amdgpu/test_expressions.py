@@ -12,7 +12,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.toolchain import disassemble
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
-from tests.codegen.amdgpu_kernels import (
+from tests.codegen.amdgpu.kernels import (
     TOOLS_AND_GPUS,
     HostSimulation,
     compile_kernels,

@@ -15,7 +15,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.target import limits_of
 from refcomp.ir.parser import parse_func
 from refcomp.toolchain import disassemble, read_code_object
-from tests.codegen.amdgpu_kernels import (
+from tests.codegen.amdgpu.kernels import (
     NEWER_LLVMS,
     TOOLS_AND_GPUS,
     HostSimulation,

@@ -16,7 +16,7 @@ from refcomp.ir.parser import parse_func, parse_funcs
 from refcomp.ir.stmt import For, Store
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.toolchain import disassemble, read_code_object
-from tests.codegen.amdgpu_kernels import (
+from tests.codegen.amdgpu.kernels import (
     TOOLS_AND_GPUS,
     HostSimulation,
     compile_kernels,

@@ -10,7 +10,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify
 from refcomp.toolchain import disassemble
-from tests.codegen.amdgpu_kernels import (
+from tests.codegen.amdgpu.kernels import (
     TOOLS_AND_GPUS,
     HostSimulation,
     compile_kernels,

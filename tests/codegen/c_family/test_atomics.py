@@ -6,7 +6,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.split_host_device import split_host_device
 from tests.codegen.device_kernels import device_kernel, draw_arguments
-from tests.codegen.opencl_kernels import print_body
+from tests.codegen.opencl.kernels import print_body
 from tests.properties.oclgrind import run_watched
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.codegen.opencl_kernels import print_body
+from tests.codegen.opencl.kernels import print_body
 
 PARAMS = "A: f32[64], M: bool[64], I: i64[64], B: {dtype}[64] out"
 

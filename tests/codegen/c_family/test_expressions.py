@@ -19,7 +19,7 @@ from tests.codegen.one_operation import (
     constant_cases,
     let_cases,
 )
-from tests.codegen.opencl_kernels import OpenCLKernels, print_body, together
+from tests.codegen.opencl.kernels import OpenCLKernels, print_body, together
 
 LANES = (1, 4)  # other vectors differ in their names only
 AT_ONCE = 40  # operations in one kernel: PoCL passes 1024 bytes of arguments

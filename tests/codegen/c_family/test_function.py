@@ -11,7 +11,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import Store
-from tests.codegen.opencl_kernels import print_body
+from tests.codegen.opencl.kernels import print_body
 
 
 def _module(*extensions: str) -> CModule:

@@ -5,7 +5,7 @@ import pytest
 
 from refcomp.ir.parser import parse_func
 from tests.codegen.host_kernels import same_bits
-from tests.codegen.opencl_kernels import ALL, POCL, OpenCLKernels, print_body
+from tests.codegen.opencl.kernels import ALL, POCL, OpenCLKernels, print_body
 
 PARAMS = "A: f16[64], B: f16[64] out, D: f64[64]"
 

@@ -16,7 +16,7 @@ from tests.codegen.intrinsic_cases import (
     kernel_as_written,
     within_bound,
 )
-from tests.codegen.opencl_kernels import POCL, OpenCLKernels, print_body, together
+from tests.codegen.opencl.kernels import POCL, OpenCLKernels, print_body, together
 
 
 @pytest.mark.pocl

@@ -5,7 +5,7 @@ import pytest
 from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
 from tests.codegen.host_kernels import same_bits
-from tests.codegen.opencl_kernels import OpenCLKernels, print_body, together
+from tests.codegen.opencl.kernels import OpenCLKernels, print_body, together
 
 
 @pytest.mark.pocl

@@ -1,6 +1,6 @@
 """Functions that stand before the kernels; what they compute is tested in test_c_expressions."""
 
-from tests.codegen.opencl_kernels import print_body
+from tests.codegen.opencl.kernels import print_body
 
 PARAMS = "R: i64[8] out, i: i64, j: i64, a: i8, x: f32"
 

@@ -9,7 +9,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import FloatImm, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import Allocate, Store
-from tests.codegen.opencl_kernels import print_body
+from tests.codegen.opencl.kernels import print_body
 
 PARAMS = "B: f32[64] out, n: i64, i: i32"
 

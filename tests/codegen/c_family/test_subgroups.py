@@ -7,7 +7,7 @@ import pytest
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.toolchain import compile_source
-from tests.codegen.opencl_kernels import ALL, POCL, print_body
+from tests.codegen.opencl.kernels import ALL, POCL, print_body
 
 PARAMS = "A: {dtype}[64], B: {dtype}[64] out"
 

@@ -12,7 +12,7 @@ import refcomp
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
-from tests.codegen.amdgpu_kernels import print_kernels
+from tests.codegen.amdgpu.kernels import print_kernels
 from tests.codegen.host_kernels import Kernels, print_generic, same_bits
 
 

@@ -24,7 +24,7 @@ from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.toolchain import compile_source
 from tests.codegen.device_kernels import TEXTS, device_kernel, draw_arguments
-from tests.codegen.opencl_kernels import ALL, POCL, OpenCLKernels, as_kernel, print_body
+from tests.codegen.opencl.kernels import ALL, POCL, OpenCLKernels, as_kernel, print_body
 from tests.strategies.funcs import make_arguments, runnable_funcs
 
 SHARED_BYTES = {"group_sum": (24 * 4,)}

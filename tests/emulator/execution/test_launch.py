@@ -11,7 +11,7 @@ from refcomp.emulator.execution.launch import LaunchRequest, launch
 from refcomp.emulator.limits import Limits
 from refcomp.emulator.machine.observation import Observer
 from refcomp.foundation.errors import UserError
-from tests.codegen.amdgpu_kernels import compile_kernels
+from tests.codegen.amdgpu.kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 from tests.emulator.kernels import compiled_code, disassembled, make_gpu
 

@@ -15,7 +15,7 @@ from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device, DeviceMemory, device
 from refcomp.runtime.hip import driver as hip
 from refcomp.runtime.hip.driver import HipDriver
-from tests.runtime.recording_hip import RecordingHip, driver_of
+from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 
 
 @pytest.fixture

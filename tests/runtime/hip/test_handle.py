@@ -6,7 +6,7 @@ import os
 import pytest
 
 from refcomp.runtime.hip.handle import HipHandle, make
-from tests.runtime.recording_hip import RecordingHip, library_of
+from tests.runtime.hip.recording_hip import RecordingHip, library_of
 
 
 @pytest.fixture

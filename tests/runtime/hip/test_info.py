@@ -5,7 +5,7 @@ import pytest
 from refcomp.foundation.errors import ToolchainError
 from refcomp.hip import api as hip_api
 from refcomp.runtime.hip.info import HipInfo, arch_features, describe_gpu, gpu_name
-from tests.runtime.recording_hip import ATTRIBUTES, RecordingHip, library_of
+from tests.runtime.hip.recording_hip import ATTRIBUTES, RecordingHip, library_of
 
 
 def test_all_that_it_tells():

@@ -14,7 +14,7 @@ from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip import kernels as hip_kernels
 from refcomp.runtime.hip.kernels import dynamic_shared_bytes, pack_arguments
 from refcomp.runtime.launch import KernelSignature
-from tests.runtime.recording_hip import RecordingHip, driver_of
+from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 
 PAIRS = {
     **{"hipMalloc": "hipFree", "hipHostMalloc": "hipHostFree"},

@@ -13,7 +13,7 @@ from refcomp.hip import api as hip_api
 from refcomp.runtime.hip import library as hip_library
 from refcomp.runtime.hip.library import load_hip, register_emulator, sought_places
 from refcomp.toolchain import compile_source, host_triple_and_layout
-from tests.runtime.recording_hip import RecordingHip, library_of
+from tests.runtime.hip.recording_hip import RecordingHip, library_of
 
 
 def make_library(folder, name, number):

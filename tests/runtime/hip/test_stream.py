@@ -12,7 +12,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.hip.stream import HipEvent
 from refcomp.runtime.launch import KernelSignature
-from tests.runtime.recording_hip import RecordingHip, driver_of
+from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 
 ONE = (1, 1, 1)
 

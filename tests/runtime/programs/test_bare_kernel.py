@@ -15,7 +15,7 @@ from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.programs.bare_kernel import BareKernel, PackedArgument, PackedSignature
 from refcomp.runtime.programs.program import DeviceCode
 from tests.emulator.opencl import compiled_opencl
-from tests.runtime.recording_hip import RecordingHip, driver_of
+from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 
 BUFFER, VALUE = "global_buffer", "by_value"
 # As a compiler lays out (float *x, struct { int a; char b[5]; } s, short n).

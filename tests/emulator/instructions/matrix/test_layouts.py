@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.instructions.matrix.layouts import broadcast_blocks, moved_lanes, product_of
-from tests.emulator.matrix_tables import GFX90A, GFX942, SHAPES
+from tests.emulator.instructions.matrix.matrix_tables import GFX90A, GFX942, SHAPES
 
 _ALL = GFX942 | GFX90A
 

@@ -11,7 +11,7 @@ from refcomp.emulator.execution.program import bind
 from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.instructions.matrix.layouts import product_of
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.matrix_tables import (
+from tests.emulator.instructions.matrix.matrix_tables import (
     GFX90A,
     GFX942,
     drawn_matrices,

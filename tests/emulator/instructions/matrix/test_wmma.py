@@ -6,8 +6,13 @@ import pytest
 from refcomp.emulator.execution.program import bind
 from refcomp.emulator.generations.generation import GFX1100
 from refcomp.foundation.errors import Unsupported
+from tests.emulator.instructions.matrix.wave_matrix_kernels import (
+    decode,
+    factor_words,
+    place_of_sum,
+    sum_words,
+)
 from tests.emulator.snippets import get, instruction, make_waves, put, run, set_mask, undefined
-from tests.emulator.wave_matrix_kernels import decode, factor_words, place_of_sum, sum_words
 
 _A, _B, _C = 2, 10, 20
 _EACH = pytest.mark.parametrize("lanes", [32, 64])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from refcomp.emulator.code.findings import MISALIGNED
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put, set_scalar
 
 

@@ -1,7 +1,7 @@
 """Barriers that some waves of a group do not reach."""
 
 from refcomp.emulator.code.findings import BARRIER
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 
 
 def _prepare(waves):

@@ -11,7 +11,7 @@ from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.generations.memory_order import GFX90A_ORDER
 from refcomp.emulator.observers.hazards.fences import Fences
 from refcomp.emulator.observers.hazards.turns import Turns
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
 
 # Each group writes its own place, counts itself at 2048, and reads the place of group 0.

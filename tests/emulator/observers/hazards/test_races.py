@@ -11,7 +11,7 @@ from refcomp.emulator.generations.memory_order import GFX11_ORDER
 from refcomp.emulator.machine.sources import APERTURES
 from refcomp.emulator.observers.hazards import stamps
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
 
 _MEET = "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_barrier"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from refcomp.emulator.code.findings import READ_ONLY
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 
 
 def _told(line, *kept):

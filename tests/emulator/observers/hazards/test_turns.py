@@ -10,7 +10,7 @@ from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.generations.memory_order import GFX11_ORDER
 from refcomp.emulator.observers.hazards.turns import Turns
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
 
 # The first wave is first to count; the second one reads what the first one wrote.

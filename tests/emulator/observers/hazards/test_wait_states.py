@@ -9,10 +9,10 @@ from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.code.findings import WAIT
 from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.observers.hazards.wait_states import WaitStates
-from tests.emulator.hazardous import watch
 from tests.emulator.kernels import SMALL, disassembled
+from tests.emulator.observers.hazards.hazardous import watch
+from tests.emulator.observers.hazards.state_kernels import compile_states, state_kernels
 from tests.emulator.snippets import put, set_scalar
-from tests.emulator.state_kernels import compile_states, state_kernels
 
 _XDL = "v_mfma_f32_16x16x16f16 v[4:7], v[0:1], v[2:3], v[4:7]"
 _SMFMA = "v_mfma_f32_16x16x4f32 v[4:7], v0, v1, v[4:7]"

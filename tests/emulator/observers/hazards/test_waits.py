@@ -8,7 +8,7 @@ from refcomp.emulator.code.findings import WAIT
 from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.generations.wait_counters import GFX11_COUNTERS
 from refcomp.emulator.observers.hazards.waits import Flight
-from tests.emulator.hazardous import watch
+from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put, set_scalar
 
 _LOAD, _OTHER = "global_load_dword v2, v0, s[0:1]", "global_load_dword v3, v0, s[0:1]"

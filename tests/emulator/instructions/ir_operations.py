@@ -3,7 +3,7 @@
     Operation("med3_i32", "i32", ("i32", "i32", "i32"), "%m = call i32 @llvm.smin...")
 
 `body` computes %r of %a, %b and %c. The same text is compiled for the emulated GPU and for this
-machine (tests/emulator/twice_compiled.py), so that each says what the other one must give. Chosen
+machine (twice_compiled.py beside this file), so that each says what the other one must give. Chosen
 for the instructions that LLVM makes of them: each in all types that have it.
 
 Never made: what the two may do differently: shifts by too much, conversions out of range, the bits

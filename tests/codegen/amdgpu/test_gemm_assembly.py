@@ -20,7 +20,7 @@ from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.stmt import LetStmt, Store
 from refcomp.oracle.interpreter.interpret import evaluate_expr
-from tests.codegen.amdgpu_kernels import TOOLS_AND_GPUS, use_llvm
+from tests.codegen.amdgpu.kernels import TOOLS_AND_GPUS, use_llvm
 from tests.walkthroughs import walkthrough
 
 GEMM, TUNED = walkthrough("tiled_gemm_rocm"), walkthrough("tuned_gemm_rocm")

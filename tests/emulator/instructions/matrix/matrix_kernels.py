@@ -15,8 +15,7 @@ from refcomp.emulator.observers.coverage import Coverage
 from refcomp.foundation.artifacts import Source
 from refcomp.toolchain import compile_source, device_layout
 from tests.emulator.agreement import Outcome
-from tests.emulator.kernels import GPU, make_gpu
-from tests.emulator.matrix_tables import (
+from tests.emulator.instructions.matrix.matrix_tables import (
     GFX90A,
     GFX942,
     Row,
@@ -25,6 +24,7 @@ from tests.emulator.matrix_tables import (
     sum_words,
     sums_of,
 )
+from tests.emulator.kernels import GPU, make_gpu
 
 _TABLES = {"gfx942": GFX942, "gfx90a": GFX90A}
 _SCALARS = {"f32": "float", "i32": "i32", "f64": "double"}

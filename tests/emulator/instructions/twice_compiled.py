@@ -24,8 +24,8 @@ from refcomp.toolchain import compile_source, device_layout, host_triple_and_lay
 from tests.codegen.host_kernels import same_bits
 from tests.codegen.one_operation import edge_values
 from tests.emulator.agreement import Outcome
-from tests.emulator.amdgpu_operations import amdgpu_operations
-from tests.emulator.ir_operations import Operation, operations
+from tests.emulator.instructions.amdgpu_operations import amdgpu_operations
+from tests.emulator.instructions.ir_operations import Operation, operations
 from tests.emulator.kernels import GPU, make_gpu
 
 COUNT = 256

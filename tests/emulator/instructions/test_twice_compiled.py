@@ -4,8 +4,8 @@ import pytest
 
 from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.instructions.operation import operation
-from tests.emulator.ir_operations import operations
-from tests.emulator.twice_compiled import ir_operations
+from tests.emulator.instructions.ir_operations import operations
+from tests.emulator.instructions.twice_compiled import ir_operations
 
 pytestmark = pytest.mark.rocm
 

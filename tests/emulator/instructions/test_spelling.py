@@ -1,4 +1,4 @@
-"""The instructions that the tests beside this one run are such as LLVM assembles and prints."""
+"""The instructions that the tests of this folder run are such as LLVM assembles and prints."""
 
 import ast
 import re
@@ -19,9 +19,7 @@ _LEFT_OUT = {"anywhere", "output_modifiers", "pairs", "signalling", "wmma"}
 
 def _files():
     """Tests that run instructions one by one."""
-    folder = Path(__file__).parent
-    yield folder / "test_sdwa.py"
-    for path in sorted(folder.glob("instructions/**/test_*.py")):
+    for path in sorted(Path(__file__).parent.glob("**/test_*.py")):
         if path.stem.removeprefix("test_") not in _LEFT_OUT:
             yield path
 

@@ -15,7 +15,7 @@ from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpreter.interpret import InterpretError
 from refcomp.oracle.lockstep.interpret import interpret
-from tests.emulator.hazard_kernels import (
+from tests.emulator.observers.hazards.hazard_kernels import (
     KERNELS,
     compile_located,
     draw_arrays,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import count, product
 
-from tests.emulator.ir_operations import Operation
+from tests.emulator.instructions.ir_operations import Operation
 
 
 class Lines:
