@@ -18,7 +18,7 @@ from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.signature import signature_of
 from refcomp.driver.backends import backend_of
-from refcomp.driver.compile import device_limits
+from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.pipeline import find_pass, steps_for
 from refcomp.driver.steps import Made, Pass, PipelineStep, Scope, print_made, run_step
 from refcomp.foundation.artifacts import Signature

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,8 @@ from refcomp.cli.programs import LoweredFunction, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
 from refcomp.driver.backends import backend_of
-from refcomp.driver.compile import device_limits, texts_of
+from refcomp.driver.backends.loading import device_limits
+from refcomp.driver.compile import texts_of
 from refcomp.driver.pipeline import steps_for
 from refcomp.driver.steps import Made, print_made
 from refcomp.foundation.errors import UserError
@@ -81,7 +82,7 @@ def command(
         _show_resources(load_program(program, target), target, as_json)
         return
     with progress("loading"):
-        chosen = _choose(_stages(load_program(program, target), target), stage)
+        chosen = _choose(_parts(load_program(program, target), target), stage)
     if as_json:
         listed = [{"stage": s.name, "language": s.language, "text": s.text()} for s in chosen]
         write_json(listed)
@@ -107,25 +108,28 @@ def _write_one_of_several(shown: Shown) -> None:
     write_text(text + "\n", language="" if shown.is_unchanged else shown.language)
 
 
-def _stages(program: LoweredProgram, target: Target) -> list[Shown]:
+def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
+    """Yield all stages in order, in four parts: before the passes, after each, programs, texts.
+
+    Each part takes more work than those before it, which alone are made for a stage of theirs.
+    """
     funcs = [piece.func for piece in program.pieces]
     scheduled = [piece for piece in program.pieces if piece.schedule is not None]
     stages = [Shown(name, "python", partial(str, text)) for name, text in program.graphs]
     if scheduled:
         stages.append(Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled)))
     stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
+    yield stages
     if backend_of(target).compile is None:
-        return stages
+        return
     if backend_of(target).has_kernels:
         check_whole(funcs, "the text")
     after, made = _after_steps(funcs, target)
-    stages += after
+    yield after
     programs = [one for one in made if isinstance(one, Program)]
-    if programs:
-        text = "\n".join(map(print_program, programs))
-        stages.append(Shown("programs", "python", partial(str, text)))
-    texts = _texts(made, target)
-    return [*stages, *(Shown(name, _LANGUAGES.get(name, name), text) for name, text in texts)]
+    text = "\n".join(map(print_program, programs))
+    yield [Shown("programs", "python", partial(str, text))] if programs else []
+    yield _texts(made, target)
 
 
 def _after_steps(funcs: Sequence[PrimFunc], target: Target) -> tuple[list[Shown], list[Made]]:
@@ -146,14 +150,18 @@ def _after_steps(funcs: Sequence[PrimFunc], target: Target) -> tuple[list[Shown]
     return stages, made
 
 
-def _texts(made: Sequence[Made], target: Target) -> list[tuple[str, Callable[[], str]]]:
-    """The texts behind the pipeline, by stage."""
+def _texts(made: Sequence[Made], target: Target) -> list[Shown]:
+    """Return a stage for each text behind the pipeline."""
+    return [
+        Shown(name, _LANGUAGES.get(name, name), partial(_make_text, name, text))
+        for name, text in texts_of(made, target).items()
+    ]
+
+
+def _make_text(name: str, text: Callable[[], str]) -> str:
     with progress("compiling"):
-        texts = texts_of(made, target)
-    if _ASM not in texts:
-        return [*texts.items()]
-    assembly = texts[_ASM]
-    return [*{**texts, _ASM: lambda: without_padding(assembly())}.items()]
+        made = text()
+    return without_padding(made) if name == _ASM else made
 
 
 def _schedules_to_text(pieces: Sequence[LoweredFunction]) -> str:
@@ -177,15 +185,21 @@ def _loops(stage: Stage) -> str:
     return ", ".join(named)
 
 
-def _choose(stages: Sequence[Shown], name: str | None) -> list[Shown]:
+def _choose(parts: Iterator[list[Shown]], name: str | None) -> list[Shown]:
     if name is None:
-        return [stage for stage in stages if stage.name != _LINKS]
+        return [stage for part in parts for stage in part if stage.name != _LINKS]
+    others: list[str] = []
+    for part in parts:
+        if chosen := [stage for stage in part if _is_meant(stage, name)]:
+            return chosen
+        others += [stage.name for stage in part]
     if name == _ALL_PASSES:
-        return [stage for stage in stages if stage.name.startswith(_AFTER)]
-    chosen = [stage for stage in stages if stage.name == name]
-    if not chosen:
-        raise _unknown_stage(name, [*(stage.name for stage in stages), _ALL_PASSES])
-    return chosen
+        return []
+    raise _unknown_stage(name, [*others, _ALL_PASSES])
+
+
+def _is_meant(stage: Shown, name: str) -> bool:
+    return stage.name.startswith(_AFTER) if name == _ALL_PASSES else stage.name == name
 
 
 def _unknown_stage(name: str, names: Sequence[str]) -> UserError:

@@ -63,8 +63,8 @@ class Backend:
         load: makes a Module of what was compiled.
         compile: makes code; None if `load` runs the functions as they are.
         print: the text of functions at the host level; None if no text alone can be called.
-        texts: what `refcomp show` prints beside the steps, by stage; default: `compile`'s sources
-            and their disassembly.
+        texts: what `refcomp show` prints beside the steps, by stage, each made when it is called;
+            default: `compile`'s sources and their disassembly.
         options: what `-name=value` may set, and what each option means.
         device: the kind of device that code runs on.
         limits: what kernels may ask of a device that is not there; None if there are no kernels.

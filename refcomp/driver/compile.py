@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from refcomp.driver.backend import CompiledFunctions, Print
 from refcomp.driver.backends import backend_of
-from refcomp.driver.devices import device_for
+from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.pipeline import run_pipeline
 from refcomp.driver.steps import Made
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.python_limits import paused_collector
-from refcomp.foundation.target import DeviceLimits, Target, as_target, limits_of
+from refcomp.foundation.target import Target, as_target
 from refcomp.ir.func import PrimFunc
 
 
@@ -35,13 +34,6 @@ def compile_functions(funcs: Sequence[PrimFunc], target: Target | str) -> Compil
     if backend.compile is None:
         return CompiledFunctions(chosen, made, None)
     return CompiledFunctions(chosen, made, backend.compile(made, chosen, limits))
-
-
-def device_limits(target: Target) -> DeviceLimits:
-    """Return what kernels may ask of the device of `target`: the one that is there, if any."""
-    device = device_for(target)
-    driver: Any = device.driver
-    return limits_of(target, driver.limits(device.index) if device.exist else None)
 
 
 @paused_collector()
@@ -69,7 +61,10 @@ def printer_of(target: Target) -> Print:
 
 
 def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
-    """Return the texts behind the pipeline, by stage: what is compiled, and the assembly."""
+    """Return the texts behind the pipeline, by stage: what is compiled, and the assembly.
+
+    A record without `texts` compiles at once, since only its code tells which texts there are.
+    """
     backend = backend_of(target)
     if backend.texts is not None:
         return backend.texts(made, target)

@@ -16,8 +16,8 @@ from refcomp.codegen.opencl.module import print_opencl
 from refcomp.compiler import build_functions
 from refcomp.driver.backends import as_target
 from refcomp.driver.backends.llvm import print_host
+from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.backends.rocm import print_rocm
-from refcomp.driver.compile import device_limits
 from refcomp.driver.devices import device_for
 from refcomp.driver.pipeline import run_device_passes, run_passes
 from refcomp.emulator.hip import EmulatedHip

@@ -2,13 +2,20 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 
 from refcomp.cli import streams
+from refcomp.driver import backend
+from refcomp.driver.backends import register_backend
+from refcomp.driver.backends.opencl import OPENCL
 from refcomp.driver.pipeline import passes_for
+from refcomp.foundation import target
+from refcomp.foundation.artifacts import Source
 from refcomp.ir.parser import parse_func
 
 Cli = Callable[..., Result]
@@ -141,6 +148,51 @@ def test_a_terminal_gets_colour(cli: Cli, script: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     assert "\x1b[" in cli("show", script, "--stage", "loop-ir").stdout
+
+
+@pytest.mark.parametrize("stage", ["loop-ir", "after:insert_barriers", "all-passes", "programs"])
+def test_stages_before_the_code_are_shown_without_a_tool(cli: Cli, stage: str) -> None:
+    result = cli("show", "-", "--target", "rocm", "--stage", stage, input=_KERNEL)
+    assert result.exit_code == 0 and "rows" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "texts"),
+    [("opencl", "opencl"), ("rocm", "llvm, kernels, metadata, lines, asm")],
+)
+def test_an_unknown_stage_of_a_device_is_refused_without_a_tool(
+    cli: Cli, target: str, texts: str
+) -> None:
+    result = cli("show", "-", "--target", target, "--stage", "banana", input=_KERNEL)
+    assert result.exit_code == 4 and "has no stage 'banana'" in result.stderr
+    assert f"stages: loop-ir, programs, {texts}, all-passes, after:PASS, such" in result.stderr
+
+
+def test_no_pass_is_run_for_a_stage_before_the_passes(cli: Cli) -> None:
+    unbound = "func f(A: f32[n] out) { for i in range(n) { A[i] = 3.0f32 } }"
+    options = ["--target", "opencl", "--stage"]
+    assert "A[i] = 3.0" in cli("show", "-", *options, "loop-ir", input=unbound).stdout
+    result = cli("show", "-", *options, "programs", input=unbound)
+    assert result.exit_code == 4 and "outside of a kernel" in result.stderr
+
+
+def test_back_ends_from_outside_compile_only_for_stages_of_the_code(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "_BACKENDS", dict(backend._BACKENDS))
+    monkeypatch.setattr(target, "_KINDS", dict(target._KINDS))
+    compiled = []
+
+    def compile_kernels(made: Any, target: Any, limits: Any) -> backend.Code:
+        compiled.append(target)
+        return backend.Code(Source("text", "its text"), {"text": "its text"})
+
+    register_backend(replace(OPENCL, name="mine", texts=None, compile=compile_kernels))
+    for stage in ("loop-ir", "all-passes", "programs"):
+        assert cli("show", "-", "--target", "mine", "--stage", stage, input=_KERNEL).stdout
+    assert not compiled
+    shown = cli("show", "-", "--target", "mine", "--stage", "text", input=_KERNEL).stdout
+    assert shown == "its text" and len(compiled) == 1
 
 
 @pytest.mark.rocm

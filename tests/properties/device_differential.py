@@ -15,7 +15,8 @@ import refcomp
 from refcomp.codegen.signature import signature_of
 from refcomp.compiler import build_functions
 from refcomp.driver.backends import as_target
-from refcomp.driver.compile import compile_functions, device_limits
+from refcomp.driver.backends.loading import device_limits
+from refcomp.driver.compile import compile_functions
 from refcomp.driver.devices import rocm_emulator
 from refcomp.driver.pipeline import run_device_passes, steps_for
 from refcomp.driver.steps import run_step

@@ -4,7 +4,7 @@ llvm.py     machine code for this host, by way of LLVM IR
 interp.py   the loop IR itself, run by the interpreter
 opencl.py   kernels in OpenCL C
 rocm.py     kernels as machine code for AMD GPUs
-loading.py  how programs with kernels are loaded, on any device
+loading.py  how programs with kernels are loaded, on any device, and what its limits are
 """
 
 from refcomp.driver.backend import Backend, backend_of, backends, register_backend

@@ -1,10 +1,12 @@
-"""Programs for devices, loaded: any back end with kernels uses this."""
+"""The device of programs with kernels, its limits, and loading: any such back end uses this."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from refcomp.codegen.signature import machine_symbol
 from refcomp.driver.backend import CompiledFunctions, Loading, backend_of
-from refcomp.foundation.target import Target
+from refcomp.foundation.target import DeviceLimits, Target, limits_of
 from refcomp.ir.func import Program
 from refcomp.runtime.device import Device, device
 from refcomp.runtime.module import Module
@@ -37,3 +39,10 @@ def load_programs(compiled: CompiledFunctions, loading: Loading) -> Module:
 def device_of(target: Target) -> Device:
     """Return device number 0 of the kind that code for the target runs on."""
     return device(backend_of(target).device, 0)
+
+
+def device_limits(target: Target) -> DeviceLimits:
+    """Return what kernels may ask of the device of `target`: the one that is there, if any."""
+    device = device_of(target)
+    driver: Any = device.driver
+    return limits_of(target, driver.limits(device.index) if device.exist else None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.driver.backend import Backend, Code
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, load_programs
+from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_limits, load_programs
 from refcomp.driver.steps import OPENCL_STEPS, Made, kernels_of
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target
@@ -17,6 +17,10 @@ def _compile(made: Sequence[Made], _target: Target, limits: DeviceLimits | None)
     source = print_opencl(kernels_of(made), extensions=limits.features)
     dump_stage(source.language, source.text)
     return Code(source, {source.language: source.text})
+
+
+def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+    return {"opencl": lambda: _compile(made, target, device_limits(target)).sources["opencl"]}
 
 
 OPENCL = Backend(
@@ -35,6 +39,7 @@ OPENCL = Backend(
     steps=OPENCL_STEPS,
     compile=_compile,
     load=load_programs,
+    texts=_texts,
     device="opencl",
     schedules="gpu",
 )

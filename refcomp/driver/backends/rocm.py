@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from refcomp import toolchain
@@ -61,6 +62,26 @@ def _compile(made: Sequence[Made], target: Target, _limits: DeviceLimits | None)
     return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
 
+def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+    """Return the texts that only printing makes, and those that tools make, by stage."""
+    source = cache(lambda: print_rocm(made, target))
+    code = cache(lambda: _compile(made, target, None))
+    kernels = kernels_of(made)
+
+    def assembly() -> str:
+        disassemble = code().disassemble
+        assert disassemble is not None
+        return disassemble()
+
+    return {
+        "llvm": lambda: source().text,
+        "kernels": lambda: add_debug_locations(source(), kernels)[1],
+        "metadata": lambda: code().sources["metadata"],
+        "lines": lambda: link_lines(source(), kernels),
+        "asm": assembly,
+    }
+
+
 def _gpu_of(target: Target) -> str:
     """The GPU that the target names, else the one that is here."""
     if mcpu := target.option("mcpu", ""):
@@ -85,6 +106,7 @@ ROCM = Backend(
     steps=ROCM_STEPS,
     compile=_compile,
     load=load_programs,
+    texts=_texts,
     device="rocm",
     schedules="gpu",
     calls=frozenset({"amdgpu"}),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.driver.backends import as_target
+from refcomp.driver.backends import as_target, rocm
 from refcomp.driver.backends.rocm import ROCM, print_rocm
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.pipeline import run_pipeline
@@ -26,3 +26,21 @@ def test_the_code_tells_what_kernels_take():
     assert kernel.kernel == "f_kernel0" and kernel.vgprs > 0
     with pytest.raises(Unsupported, match="what kernels take of a device is not known"):
         ROCM.resources(None)
+
+
+def test_texts_that_are_shown_are_those_of_the_code():
+    compiled = compile_functions([fills("float32")], "rocm -mcpu=gfx942")
+    code = compiled.code
+    shown = ROCM.texts(compiled.made, compiled.target)
+    texts = {name: text() for name, text in shown.items()}
+    assert texts.pop("asm") == code.disassemble()
+    assert [*texts.items()] == [*code.sources.items()]
+
+
+def test_printed_texts_need_no_compiling(monkeypatch):
+    made = [run_pipeline(fills("float32"), "rocm")]
+    monkeypatch.setattr(rocm.toolchain, "compile_source", None)
+    shown = ROCM.texts(made, as_target("rocm -mcpu=gfx942"))
+    assert "amdgpu_kernel" in shown["llvm"]()
+    assert shown["kernels"]().startswith("func f_kernel0(")
+    assert "f_kernel0" in shown["lines"]()
