@@ -10,7 +10,6 @@ import click
 
 from refcomp.cli.levels import check_whole, steps_left
 from refcomp.cli.options import examples, json_option, target_option
-from refcomp.cli.padding import without_padding
 from refcomp.cli.passes import run_verified_step
 from refcomp.cli.programs import LoweredFunction, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
@@ -29,10 +28,10 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 
 _SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
-_AFTER, _ASM = "after:", "asm"
+_AFTER = "after:"
 _LINKS = "lines"  # which only programs read
 # For highlighting, where a stage is not called by its language.
-_LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json", _ASM: "gas"}
+_LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json", "asm": "gas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +152,14 @@ def _after_steps(funcs: Sequence[PrimFunc], target: Target) -> tuple[list[Shown]
 def _texts(made: Sequence[Made], target: Target) -> list[Shown]:
     """Return a stage for each text behind the pipeline."""
     return [
-        Shown(name, _LANGUAGES.get(name, name), partial(_make_text, name, text))
+        Shown(name, _LANGUAGES.get(name, name), partial(_make_text, text))
         for name, text in texts_of(made, target).items()
     ]
 
 
-def _make_text(name: str, text: Callable[[], str]) -> str:
+def _make_text(text: Callable[[], str]) -> str:
     with progress("compiling"):
-        made = text()
-    return without_padding(made) if name == _ASM else made
+        return text()
 
 
 def _schedules_to_text(pieces: Sequence[LoweredFunction]) -> str:

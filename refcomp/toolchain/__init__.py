@@ -24,7 +24,7 @@ from refcomp.toolchain.description import (
     toolchain_names,
 )
 from refcomp.toolchain.diagnose import ToolReport, diagnose
-from refcomp.toolchain.disassembly import disassemble
+from refcomp.toolchain.disassembly import disassemble, without_padding
 from refcomp.toolchain.find import FoundTools, find_tools
 from refcomp.toolchain.host import check_option, host_facts, host_triple_and_layout, vector_bits
 from refcomp.toolchain.layout import device_layout, llvm_major
@@ -33,6 +33,7 @@ from refcomp.toolchain.occupancy import Occupancy, occupancy_of
 __all__ = [
     "compile_source",
     "disassemble",
+    "without_padding",
     "device_layout",
     "llvm_major",
     "CodeObjectMetadata",

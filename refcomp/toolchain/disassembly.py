@@ -8,6 +8,7 @@ Refuses: UserError for a format that is not known; ToolchainError when the tool 
 
 import hashlib
 import json
+import re
 import zlib
 
 from refcomp.foundation.artifacts import Binary
@@ -21,6 +22,12 @@ from refcomp.toolchain.remember import recall
 from refcomp.toolchain.steps import fill_arguments, run_checked, write_input
 
 _DISASSEMBLED_BY = {"so": "llvm", "o": "llvm", "hsaco": "rocm"}
+
+_INSTRUCTION = re.compile(r"\t(\S+) .*// [0-9A-F]+: ")
+_PADDING = re.compile(r"\t(?:s_code_end|s_nop|v_illegal|\.long)\b|\t+\.{3}$")
+_COMMENT = re.compile(r";")
+# What no wave runs beyond, unless it jumps there.
+_ENDS = re.compile(r"s_endpgm|s_branch|s_setpc_b64|s_trap")
 
 
 def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
@@ -51,3 +58,24 @@ def _disassembled(chain: Description, binary: Binary) -> bytes:
         command = fill_arguments(chain.steps["disassemble"].arguments, holes)
         text = run_checked(chain, command, folder).stdout.decode(errors="replace")
     return zlib.compress(text.encode(), level=1)
+
+
+def without_padding(text: str) -> str:
+    """Return llvm-objdump's text for an AMD GPU without the padding behind each function.
+
+    Assemblers align functions, and GPUs read ahead: behind the last instruction of a function stand
+    s_code_end, s_nop or zeros that no wave runs.
+    """
+    kept: list[str] = []
+    pending: list[str] = []  # padding, unless another instruction of the function follows
+    is_ended = False
+    for line in text.splitlines(keepends=True):
+        if is_ended and (_PADDING.match(line) or (pending and _COMMENT.match(line))):
+            pending.append(line)
+            continue
+        if match := _INSTRUCTION.match(line):
+            kept += pending
+            is_ended = bool(_ENDS.match(match[1]))
+        pending = []
+        kept.append(line)
+    return "".join(kept)

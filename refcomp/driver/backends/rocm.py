@@ -71,7 +71,7 @@ def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], st
     def assembly() -> str:
         disassemble = code().disassemble
         assert disassemble is not None
-        return disassemble()
+        return toolchain.without_padding(disassemble())
 
     return {
         "llvm": lambda: source().text,
