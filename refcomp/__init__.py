@@ -1,24 +1,31 @@
 """refcomp: a reference compiler for tensor programs, made to be read and to be believed.
 
-An architecture tour, in reading order; a computation passes through these rooms from top to bottom:
+An architecture tour. A computation passes through these rooms from top to bottom:
 
-1. te/          what to compute: `compute`, reductions, scans, externs     te/operation.py
-2. schedule/    how to compute it, as recorded primitives                  schedule/schedule.py
-3. lowering/    both become one function of the loop IR                    lowering/lower.py
-4. ir/          the loop IR: nodes, text form, traversals, verifier        ir/expr.py, ir/stmt.py
-5. arith/       facts about integers, the simplifier, proofs               arith/facts.py
-6. passes/      loop IR to loop IR, in the order of driver/steps.py        passes/flatten_storage.py
-7. codegen/     loop IR to text, spelled by templates/                     codegen/llvm/module.py
-8. toolchain/   text to machine code by the tools in toolchains/*.toml     toolchain/compile.py
-9. runtime/     machine code to a callable, arrays, devices, modules       runtime/module.py
-10. driver/     back ends: passes, compiler and loader of each target driver/backends/
+1. te/          what to compute: `compute`, reductions, scans    te/operation.py
+2. schedule/    how to compute it, as recorded primitives        schedule/schedule.py
+3. lowering/    from both to one function of the loop IR         lowering/lower.py
+4. ir/          the loop IR: nodes, text form, verifier          ir/expr.py, ir/stmt.py
+5. arith/       facts about integers, simplifier, proofs         arith/facts.py
+6. passes/      from loop IR to loop IR, see driver/steps.py     passes/flatten_storage.py
+7. codegen/     from loop IR to text, spelled by templates/      codegen/llvm/module.py
+8. toolchain/   from text to machine code, see toolchains/       toolchain/compile.py
+9. runtime/     from machine code to a callable; arrays          runtime/module.py
+10. driver/     back ends: what each target runs, in order       driver/backends/
 11. compiler.py all of the above on one screen
 
-Beside them: oracle/ says what every stage means, by numpy and by a plain interpreter; emulator/
-runs AMD machine code without a GPU; certificates/ find the step that changed a result; topi/,
-graph/ and frontend/ bring operators, models and ONNX; cli/ makes each stage a command.
-foundation/ has what all rooms use: errors, dtypes, targets, options, caches. The walkthrough
-scripts/walkthroughs/matmul.py follows one product of matrices along this tour, and prints it.
+The last column is the file to begin with.
+
+Rooms beside this path:
+
+- foundation/ has what all rooms use: errors, dtypes, targets, options, caches.
+- oracle/ defines what every stage means, by numpy and by a plain interpreter.
+- emulator/ runs AMD machine code without a GPU.
+- certificates/ find the step that changed a result.
+- topi/, graph/ and frontend/ bring operators, models and ONNX.
+- cli/ makes each stage a command.
+
+The walkthrough scripts/walkthroughs/matmul.py follows one matrix product along this tour.
 
 Public names are resolved on first use, so that `import refcomp` stays quick.
 """
@@ -29,7 +36,15 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = (
-    *("topi", "te", "schedule", "ir", "graph", "frontend", "runtime", "oracle", "profile"),
+    "topi",
+    "te",
+    "schedule",
+    "ir",
+    "graph",
+    "frontend",
+    "runtime",
+    "oracle",
+    "profile",
     "testing",
 )
 _SOURCES = {

@@ -36,11 +36,22 @@ def build(
     target_host: Target | str | None = None,
     name: str = "main",
 ) -> Module:
-    """A callable module from a schedule and its arguments, or from one function of the loop IR.
+    """Compile a schedule, or one function of the loop IR, to a module that can be called.
 
-    `args` are the tensors and scalar variables in calling order. `target_host` says what the host's
-    part is compiled for: the target itself, and beside a device Python, which walks it. With the
-    build option `certify`, a build whose result would be wrong on small sizes is refused.
+    Args:
+        inputs: the schedule, or the function, which brings its own name and parameters.
+        args: the tensors and scalar variables of a schedule, in calling order.
+        target: what to compile for, such as `"llvm -mcpu=native"` or `"opencl"`.
+        target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
+            classic programs: the host's part of a device program is walked by Python.
+        name: name of the function that a schedule becomes.
+
+    With the build option `certify`, a build whose result is wrong on small sizes is refused.
+
+    Raises:
+        UserError: `inputs` cannot be built, or a name is unknown.
+        Unsupported: the target cannot express the computation.
+        ToolchainError: a tool is missing or fails.
     """
     if target_host is not None and as_target(target_host).kind != "llvm":
         raise UserError(f"a host function cannot be compiled for {target_host}", remedy='"llvm"')
@@ -55,14 +66,14 @@ def build(
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
-    """One module of several functions, which are compiled together; the first is its entry."""
+    """Compile functions of the loop IR together to one module, whose entry is the first of them."""
     if not isinstance(funcs, list | tuple):
         raise UserError(
             f"{funcs!r} is not a list of functions of the loop IR",
             remedy="pass a list such as [refcomp.lower(schedule, [A, B, C])]",
         )
     if not funcs:
-        raise UserError("there is no function to build", remedy="pass at least one")
+        raise UserError("the list of functions to build is empty", remedy="pass at least one")
     chosen = as_target(target)
     for func in funcs:
         _check_given(func)
@@ -73,7 +84,7 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
 
 
 def _build_lowered(funcs: Sequence[PrimFunc], chosen: Target) -> Module:
-    """Build one module of functions of the nested level."""
+    """Build one module from functions of the nested level."""
     libraries = check_outside_calls(funcs, chosen)
     sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}
     dump_stage("lowered", sources["loop_ir"])
@@ -85,7 +96,7 @@ def _build_lowered(funcs: Sequence[PrimFunc], chosen: Target) -> Module:
 
 
 def _check_given(func: Any) -> None:
-    """Refuse what is not a function, and a function of the user's own that breaks a rule."""
+    """Raise UserError if `func` is not a function, or is one that the verifier rejects."""
     if not isinstance(func, PrimFunc):
         raise UserError(
             f"{func!r} cannot be built",
@@ -96,5 +107,5 @@ def _check_given(func: Any) -> None:
         raise UserError(
             f"the function {func.name} cannot be built: {fault.what}",
             where=None if fault.stmt is None else repr(fault.stmt),
-            remedy="`refcomp check` tells more about loop-IR text",
+            remedy="`refcomp check FILE` shows the line in the text of the loop IR",
         )
