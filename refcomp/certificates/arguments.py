@@ -20,7 +20,14 @@ from refcomp.te.tensor import Tensor
 
 Argument = Tensor | Buffer | Var
 Arrays = list[Any]
-_SIZES = (5, 3, 7, 4, 6, 2)  # of the symbols in order; another run adds the greatest factor
+_SIZES = (
+    5,
+    3,
+    7,
+    4,
+    6,
+    2,
+)  # of the symbols in order; another run adds the greatest factor
 _GREATEST_FACTOR = 64
 _MOST_TRIED = 5000  # choices of sizes, until one fulfils what a function requires
 _DOUBLINGS = 5  # of sizes that leave an extent empty
@@ -65,7 +72,9 @@ class Arguments:
         array = np.asarray(values).astype(to_numpy(dtype))
         return array[()] if isinstance(arg, Var) else array
 
-    def _integers(self, dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+    def _integers(
+        self, dtype: DType, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> Any:
         if dtype.is_bool:
             return rng.integers(0, 2, shape)
         if self.greatest is not None:
@@ -86,7 +95,9 @@ def symbols_of(args: Sequence[Argument]) -> list[Var]:
 
 
 def size_sets(
-    args: Sequence[Argument], factors: Iterable[int], requires: Sequence[Requirement] = ()
+    args: Sequence[Argument],
+    factors: Iterable[int],
+    requires: Sequence[Requirement] = (),
 ) -> list[dict[Var, int]]:
     """Values of all symbols: small, and beyond the greatest of the factors of splits.
 
@@ -125,7 +136,9 @@ def _small_sizes(
 def _choices(usual: Sequence[int]) -> Iterator[Sequence[int]]:
     """Sizes to try: the usual ones, other small ones, and then doubled ones, the least first."""
     yield usual
-    yield from itertools.islice(itertools.product(_SIZES, repeat=len(usual)), _MOST_TRIED)
+    yield from itertools.islice(
+        itertools.product(_SIZES, repeat=len(usual)), _MOST_TRIED
+    )
     if len(usual) <= _MOST_DOUBLED:
         doubled = [[size << k for k in range(_DOUBLINGS)] for size in usual]
         yield from sorted(itertools.product(*doubled), key=sum)
@@ -138,5 +151,7 @@ def _leave_empty(sizes: Mapping[Var, int], args: Sequence[Argument]) -> bool:
 
 def _fulfil(sizes: Mapping[Var, int], requires: Sequence[Requirement]) -> bool:
     """Return True if `sizes` fulfil each requirement that speaks of these symbols alone."""
-    stated = [r.condition for r in requires if sizes.keys() >= set(variables_in(r.condition))]
+    stated = [
+        r.condition for r in requires if sizes.keys() >= set(variables_in(r.condition))
+    ]
     return all(evaluate_expr(condition, sizes) for condition in stated)

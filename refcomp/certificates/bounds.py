@@ -20,7 +20,14 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import children, variables_in, walk
-from refcomp.ir.stmt import AtomicUpdate, BufferStore, For, IfThenElse, LetStmt, Prefetch
+from refcomp.ir.stmt import (
+    AtomicUpdate,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Prefetch,
+)
 from refcomp.lowering.entry_conditions import Given, with_entry_conditions
 from refcomp.passes.analysis.access_ranges import open_index
 
@@ -44,7 +51,9 @@ class BoundsReport:
 
     def texts(self, kind: str) -> tuple[str, ...]:
         """The accesses of one kind, each text once."""
-        return tuple(dict.fromkeys(text for text, its_kind in self.accesses if its_kind == kind))
+        return tuple(
+            dict.fromkeys(text for text, its_kind in self.accesses if its_kind == kind)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value: the counts, the conditions, and the accesses that are not proved."""
@@ -57,10 +66,16 @@ class BoundsReport:
         return counts | listed
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{count} {kind}" for kind, count in self.counts.items() if count)
-        lines = [f"bounds: {len(self.accesses)} accesses" + (f": {counts}" if counts else "")]
+        counts = ", ".join(
+            f"{count} {kind}" for kind, count in self.counts.items() if count
+        )
+        lines = [
+            f"bounds: {len(self.accesses)} accesses" + (f": {counts}" if counts else "")
+        ]
         lines += [f"  {AT_ENTRY}: {condition}" for condition in self.conditions]
-        lines += [f"  {kind}: {text}" for kind in KINDS[2:] for text in self.texts(kind)]
+        lines += [
+            f"  {kind}: {text}" for kind in KINDS[2:] for text in self.texts(kind)
+        ]
         return "\n".join(lines)
 
 
@@ -73,7 +88,8 @@ def bounds_of(func: PrimFunc) -> BoundsReport:
         facts = facts.nonnegative(symbol)
     accesses = _Accesses(func).found(func.body, _Around(facts))
     conditions = tuple(
-        print_expr(r.condition) + (f" ({r.origin.by} {r.origin.text})" if r.origin else "")
+        print_expr(r.condition)
+        + (f" ({r.origin.by} {r.origin.text})" if r.origin else "")
         for r in func.requires
     )
     return BoundsReport(tuple(accesses), conditions)
@@ -101,7 +117,9 @@ class _Around:
     def in_loop(self, loop: For) -> _Around:
         """Return this place in an iteration of `loop`."""
         facts = self.facts.bind(loop.var, loop.minimum, loop.extent)
-        return self._with(loop.var, facts, self.reads(loop.minimum) or self.reads(loop.extent))
+        return self._with(
+            loop.var, facts, self.reads(loop.minimum) or self.reads(loop.extent)
+        )
 
     def with_let(self, var: Var, value: Expr) -> _Around:
         """Return this place where `var` is `value`."""
@@ -131,7 +149,9 @@ class _Accesses:
         if self._is_inside(node, around.facts):
             return PROVED
         # They are assumed inside the loops, where no extent is empty.
-        if self._is_inside(node, self._given.about(node.buffer.name, _text(node), around.facts)):
+        if self._is_inside(
+            node, self._given.about(node.buffer.name, _text(node), around.facts)
+        ):
             return AT_ENTRY
         is_by_data = around.is_by_data or any(map(around.reads, node.indices))
         return BY_DATA if is_by_data else NOT_STATED

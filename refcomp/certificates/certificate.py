@@ -82,8 +82,9 @@ class Certificate:
         if self.holds:
             on = f" on a stand-in ({sizes})" if sizes else ""
             return f"{self.name}: certified, {len(self.compared)} programs agree{on}"
-        return f"{self.name}: {self.guilty} is guilty{f' ({sizes})' if sizes else ''}\n  " + (
-            str(self.difference)
+        return (
+            f"{self.name}: {self.guilty} is guilty{f' ({sizes})' if sizes else ''}\n  "
+            + (str(self.difference))
         )
 
     def report(self) -> str:
@@ -101,7 +102,9 @@ class Certificate:
     def brief(self) -> str:
         """Return the verdict and what it rests on in one line."""
         made_by = f"{counted(self.steps, 'step')}, {counted(len(self.passes), 'pass')}"
-        sizes = "; ".join(filter(None, (sizes_to_text(trial.sizes) for trial in self.trials)))
+        sizes = "; ".join(
+            filter(None, (sizes_to_text(trial.sizes) for trial in self.trials))
+        )
         compared = ", ".join(self._phrases())
         return f"{self} ({made_by}; {sizes or 'constant sizes'}; {compared})"
 
@@ -139,7 +142,8 @@ def changed_writes(
     the two programs apart by less. A sum adds the same terms in any order.
     """
     found = [
-        (_without(before, after, key), _without(after, before, key)) for key in (_added, _left)
+        (_without(before, after, key), _without(after, before, key))
+        for key in (_added, _left)
     ]
     missing, extra = min(found, key=lambda pair: len(pair[0]) + len(pair[1]))
     return shown(missing), shown(extra)

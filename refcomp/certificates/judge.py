@@ -53,7 +53,9 @@ class Judge:
         sizes = {var.name: size for var, size in given.sizes.items()}
         return Trial(sizes, given.seed, given.greatest, algebras, programs)
 
-    def on_field(self, program: PrimFunc, before: PrimFunc | None = None) -> Difference | None:
+    def on_field(
+        self, program: PrimFunc, before: PrimFunc | None = None
+    ) -> Difference | None:
         """How `program` differs from what is exact; `before` does not."""
         fielded, arrays = to_field(program), self.arguments.residues()
         return _broken(fielded, arrays) or self._exact_difference(
@@ -69,7 +71,11 @@ class Judge:
             found = judge_bounded(arrays[place], bounded).indices(WRONG)
             if found:
                 index, wanted = found[0], bounded.nearest
-                pair = arrays[place][index], wanted[index], upper_f64(bounded.error[index])
+                pair = (
+                    arrays[place][index],
+                    wanted[index],
+                    upper_f64(bounded.error[index]),
+                )
                 return self._told(program, place, index, *pair)
         return None
 
@@ -78,7 +84,9 @@ class Judge:
     ) -> Difference | None:
         """How `program` differs from `before`, which made `wanted` of its arguments."""
         expected = {k: a for k, a in enumerate(wanted) if isinstance(a, np.ndarray)}
-        return _broken(program, arrays) or self._exact_difference(program, arrays, expected, before)
+        return _broken(program, arrays) or self._exact_difference(
+            program, arrays, expected, before
+        )
 
     def _exact_difference(
         self,
@@ -106,7 +114,9 @@ class Judge:
     ) -> Difference:
         params = program.host.params if isinstance(program, Program) else program.params
         writes, others = (self._writes(p, place, index) for p in (program, before))
-        missing, extra = ((), ()) if others is None else changed_writes(others, writes or ())
+        missing, extra = (
+            ((), ()) if others is None else changed_writes(others, writes or ())
+        )
         return Difference(
             params[place].name, index, found, expected, shown(writes or ()), "", missing, extra,
             allowed,
@@ -124,14 +134,18 @@ class Judge:
             for param, arg in zip(program.params, args.args, strict=True)
         )
         arrays = args.residues() if is_fielded else args.floats()
-        return writes_to(program, _as_stored(program, arrays), program.params[place].name, index)
+        return writes_to(
+            program, _as_stored(program, arrays), program.params[place].name, index
+        )
 
 
 def judge_of_tensors(arguments: Arguments) -> Judge:
     """What the tensor expressions among the arguments say. EvaluateError where an integer that is
     an index is out of range."""
     places = [k for k, arg in enumerate(arguments.args) if is_computed(arg)]
-    outputs = [arg for arg in arguments.args if isinstance(arg, Tensor) and is_computed(arg)]
+    outputs = [
+        arg for arg in arguments.args if isinstance(arg, Tensor) and is_computed(arg)
+    ]
     exact = _field_values(outputs, arguments)
     bounded = _bounds(outputs, arguments)
     return Judge(
@@ -145,7 +159,9 @@ def judge_of_program(func: PrimFunc, arguments: Arguments) -> Judge:
     """What `func` itself says. InterpretError where it breaks a rule."""
     arrays = arguments.residues()
     interpret(to_field(func), arrays)
-    return Judge(arguments, {k: a for k, a in enumerate(arrays) if isinstance(a, np.ndarray)})
+    return Judge(
+        arguments, {k: a for k, a in enumerate(arrays) if isinstance(a, np.ndarray)}
+    )
 
 
 def is_computed(arg: Any) -> bool:
@@ -153,9 +169,13 @@ def is_computed(arg: Any) -> bool:
     return isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp)
 
 
-def _feeds(arguments: Arguments, arrays: Arrays) -> tuple[dict[Tensor, Any], dict[Var, Any]]:
+def _feeds(
+    arguments: Arguments, arrays: Arrays
+) -> tuple[dict[Tensor, Any], dict[Var, Any]]:
     pairs = list(zip(arguments.args, arrays, strict=True))
-    inputs = {arg: a for arg, a in pairs if isinstance(arg, Tensor) and not is_computed(arg)}
+    inputs = {
+        arg: a for arg, a in pairs if isinstance(arg, Tensor) and not is_computed(arg)
+    }
     scalars = {arg: value for arg, value in pairs if isinstance(arg, Var)}
     return inputs, {**arguments.sizes, **scalars}
 
@@ -163,7 +183,11 @@ def _feeds(arguments: Arguments, arrays: Arrays) -> tuple[dict[Tensor, Any], dic
 def _field_values(outputs: Sequence[Tensor], arguments: Arguments) -> list[Any]:
     called, stood = tensors_with_stand_ins(outputs)
     inputs, scalars = _feeds(arguments, arguments.residues())
-    fresh = {var: Var(var.name, field_dtype(var.dtype)) for var in scalars if var.dtype.is_float}
+    fresh = {
+        var: Var(var.name, field_dtype(var.dtype))
+        for var in scalars
+        if var.dtype.is_float
+    }
     fielded, places = tensors_to_field(called, fresh)
     feeds = {places[stood[t]]: array for t, array in inputs.items() if t in stood}
     values = {fresh.get(var, var): value for var, value in scalars.items()}
@@ -173,7 +197,9 @@ def _field_values(outputs: Sequence[Tensor], arguments: Arguments) -> list[Any]:
 def _bounds(outputs: Sequence[Tensor], arguments: Arguments) -> list[Bounded] | None:
     called, stood = tensors_with_stand_ins(outputs)
     inputs, scalars = _feeds(arguments, arguments.floats())
-    feeds = {stood[tensor]: array for tensor, array in inputs.items() if tensor in stood}
+    feeds = {
+        stood[tensor]: array for tensor, array in inputs.items() if tensor in stood
+    }
     try:
         return bound_errors(called, feeds, scalars)
     except Unsupported:
@@ -216,4 +242,8 @@ def _first_difference(found: Any, wanted: Any) -> tuple[int, ...] | None:
 
 
 def _bits(array: Any) -> Any:
-    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
+    return (
+        np.ascontiguousarray(array)
+        .view(f"u{array.dtype.itemsize}")
+        .reshape(array.shape)
+    )

@@ -10,7 +10,13 @@ from refcomp.certificates.bounds import bounds_of
 from refcomp.certificates.certificate import Certificate
 from refcomp.certificates.judge import Judge, judge_of_program, judge_of_tensors
 from refcomp.certificates.search import Search
-from refcomp.certificates.stand_in import StandIn, factors_of, find_stand_in, points_of, trips_of
+from refcomp.certificates.stand_in import (
+    StandIn,
+    factors_of,
+    find_stand_in,
+    points_of,
+    trips_of,
+)
 from refcomp.certificates.trial import Trial
 from refcomp.certificates.versions import in_order
 from refcomp.driver.backend import usual_backend
@@ -101,7 +107,9 @@ def certify_function(
     ready = with_stand_ins(in_order(func, passes_for(kind or _kind_of(func))))
     compared: list[str] = []
     try:
-        judge = _judge(lambda given: judge_of_program(ready, given), func.params, sizes, seed)
+        judge = _judge(
+            lambda given: judge_of_program(ready, given), func.params, sizes, seed
+        )
     except InterpretError as error:
         raise UserError(
             f"{func.name} cannot be certified: it breaks a rule by itself",
@@ -179,7 +187,9 @@ def _subject(
     found = find_stand_in(schedule, args, sizes, most)
     if found is None and points > _MOST_POINTS:
         what = ", ".join(stage.name for stage in schedule.stages if stage.is_output)
-        raise _too_large(what, points, "declare it with symbolic extents (refcomp.var), or smaller")
+        raise _too_large(
+            what, points, "declare it with symbolic extents (refcomp.var), or smaller"
+        )
     return found or StandIn(schedule, args, {})
 
 
@@ -192,7 +202,9 @@ def _too_large(what: str, points: int, remedy: str) -> Unsupported:
     )
 
 
-def _checked(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequence[Tensor | Var]:
+def _checked(
+    schedule: Schedule, args: Sequence[Tensor | Var] | None
+) -> Sequence[Tensor | Var]:
     """Return `args`. UserError or Unsupported for what cannot be certified."""
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} cannot be certified", remedy="pass a schedule")
@@ -205,7 +217,9 @@ def _checked(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequenc
             remedy="pass the tensors that build() would take: certify(s, [A, B, C])",
         )
     checked_args(schedule, args)
-    calling = [stage for stage in schedule.stages if _calls_functions(stage.loops.tensorized)]
+    calling = [
+        stage for stage in schedule.stages if _calls_functions(stage.loops.tensorized)
+    ]
     if calling:
         raise Unsupported(
             f"stage {calling[0].name} is tensorized by functions, and cannot be certified",

@@ -56,7 +56,9 @@ class Search:
     def _first_and_last(self, made: list[Version]) -> Difference | None:
         """The last program that has a meaning on field elements, on these; the first and the last
         of all on floats."""
-        self.compared.extend(["the first program", f"the last program, of {made[-1].name}"])
+        self.compared.extend(
+            ["the first program", f"the last program, of {made[-1].name}"]
+        )
         first, exact = made[0].program, [v for v in made if v.is_exact][-1].program
         assert isinstance(exact, PrimFunc)
         floats, last_floats = (self.judge.arguments.floats() for _ in range(2))
@@ -89,7 +91,9 @@ class Search:
         for step, func in self._prefixes():
             self.compared.append(str(step) if step else _DEFAULT)
             floats = self.judge.arguments.floats()
-            difference = self.judge.on_field(func, before) or self.judge.on_floats(func, floats)
+            difference = self.judge.on_field(func, before) or self.judge.on_floats(
+                func, floats
+            )
             if difference is not None:
                 return (f"{step}, at {step.line}," if step else "lowering"), difference
             before = func
@@ -103,7 +107,9 @@ class Search:
         for version in made:
             program, floats = version.program, self.judge.arguments.floats()
             if before is None:
-                difference = self._of_itself(program, None) or self.judge.on_floats(program, floats)
+                difference = self._of_itself(program, None) or self.judge.on_floats(
+                    program, floats
+                )
             else:
                 self.compared.append(version.name)
                 difference = (
@@ -117,7 +123,11 @@ class Search:
             before, wanted = program, floats
         return None
 
-    def _of_itself(self, program: Runnable, before: Runnable | None) -> Difference | None:
+    def _of_itself(
+        self, program: Runnable, before: Runnable | None
+    ) -> Difference | None:
         if not isinstance(program, PrimFunc):
             return None
-        return self.judge.on_field(program, before if isinstance(before, PrimFunc) else None)
+        return self.judge.on_field(
+            program, before if isinstance(before, PrimFunc) else None
+        )

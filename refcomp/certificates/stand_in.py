@@ -26,13 +26,25 @@ from refcomp.foundation.errors import RefcompError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import Rewrite, children, map_children, rewriter, variables_in, walk
+from refcomp.ir.rewrite import (
+    Rewrite,
+    children,
+    map_children,
+    rewriter,
+    variables_in,
+    walk,
+)
 from refcomp.ir.stmt import For, Stmt
 from refcomp.lowering.lower import lower
 from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule, replay
 from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.operation import (
+    ComputeOp,
+    Operation,
+    PlaceholderOp,
+    reachable_operations,
+)
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
@@ -59,15 +71,21 @@ def _points(op: Operation, sizes: Mapping[Var, int]) -> int:
         return trips_of(op.body, sizes)
     if not isinstance(op, ComputeOp):
         return 0
-    return prod(max(0, evaluate_expr(a.extent, sizes)) for a in (*op.axis, *op.reduce_axis))
+    return prod(
+        max(0, evaluate_expr(a.extent, sizes)) for a in (*op.axis, *op.reduce_axis)
+    )
 
 
 def trips_of(node: Node, sizes: Mapping[Var, int]) -> int:
     """About how often the innermost statements run."""
-    trips = sum(trips_of(child, sizes) for child in children(node) if isinstance(child, Stmt))
+    trips = sum(
+        trips_of(child, sizes) for child in children(node) if isinstance(child, Stmt)
+    )
     if isinstance(node, For):
         around: dict[Var, int] = dict.fromkeys(variables_in(node.extent), 0)
-        trips *= max(int(cast(int, evaluate_expr(node.extent, around | dict(sizes)))), 1)
+        trips *= max(
+            int(cast(int, evaluate_expr(node.extent, around | dict(sizes)))), 1
+        )
     return max(trips, 1)
 
 
@@ -85,7 +103,9 @@ def find_stand_in(
     schedule: Schedule, args: Sequence[Any], sizes: Mapping[Var, int], most: int
 ) -> StandIn | None:
     """A stand-in that combines at most `most` values; None where there is none."""
-    if not all(isinstance(stage.op, ComputeOp | PlaceholderOp) for stage in schedule.stages):
+    if not all(
+        isinstance(stage.op, ComputeOp | PlaceholderOp) for stage in schedule.stages
+    ):
         return None
     for whole, count in product(_wholes(factors_of(schedule)), (2, 1)):
         made = _Shrinking(schedule, whole, count, sizes).stand_in(args)
@@ -108,7 +128,12 @@ class _Shrinking:
     def __init__(
         self, schedule: Schedule, whole: int, count: int, sizes: Mapping[Var, int]
     ) -> None:
-        self.schedule, self.whole, self.count, self.sizes = schedule, whole, count, sizes
+        self.schedule, self.whole, self.count, self.sizes = (
+            schedule,
+            whole,
+            count,
+            sizes,
+        )
         self.order = reachable_operations(schedule.outputs)
         self.needed: dict[Tensor, list[int]] = {}
         self.tensors: dict[Tensor, Tensor] = {}
@@ -141,13 +166,17 @@ class _Shrinking:
         if not isinstance(op, ComputeOp):
             return [], []
         needs = [self.needed[t] for t in op.outputs if t in self.needed]
-        least = [max(column) for column in zip(*needs, strict=True)] or [0] * len(op.axis)
+        least = [max(column) for column in zip(*needs, strict=True)] or [0] * len(
+            op.axis
+        )
         is_output = op in self.schedule.outputs
         own = [
             self._shorter(op, axis, self._short(axis) if is_output else 0, need)
             for axis, need in zip(op.axis, least, strict=True)
         ]
-        reduced = [self._shorter(op, axis, self._short(axis), 0) for axis in op.reduce_axis]
+        reduced = [
+            self._shorter(op, axis, self._short(axis), 0) for axis in op.reduce_axis
+        ]
         self._note_reads(op, [*own, *reduced])
         return own, reduced
 
@@ -181,15 +210,21 @@ class _Shrinking:
                 known = self.needed.get(read.tensor, [0] * len(found))
                 self.needed[read.tensor] = list(map(max, known, found))
 
-    def _make(self, op: Operation, own: Sequence[IterVar], reduced: Sequence[IterVar]) -> None:
+    def _make(
+        self, op: Operation, own: Sequence[IterVar], reduced: Sequence[IterVar]
+    ) -> None:
         if isinstance(op, ComputeOp):
-            fresh: Any = replace(op, axis=tuple(own), body=tuple(self._body(op, reduced)))
+            fresh: Any = replace(
+                op, axis=tuple(own), body=tuple(self._body(op, reduced))
+            )
             shapes = [tuple(axis.extent for axis in own)] * len(op.outputs)
         else:
             fresh = PlaceholderOp(op.name, op.line)
             shapes = [self._shape(tensor) for tensor in op.outputs]
         pairs = zip(op.outputs, shapes, strict=True)
-        fresh.outputs = tuple(Tensor(fresh, k, s, t.dtype) for k, (t, s) in enumerate(pairs))
+        fresh.outputs = tuple(
+            Tensor(fresh, k, s, t.dtype) for k, (t, s) in enumerate(pairs)
+        )
         self.tensors.update(zip(op.outputs, fresh.outputs, strict=True))
 
     def _body(self, op: ComputeOp, reduced: Sequence[IterVar]) -> Iterator[Expr]:
@@ -197,7 +232,10 @@ class _Shrinking:
         if reduction is None:
             yield from map(visit, op.body)
             return
-        sources, condition = tuple(map(visit, reduction.sources)), visit(reduction.condition)
+        sources, condition = (
+            tuple(map(visit, reduction.sources)),
+            visit(reduction.condition),
+        )
         for k in range(len(op.body)):
             yield Reduce(reduction.reducer, sources, tuple(reduced), condition, k)
 

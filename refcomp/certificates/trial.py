@@ -51,7 +51,9 @@ class Trial:
     @property
     def data(self) -> str:
         """Return how the arrays were filled."""
-        integers = "of any value" if self.greatest is None else f"from 0 to {self.greatest}"
+        integers = (
+            "of any value" if self.greatest is None else f"from 0 to {self.greatest}"
+        )
         return f"random arrays of seed {self.seed} (normal floats, integers {integers})"
 
     def __str__(self) -> str:

@@ -25,7 +25,9 @@ FILE = "kernels.ir"  # whose lines are told
 _INDENT, _OPENING = "  ", "{"
 
 
-def add_debug_locations(source: Source, kernels: Sequence[PrimFunc]) -> tuple[Source, str]:
+def add_debug_locations(
+    source: Source, kernels: Sequence[PrimFunc]
+) -> tuple[Source, str]:
     """`source`, printed of `kernels`, with a location in each instruction; and the loop IR whose
     lines these are."""
     assert isinstance(source.line_map, LineMap)
@@ -54,7 +56,10 @@ def link_lines(source: Source, kernels: Sequence[PrimFunc]) -> str:
     begins = loop_ir.begins
     lines = loop_ir.lines
     froms = source.line_map.came_from
-    linked = [begins.get(it, 0) if isinstance(it, str) else lines.get(id(it), 0) for it in froms]
+    linked = [
+        begins.get(it, 0) if isinstance(it, str) else lines.get(id(it), 0)
+        for it in froms
+    ]
     first = dict(zip(map(_symbol, begins), begins.values(), strict=True))
     told = {"kernels": first, "llvm": linked, "origins": loop_ir.origins}
     return json.dumps(told, separators=(",", ":"))
@@ -90,7 +95,12 @@ def _loop_ir_lines(kernels: Sequence[PrimFunc]) -> _LoopIrLines:
         lines |= {id(stmt): offset + line for line, stmt in statements.items()}
         for line, stmt in statements.items():
             if told := stmt.origin:
-                origins[offset + line] = told.stage, told.axis, told.primitive, told.line
+                origins[offset + line] = (
+                    told.stage,
+                    told.axis,
+                    told.primitive,
+                    told.line,
+                )
         texts.append(text)
         offset += text.count("\n") + 1  # an empty line between two
     return _LoopIrLines("\n".join(texts), lines, begins, origins)
@@ -120,7 +130,9 @@ class _Metadata:
         key = line, kernel
         if key not in self._suffixes:
             number = self._take()
-            self._nodes.append(self._say.debug_line(number, line, self._functions[kernel]))
+            self._nodes.append(
+                self._say.debug_line(number, line, self._functions[kernel])
+            )
             self._suffixes[key] = self._say.debug_location(number)
         return self._suffixes[key]
 

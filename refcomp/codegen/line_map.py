@@ -19,7 +19,9 @@ class LineMap(Sequence[str]):
     """For each line a text about its statement in `funcs`; `came_from` has the statements, or
     texts where a line came from none."""
 
-    def __init__(self, funcs: Sequence[PrimFunc], came_from: Sequence[Stmt | str]) -> None:
+    def __init__(
+        self, funcs: Sequence[PrimFunc], came_from: Sequence[Stmt | str]
+    ) -> None:
         self._funcs, self._came_from = tuple(funcs), came_from
 
     @property

@@ -114,7 +114,9 @@ def _wrapped(test: Dim, dtype: DType, source: DType) -> Dim:
     """A value of `source` as one of `dtype`."""
     if not (dtype.is_int and source.is_int):
         return test
-    is_kept = dtype.min_value <= source.min_value and source.max_value <= dtype.max_value
+    is_kept = (
+        dtype.min_value <= source.min_value and source.max_value <= dtype.max_value
+    )
     return test if is_kept else (str(dtype), test, 0)
 
 
@@ -128,7 +130,9 @@ def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:
     return {item: names.take(item.name) for item in (*func.params, *func.symbols)}
 
 
-def _tensor_param(func: PrimFunc, buffer: Buffer, names: dict[Buffer | Var, str]) -> TensorParam:
+def _tensor_param(
+    func: PrimFunc, buffer: Buffer, names: dict[Buffer | Var, str]
+) -> TensorParam:
     shape = tuple(_dim(dim, buffer, names) for dim in buffer.shape)
     return TensorParam(names[buffer], buffer.dtype, shape, buffer.name in func.outputs)
 

@@ -22,7 +22,9 @@ from typing import Any
 from refcomp.foundation.errors import CompilerBug
 from refcomp.foundation.resources import templates_dir
 
-_MACRO = re.compile(r"{%-?\s*macro\s+(?P<name>\w+)\b.*?{%-?\s*endmacro\s*-?%}\n?", re.DOTALL)
+_MACRO = re.compile(
+    r"{%-?\s*macro\s+(?P<name>\w+)\b.*?{%-?\s*endmacro\s*-?%}\n?", re.DOTALL
+)
 _CALL = re.compile(r"(\w+)\s*\(")
 
 
@@ -63,7 +65,11 @@ def _load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def macros_of(text: str) -> dict[str, Any]:
     """What compiles each macro of a file's text, by name; those with _ before are its own."""
     texts = {m["name"]: m[0] for m in _MACRO.finditer(text)}
-    return {name: partial(_compile, name, texts) for name in texts if not name.startswith("_")}
+    return {
+        name: partial(_compile, name, texts)
+        for name in texts
+        if not name.startswith("_")
+    }
 
 
 def _compile(name: str, texts: Mapping[str, str]) -> Callable[..., str]:
@@ -94,7 +100,9 @@ def _environment() -> Any:
 class Macros:
     """The macros of a language as attributes, each compiled when it is first asked for."""
 
-    def __init__(self, compilers: Mapping[str, Callable[[], Callable[..., str]]]) -> None:
+    def __init__(
+        self, compilers: Mapping[str, Callable[[], Callable[..., str]]]
+    ) -> None:
         self._compilers = compilers
 
     def __getattr__(self, name: str) -> Callable[..., str]:

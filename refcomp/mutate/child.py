@@ -52,7 +52,9 @@ def run_in_child(
         os.close(reading)
         status = _end(pid)
     told = tuple(
-        json.loads(line) for line in text.decode().splitlines(keepends=True) if line[-1] == "\n"
+        json.loads(line)
+        for line in text.decode().splitlines(keepends=True)
+        if line[-1] == "\n"
     )
     return Outcome(told, "did not end" if is_late else _how_it_ended(status))
 
@@ -95,7 +97,9 @@ def _read(reading: int, deadline: float) -> tuple[bytes, bool]:
     """All that is written until the other end is closed, and whether that took too long."""
     text = b""
     while True:
-        ready, _, _ = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select(
+            [reading], [], [], max(0.0, deadline - time.monotonic())
+        )
         if not ready:
             return text, True
         part = os.read(reading, 65536)

@@ -53,7 +53,9 @@ class _Known:
         return MutantTrial(self.subject, self.func, is_free=room != "passes")
 
 
-def score_compiler(subjects: Sequence[Subject], count: int, seed: int = 0) -> Iterator[Mutant]:
+def score_compiler(
+    subjects: Sequence[Subject], count: int, seed: int = 0
+) -> Iterator[Mutant]:
     """About `count` mutants, where there are as many, as many of each room.
     Raises UserError for a subject whose extents are not constant."""
     for subject in subjects:
@@ -116,7 +118,11 @@ def _traced(subject: Subject) -> tuple[PrimFunc, _Lines]:
 def _edits_in(room: str, known: Sequence[_Known]) -> list[Edit]:
     """All edits in the room of lines that run for any of the subjects."""
     lines = frozenset().union(*(one.lines for one in known))
-    modules = [m for name, m in sorted(sys.modules.items()) if name.startswith(f"refcomp.{room}.")]
+    modules = [
+        m
+        for name, m in sorted(sys.modules.items())
+        if name.startswith(f"refcomp.{room}.")
+    ]
     found = (edit for module in modules for edit in edits_of(module))
     return [edit for edit in found if (edit.file, edit.line) in lines]
 
@@ -160,4 +166,8 @@ def _compiled_with(edit: Edit, subject: Subject) -> PrimFunc:
 def _equivalence(trial: MutantTrial, func: PrimFunc) -> str:
     if trial.is_same(func):
         return "the same program after simplification"
-    return "" if trial.differs_elsewhere(func) else "the same on elements of the field: legal"
+    return (
+        ""
+        if trial.differs_elsewhere(func)
+        else "the same on elements of the field: legal"
+    )

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-_Change = tuple[str, dict[str, Any]]  # the kind, and what is put into which fields of the node
+_Change = tuple[
+    str, dict[str, Any]
+]  # the kind, and what is put into which fields of the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ def edits_of(module: ModuleType) -> Iterator[Edit]:
                 yield Edit(kind, function, file, tree, node, fields, at, change)
 
 
-def _definitions(tree: ast.Module, module: ModuleType) -> Iterator[tuple[Any, ast.FunctionDef]]:
+def _definitions(
+    tree: ast.Module, module: ModuleType
+) -> Iterator[tuple[Any, ast.FunctionDef]]:
     """The functions of the module and of its classes, each with what it is an attribute of."""
     for stmt in tree.body:
         if isinstance(stmt, ast.FunctionDef):
@@ -114,7 +118,9 @@ _PASSED_OVER = ("annotation", "returns", "decorator_list", "args", "type_comment
 def _walk(nodes: list[Any], line: int) -> Iterator[tuple[ast.AST, int]]:
     """All nodes that may be edited, each with the line that Python says is running there."""
     for node in nodes:
-        if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr):
+        if isinstance(
+            node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr
+        ):
             continue
         here = getattr(node, "lineno", line)
         yield node, here
@@ -139,7 +145,9 @@ def _described(node: ast.AST, fields: dict[str, Any]) -> str:
     gone = _dropped(node, fields)
     if gone is not None:
         return f"{_short(gone)}  ->  nothing"
-    (before, after), *_ = ((getattr(node, name), value) for name, value in fields.items())
+    (before, after), *_ = (
+        (getattr(node, name), value) for name, value in fields.items()
+    )
     if isinstance(node, ast.stmt):
         return f"{_short(before)}  ->  {_short(after)}"
     old = _short(node)
@@ -185,7 +193,13 @@ _EDGES: dict[type[Any], type[Any]] = {
 }
 _NAMES = {
     **{"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT", "EQ": "NE", "NE": "EQ"},
-    **{"FloorDiv": "FloorMod", "FloorMod": "FloorDiv", "Add": "Sub", "Sub": "Add", "Mul": "Add"},
+    **{
+        "FloorDiv": "FloorMod",
+        "FloorMod": "FloorDiv",
+        "Add": "Sub",
+        "Sub": "Add",
+        "Mul": "Add",
+    },
     **{"And": "Or", "Or": "And", "Min": "Max", "Max": "Min"},
     **{"min": "max", "max": "min", "any": "all", "all": "any", "reversed": "tuple"},
 }
@@ -201,7 +215,9 @@ def _of_operation(node: ast.BinOp | ast.BoolOp) -> Iterator[_Change]:
     other = _OPERATORS.get(type(node.op))
     if other is not None:
         yield "operator flipped", {"op": other()}
-    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mult | ast.BitOr | ast.BitAnd):
+    if isinstance(node, ast.BinOp) and not isinstance(
+        node.op, ast.Mult | ast.BitOr | ast.BitAnd
+    ):
         yield "operands exchanged", {"left": node.right, "right": node.left}
     if isinstance(node, ast.BoolOp) and len(node.values) > 2:
         yield "condition dropped", {"values": node.values[:-1]}
@@ -233,7 +249,9 @@ def _of_comprehension(node: ast.comprehension) -> Iterator[_Change]:
 
 
 def _of_call(node: ast.Call) -> Iterator[_Change]:
-    if len(node.args) >= 2 and not any(isinstance(arg, ast.Starred) for arg in node.args):
+    if len(node.args) >= 2 and not any(
+        isinstance(arg, ast.Starred) for arg in node.args
+    ):
         first, second, *rest = node.args
         yield "arguments exchanged", {"args": [second, first, *rest]}
 
@@ -256,13 +274,18 @@ def _of_block(node: Any) -> Iterator[_Change]:
         stmts = getattr(node, field, [])
         for k, stmt in enumerate(stmts if isinstance(stmts, list) else []):
             if _has_effect_alone(stmt):
-                yield "statement dropped", {field: [*stmts[:k], *stmts[k + 1 :]] or [ast.Pass()]}
+                yield (
+                    "statement dropped",
+                    {field: [*stmts[:k], *stmts[k + 1 :]] or [ast.Pass()]},
+                )
 
 
 def _has_effect_alone(stmt: ast.stmt) -> bool:
     """Whether what follows would still find all names that it reads."""
     if isinstance(stmt, ast.Assign):
-        return all(isinstance(target, ast.Subscript | ast.Attribute) for target in stmt.targets)
+        return all(
+            isinstance(target, ast.Subscript | ast.Attribute) for target in stmt.targets
+        )
     if isinstance(stmt, ast.Expr):
         return not isinstance(stmt.value, ast.Constant)
     return isinstance(stmt, ast.AugAssign | ast.Continue | ast.Break)

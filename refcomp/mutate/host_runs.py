@@ -41,7 +41,9 @@ def run_on_host(binary: Binary, name: str, arrays: Sequence[Any]) -> Ran:
     """Runs the function `name` of the shared object on copies of `arrays`."""
     function = getattr(load_shared_object(binary), machine_symbol(name))
     function.restype = ctypes.c_int32
-    first, second = (_GuardedRun(arrays, byte).call(function, threads) for byte, threads in _RUNS)
+    first, second = (
+        _GuardedRun(arrays, byte).call(function, threads) for byte, threads in _RUNS
+    )
     fault = first.fault or second.fault
     pairs = zip(first.arrays, second.arrays, strict=True)
     if not fault and not all(a.tobytes() == b.tobytes() for a, b in pairs):
@@ -77,11 +79,15 @@ class _GuardedRun:
             for k, array in enumerate(arrays)
         ]
         for memory, array in zip(self._memory, arrays, strict=True):
-            memory[_MARGIN : _MARGIN + array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
+            memory[_MARGIN : _MARGIN + array.nbytes] = np.frombuffer(
+                array.tobytes(), np.uint8
+            )
 
     def call(self, function: Any, threads: int) -> Ran:
         _LIBC.mallopt(_M_PERTURB, self._byte)
-        places = [ctypes.c_void_p(memory.ctypes.data + _MARGIN) for memory in self._memory]
+        places = [
+            ctypes.c_void_p(memory.ctypes.data + _MARGIN) for memory in self._memory
+        ]
         count, before = ctypes.c_int32(threads), _bytes_in_use()
         status = function(*places, count)
         # Libraries that start threads keep some memory for good; one thread alone does not.

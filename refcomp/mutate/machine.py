@@ -31,7 +31,9 @@ from refcomp.mutate.outputs import OUTPUTS, Output
 from refcomp.mutate.right_results import RightResults
 from refcomp.mutate.spellings import SpellingEdit, spelling_edits
 
-_MOST_RUNS = 3  # of programs that ours has told apart, for tolerances to notice them, too
+_MOST_RUNS = (
+    3  # of programs that ours has told apart, for tolerances to notice them, too
+)
 
 
 def score_spelling(
@@ -123,6 +125,7 @@ class _Trial:
         if all(self.output.is_right_code(code, one.func) for one, code in quiet):
             return "the same machine code"
         differs = any(
-            one.differs_elsewhere(partial(self.output.run, code, one.func)) for one, code in quiet
+            one.differs_elsewhere(partial(self.output.run, code, one.func))
+            for one, code in quiet
         )
         return "" if differs else "the same bits, on many more numbers, too"

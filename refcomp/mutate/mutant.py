@@ -59,7 +59,12 @@ class Change(Protocol):
 def mutant_of(stage: str, edit: Change, maker: str, outcome: Outcome) -> Mutant:
     """The mutant that a child has tried out: what it told, and how it ended. Where it ended before
     any program ran, there is none: `maker` fails."""
-    found: dict[str, Any] = {"subject": "all", "step": COMPILES, "told": "", "noticed": ()}
+    found: dict[str, Any] = {
+        "subject": "all",
+        "step": COMPILES,
+        "told": "",
+        "noticed": (),
+    }
     for message in outcome.told:
         found |= message
     told, noticed = found["told"], set(found["noticed"])

@@ -28,7 +28,9 @@ class _OfKind(Protocol):
 
 
 _Drawn = TypeVar("_Drawn", bound=_OfKind)
-_Change = Callable[[Any], Node | None]  # what takes a node's place; None where it does not apply
+_Change = Callable[
+    [Any], Node | None
+]  # what takes a node's place; None where it does not apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class Mutation:
         """`func` with the node replaced, wherever that one object stands."""
 
         def visit(recurse: Rewrite, node: Node) -> Node:
-            return self.replacement if node is self.node else map_children(node, recurse)
+            return (
+                self.replacement if node is self.node else map_children(node, recurse)
+            )
 
         return with_fields(func, body=rewriter(visit)(func.body))
 
@@ -53,7 +57,9 @@ class Mutation:
 def hangs_on_no_data(func: PrimFunc) -> bool:
     """Whether nothing is compared but integers that no data decide on: then what `func` computes
     is one polynomial of its data, and of the functions that it calls."""
-    return all(_is_of_integers(n) for n in map(_decider, walk(func.body)) if n is not None)
+    return all(
+        _is_of_integers(n) for n in map(_decider, walk(func.body)) if n is not None
+    )
 
 
 def _decider(node: Node) -> Node | None:
@@ -95,7 +101,8 @@ def _is_of_integers(node: Node) -> bool:
     if not isinstance(root, Expr):
         return isinstance(root, st.Barrier)
     return not any(
-        isinstance(part, BufferLoad | Load) or (isinstance(part, Expr) and part.dtype.is_float)
+        isinstance(part, BufferLoad | Load)
+        or (isinstance(part, Expr) and part.dtype.is_float)
         for part in walk(root)
     )
 
@@ -146,12 +153,16 @@ def _node(made: Any) -> Node:
 
 
 def _exchange_branches(node: Any) -> Node:
-    return _node(with_fields(node, true_value=node.false_value, false_value=node.true_value))
+    return _node(
+        with_fields(node, true_value=node.false_value, false_value=node.true_value)
+    )
 
 
 def _one_more(value: Expr) -> Expr:
     one: Expr = IntImm(1, value.dtype.element)
-    return ir.Add(value, one if value.dtype.lanes == 1 else ir.Broadcast(one, value.dtype.lanes))
+    return ir.Add(
+        value, one if value.dtype.lanes == 1 else ir.Broadcast(one, value.dtype.lanes)
+    )
 
 
 def _shift_constant(node: IntImm) -> Node | None:

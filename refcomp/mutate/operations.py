@@ -112,9 +112,13 @@ def operations(target: str) -> list[Operations]:
     """All of them for a kind of target, made anew."""
     is_host = target == "llvm"
     dtypes = _DTYPES if is_host else _DEVICE_DTYPES
-    made = [_elementwise(dtype, target, lanes) for dtype in dtypes for lanes in (1, _LANES)]
+    made = [
+        _elementwise(dtype, target, lanes) for dtype in dtypes for lanes in (1, _LANES)
+    ]
     made += [_functions(dtype, target) for dtype in ("float32", "float64")]
-    made += [_from_subject(s, target) for s in subjects() if (s.kind == "llvm") == is_host]
+    made += [
+        _from_subject(s, target) for s in subjects() if (s.kind == "llvm") == is_host
+    ]
     return [*made, *(_host_patterns() if is_host else [])]
 
 
@@ -143,8 +147,13 @@ def special(dtype: DType) -> Any:
 def _elementwise(name: str, target: str, lanes: int) -> Operations:
     dtype = as_dtype(name)
     numbers = special(dtype)
-    inputs = [np.array(side) for side in zip(*itertools.product(numbers, numbers), strict=True)]
-    a, b = (placeholder(x.shape, name, side) for x, side in zip(inputs, "AB", strict=True))
+    inputs = [
+        np.array(side)
+        for side in zip(*itertools.product(numbers, numbers), strict=True)
+    ]
+    a, b = (
+        placeholder(x.shape, name, side) for x, side in zip(inputs, "AB", strict=True)
+    )
     found = [_tensor(op, form, a, b) for op, form in _forms(dtype).items()]
     outputs = [tensor for tensor in found if tensor is not None]
     schedule = _scheduled(outputs, target, lanes)
@@ -192,7 +201,9 @@ def _functions(name: str, target: str) -> Operations:
     schedule = _scheduled(outputs, target, 1)
     args = (x, *outputs)
     inexact = frozenset(tensor.name for tensor in outputs)
-    return Operations(f"functions of {name}", target, schedule, args, (numbers,), inexact)
+    return Operations(
+        f"functions of {name}", target, schedule, args, (numbers,), inexact
+    )
 
 
 def _function(name: str, arity: int, x: Tensor) -> Tensor:
@@ -209,7 +220,11 @@ def _function(name: str, arity: int, x: Tensor) -> Tensor:
 
 _FROM_ONE = ("log", "log2", "log10", "rsqrt", "acosh")
 _BY_NAME: dict[str, Callable[..., Any]] = {
-    **{i.name: getattr(maths, i.name) for i in INTRINSICS.values() if hasattr(maths, i.name)},
+    **{
+        i.name: getattr(maths, i.name)
+        for i in INTRINSICS.values()
+        if hasattr(maths, i.name)
+    },
     "pow": maths.power,
 }
 
@@ -220,22 +235,35 @@ def _from_subject(subject: Any, target: str) -> Operations:
     shapes = [tuple(getattr(dim, "value", 0) for dim in arg.shape) for arg in given]
     inputs = tuple(rng.standard_normal(shape).astype(np.float32) for shape in shapes)
     inexact = frozenset(arg.name for arg in subject.args if subject.name == "softmax")
-    return Operations(subject.name, target, subject.schedule, subject.args, inputs, inexact)
+    return Operations(
+        subject.name, target, subject.schedule, subject.args, inputs, inexact
+    )
 
 
 def _host_patterns() -> list[Operations]:
     """Reads and writes of each shape, on the host, and where temporaries lie."""
     rng = np.random.default_rng(5)
     a, p = placeholder((24,), name="A"), placeholder((10,), "int32", "P")
-    data = (rng.standard_normal(24).astype(np.float32), rng.permutation(10).astype(np.int32))
+    data = (
+        rng.standard_normal(24).astype(np.float32),
+        rng.permutation(10).astype(np.int32),
+    )
     outputs = [
         compute((10,), lambda i: a[i * 2], name="strided"),
         compute((10,), lambda i: a[p[i]], name="gathered"),
         compute((10,), lambda i: a[p[i] + i], name="gathered_further"),
-        compute((10,), lambda i: maths.if_then_else(i < 7, a[i + 3], 1.5), name="masked"),
-        compute((10,), lambda i: maths.if_then_else(p[i] < 5, a[p[i] * 4], 2.5), name="guarded"),
+        compute(
+            (10,), lambda i: maths.if_then_else(i < 7, a[i + 3], 1.5), name="masked"
+        ),
+        compute(
+            (10,),
+            lambda i: maths.if_then_else(p[i] < 5, a[p[i] * 4], 2.5),
+            name="guarded",
+        ),
     ]
-    vectors = Operations("reads", "llvm", _scheduled(outputs, "llvm", 4), (a, p, *outputs), data)
+    vectors = Operations(
+        "reads", "llvm", _scheduled(outputs, "llvm", 4), (a, p, *outputs), data
+    )
     lacking = [_without_memory(is_parallel) for is_parallel in (False, True)]
     return [vectors, _of_rows(), _on_the_heap(), *lacking]
 
@@ -252,7 +280,9 @@ def _of_rows() -> Operations:
     schedule[turned].vectorize(inner)
     schedule[added].parallel(added.op.axis[0])
     numbers = np.random.default_rng(6).standard_normal((6, 5)).astype(np.float32)
-    return Operations("writes", "llvm", _typed(schedule), (x, turned, added), (numbers,))
+    return Operations(
+        "writes", "llvm", _typed(schedule), (x, turned, added), (numbers,)
+    )
 
 
 def _on_the_heap() -> Operations:
@@ -280,4 +310,6 @@ def _without_memory(is_parallel: bool) -> Operations:
         schedule[huge].compute_at(schedule[result], result.op.axis[0])
     what = "no memory in a region" if is_parallel else "no memory"
     numbers = np.ones(4, np.float32)
-    return Operations(what, "llvm", _typed(schedule), (x, result), (numbers,), fails=True)
+    return Operations(
+        what, "llvm", _typed(schedule), (x, result), (numbers,), fails=True
+    )

@@ -135,7 +135,9 @@ class OpenCLOutput:
                 remedy="`refcomp doctor` says what OpenCL needs",
             )
         (axes, threads, shared), (features, groups) = outcome.told
-        return DeviceLimits(tuple(axes), threads, shared, frozenset(features), tuple(groups))
+        return DeviceLimits(
+            tuple(axes), threads, shared, frozenset(features), tuple(groups)
+        )
 
     def printed(self, func: PrimFunc) -> Source:
         return print_opencl(self._kernels[func], extensions=self._features)
@@ -180,8 +182,12 @@ class EmulatedOutput:
         os.environ["REFCOMP_CACHE_DIR"] = str(self._folder)
         return source, build_functions([func], str(_TARGET))
 
-    def run(self, code: tuple[Source, Any], _func: PrimFunc, arrays: Sequence[Any]) -> Ran:
-        device = _small_gpu()  # not before: no child uses one that its parent has opened
+    def run(
+        self, code: tuple[Source, Any], _func: PrimFunc, arrays: Sequence[Any]
+    ) -> Ran:
+        device = (
+            _small_gpu()
+        )  # not before: no child uses one that its parent has opened
         given = [array(one, device) for one in arrays]
         code[1](*given)
         return Ran(tuple(one.asnumpy() for one in given))

@@ -39,7 +39,9 @@ class RightResults:
             inputs = [_others(x, rng, not made.inexact) for x in inputs]
         given = iter(inputs)
         return [
-            np.full(_shape(arg), _UNWRITTEN, to_numpy(arg.dtype)) if arg.op.inputs else next(given)
+            np.full(_shape(arg), _UNWRITTEN, to_numpy(arg.dtype))
+            if arg.op.inputs
+            else next(given)
             for arg in made.args
         ]
 
@@ -51,12 +53,16 @@ class RightResults:
         """The tolerances that tell them apart."""
         if ran.failed != self._made.fails or not ran.arrays:
             return set(POLICIES[1:])
-        wanted = [one if isinstance(one, np.ndarray) else one.nearest for one in self._wanted]
+        wanted = [
+            one if isinstance(one, np.ndarray) else one.nearest for one in self._wanted
+        ]
         pairs = [(_wide(a), _wide(b)) for a, b in zip(ran.arrays, wanted, strict=True)]
         return {
             policy
             for policy, rtol in zip(POLICIES[1:], TOLERANCES, strict=True)
-            if not all(np.allclose(a, b, rtol=rtol, atol=0, equal_nan=True) for a, b in pairs)
+            if not all(
+                np.allclose(a, b, rtol=rtol, atol=0, equal_nan=True) for a, b in pairs
+            )
         }
 
     def differs_elsewhere(self, run: Callable[[Sequence[Any]], Ran]) -> bool:
@@ -72,9 +78,13 @@ class RightResults:
         with np.errstate(all="ignore"):
             after = [array.copy() for array in arrays]
             interpret(self._runnable, after)
-        feeds = {t: a for t, a in zip(made.args, arrays, strict=True) if not t.op.inputs}
+        feeds = {
+            t: a for t, a in zip(made.args, arrays, strict=True) if not t.op.inputs
+        }
         free = [k for k, arg in enumerate(made.args) if arg.name in made.inexact]
-        for k, bounded in zip(free, bound_errors([made.args[k] for k in free], feeds), strict=True):
+        for k, bounded in zip(
+            free, bound_errors([made.args[k] for k in free], feeds), strict=True
+        ):
             after[k] = bounded
         return after
 

@@ -82,14 +82,20 @@ def _equivalence(trial: MutantTrial, mutation: Mutation, mutated: PrimFunc) -> s
         return "the same writes, some more than once perhaps, whatever the data"
     is_exact = mutation.kind not in ROUNDING_KINDS
     if is_exact and all(map(hangs_on_no_data, (trial.func, mutated))):
-        return "" if trial.differs_elsewhere(mutated) else "the same polynomial of all data"
+        return (
+            ""
+            if trial.differs_elsewhere(mutated)
+            else "the same polynomial of all data"
+        )
     return ""
 
 
 def check_subject(subject: Subject) -> None:
     """UserError for a subject with an argument that no array of known shape can be made for."""
     for arg in subject.args:
-        if not isinstance(arg, Tensor) or not all(isinstance(dim, IntImm) for dim in arg.shape):
+        if not isinstance(arg, Tensor) or not all(
+            isinstance(dim, IntImm) for dim in arg.shape
+        ):
             raise UserError(
                 f"{subject.name} cannot be mutated",
                 why=f"argument {arg.name} is no tensor of constant shape",

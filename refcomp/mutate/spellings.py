@@ -19,9 +19,13 @@ from typing import Any
 from refcomp.codegen.spelling import Spelling, load_spelling, macros_of
 from refcomp.foundation.resources import templates_dir
 
-_MACRO = re.compile(r"{%-?\s*macro\s+(?P<name>\w+)\b.*?%}(?P<body>.*?){%-?\s*endmacro", re.DOTALL)
+_MACRO = re.compile(
+    r"{%-?\s*macro\s+(?P<name>\w+)\b.*?%}(?P<body>.*?){%-?\s*endmacro", re.DOTALL
+)
 _TAG = r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}"
-_Place = tuple[str, int, int, str]  # kind, from where to where of a text, and what stands there
+_Place = tuple[
+    str, int, int, str
+]  # kind, from where to where of a text, and what stands there
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,21 @@ class SpellingEdit:
                 setattr(spelling.macros, name, _compiled_when_called(compile_macro))
 
 
-def _compiled_when_called(compile_macro: Callable[[], Callable[..., str]]) -> Callable[..., str]:
+def _compiled_when_called(
+    compile_macro: Callable[[], Callable[..., str]],
+) -> Callable[..., str]:
     compiled = cache(compile_macro)
     return lambda *args, **options: compiled()(*args, **options)
 
 
-def _is_of(spelling: Spelling, folders: tuple[str, ...], folder: str, name: str) -> bool:
+def _is_of(
+    spelling: Spelling, folders: tuple[str, ...], folder: str, name: str
+) -> bool:
     """Whether the macro of that name is the folder's, not one of its dialect's own."""
     after = folders[folders.index(folder) + 1 :]
-    return not any(name in macros_of(text) for one in after for _, text in _files(one, "j2"))
+    return not any(
+        name in macros_of(text) for one in after for _, text in _files(one, "j2")
+    )
 
 
 def spelling_edits(*folders: str) -> Iterator[SpellingEdit]:
@@ -100,7 +110,9 @@ def _places(line: str) -> Iterator[_Place]:
     holes = [match.span() for match in re.finditer(_TAG, line)]
     for kind, pattern, other in _PATTERNS:
         for match in pattern.finditer(line):
-            if not any(begin < match.end() and match.start() < end for begin, end in holes):
+            if not any(
+                begin < match.end() and match.start() < end for begin, end in holes
+            ):
                 yield kind, *match.span(), other(match)
     yield from _exchanged_operands(line)
     yield from _exchanged_branches(line)
@@ -109,28 +121,76 @@ def _places(line: str) -> Iterator[_Place]:
 
 
 _FLIPPED = {
-    **{"add": "sub", "sub": "add", "mul": "add", "fadd": "fsub", "fsub": "fadd", "fmul": "fadd"},
+    **{
+        "add": "sub",
+        "sub": "add",
+        "mul": "add",
+        "fadd": "fsub",
+        "fsub": "fadd",
+        "fmul": "fadd",
+    },
     **{"sdiv": "srem", "srem": "sdiv", "udiv": "urem", "urem": "udiv", "fdiv": "fmul"},
-    **{"and": "or", "or": "and", "xor": "or", "shl": "lshr", "lshr": "ashr", "ashr": "lshr"},
+    **{
+        "and": "or",
+        "or": "and",
+        "xor": "or",
+        "shl": "lshr",
+        "lshr": "ashr",
+        "ashr": "lshr",
+    },
     **{"eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt"},
     **{"ult": "uge", "uge": "ult", "ugt": "ule", "ule": "ugt", "uno": "ord"},
-    **{"oeq": "une", "une": "oeq", "olt": "oge", "oge": "olt", "ogt": "ole", "ole": "ogt"},
+    **{
+        "oeq": "une",
+        "une": "oeq",
+        "olt": "oge",
+        "oge": "olt",
+        "ogt": "ole",
+        "ole": "ogt",
+    },
     **{"sext": "zext", "zext": "sext", "sitofp": "uitofp", "uitofp": "sitofp"},
     **{"true": "false", "false": "true", "min": "max", "max": "min", "smax": "smin"},
     **{"==": "!=", "!=": "==", "<": ">=", ">": "<=", "<=": ">", ">=": "<", "&&": "||"},
-    **{"||": "&&", "+": "-", "-": "+", "*": "+", "/": "%", "%": "/", "&": "|", "|": "&"},
+    **{
+        "||": "&&",
+        "+": "-",
+        "-": "+",
+        "*": "+",
+        "/": "%",
+        "%": "/",
+        "&": "|",
+        "|": "&",
+    },
     **{"^": "|", "<<": ">>", ">>": "<<", "!": "", "~": ""},
 }
 _EDGES = {
-    **{"slt": "sle", "sle": "slt", "sgt": "sge", "sge": "sgt", "ult": "ule", "ule": "ult"},
-    **{"ugt": "uge", "uge": "ugt", "olt": "ole", "ole": "olt", "ogt": "oge", "oge": "ogt"},
+    **{
+        "slt": "sle",
+        "sle": "slt",
+        "sgt": "sge",
+        "sge": "sgt",
+        "ult": "ule",
+        "ule": "ult",
+    },
+    **{
+        "ugt": "uge",
+        "uge": "ugt",
+        "olt": "ole",
+        "ole": "olt",
+        "ogt": "oge",
+        "oge": "ogt",
+    },
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">"},
 }
 
 
 def _words(table: Mapping[str, str]) -> re.Pattern[str]:
-    words = sorted((re.escape(word) for word in table if word.isalpha()), key=len, reverse=True)
-    signs = sorted((re.escape(sign) for sign in table if not sign.isalpha()), key=len, reverse=True)
+    words = sorted(
+        (re.escape(word) for word in table if word.isalpha()), key=len, reverse=True
+    )
+    signs = sorted(
+        (re.escape(sign) for sign in table if not sign.isalpha()), key=len, reverse=True
+    )
     alone = rf"(?<![\w.%@])(?:{'|'.join(words)})(?![\w.:])"
     return re.compile(rf"{alone}|(?<=[ )])(?:{'|'.join(signs)})(?= )|[!~](?=\()")
 
@@ -138,12 +198,18 @@ def _words(table: Mapping[str, str]) -> re.Pattern[str]:
 _PATTERNS: tuple[tuple[str, re.Pattern[str], Any], ...] = (
     ("operator flipped", _words(_FLIPPED), lambda match: _FLIPPED[match[0]]),
     ("comparison off by one", _words(_EDGES), lambda match: _EDGES[match[0]]),
-    ("number shifted", re.compile(r"(?<![\w.%@}\"])\d+(?![\w.\"])"), lambda m: str(int(m[0]) + 1)),
+    (
+        "number shifted",
+        re.compile(r"(?<![\w.%@}\"])\d+(?![\w.\"])"),
+        lambda m: str(int(m[0]) + 1),
+    ),
     ("condition dropped", re.compile(r"(?<=if )\((?=\{\{)"), lambda _: "(true || "),
 )
 _OPERAND = re.compile(r"(?:\{\{.*?\}\}|[\w.%@-])+")
 _CONDITION = re.compile(r"br i1 (?P<c>(?:\{\{.*?\}\}|[\w.%-])+),")
-_LABELS = re.compile(r"label (?P<a>\S*(?:\{\{.*?\}\}\S*)*), label (?P<b>\S*(?:\{\{.*?\}\}\S*)*)$")
+_LABELS = re.compile(
+    r"label (?P<a>\S*(?:\{\{.*?\}\}\S*)*), label (?P<b>\S*(?:\{\{.*?\}\}\S*)*)$"
+)
 _CHOICE = re.compile(r"\? (?P<a>[^?:]+) : (?P<b>[^?:;]+)")
 
 
@@ -156,7 +222,12 @@ def _exchanged_operands(line: str) -> Iterator[_Place]:
     for a, b in pairwise(last):
         if a and b and a[0] < a[1] <= b[0] and line[slice(*a)] != line[slice(*b)]:
             between = line[a[1] : b[0]]
-            yield "operands exchanged", a[0], b[1], line[slice(*b)] + between + line[slice(*a)]
+            yield (
+                "operands exchanged",
+                a[0],
+                b[1],
+                line[slice(*b)] + between + line[slice(*a)],
+            )
 
 
 def _last_operand(line: str, end: int) -> tuple[int, int] | None:
@@ -180,7 +251,9 @@ def _stands_alone(line: str) -> bool:
     text = re.sub(r"\{\{.*?\}\}", "x", line).strip()
     if "{%" in text or text.startswith(("br ", "ret ", "declare", "define", "@", "#")):
         return False
-    return text.startswith(("store ", "call ")) or (text.endswith(";") and " = " not in text)
+    return text.startswith(("store ", "call ")) or (
+        text.endswith(";") and " = " not in text
+    )
 
 
 # Entries of tables.
@@ -194,7 +267,9 @@ def _table_edits(
         if isinstance(value, dict):
             yield from _table_edits(folder, file, value, (*way, key))
             continue
-        for kind, other in _other_values(value, [v for _, v in entries[number + 1 :] + entries]):
+        for kind, other in _other_values(
+            value, [v for _, v in entries[number + 1 :] + entries]
+        ):
             change = f"{value!r}  ->  {other!r}"
             where = ".".join((*way, key))
             yield SpellingEdit(kind, folder, file, where, change, (*way, key), other)
@@ -208,7 +283,10 @@ def _other_values(value: Any, siblings: list[Any]) -> Iterator[tuple[str, Any]]:
     different = [one for one in siblings if isinstance(one, str) and one != value]
     if different:
         yield "entry exchanged", different[0]
-    for kind, table in (("operator flipped", _FLIPPED), ("comparison off by one", _EDGES)):
+    for kind, table in (
+        ("operator flipped", _FLIPPED),
+        ("comparison off by one", _EDGES),
+    ):
         *before, word = value.split(" ") if " " in value else ["", value]
         if table.get(word):
             yield kind, " ".join(filter(None, (*before, table[word])))

@@ -50,7 +50,9 @@ def _blur() -> tuple[Schedule, list[Any]]:
         return if_then_else((j >= 1) & (j < 10), a[i, j - 1], 0.0)
 
     p = compute((6, 11), padded, name="P")
-    b = compute((6, 9), lambda i, j: p[i, j] * 0.25 + p[i, j + 1] * 0.5 + p[i, j + 2] * 0.12345)
+    b = compute(
+        (6, 9), lambda i, j: p[i, j] * 0.25 + p[i, j + 1] * 0.5 + p[i, j + 2] * 0.12345
+    )
     s: Any = create_schedule(b)
     j = s[b].op.axis[1]
     outer, inner = s[b].split(j, factor=4)
@@ -83,7 +85,9 @@ def _argmax() -> tuple[Schedule, list[Any]]:
     argmax = comm_reducer(
         combine, lambda i, v: (const(2**31 - 1, i), const(float("-inf"), v)), "argmax"
     )
-    where, best = compute((4,), lambda i: argmax((k.var.astype("int32"), x[i, k]), axis=k))
+    where, best = compute(
+        (4,), lambda i: argmax((k.var.astype("int32"), x[i, k]), axis=k)
+    )
     s: Any = create_schedule(where)
     s[where].split(s[where].op.axis[0], factor=3)
     return s, [x, where, best]

@@ -63,11 +63,15 @@ class MutantTrial:
         """By what ours tells `mutated` from the right program; '' where it does not."""
         if self.field is not None:
             for mode, wanted in self.wanted.items():
-                told = _compared(to_field(mutated), self._arrays(mode), wanted, self._outputs())
+                told = _compared(
+                    to_field(mutated), self._arrays(mode), wanted, self._outputs()
+                )
                 if told:
                     return told
         if self.bounded is None:
-            told = _compared(mutated, self._arrays(_FLOATS), self.floats, self._outputs())
+            told = _compared(
+                mutated, self._arrays(_FLOATS), self.floats, self._outputs()
+            )
             return told or self._on_special_floats(mutated, (_SEED,))
         arrays = self._arrays(_FLOATS)
         interpret(mutated, arrays)  # no rule is broken: it ran in the field
@@ -96,7 +100,9 @@ class MutantTrial:
             policy
             for policy, tolerance in zip(POLICIES[1:], TOLERANCES, strict=True)
             if not all(
-                np.allclose(arrays[k], self.floats[k], rtol=tolerance, atol=0, equal_nan=True)
+                np.allclose(
+                    arrays[k], self.floats[k], rtol=tolerance, atol=0, equal_nan=True
+                )
                 for k in self._outputs()
             )
         }
@@ -107,7 +113,9 @@ class MutantTrial:
 
     def writes_the_same(self, mutated: PrimFunc) -> bool:
         """Whether it writes the same field elements to the same places, in whatever order."""
-        func, mode = (self.func, _FLOATS) if self.field is None else (self.field, _RANDOM)
+        func, mode = (
+            (self.func, _FLOATS) if self.field is None else (self.field, _RANDOM)
+        )
         changed = mutated if self.field is None else to_field(mutated)
         return _writes(changed, self._arrays(mode)) == _writes(func, self._arrays(mode))
 
@@ -131,7 +139,9 @@ class MutantTrial:
         for seed in seeds:
             wanted = self._arrays(_SPECIAL, seed)
             interpret(self.func, wanted)
-            told = _compared(mutated, self._arrays(_SPECIAL, seed), wanted, self._outputs())
+            told = _compared(
+                mutated, self._arrays(_SPECIAL, seed), wanted, self._outputs()
+            )
             if told:
                 return told
         return ""
@@ -144,7 +154,11 @@ class MutantTrial:
         args, arrays = self.subject.args, self._arrays(mode, seed)
         outputs = [args[k] for k in self._outputs()]
         fielded, places = tensors_to_field(outputs)
-        feeds = {places[t]: a for t, a in zip(args, arrays, strict=True) if not _is_computed(t)}
+        feeds = {
+            places[t]: a
+            for t, a in zip(args, arrays, strict=True)
+            if not _is_computed(t)
+        }
         values = evaluate(fielded, feeds)
         for k, value in zip(self._outputs(), values, strict=True):
             arrays[k] = value
@@ -158,7 +172,9 @@ class MutantTrial:
 
 def _array(tensor: Tensor, mode: str, rng: np.random.Generator) -> Any:
     shape = tuple(getattr(dim, "value", 0) for dim in tensor.shape)
-    dtype: DType = tensor.dtype if mode in (_FLOATS, _SPECIAL) else field_dtype(tensor.dtype)
+    dtype: DType = (
+        tensor.dtype if mode in (_FLOATS, _SPECIAL) else field_dtype(tensor.dtype)
+    )
     if _is_computed(tensor):
         values: Any = np.full(shape, -77_777_777 if mode in _BELOW else 77_777_777)
     elif mode == _FLOATS:

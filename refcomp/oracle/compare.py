@@ -52,7 +52,9 @@ class Report:
 
     def indices(self, verdict: int) -> list[tuple[int, ...]]:
         """The elements that have this verdict."""
-        return [tuple(map(int, index)) for index in np.argwhere(self.verdicts == verdict)]
+        return [
+            tuple(map(int, index)) for index in np.argwhere(self.verdicts == verdict)
+        ]
 
     @property
     def wrong(self) -> int:
@@ -83,7 +85,11 @@ class Report:
         )
         if self.count(UNDECIDABLE):
             counts += f", {self.count(UNDECIDABLE)} undecidable"
-        parts = [counts, f"worst {self.worst_text}" if self.worst_text else "", self.why]
+        parts = [
+            counts,
+            f"worst {self.worst_text}" if self.worst_text else "",
+            self.why,
+        ]
         return "; ".join(filter(None, parts))
 
 
@@ -169,7 +175,9 @@ def _check(actual: Any, expected: Any) -> None:
             f"arrays of shapes {actual.shape} and {expected.shape} cannot be compared",
             remedy="compare arrays of one shape; nothing is broadcast",
         )
-    if actual.dtype != expected.dtype and not (_is_float(actual) and _is_float(expected)):
+    if actual.dtype != expected.dtype and not (
+        _is_float(actual) and _is_float(expected)
+    ):
         raise UserError(
             f"arrays of dtypes {actual.dtype} and {expected.dtype} cannot be compared",
             why="only floats may differ in width",
@@ -184,7 +192,9 @@ def _is_float(array: Any) -> bool:
 def _difference(actual: Any, expected: Any) -> Any:
     """|actual - expected|; inf where one is NaN or infinite and the other not the same."""
     if actual.dtype.kind in "iub":
-        return np.abs(actual.astype(object) - expected.astype(object)).astype(np.float64)
+        return np.abs(actual.astype(object) - expected.astype(object)).astype(
+            np.float64
+        )
     a, e = actual.astype(np.longdouble), expected.astype(np.longdouble)
     with np.errstate(all="ignore"):
         difference = np.abs(a - e)
@@ -206,7 +216,9 @@ def _report(
     verdicts = np.where(difference == 0, EXACT, passed).astype(np.int8)
     with np.errstate(all="ignore"):
         ratios = np.where(np.isfinite(difference), difference / allowed, np.inf)
-    ratios = np.where(difference == 0, 0.0, np.where(verdicts == UNDECIDABLE, 1.0, ratios))
+    ratios = np.where(
+        difference == 0, 0.0, np.where(verdicts == UNDECIDABLE, 1.0, ratios)
+    )
     # A wrong element is the worst one, whatever others there are.
     ranked = np.where(verdicts == WRONG, ratios, np.minimum(ratios, 1.0))
     if not ratios.size or not ratios.any():

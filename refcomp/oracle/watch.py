@@ -43,7 +43,9 @@ class _Watched(Memory):
     is_watched = True
 
     def __init__(self, plain: Memory, index: int) -> None:
-        super().__init__(plain.buffer, plain.shape, plain.array, plain.written is not None)
+        super().__init__(
+            plain.buffer, plain.shape, plain.array, plain.written is not None
+        )
         self._watched = index
         self.writes: list[Write] = []
 
@@ -52,7 +54,11 @@ class _Watched(Memory):
         self._remember(index, value, thread)
 
     def update(
-        self, index: int, operator: str, function: Callable[[Scalar], Scalar], thread: Thread
+        self,
+        index: int,
+        operator: str,
+        function: Callable[[Scalar], Scalar],
+        thread: Thread,
     ) -> None:
         super().update(index, operator, function, thread)
         self._remember(index, self.array.flat[index], thread)
@@ -67,7 +73,11 @@ class _Watched(Memory):
         for number, written in zip(ids[here], value[here], strict=True):
             values = threads.told(int(np.searchsorted(threads.ids, number)))
             plain = written if self.buffer.dtype.is_float else written.item()
-            self._add(plain, values, describe(threads.crowd.stmt, values, threads.crowd.origins))
+            self._add(
+                plain,
+                values,
+                describe(threads.crowd.stmt, values, threads.crowd.origins),
+            )
 
     def _add(self, value: Scalar, values: Mapping[Var, Any], where: str) -> None:
         bound = tuple((var.name, given) for var, given in values.items())

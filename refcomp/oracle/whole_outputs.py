@@ -49,7 +49,10 @@ def interpret_whole(
 
 def _unwritten(func: PrimFunc, before: list[Any], memory: Memory) -> InterpretError:
     assert memory.written is not None
-    missing, written = np.flatnonzero(memory.written == 0), np.flatnonzero(memory.written)
+    missing, written = (
+        np.flatnonzero(memory.written == 0),
+        np.flatnonzero(memory.written),
+    )
     first = int(missing[0])
     what = f"element {_index(memory, first)} of {memory.buffer.name} is never written"
     why = f"{len(missing)} of {memory.size} elements are not"
@@ -68,6 +71,9 @@ def _index(memory: Memory, element: int) -> list[int]:
 def _idle_writer(func: PrimFunc, buffer: Buffer) -> str | None:
     """The first statement that would write to `buffer`."""
     for node in walk(func.body):
-        if isinstance(node, BufferStore | Store | AtomicUpdate) and node.buffer is buffer:
+        if (
+            isinstance(node, BufferStore | Store | AtomicUpdate)
+            and node.buffer is buffer
+        ):
             return describe(node, {})
     return None

@@ -68,4 +68,8 @@ def _round_to_half(out: LlvmFunction, operand: str, half: DType) -> str:
     return convert_between(out, opcode, operand, F32.with_lanes(half.lanes), half)
 
 
-DEVICE_EXPRESSIONS: ExpressionPrinters = {**_SHARED_WITH_HOST, ir.Div: _div, ir.Mod: _mod}
+DEVICE_EXPRESSIONS: ExpressionPrinters = {
+    **_SHARED_WITH_HOST,
+    ir.Div: _div,
+    ir.Mod: _mod,
+}

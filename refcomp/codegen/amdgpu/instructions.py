@@ -31,7 +31,9 @@ def _dot_product(out: LlvmFunction, intrinsic: DotProduct, operands: list[str]) 
     is_mixed = out.module.gpu.startswith(_HAVE_MIXED) and (
         intrinsic.name in tables["instruction_mixed"]
     )
-    function = tables["instruction_mixed" if is_mixed else "instruction"][intrinsic.name]
+    function = tables["instruction_mixed" if is_mixed else "instruction"][
+        intrinsic.name
+    ]
     macro, declare = say.dot_product, say.declare_dot_product
     if is_mixed:
         macro, declare = say.dot_product_mixed, say.declare_dot_product_mixed
@@ -51,11 +53,15 @@ def _matrix_product(
     function, result = out.module.tables["instruction"][intrinsic.name], out.fresh()
     declare = out.say.declare_matrix_product
     out.module.declarations.add(function, lambda: declare(function, factor, total))
-    out.emit(out.say.matrix_product(result, function, factor, *factors, total, c, which))
+    out.emit(
+        out.say.matrix_product(result, function, factor, *factors, total, c, which)
+    )
     return result
 
 
-def _factor(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct, elements: list[str]) -> str:
+def _factor(
+    out: LlvmFunction, intrinsic: DotProduct | MatrixProduct, elements: list[str]
+) -> str:
     vector, wanted = _vector_type(out, intrinsic), _factor_type(out, intrinsic)
     value = _vector(out, elements, _in_memory(intrinsic.element))
     if wanted == vector:
@@ -66,7 +72,9 @@ def _factor(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct, elements: 
 
 
 def _vector_type(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> str:
-    return out.module.type_of(_in_memory(intrinsic.element).with_lanes(intrinsic.factors))
+    return out.module.type_of(
+        _in_memory(intrinsic.element).with_lanes(intrinsic.factors)
+    )
 
 
 def _factor_type(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> str:

@@ -41,7 +41,9 @@ SIMDS = 4  # that share out the waves of a group, on every AMD GPU
 _MOST_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
 _NEWEST_TESTED = 22
-_TAKE_WRONG_BYTES = range(17, 20)  # versions of LLVM: Note [Dot products of wrong bytes]
+_TAKE_WRONG_BYTES = range(
+    17, 20
+)  # versions of LLVM: Note [Dot products of wrong bytes]
 
 
 @deep_recursion()
@@ -90,7 +92,10 @@ def print_amdgpu(
 
 
 def gpu_features(
-    kernels: Sequence[PrimFunc], mcpu: str, wavefront: int = 0, llvm: int = _NEWEST_TESTED
+    kernels: Sequence[PrimFunc],
+    mcpu: str,
+    wavefront: int = 0,
+    llvm: int = _NEWEST_TESTED,
 ) -> str:
     """What the GPU is told to do otherwise than it likes best, if anything. LLVM must be told of it
     for functions of the device library, too: what calls them has waves of that many lanes."""
@@ -103,7 +108,9 @@ def gpu_features(
     return ",".join(features)
 
 
-def _less_for_dot_products(kernels: Sequence[PrimFunc], needed_by: dict[str, str]) -> list[str]:
+def _less_for_dot_products(
+    kernels: Sequence[PrimFunc], needed_by: dict[str, str]
+) -> list[str]:
     """What keeps LLVM from making dot products by itself: Note [Dot products of wrong bytes]."""
     nodes = (node for kernel in kernels for node in walk(kernel.body))
     asked = {node.name for node in nodes if isinstance(node, PureExtern)}
@@ -111,7 +118,9 @@ def _less_for_dot_products(kernels: Sequence[PrimFunc], needed_by: dict[str, str
     return idle[:1]
 
 
-def _control_answers(module: LlvmModule, isa: IsaVersion, code_object: int) -> dict[str, int]:
+def _control_answers(
+    module: LlvmModule, isa: IsaVersion, code_object: int
+) -> dict[str, int]:
     return {
         **module.tables["control_answer"],
         "ISA_version": isa.major * 1000 + isa.minor * 100 + isa.stepping,
@@ -124,7 +133,9 @@ def _control_constants(module: LlvmModule, answers: dict[str, int]) -> str:
     prefix: str = module.tables["control_name"]["prefix"]
     constant = module.say.control_constant
     types = module.tables["control"].items()
-    return "".join(constant(prefix + name, type_, answers[name]) for name, type_ in types)
+    return "".join(
+        constant(prefix + name, type_, answers[name]) for name, type_ in types
+    )
 
 
 # Kernels.
@@ -134,7 +145,11 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     out = LlvmFunction(module, DEVICE_EXPRESSIONS, DEVICE_STATEMENTS)
     out.symbol = machine_symbol(kernel.name)
     body = kernel.body
-    nest = kernel_nest(body) if isinstance(body, For) and is_bound(body) else KernelNest((), body)
+    nest = (
+        kernel_nest(body)
+        if isinstance(body, For) and is_bound(body)
+        else KernelNest((), body)
+    )
     out.varying = varying_variables(nest)
     params: list[str] = []
 
@@ -193,7 +208,10 @@ def _print_thread_index(out: LlvmFunction, loop: For) -> None:
 
 def _most(loop: For) -> int:
     """What the index of a thread or group is certainly less than."""
-    most, extent = _MOST_GROUPS if loop.kind in BLOCK_TAGS else MOST_THREADS, loop.extent
+    most, extent = (
+        _MOST_GROUPS if loop.kind in BLOCK_TAGS else MOST_THREADS,
+        loop.extent,
+    )
     known = as_constant(extent)
     return most if known is None else max(1, min(most, int(known)))
 
@@ -204,7 +222,9 @@ def _waves(out: LlvmFunction, nest: KernelNest) -> str:
     known = [as_constant(extent) for extent in nest.block] if nest.loops else [1]
     if None in known:
         return str(out.module.least_waves or "")
-    waves = -(-prod(max(1, int(extent or 0)) for extent in known) // out.module.wavefront_size)
+    waves = -(
+        -prod(max(1, int(extent or 0)) for extent in known) // out.module.wavefront_size
+    )
     return str(max(out.module.least_waves, -(-waves // SIMDS)))
 
 

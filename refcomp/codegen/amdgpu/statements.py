@@ -41,7 +41,11 @@ _NARROW, _FIRST_LLVM_WITH_NARROW = 32, 16
 
 def print_dynamic_shared(out: LlvmFunction, body: st.Stmt) -> None:
     """Prints where each shared buffer without a constant size begins, in order of allocation."""
-    shared = [item for item in walk(body) if isinstance(item, st.Allocate) and _is_dynamic(item)]
+    shared = [
+        item
+        for item in walk(body)
+        if isinstance(item, st.Allocate) and _is_dynamic(item)
+    ]
     offset = "0"
     for number, allocate in enumerate(shared):
         out.source = allocate
@@ -51,7 +55,10 @@ def print_dynamic_shared(out: LlvmFunction, body: st.Stmt) -> None:
 
 
 def _is_dynamic(allocate: st.Allocate) -> bool:
-    return allocate.buffer.scope == "shared" and element_count(allocate.buffer.shape) is None
+    return (
+        allocate.buffer.scope == "shared"
+        and element_count(allocate.buffer.shape) is None
+    )
 
 
 def _print_place(out: LlvmFunction, buffer: Buffer, offset: str) -> None:
@@ -96,7 +103,10 @@ def _print_shared(out: LlvmFunction, buffer: Buffer, count: int) -> None:
 
 
 def _print_local(out: LlvmFunction, buffer: Buffer, count: int) -> None:
-    element, space = out.module.memory_type_of(buffer.dtype), out.module.space_of(buffer)
+    element, space = (
+        out.module.memory_type_of(buffer.dtype),
+        out.module.space_of(buffer),
+    )
     name = out.name(buffer)
     out.stack.append(out.say.stack_array(name, count, element, _LOCAL_ALIGNMENT, space))
 
@@ -118,7 +128,9 @@ def _atomic_update(out: LlvmFunction, update: st.AtomicUpdate) -> None:
     place = place_of(out, update.buffer, update.indices[0], 1)
     scope = out.module.tables["atomic_scope"][update.buffer.scope]
     if operation:
-        text = out.say.atomic(out.fresh(), operation, place.element, *place.parts, value, scope)
+        text = out.say.atomic(
+            out.fresh(), operation, place.element, *place.parts, value, scope
+        )
         out.emit(text)
     else:
         _print_attempts(out, update, place, value, scope)
@@ -137,7 +149,11 @@ def _operation(out: LlvmFunction, update: st.AtomicUpdate) -> str:
 
 
 def _print_attempts(
-    out: LlvmFunction, update: st.AtomicUpdate, place: LaneAddresses, value: str, scope: str
+    out: LlvmFunction,
+    update: st.AtomicUpdate,
+    place: LaneAddresses,
+    value: str,
+    scope: str,
 ) -> None:
     dtype, number, result = update.buffer.dtype, out.number(), out.fresh()
     old, new = ir.Var("old", dtype), ir.Var("value", dtype)
@@ -147,7 +163,9 @@ def _print_attempts(
     body = out.capture(lambda: updated.append(out.value(expr)))
     types = (place.element, out.module.type_of(DType("uint", dtype.bits)))
     macro = out.say.atomic_attempts
-    text = macro(result, number, out.names[old], *types, *place.parts, updated[0], scope, BODY)
+    text = macro(
+        result, number, out.names[old], *types, *place.parts, updated[0], scope, BODY
+    )
     out.emit_around(text, body)
 
 

@@ -58,12 +58,17 @@ def _sum(out: LlvmFunction, value: str, width: int, dtype: DType) -> str:
     mask = 1
     while mask < width:
         mine, others = Var("mine", dtype), Var("others", dtype)
-        out.names[mine], out.names[others] = value, _exchange(out, value, dtype, *_way(out, mask))
+        out.names[mine], out.names[others] = (
+            value,
+            _exchange(out, value, dtype, *_way(out, mask)),
+        )
         value, mask = out.value(ir.Add(mine, others)), 2 * mask
     return value
 
 
-def _exchange(out: LlvmFunction, value: str, dtype: DType, way: str, number: Any) -> str:
+def _exchange(
+    out: LlvmFunction, value: str, dtype: DType, way: str, number: Any
+) -> str:
     module, result = out.module, out.fresh()
     declare, key = out.say.declare_shuffle, "address" if way in _BY_ADDRESS else way
     module.declarations.add(f"shuffle {key}", lambda: declare(key))
@@ -78,7 +83,10 @@ def _exchange(out: LlvmFunction, value: str, dtype: DType, way: str, number: Any
 def _one(out: LlvmFunction, number: Expr, width: int) -> tuple[str, Any]:
     """How the lane of that number within each subgroup is read."""
     if width < out.module.wavefront_size or may_vary(number, out.varying):
-        return "within", (-width, out.value(ir.BitAnd(number, IntImm(width - 1, number.dtype))))
+        return "within", (
+            -width,
+            out.value(ir.BitAnd(number, IntImm(width - 1, number.dtype))),
+        )
     if isinstance(number, IntImm) and number.value % width == 0:
         return "first", 0  # all lanes are there
     return "one", out.value(ir.BitAnd(number, IntImm(width - 1, number.dtype)))

@@ -32,24 +32,32 @@ def print_atomic(out: CFunction, update: AtomicUpdate) -> None:
         function = _use(out.module, by_width[update.operator], dtype)
     place = element(out, update.buffer, index)
     address = out.compound(out.say.address(place.text), place)
-    out.emit(out.say.evaluate(out.call(function, address, out.value(update.value)).text))
+    out.emit(
+        out.say.evaluate(out.call(function, address, out.value(update.value)).text)
+    )
 
 
 def _use(module: CModule, entry: dict[str, Any], dtype: DType) -> str:
     if "extension" in entry:
-        module.use(entry["extension"], f"no element of dtype {dtype} can be updated at once")
+        module.use(
+            entry["extension"], f"no element of dtype {dtype} can be updated at once"
+        )
     name: str = entry["name"]
     return name
 
 
-def _function_for_floats(out: CFunction, operator: str, dtype: DType, scope: str) -> str:
+def _function_for_floats(
+    out: CFunction, operator: str, dtype: DType, scope: str
+) -> str:
     module, name = out.module, f"atomic_{operator}_{scope}_{dtype}"
     exchange = _use(module, module.tables["compare_exchange"][str(dtype.bits)], dtype)
     updated = _updated(out, operator, dtype).text
     types = (module.type_of(dtype), module.type_of(DType("uint", dtype.bits)))
     space, prefix = module.tables["scope"][scope], out.say.function_prefix()
     write = out.say.atomic_update
-    module.prelude.add(name, lambda: write(prefix, name, space, *types, exchange, updated))
+    module.prelude.add(
+        name, lambda: write(prefix, name, space, *types, exchange, updated)
+    )
     return name
 
 

@@ -36,12 +36,18 @@ def converted(out: CFunction, value: CExpr, source: DType, target: DType) -> CEx
     if source.is_float and target.is_int:
         text = out.say.saturate(out.module.type_of(target), value.text)
         return out.compound(text, value)
-    return out.cast(value, target) if target.lanes == 1 else _by_function(out, value, target)
+    return (
+        out.cast(value, target)
+        if target.lanes == 1
+        else _by_function(out, value, target)
+    )
 
 
 def _crosses_half(source: DType, target: DType) -> bool:
     half, other = (source, target) if source.is_float else (target, source)
-    return half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
+    return (
+        half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
+    )
 
 
 def _by_function(out: CFunction, value: CExpr, target: DType) -> CExpr:

@@ -54,12 +54,17 @@ def print_ring(out: CFunction, expr: Expr) -> CExpr:
 def _ring_binary(out: CFunction, expr: ir.BinaryExpr) -> CExpr:
     operator, b = type(expr).__name__, expr.b
     if isinstance(expr, ir.Add) and isinstance(b, IntImm) and b.value < 0:
-        operator, b = ir.Sub.__name__, IntImm(-b.value, b.dtype)  # the least stays itself
+        operator, b = (
+            ir.Sub.__name__,
+            IntImm(-b.value, b.dtype),
+        )  # the least stays itself
     left, right = print_ring(out, expr.a), _ring_constant(out, b) or print_ring(out, b)
     return _ring_infix(out, operator, left, right, expr.dtype)
 
 
-def _ring_infix(out: CFunction, operator: str, a: CExpr, b: CExpr, dtype: DType) -> CExpr:
+def _ring_infix(
+    out: CFunction, operator: str, a: CExpr, b: CExpr, dtype: DType
+) -> CExpr:
     # C converts the other operand by itself, but not between vectors.
     if not (a.is_ring or b.is_ring) or (dtype.lanes > 1 and not a.is_ring):
         a = _to_ring(out, a, dtype)
@@ -74,7 +79,9 @@ def _ring_constant(out: CFunction, expr: Expr) -> CExpr | None:
     if value is None or value < 0:
         return None
     ring = ring_of(expr.dtype)
-    operand = out.module.literal(value, ring) if ring.lanes == 1 else out.splat(value, ring)
+    operand = (
+        out.module.literal(value, ring) if ring.lanes == 1 else out.splat(value, ring)
+    )
     return replace(operand, is_ring=True)
 
 
@@ -88,10 +95,13 @@ def _ring_shift(out: CFunction, expr: ir.ShiftLeft) -> CExpr:
 
 def _ring_ramp(out: CFunction, ramp: ir.Ramp) -> CExpr:
     ring, stride = ring_of(ramp.dtype), as_constant(ramp.stride)
-    base = out.vector(ring, [_to_ring(out, print_ring(out, ramp.base), ramp.base.dtype)])
+    base = out.vector(
+        ring, [_to_ring(out, print_ring(out, ramp.base), ramp.base.dtype)]
+    )
     known = 1 if stride is None else int(stride)
     numbers = [
-        out.module.literal(k * known & ring.max_value, ring.element) for k in range(ramp.lanes)
+        out.module.literal(k * known & ring.max_value, ring.element)
+        for k in range(ramp.lanes)
     ]
     steps = out.vector(ring, numbers)
     if stride is None:
@@ -182,7 +192,11 @@ def _divide(out: CFunction, expr: ir.BinaryExpr, kind: str) -> CExpr:
 
 def _floor_divide(out: CFunction, expr: ir.FloorDiv | ir.FloorMod) -> CExpr:
     name, constant = type(expr).__name__, as_constant(expr.b)
-    if constant is not None and constant > 0 and int(constant) & (int(constant) - 1) == 0:
+    if (
+        constant is not None
+        and constant > 0
+        and int(constant) & (int(constant) - 1) == 0
+    ):
         power = int(constant)
         amount = power.bit_length() - 1 if isinstance(expr, ir.FloorDiv) else power - 1
         by = _splat(IntImm(amount, expr.dtype.element), expr.dtype.lanes)
@@ -213,7 +227,11 @@ def _is_within(expr: ir.BinaryExpr) -> bool:
 
 
 def _shift_left(out: CFunction, expr: ir.ShiftLeft) -> CExpr:
-    return _wrapping(out, expr) if _is_within(expr) else _by_function(out, "shift_left", expr)
+    return (
+        _wrapping(out, expr)
+        if _is_within(expr)
+        else _by_function(out, "shift_left", expr)
+    )
 
 
 def _shift_right(out: CFunction, expr: ir.ShiftRight) -> CExpr:
@@ -269,7 +287,9 @@ def _select(out: CFunction, expr: ir.Select) -> CExpr:
     if expr.condition.dtype.lanes == 1:
         return out.narrowed(out.choice(condition, yes, no), expr.dtype)
     mask = mask_as_wide_as(out, condition, expr.dtype)
-    return out.compound(out.say.choose_lanes(mask.text, yes.text, no.text), mask, yes, no)
+    return out.compound(
+        out.say.choose_lanes(mask.text, yes.text, no.text), mask, yes, no
+    )
 
 
 def _if_then_else(out: CFunction, expr: ir.IfThenElseExpr) -> CExpr:
@@ -305,7 +325,9 @@ def _broadcast(out: CFunction, expr: ir.Broadcast) -> CExpr:
     if not expr.dtype.is_bool:
         return out.vector(expr.dtype, [value])
     condition = out.fit(value, out.module.tables["rank"]["choice"] + 1)
-    return out.compound(out.say.mask_of(out.module.type_of(expr.dtype), condition), value)
+    return out.compound(
+        out.say.mask_of(out.module.type_of(expr.dtype), condition), value
+    )
 
 
 def _let(out: CFunction, let: ir.Let) -> CExpr:

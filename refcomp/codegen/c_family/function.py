@@ -55,8 +55,12 @@ class CModule:
         self._offered = frozenset(extensions)
         self.has_half = self.tables["extension"]["f16"] in self._offered
         reserved = [self.tables["reserved_in_c"], self.tables["reserved"]]
-        self._reserved = frozenset(word for table in reserved for word in table["words"].split())
-        self._patterns = re.compile("|".join(p for table in reserved for p in table["patterns"]))
+        self._reserved = frozenset(
+            word for table in reserved for word in table["words"].split()
+        )
+        self._patterns = re.compile(
+            "|".join(p for table in reserved for p in table["patterns"])
+        )
 
     def offers(self, feature: str) -> bool:
         """Whether the device has the extension that the table `extension` calls `feature`."""
@@ -121,7 +125,9 @@ class CModule:
 
     def literal(self, value: float, dtype: DType) -> CExpr:
         """A constant of a scalar dtype."""
-        text, is_atom = spell_literal(self.say, self.tables, value, self.value_dtype(dtype))
+        text, is_atom = spell_literal(
+            self.say, self.tables, value, self.value_dtype(dtype)
+        )
         return CExpr(text, self.tables["rank"]["atom" if is_atom else "unary"])
 
     def harmless(self, name: str) -> str:
@@ -138,7 +144,9 @@ class CFunction(Chunks):
     """One kernel while it is printed. `table` has for each expression class what prints it."""
 
     def __init__(
-        self, module: CModule, table: Mapping[type[Any], Callable[[CFunction, Any], CExpr]]
+        self,
+        module: CModule,
+        table: Mapping[type[Any], Callable[[CFunction, Any], CExpr]],
     ) -> None:
         super().__init__()
         self.module, self.say, self._table = module, module.say, table
@@ -203,7 +211,9 @@ class CFunction(Chunks):
         text: str = self.say.parenthesised(operand.text)
         return text
 
-    def infix(self, operator: str, a: CExpr, b: CExpr, *, is_ring: bool = False) -> CExpr:
+    def infix(
+        self, operator: str, a: CExpr, b: CExpr, *, is_ring: bool = False
+    ) -> CExpr:
         """The operator that the table calls `operator`, between two operands."""
         entry = self.module.tables["operator"][operator]
         left, right = self.fit(a, entry["left"]), self.fit(b, entry["right"])
@@ -228,7 +238,9 @@ class CFunction(Chunks):
 
     def choice(self, condition: CExpr, yes: CExpr, no: CExpr) -> CExpr:
         """One of two values by a single condition; the other one is not evaluated."""
-        texts = [self.fit(part, self._ranks["choice"] + 1) for part in (condition, yes, no)]
+        texts = [
+            self.fit(part, self._ranks["choice"] + 1) for part in (condition, yes, no)
+        ]
         depth = max(condition.depth, yes.depth, no.depth) + 1
         return CExpr(self.say.choose(*texts), self._ranks["choice"], depth)
 
@@ -241,19 +253,25 @@ class CFunction(Chunks):
 
     def vector(self, dtype: DType, lanes: list[CExpr]) -> CExpr:
         """A vector of these lanes, or of one that stands for all."""
-        text = self.say.vector_of(self.module.type_of(dtype), [lane.text for lane in lanes])
+        text = self.say.vector_of(
+            self.module.type_of(dtype), [lane.text for lane in lanes]
+        )
         return self.compound(text, *lanes)
 
     def splat(self, value: float, dtype: DType) -> CExpr:
         """A constant in each lane."""
         # C has no literals of small integers, and converts others to the type of the lanes.
         is_small = dtype.is_int and dtype.bits < I32.bits
-        return self.vector(dtype, [self.module.literal(value, I32 if is_small else dtype.element)])
+        return self.vector(
+            dtype, [self.module.literal(value, I32 if is_small else dtype.element)]
+        )
 
     def lane(self, vector: CExpr, number: int) -> CExpr:
         """One lane of an operand that is an atom."""
         atom = self._ranks["atom"]
-        text = self.say.lane(self.fit(vector, atom), self.module.tables["lane_names"][number])
+        text = self.say.lane(
+            self.fit(vector, atom), self.module.tables["lane_names"][number]
+        )
         return CExpr(text, atom)
 
     def lane_by_lane(
@@ -261,7 +279,9 @@ class CFunction(Chunks):
     ) -> CExpr:
         """The vector of `apply` on the lanes of `vectors`, which are atoms."""
         lanes = range(dtype.lanes)
-        return self.vector(dtype, [apply(*(self.lane(v, k) for v in vectors)) for k in lanes])
+        return self.vector(
+            dtype, [apply(*(self.lane(v, k) for v in vectors)) for k in lanes]
+        )
 
     # Names.
 
@@ -300,4 +320,6 @@ class CFunction(Chunks):
 def ring_of(dtype: DType) -> DType:
     """The unsigned type in which integers of `dtype` are added and multiplied: C makes single
     small integers an int, whose overflow is undefined."""
-    return DType("uint", dtype.bits if dtype.lanes > 1 else max(32, dtype.bits), dtype.lanes)
+    return DType(
+        "uint", dtype.bits if dtype.lanes > 1 else max(32, dtype.bits), dtype.lanes
+    )

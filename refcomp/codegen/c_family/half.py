@@ -19,7 +19,9 @@ def rounded_to_half(out: CFunction, operand: CExpr, dtype: DType) -> CExpr:
     """The result of an operation of `dtype`, rounded to f16 where it was computed in f32."""
     if not is_held_in_f32(out.module, dtype):
         return operand
-    return half_from_bits(out, half_to_bits(out, operand, F32.with_lanes(dtype.lanes)), dtype.lanes)
+    return half_from_bits(
+        out, half_to_bits(out, operand, F32.with_lanes(dtype.lanes)), dtype.lanes
+    )
 
 
 def half_from_bits(out: CFunction, operand: CExpr, lanes: int) -> CExpr:
@@ -30,16 +32,24 @@ def half_from_bits(out: CFunction, operand: CExpr, lanes: int) -> CExpr:
     if lanes == 1:
         return replace(out.call(name, operand), half_bits=operand.text)
     bits = out.atom(operand, dtype)
-    value = out.lane_by_lane(F32.with_lanes(lanes), [bits], lambda lane: out.call(name, lane))
+    value = out.lane_by_lane(
+        F32.with_lanes(lanes), [bits], lambda lane: out.call(name, lane)
+    )
     return replace(value, half_bits=bits.text)
 
 
 def half_to_bits(out: CFunction, operand: CExpr, source: DType) -> CExpr:
     """The bits of the f16 nearest to an f32 or f64."""
-    if operand.half_bits:  # a copy keeps the bits of a NaN, and nothing is rounded twice
+    if (
+        operand.half_bits
+    ):  # a copy keeps the bits of a NaN, and nothing is rounded twice
         return out.compound(operand.half_bits, operand)
     name = f"to_bits_f16_{source.element}"
-    say, prefix, type_ = out.say, out.say.function_prefix(), out.module.type_of(source.element)
+    say, prefix, type_ = (
+        out.say,
+        out.say.function_prefix(),
+        out.module.type_of(source.element),
+    )
     out.module.prelude.add(name, lambda: say.half_to_bits(prefix, name, type_))
     if source.lanes == 1:
         return out.call(name, operand)

@@ -18,7 +18,9 @@ _LAYOUTS = {16: ">e", 32: ">f", 64: ">d"}
 _LONGEST = 12  # digits of an exact decimal that a reader still takes in
 
 
-def spell_literal(say: Any, tables: dict[str, Any], value: float, dtype: DType) -> tuple[str, bool]:
+def spell_literal(
+    say: Any, tables: dict[str, Any], value: float, dtype: DType
+) -> tuple[str, bool]:
     """The text of a scalar constant, and whether it needs no parentheses anywhere."""
     if dtype.lanes != 1:
         raise CompilerBug(f"a constant of dtype {dtype} is printed as a scalar")
@@ -29,7 +31,9 @@ def spell_literal(say: Any, tables: dict[str, Any], value: float, dtype: DType) 
     return _spell_int(say, tables, int(value), dtype)
 
 
-def _spell_int(say: Any, tables: dict[str, Any], value: int, dtype: DType) -> tuple[str, bool]:
+def _spell_int(
+    say: Any, tables: dict[str, Any], value: int, dtype: DType
+) -> tuple[str, bool]:
     suffix, name = tables["literal_suffix"].get(str(dtype)), str(dtype)
     if suffix is None:  # C has no literals of that type
         return say.cast(tables["type"][name], value), False
@@ -38,9 +42,14 @@ def _spell_int(say: Any, tables: dict[str, Any], value: int, dtype: DType) -> tu
     return f"{value}{suffix}", value >= 0
 
 
-def _spell_float(say: Any, tables: dict[str, Any], value: float, dtype: DType) -> tuple[str, bool]:
+def _spell_float(
+    say: Any, tables: dict[str, Any], value: float, dtype: DType
+) -> tuple[str, bool]:
     if math.isfinite(value):
-        return f"{_digits(value)}{tables['literal_suffix'][str(dtype)]}", not _is_negative(value)
+        return (
+            f"{_digits(value)}{tables['literal_suffix'][str(dtype)]}",
+            not _is_negative(value),
+        )
     bits = struct.pack(_LAYOUTS[dtype.bits], value).hex()
     if dtype.bits == 16:
         return say.half_of_bits(bits), True
@@ -53,7 +62,11 @@ def _is_negative(value: float) -> bool:
 
 def _digits(value: float) -> str:
     shortest = repr(value)
-    if len(shortest) <= _LONGEST and "e" not in shortest and Decimal(shortest) == Decimal(value):
+    if (
+        len(shortest) <= _LONGEST
+        and "e" not in shortest
+        and Decimal(shortest) == Decimal(value)
+    ):
         return shortest
     mantissa, _, exponent = value.hex().partition("p")
     return f"{mantissa.rstrip('0').removesuffix('.')}p{exponent}"

@@ -30,7 +30,9 @@ def _call(out: CFunction, call: Call) -> CExpr:
     if call.name in out.module.tables["reinterpreted"]:
         return _reinterpret(out, args[0], dtype, call.dtype)
     entry = out.module.tables["maths"].get(dtype.kind, {}).get(call.name)
-    if entry is None or (dtype.is_float and dtype.bits == 16 and call.name not in _KEPT_IN_HALF):
+    if entry is None or (
+        dtype.is_float and dtype.bits == 16 and call.name not in _KEPT_IN_HALF
+    ):
         raise CompilerBug(
             f"the device has no intrinsic {call.name} of dtype {dtype}",
             why="lower_intrinsics replaces those that OpenCL lacks",
@@ -47,7 +49,9 @@ def _is_too_coarse(out: CFunction, call: Call, entry: dict[str, Any]) -> bool:
     return exceeds and call.dtype.bits == 32 and out.module.offers("f64")
 
 
-def _apply(out: CFunction, entry: dict[str, Any], args: list[CExpr], dtype: DType) -> CExpr:
+def _apply(
+    out: CFunction, entry: dict[str, Any], args: list[CExpr], dtype: DType
+) -> CExpr:
     def one(*operands: CExpr) -> CExpr:
         return out.call(entry["name"], *operands)
 
@@ -58,7 +62,9 @@ def _apply(out: CFunction, entry: dict[str, Any], args: list[CExpr], dtype: DTyp
     # The function's result has the unsigned type of the same width.
     if dtype.lanes == 1:
         return out.cast(one(*args), dtype)
-    return out.compound(out.say.reinterpret(out.module.type_of(dtype), one(*args).text), *args)
+    return out.compound(
+        out.say.reinterpret(out.module.type_of(dtype), one(*args).text), *args
+    )
 
 
 def _reinterpret(out: CFunction, value: CExpr, source: DType, target: DType) -> CExpr:
@@ -66,7 +72,9 @@ def _reinterpret(out: CFunction, value: CExpr, source: DType, target: DType) -> 
         return half_to_bits(out, value, out.module.value_dtype(source))
     if is_held_in_f32(out.module, target):
         return half_from_bits(out, value, target.lanes)
-    return out.compound(out.say.reinterpret(out.module.type_of(target), value.text), value)
+    return out.compound(
+        out.say.reinterpret(out.module.type_of(target), value.text), value
+    )
 
 
 CALLS: dict[type[Any], Callable[[CFunction, Any], CExpr]] = {Call: _call}

@@ -38,7 +38,11 @@ def _load(out: CFunction, load: Load) -> CExpr:
         for lane in _lanes(out, load.buffer, load.index, load.predicate)
     ]
     stored = out.module.memory_dtype(load.dtype)
-    whole = out.narrowed(lanes[0], stored) if stored.lanes == 1 else out.vector(stored, lanes)
+    whole = (
+        out.narrowed(lanes[0], stored)
+        if stored.lanes == 1
+        else out.vector(stored, lanes)
+    )
     return from_memory(out, whole, load.dtype)
 
 
@@ -62,7 +66,9 @@ def print_store(out: CFunction, store: Store) -> None:
 
 
 def _is_together(index: Expr) -> bool:
-    return index.dtype.lanes == 1 or (isinstance(index, ir.Ramp) and as_constant(index.stride) == 1)
+    return index.dtype.lanes == 1 or (
+        isinstance(index, ir.Ramp) and as_constant(index.stride) == 1
+    )
 
 
 def _together(out: CFunction, buffer: Buffer, index: Expr) -> CExpr:
@@ -74,7 +80,10 @@ def _together(out: CFunction, buffer: Buffer, index: Expr) -> CExpr:
 
 
 def _store_together(out: CFunction, store: Store, value: CExpr) -> None:
-    place, lanes = element(out, store.buffer, _first_index(store.index)), store.index.dtype.lanes
+    place, lanes = (
+        element(out, store.buffer, _first_index(store.index)),
+        store.index.dtype.lanes,
+    )
     if lanes == 1:
         out.emit(out.say.assign(place.text, value.text))
         return
@@ -101,7 +110,9 @@ def _first_index(index: Expr) -> Expr:
     return index.base if isinstance(index, ir.Ramp) else index
 
 
-def _lanes(out: CFunction, buffer: Buffer, index: Expr, predicate: Expr | None) -> Iterator[_Lane]:
+def _lanes(
+    out: CFunction, buffer: Buffer, index: Expr, predicate: Expr | None
+) -> Iterator[_Lane]:
     count = index.dtype.lanes
     mask = None if predicate is None else out.value(predicate)
     if predicate is not None and mask is not None and count > 1:
@@ -118,7 +129,10 @@ def _subscripts(out: CFunction, index: Expr) -> list[CExpr]:
     stride = as_constant(index.stride) if isinstance(index, ir.Ramp) else None
     if isinstance(index, ir.Ramp) and stride is not None:
         base = out.atom(out.value(index.base), index.base.dtype)
-        return [_past(out, base, k * int(stride), index.base.dtype) for k in range(index.lanes)]
+        return [
+            _past(out, base, k * int(stride), index.base.dtype)
+            for k in range(index.lanes)
+        ]
     whole = out.atom(out.value(index), index.dtype)
     return [out.lane(whole, number) for number in range(index.dtype.lanes)]
 

@@ -70,7 +70,9 @@ def _is_in_nest_that_may_pass_barrier_by(out: CFunction, loop: st.For) -> bool:
         return False
     if out.is_inside_block and as_constant(loop.extent) is None:
         return True
-    return any(isinstance(n, st.For) and _may_pass_barrier_by(n) for n in walk(loop.body))
+    return any(
+        isinstance(n, st.For) and _may_pass_barrier_by(n) for n in walk(loop.body)
+    )
 
 
 def _may_pass_barrier_by(loop: st.For) -> bool:
@@ -94,7 +96,9 @@ def _end(out: CFunction, loop: st.For) -> CExpr:
 def _bound_loop(out: CFunction, loop: st.For) -> None:
     """The variable of a bound loop: which thread or group this is. Ends in the kernel's body."""
     index = out.module.tables["thread_index"][loop.kind]
-    out.emit(out.say.define(out.module.type_of(loop.var.dtype), out.name(loop.var), index))
+    out.emit(
+        out.say.define(out.module.type_of(loop.var.dtype), out.name(loop.var), index)
+    )
     print_stmt(out, loop.body)
 
 

@@ -45,11 +45,15 @@ def _shuffle(out: CFunction, value: CExpr, mask: int, dtype: DType) -> CExpr:
     return out.bind(out.call(function, held, out.module.literal(mask, _MASK)), dtype)
 
 
-def _shuffle_one(out: CFunction, value: CExpr, number: Expr, width: int, dtype: DType) -> CExpr:
+def _shuffle_one(
+    out: CFunction, value: CExpr, number: Expr, width: int, dtype: DType
+) -> CExpr:
     """The function counts within a whole subgroup, which may hold several of `width` threads."""
     function = _function(out, "shuffle")
     own = out.module.tables["subgroup"]["shuffle"]["own_number"]
-    within = out.bind(out.value(BitAnd(number, IntImm(width - 1, number.dtype))), number.dtype)
+    within = out.bind(
+        out.value(BitAnd(number, IntImm(width - 1, number.dtype))), number.dtype
+    )
     kept = out.module.literal(2**32 - width, _MASK)
     place = out.compound(out.say.place_in_subgroup(own, kept.text, within.text), within)
     return out.bind(out.call(function, out.narrowed(value, dtype), place), dtype)
@@ -69,6 +73,8 @@ def _sum(out: CFunction, value: CExpr, width: int, dtype: DType) -> CExpr:
 
 def _function(out: CFunction, operation: str) -> str:
     entry = out.module.tables["subgroup"][operation]
-    out.module.use(entry["extension"], "threads cannot exchange values within subgroups")
+    out.module.use(
+        entry["extension"], "threads cannot exchange values within subgroups"
+    )
     name: str = entry["name"]
     return name

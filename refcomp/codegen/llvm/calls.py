@@ -22,7 +22,13 @@ from refcomp.ir.buffer import AddressOf
 from refcomp.ir.expr import Expr
 
 # Declared by the module template with types of its own.
-OWN_CALLS = ("aligned_alloc", "free", "GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+OWN_CALLS = (
+    "aligned_alloc",
+    "free",
+    "GOMP_parallel",
+    "omp_get_thread_num",
+    "omp_get_num_threads",
+)
 
 
 def _call_packed(out: LlvmFunction, call: st.CallPacked) -> None:
@@ -42,8 +48,12 @@ def _slots(out: LlvmFunction, arg: Expr) -> list[tuple[str, str]]:
     if not isinstance(arg, AddressOf):
         dtype = SLOT_DTYPES[arg.dtype.kind]
         wide = arg if arg.dtype == dtype else ir.Cast(dtype, arg)
-        return [(out.module.memory_type_of(dtype), _in_memory(out, out.value(wide), dtype))]
-    extents = [(out.module.type_of(I64), out.value(ir.Cast(I64, d))) for d in arg.buffer.shape]
+        return [
+            (out.module.memory_type_of(dtype), _in_memory(out, out.value(wide), dtype))
+        ]
+    extents = [
+        (out.module.type_of(I64), out.value(ir.Cast(I64, d))) for d in arg.buffer.shape
+    ]
     return [(out.say.pointer(), _address(out, arg)), *extents]
 
 
@@ -76,7 +86,10 @@ def _address(out: LlvmFunction, at: AddressOf) -> str:
     name = out.name_of(at.buffer)
     if not at.indices:
         return name
-    element, index = out.module.memory_type_of(at.buffer.dtype), out.value(at.indices[0])
+    element, index = (
+        out.module.memory_type_of(at.buffer.dtype),
+        out.value(at.indices[0]),
+    )
     result, type_ = out.fresh(), out.module.type_of(at.indices[0].dtype)
     out.emit(out.say.address(result, element, name, type_, index))
     return result
@@ -92,7 +105,9 @@ def _call_extern(out: LlvmFunction, call: st.CallExtern) -> None:
     if imported is not None:
         result = fitting_result(imported, result, types, is_dropped=True)
     else:
-        _declare(out, call.name, lambda: out.say.declare_extern(result, call.name, types))
+        _declare(
+            out, call.name, lambda: out.say.declare_extern(result, call.name, types)
+        )
     out.emit(out.say.call_for_effect(result, call.name, arguments))
 
 
@@ -112,7 +127,10 @@ def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
 
 def _llvm_intrinsic(out: LlvmFunction, call: ir.PureExtern) -> str:
     """LLVM's own types and no C ones; constants stand in the call, as some intrinsics ask for."""
-    type_, types = out.module.type_of(call.dtype), [out.module.type_of(a.dtype) for a in call.args]
+    type_, types = (
+        out.module.type_of(call.dtype),
+        [out.module.type_of(a.dtype) for a in call.args],
+    )
     operands = [out.value(arg) for arg in call.args]
     result, declare = out.fresh(), out.say.declare_intrinsic
     out.module.declarations.add(call.name, lambda: declare(type_, call.name, types))
@@ -123,9 +141,13 @@ def _llvm_intrinsic(out: LlvmFunction, call: ir.PureExtern) -> str:
     return result
 
 
-def _arguments(out: LlvmFunction, args: tuple[Expr, ...]) -> tuple[list[str], list[str]]:
+def _arguments(
+    out: LlvmFunction, args: tuple[Expr, ...]
+) -> tuple[list[str], list[str]]:
     types = [_c_type(out, "c_argument", arg.dtype) for arg in args]
-    operands = [_address(out, a) if isinstance(a, AddressOf) else out.value(a) for a in args]
+    operands = [
+        _address(out, a) if isinstance(a, AddressOf) else out.value(a) for a in args
+    ]
     pairs = zip(types, operands, strict=True)
     return types, [out.say.argument(type_, operand) for type_, operand in pairs]
 

@@ -30,7 +30,9 @@ def _constant(out: LlvmFunction, constant: ir.IntImm | ir.FloatImm) -> str:
 
 def _binary(out: LlvmFunction, expr: ir.BinaryExpr) -> str:
     dtype = expr.a.dtype
-    return _emit_binary(out, out.module.opcode(expr, dtype), dtype, out.value(expr.a), expr.b)
+    return _emit_binary(
+        out, out.module.opcode(expr, dtype), dtype, out.value(expr.a), expr.b
+    )
 
 
 def _emit_binary(out: LlvmFunction, opcode: str, dtype: DType, a: str, b: Expr) -> str:
@@ -108,13 +110,19 @@ def _is_positive(expr: Expr) -> bool:
 
 def _by_power_of_two(out: LlvmFunction, expr: ir.BinaryExpr, operand: int) -> str:
     a, result = out.value(expr.a), out.fresh()
-    opcode = out.module.tables["floor_by_power"][f"{type(expr).__name__}.{expr.dtype.kind}"]
+    opcode = out.module.tables["floor_by_power"][
+        f"{type(expr).__name__}.{expr.dtype.kind}"
+    ]
     constant = out.module.constant(operand, expr.dtype)
-    out.emit(out.say.binary(result, opcode, out.module.type_of(expr.dtype), a, constant))
+    out.emit(
+        out.say.binary(result, opcode, out.module.type_of(expr.dtype), a, constant)
+    )
     return result
 
 
-def _by_positive(out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr) -> str:
+def _by_positive(
+    out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr
+) -> str:
     a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
     sign_bit = out.module.constant(expr.dtype.bits - 1, expr.dtype)
     out.emit(macro(result, out.module.type_of(expr.dtype), a, b, sign_bit))
@@ -125,7 +133,9 @@ def _bool_type(out: LlvmFunction, dtype: DType) -> str:
     return out.module.type_of(BOOL.with_lanes(dtype.lanes))
 
 
-def _guarded_unsigned(out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr) -> str:
+def _guarded_unsigned(
+    out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr
+) -> str:
     a, b, result, dtype = out.value(expr.a), out.value(expr.b), out.fresh(), expr.dtype
     zero, one = (out.module.constant(value, dtype) for value in (0, 1))
     type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
@@ -133,7 +143,9 @@ def _guarded_unsigned(out: LlvmFunction, macro: Callable[..., str], expr: ir.Bin
     return result
 
 
-def _guarded_signed(out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr) -> str:
+def _guarded_signed(
+    out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr
+) -> str:
     a, b, result, dtype = out.value(expr.a), out.value(expr.b), out.fresh(), expr.dtype
     zero, one, minus_one = (out.module.constant(value, dtype) for value in (0, 1, -1))
     type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
@@ -147,7 +159,9 @@ def _shift(out: LlvmFunction, expr: ir.ShiftLeft | ir.ShiftRight) -> str:
         return _binary(out, expr)
     a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
     type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
-    width, last = (out.module.constant(value, dtype) for value in (dtype.bits, dtype.bits - 1))
+    width, last = (
+        out.module.constant(value, dtype) for value in (dtype.bits, dtype.bits - 1)
+    )
     if isinstance(expr, ir.ShiftRight) and dtype.kind == "int":
         out.emit(out.say.shift_right_signed(result, type_, bool_, a, b, width, last))
         return result
@@ -198,7 +212,9 @@ def _cast(out: LlvmFunction, expr: ir.Cast) -> str:
 
 def _crosses_half(source: DType, target: DType) -> bool:
     half, other = (source, target) if source.is_float else (target, source)
-    return half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
+    return (
+        half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
+    )
 
 
 def _cast_name(source: DType, target: DType) -> str:
@@ -219,7 +235,11 @@ def convert_between(
 ) -> str:
     """Prints the conversion `opcode` of an operand of dtype `source` to `target`."""
     result, types = out.fresh(), out.module
-    out.emit(out.say.convert(result, opcode, types.type_of(source), value, types.type_of(target)))
+    out.emit(
+        out.say.convert(
+            result, opcode, types.type_of(source), value, types.type_of(target)
+        )
+    )
     return result
 
 
@@ -248,7 +268,11 @@ def _saturate(out: LlvmFunction, value: str, source: DType, target: DType) -> st
 
 def _select(out: LlvmFunction, expr: ir.Select) -> str:
     condition = out.value(expr.condition)
-    yes, no, result = out.value(expr.true_value), out.value(expr.false_value), out.fresh()
+    yes, no, result = (
+        out.value(expr.true_value),
+        out.value(expr.false_value),
+        out.fresh(),
+    )
     condition_type = out.module.type_of(expr.condition.dtype)
     type_ = out.module.type_of(expr.dtype)
     out.emit(out.say.select(result, condition_type, condition, type_, yes, no))
@@ -261,7 +285,9 @@ def _if_then_else(out: LlvmFunction, expr: ir.IfThenElseExpr) -> str:
     then_body = out.capture(lambda: values.append(out.value(expr.true_value)))
     else_body = out.capture(lambda: values.append(out.value(expr.false_value)))
     result, type_ = out.fresh(), out.module.type_of(expr.dtype)
-    text = out.say.choose(result, number, condition, type_, BODY, values[0], BODY, values[1])
+    text = out.say.choose(
+        result, number, condition, type_, BODY, values[0], BODY, values[1]
+    )
     out.emit_around(text, then_body, else_body)
     return result
 
@@ -278,11 +304,15 @@ def _ramp(out: LlvmFunction, ramp: ir.Ramp) -> str:
         distance = _splat(out, out.value(ramp.stride), ramp.stride, ramp.lanes)
         _emit_named(out, steps, "Mul", dtype, distance, numbers)
     else:
-        steps = out.module.constant_lanes([int(stride) * k for k in range(ramp.lanes)], dtype)
+        steps = out.module.constant_lanes(
+            [int(stride) * k for k in range(ramp.lanes)], dtype
+        )
     return _emit_named(out, out.fresh(), "Add", dtype, base, steps)
 
 
-def _emit_named(out: LlvmFunction, result: str, node: str, dtype: DType, a: str, b: str) -> str:
+def _emit_named(
+    out: LlvmFunction, result: str, node: str, dtype: DType, a: str, b: str
+) -> str:
     opcode = out.module.tables["opcode"][node][dtype.kind]
     out.emit(out.say.binary(result, opcode, out.module.type_of(dtype), a, b))
     return result
@@ -297,7 +327,9 @@ def _splat(out: LlvmFunction, operand: str, scalar: Expr, lanes: int) -> str:
     if constant is not None:
         return out.module.constant(constant, scalar.dtype.with_lanes(lanes))
     operand, result = operand or out.value(scalar), out.fresh()
-    out.emit(out.say.broadcast(result, out.module.type_of(scalar.dtype), operand, lanes))
+    out.emit(
+        out.say.broadcast(result, out.module.type_of(scalar.dtype), operand, lanes)
+    )
     return result
 
 

@@ -45,7 +45,9 @@ class LlvmModule:
         self.gpu = ""  # whose instructions may be named
         self.llvm = 0  # the major version that reads the text, where it matters
         self.least_waves = 0  # that a SIMD of a GPU shall hold; 0: no wish
-        self.has_libmvec = re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None
+        self.has_libmvec = (
+            re.fullmatch(self.tables["libmvec"]["triple"], triple) is not None
+        )
         self._types: dict[DType, str] = {}
         self._memory_types: dict[DType, str] = {}
         self._constants: dict[tuple[str, DType], str] = {}
@@ -115,7 +117,9 @@ class LlvmModule:
                 f"a value of dtype {dtype} reaches the LLVM printer",
                 why="bfloat16 must be lowered before (lower_bfloat16); strings have no value",
             )
-        text: str = element if dtype.lanes == 1 else self.say.vector(dtype.lanes, element)
+        text: str = (
+            element if dtype.lanes == 1 else self.say.vector(dtype.lanes, element)
+        )
         return text
 
     def _splat(self, scalar: str, dtype: DType) -> str:
@@ -124,7 +128,9 @@ class LlvmModule:
         if scalar in zeros:
             text: str = self.say.zeros()
             return text
-        text = self.say.constant_vector(self.type_of(dtype.element), [scalar] * dtype.lanes)
+        text = self.say.constant_vector(
+            self.type_of(dtype.element), [scalar] * dtype.lanes
+        )
         return text
 
     def _literal(self, value: float, dtype: DType) -> str:
@@ -146,7 +152,10 @@ class LlvmFunction(Chunks):
     """
 
     def __init__(
-        self, module: LlvmModule, expressions: ExpressionPrinters, statements: StatementPrinters
+        self,
+        module: LlvmModule,
+        expressions: ExpressionPrinters,
+        statements: StatementPrinters,
     ) -> None:
         super().__init__()
         self.module, self.say = module, module.say
@@ -158,7 +167,9 @@ class LlvmFunction(Chunks):
         self.is_region = False
         self.symbol = ""
         self.divisors: dict[Var, int] = {}  # of what lets bind, in kernels
-        self.varying: set[Var] = set()  # that may differ between the threads of a GPU's group
+        self.varying: set[Var] = (
+            set()
+        )  # that may differ between the threads of a GPU's group
         self._taken = UniqueNames(_RESERVED, separator=".")
         self._count = 0
 

@@ -18,18 +18,45 @@ from refcomp.codegen.accumulator import Chunk
 from refcomp.foundation.errors import UserError
 
 _LINKAGE = (
-    *("private", "internal", "available_externally", "linkonce", "weak", "common", "linkonce_odr"),
-    *("weak_odr", "external", "dso_local", "dso_preemptable", "default", "hidden", "protected"),
+    *(
+        "private",
+        "internal",
+        "available_externally",
+        "linkonce",
+        "weak",
+        "common",
+        "linkonce_odr",
+    ),
+    *(
+        "weak_odr",
+        "external",
+        "dso_local",
+        "dso_preemptable",
+        "default",
+        "hidden",
+        "protected",
+    ),
 )
 _BEGIN = re.compile(r"define\b")
-_DEFINE = re.compile(r"define\s+(?P<head>[^@]*)@(?P<name>[-\w.$]+)\((?P<rest>.*\).*\{.*)")
+_DEFINE = re.compile(
+    r"define\s+(?P<head>[^@]*)@(?P<name>[-\w.$]+)\((?P<rest>.*\).*\{.*)"
+)
 _DECLARE = re.compile(r"declare\s[^@]*@(?P<name>[-\w.$]+)\(")
 _GLOBAL = re.compile(r"@(?P<name>[-\w.$]+)\s*=\s*(?P<rest>.*)$")
 _TARGET = re.compile(r'target\s+(?P<what>triple|datalayout)\s*=\s*"(?P<value>[^"]*)"')
 _NUMBERED = re.compile(r'"[^"]*"|;.*|([#!])(\d+)\b')
 _CONVENTION = re.compile(r"\w+cc|cc")
 _EXTENDED = ("signext", "zeroext")
-_OTHER_ABI = ("byval", "byref", "sret", "inreg", "inalloca", "preallocated", "nest", "addrspace")
+_OTHER_ABI = (
+    "byval",
+    "byref",
+    "sret",
+    "inreg",
+    "inalloca",
+    "preallocated",
+    "nest",
+    "addrspace",
+)
 _APART = 1_000_000  # from one text's numbers to the next one's
 
 
@@ -85,7 +112,9 @@ def _split(params: str) -> list[str]:
 def _passed(param: str) -> str:
     """The type of a parameter, with the words that say how it is passed."""
     words = re.findall(r"<[^>]*>|[^\s()]+", param)
-    return " ".join([words[0], *(w for w in words[1:] if w in (*_EXTENDED, *_OTHER_ABI))])
+    return " ".join(
+        [words[0], *(w for w in words[1:] if w in (*_EXTENDED, *_OTHER_ABI))]
+    )
 
 
 def fitting_result(
@@ -94,7 +123,9 @@ def fitting_result(
     """The type of the result of a call; UserError when the call does not fit the definition."""
     has, wants = function.result, result.split()[-1]
     fits = has == wants or (is_dropped and has == "void")
-    same = len(types) == len(function.params) and all(map(_fits, types, function.params))
+    same = len(types) == len(function.params) and all(
+        map(_fits, types, function.params)
+    )
     if fits and same and not function.convention:
         return has if has == "void" else result
     convention = f"{function.convention} " if function.convention else ""
@@ -112,13 +143,17 @@ def _fits(passed: str, param: str) -> bool:
     return type_ == taken and set(needs) <= set(how)
 
 
-def check_names(texts: Iterable[str], taken: Collection[str]) -> dict[str, ImportedFunction]:
+def check_names(
+    texts: Iterable[str], taken: Collection[str]
+) -> dict[str, ImportedFunction]:
     """All functions that `texts` define; UserError for a name in `taken` or defined twice."""
     functions: dict[str, ImportedFunction] = {}
     for text in texts:
         for name, function in functions_in(text).items():
             if name in taken or name in functions:
-                refuse_name(name, "another function that is compiled with it has that name")
+                refuse_name(
+                    name, "another function that is compiled with it has that name"
+                )
             functions[name] = function
     return functions
 
@@ -126,7 +161,9 @@ def check_names(texts: Iterable[str], taken: Collection[str]) -> dict[str, Impor
 def refuse_name(name: str, why: str) -> None:
     """Raises the UserError that the user's LLVM IR may not define `name`."""
     raise UserError(
-        f"the imported LLVM IR may not define {name}", why=why, remedy="give it another name"
+        f"the imported LLVM IR may not define {name}",
+        why=why,
+        remedy="give it another name",
     )
 
 
@@ -185,7 +222,11 @@ def _internal(line: str) -> str:
     if define is not None:
         return f"define internal {_without_linkage(define['head'])}{line[define.end('head') :]}"
     is_outside = variable is None or variable["name"].startswith("llvm.")
-    if variable is None or is_outside or re.match(r"(external|extern_weak)\b", variable["rest"]):
+    if (
+        variable is None
+        or is_outside
+        or re.match(r"(external|extern_weak)\b", variable["rest"])
+    ):
         return line
     return f"@{variable['name']} = internal {_without_linkage(variable['rest'])}"
 

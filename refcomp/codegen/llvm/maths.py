@@ -19,7 +19,10 @@ from refcomp.ir.expr import Call
 
 def _call(out: LlvmFunction, call: Call) -> str:
     tables, dtype = out.module.tables, call.args[0].dtype
-    arguments, by_kind = [out.value(arg) for arg in call.args], f"{call.name}.{dtype.kind}"
+    arguments, by_kind = (
+        [out.value(arg) for arg in call.args],
+        f"{call.name}.{dtype.kind}",
+    )
     if call.name in tables["reinterpret"]:
         opcode = tables["reinterpret"][call.name]
         return convert_between(out, opcode, arguments[0], dtype, call.dtype)
@@ -29,8 +32,13 @@ def _call(out: LlvmFunction, call: Call) -> str:
         return _call_llvm(out, tables["llvm_by_kind"][by_kind], dtype, arguments)
     if by_kind in tables["llvm_with_flag"]:
         flag = out.module.constant(0, BOOL)
-        return _call_llvm(out, tables["llvm_with_flag"][by_kind], dtype, arguments, flag)
-    if call.name in tables["function"] and str(dtype.element) in tables["function_suffix"]:
+        return _call_llvm(
+            out, tables["llvm_with_flag"][by_kind], dtype, arguments, flag
+        )
+    if (
+        call.name in tables["function"]
+        and str(dtype.element) in tables["function_suffix"]
+    ):
         return call_function(out, call.name, dtype, arguments)
     raise CompilerBug(
         f"the host has no intrinsic {call.name} of dtype {dtype}",
@@ -61,7 +69,9 @@ def _emit_call(
     return result
 
 
-def call_function(out: LlvmFunction, name: str, dtype: DType, arguments: list[str]) -> str:
+def call_function(
+    out: LlvmFunction, name: str, dtype: DType, arguments: list[str]
+) -> str:
     """Prints a call of the mathematical library's function `name`, of the table `function`."""
     tables = out.module.tables
     function = tables["function"][name] + tables["function_suffix"][str(dtype.element)]
@@ -92,14 +102,18 @@ def _vector_width(out: LlvmFunction, dtype: DType) -> tuple[int, str]:
     return 1, ""
 
 
-def _call_pure(out: LlvmFunction, function: str, dtype: DType, arguments: list[str]) -> str:
+def _call_pure(
+    out: LlvmFunction, function: str, dtype: DType, arguments: list[str]
+) -> str:
     type_, declare = out.module.type_of(dtype), out.say.declare_pure
     types = [type_] * len(arguments)
     out.module.declarations.add(function, lambda: declare(type_, function, types))
     return _emit_call(out, function, type_, types, arguments)
 
 
-def _lane_by_lane(out: LlvmFunction, function: str, dtype: DType, arguments: list[str]) -> str:
+def _lane_by_lane(
+    out: LlvmFunction, function: str, dtype: DType, arguments: list[str]
+) -> str:
     vector, element = out.module.type_of(dtype), out.module.type_of(dtype.element)
     joined: str = out.say.unset()
     for lane in range(dtype.lanes):
@@ -126,7 +140,9 @@ def _piece_by_piece(
         again = [lane % width for lane in range(dtype.lanes)]
         out.emit(out.say.take_lanes(repeated, out.module.type_of(piece), result, again))
         before, joined = joined, out.fresh()
-        chosen = [lane + (dtype.lanes if lane >= first else 0) for lane in range(dtype.lanes)]
+        chosen = [
+            lane + (dtype.lanes if lane >= first else 0) for lane in range(dtype.lanes)
+        ]
         out.emit(out.say.join_lanes(joined, whole, before, repeated, chosen))
     return joined
 

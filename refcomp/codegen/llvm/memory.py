@@ -57,7 +57,9 @@ def print_store(out: LlvmFunction, store: Store) -> None:
 def print_prefetch(out: LlvmFunction, hint: Prefetch) -> None:
     """Prints a Prefetch."""
     place = place_of(out, hint.buffer, hint.indices[0], 1)
-    out.module.declarations.add("prefetch", lambda: out.say.declare_prefetch(place.space))
+    out.module.declarations.add(
+        "prefetch", lambda: out.say.declare_prefetch(place.space)
+    )
     *parts, _alignment = place.parts
     out.emit(out.say.prefetch(out.fresh(), place.element, *parts))
 
@@ -83,7 +85,9 @@ def _case(index: Expr, predicate: Expr | None) -> str:
     return "anywhere" + masked
 
 
-def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> LaneAddresses:
+def place_of(
+    out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int
+) -> LaneAddresses:
     """Prints `index`; where that lies in `buffer`."""
     stored = (_BYTE if buffer.dtype.is_bool else buffer.dtype).with_lanes(lanes)
     dtype, operand = index.dtype, out.value(index)
@@ -124,7 +128,9 @@ def _first_index(index: Expr) -> Expr:
 
 def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> tuple[str, str]:
     dtype = BOOL.with_lanes(lanes)
-    operand = out.module.constant(1, dtype) if predicate is None else out.value(predicate)
+    operand = (
+        out.module.constant(1, dtype) if predicate is None else out.value(predicate)
+    )
     return out.module.type_of(dtype), operand
 
 
@@ -140,7 +146,10 @@ def _load_together(out: LlvmFunction, load: Load) -> str:
 
 def _load_guarded(out: LlvmFunction, load: Load) -> str:
     assert load.predicate is not None
-    predicate, place = out.value(load.predicate), place_of(out, load.buffer, load.index, 1)
+    predicate, place = (
+        out.value(load.predicate),
+        place_of(out, load.buffer, load.index, 1),
+    )
     result, zero = out.fresh(), out.module.constant(0, place.stored)
     macro, number = out.say.load_guarded, out.number()
     out.emit(macro(result, number, place.element, *place.parts, predicate, zero))
@@ -150,14 +159,32 @@ def _load_guarded(out: LlvmFunction, load: Load) -> str:
 def _load_masked(out: LlvmFunction, load: Load) -> str:
     lanes = load.dtype.lanes
     mask_type, mask = _mask(out, load.predicate, lanes)
-    place, result = place_of(out, load.buffer, _first_index(load.index), lanes), out.fresh()
-    suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
+    place, result = (
+        place_of(out, load.buffer, _first_index(load.index), lanes),
+        out.fresh(),
+    )
+    suffix, zero = (
+        out.module.suffix_of(place.stored),
+        out.module.constant(0, place.stored),
+    )
     declare = out.say.declare_load_masked
     out.module.declarations.add(
-        ("load", suffix, place.space), lambda: declare(place.type, suffix, mask_type, place.space)
+        ("load", suffix, place.space),
+        lambda: declare(place.type, suffix, mask_type, place.space),
     )
     macro = out.say.load_masked
-    out.emit(macro(result, place.element, place.type, suffix, *place.parts, mask_type, mask, zero))
+    out.emit(
+        macro(
+            result,
+            place.element,
+            place.type,
+            suffix,
+            *place.parts,
+            mask_type,
+            mask,
+            zero,
+        )
+    )
     return result
 
 
@@ -167,7 +194,9 @@ def _load_strided(out: LlvmFunction, load: Load) -> str:
     place, result = place_of(out, load.buffer, load.index.base, lanes), out.fresh()
     names = [out.say.unset(), *(f"{result}.to{k}" for k in range(lanes - 1)), result]
     steps = [(k, k * int(stride or 0), names[k], names[k + 1]) for k in range(lanes)]
-    out.emit(out.say.load_strided(result, place.element, place.type, *place.parts, steps))
+    out.emit(
+        out.say.load_strided(result, place.element, place.type, *place.parts, steps)
+    )
     return result
 
 
@@ -186,7 +215,9 @@ def _lane(out: LlvmFunction, operand: str, dtype: DType, number: int) -> str:
     return result
 
 
-def _parts_of_lane(out: LlvmFunction, place: LaneAddresses, number: int) -> tuple[str | int, ...]:
+def _parts_of_lane(
+    out: LlvmFunction, place: LaneAddresses, number: int
+) -> tuple[str | int, ...]:
     index, type_ = _lane(out, place.index, place.dtype, number), place.dtype.element
     return replace(place, index_type=out.module.type_of(type_), index=index).parts
 
@@ -206,7 +237,9 @@ def _load_lanes(out: LlvmFunction, load: Load) -> str:
             macro, own = out.say.load_guarded, out.number()
             out.emit(macro(result, own, place.element, *parts, is_on, zero))
         before, whole = whole, out.fresh()
-        out.emit(out.say.put_lane(whole, place.type, before, place.element, result, number))
+        out.emit(
+            out.say.put_lane(whole, place.type, before, place.element, result, number)
+        )
     return whole
 
 
@@ -214,7 +247,10 @@ def _gather(out: LlvmFunction, load: Load) -> str:
     lanes = load.dtype.lanes
     mask_type, mask = _mask(out, load.predicate, lanes)
     place, result = place_of(out, load.buffer, load.index, lanes), out.fresh()
-    suffix, zero = out.module.suffix_of(place.stored), out.module.constant(0, place.stored)
+    suffix, zero = (
+        out.module.suffix_of(place.stored),
+        out.module.constant(0, place.stored),
+    )
     declare = out.say.declare_gather
     out.module.declarations.add(
         ("gather", suffix, place.space),
@@ -229,13 +265,18 @@ def _gather(out: LlvmFunction, load: Load) -> str:
 
 
 def _store_together(out: LlvmFunction, store: Store, value: str) -> None:
-    place = place_of(out, store.buffer, _first_index(store.index), store.index.dtype.lanes)
+    place = place_of(
+        out, store.buffer, _first_index(store.index), store.index.dtype.lanes
+    )
     out.emit(out.say.store(out.fresh(), place.element, place.type, *place.parts, value))
 
 
 def _store_guarded(out: LlvmFunction, store: Store, value: str) -> None:
     assert store.predicate is not None
-    predicate, place = out.value(store.predicate), place_of(out, store.buffer, store.index, 1)
+    predicate, place = (
+        out.value(store.predicate),
+        place_of(out, store.buffer, store.index, 1),
+    )
     macro, number = out.say.store_guarded, out.number()
     out.emit(macro(out.fresh(), number, place.element, *place.parts, predicate, value))
 
@@ -246,7 +287,8 @@ def _store_masked(out: LlvmFunction, store: Store, value: str) -> None:
     place = place_of(out, store.buffer, _first_index(store.index), lanes)
     suffix, declare = out.module.suffix_of(place.stored), out.say.declare_store_masked
     out.module.declarations.add(
-        ("store", suffix, place.space), lambda: declare(place.type, suffix, mask_type, place.space)
+        ("store", suffix, place.space),
+        lambda: declare(place.type, suffix, mask_type, place.space),
     )
     parts = (place.element, place.type, suffix, *place.parts)
     out.emit(out.say.store_masked(out.fresh(), *parts, mask_type, mask, value))
@@ -273,11 +315,15 @@ def _store_lanes(out: LlvmFunction, store: Store, value: str) -> None:
         parts = _parts_of_lane(out, place, number)
         own = _lane(out, value, place.stored, number)
         if mask is None:
-            out.emit(out.say.store(out.fresh(), place.element, place.element, *parts, own))
+            out.emit(
+                out.say.store(out.fresh(), place.element, place.element, *parts, own)
+            )
         else:
             is_on = _lane(out, mask, BOOL.with_lanes(lanes), number)
             macro = out.say.store_guarded
-            out.emit(macro(out.fresh(), out.number(), place.element, *parts, is_on, own))
+            out.emit(
+                macro(out.fresh(), out.number(), place.element, *parts, is_on, own)
+            )
 
 
 def _scatter(out: LlvmFunction, store: Store, value: str) -> None:

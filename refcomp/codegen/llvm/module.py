@@ -36,7 +36,9 @@ _STATEMENTS = {**HOST_STATEMENTS, **CALL_STATEMENTS}
 
 
 @deep_recursion()
-def print_llvm(funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int) -> Source:
+def print_llvm(
+    funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int
+) -> Source:
     """One module with `funcs`, for the target `triple` with the data layout `layout`.
 
     `vector_bits` is the width of the widest vector register; no vector of maths is wider.
@@ -79,7 +81,9 @@ def _take_imported(module: LlvmModule, texts: Sequence[str]) -> None:
         if module.take_symbol(name) != name:
             refuse_name(name, "a function of this module has that name")
         if machine_symbol(name) == f"{name}_":
-            refuse_name(name, "it is a function of the C library, which compilers know by name")
+            refuse_name(
+                name, "it is a function of the C library, which compilers know by name"
+            )
         module.imported[name] = function
 
 
@@ -103,7 +107,9 @@ def _print_function(module: LlvmModule, func: PrimFunc) -> None:
     body = out.capture(print_body)
     macro = out.say.function_with_status if out.fails else out.say.function
     out.source = f"func {func.name}"
-    out.emit_around(macro(machine_symbol(func.name), params, BODY, BODY), out.entry_block(), body)
+    out.emit_around(
+        macro(machine_symbol(func.name), params, BODY, BODY), out.entry_block(), body
+    )
     module.functions.extend(out.chunks)
 
 
@@ -117,7 +123,9 @@ def _print_param(out: LlvmFunction, param: Var | Buffer) -> str:
 def print_scalar_param(out: LlvmFunction, param: Var) -> str:
     """The parameter `param`; prints what makes a value of what is passed."""
     name, dtype = out.name(param), str(param.dtype)
-    unpack = {"bool": out.say.bool_from_param, "f16": out.say.half_from_param}.get(dtype)
+    unpack = {"bool": out.say.bool_from_param, "f16": out.say.half_from_param}.get(
+        dtype
+    )
     type_ = out.module.type_of(param.dtype)
     if unpack is not None:
         type_, passed = out.module.tables["type_as_argument"][dtype], f"{name}.passed"

@@ -41,12 +41,17 @@ def _for(out: LlvmFunction, loop: st.For) -> None:
 
 def _if_then_else(out: LlvmFunction, stmt: st.IfThenElse) -> None:
     condition, number = out.value(stmt.condition), out.number()
-    then_body, else_case = out.capture(lambda: out.statement(stmt.then_case)), stmt.else_case
+    then_body, else_case = (
+        out.capture(lambda: out.statement(stmt.then_case)),
+        stmt.else_case,
+    )
     if else_case is None:
         out.emit_around(out.say.if_then(number, condition, BODY), then_body)
         return
     else_body = out.capture(lambda: out.statement(else_case))
-    out.emit_around(out.say.if_then_else(number, condition, BODY, BODY), then_body, else_body)
+    out.emit_around(
+        out.say.if_then_else(number, condition, BODY, BODY), then_body, else_body
+    )
 
 
 # Memory.
@@ -95,9 +100,14 @@ def _print_bytes(out: LlvmFunction, buffer: Buffer) -> str:
 
 
 def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
-    inner, function = out.begin_region(), out.module.take_symbol(to_identifier(region.name))
+    inner, function = (
+        out.begin_region(),
+        out.module.take_symbol(to_identifier(region.name)),
+    )
     task_type = out.module.type_of(region.task.dtype)
-    captures = [(_capture_type(out, item), out.name_of(item)) for item in region.captures]
+    captures = [
+        (_capture_type(out, item), out.name_of(item)) for item in region.captures
+    ]
     params = [_region_param(inner, item) for item in region.captures]
     for var in (region.task, region.num_tasks):
         params.append(out.say.value_param(task_type, inner.name(var)))
@@ -117,7 +127,9 @@ def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
     out.module.bring("regions")
     packed = out.fresh()
     out.stack.append(out.say.packed_captures(packed, struct))
-    text = out.say.region_call(out.number(), function, struct, captures, packed, task_type)
+    text = out.say.region_call(
+        out.number(), function, struct, captures, packed, task_type
+    )
     out.emit(text)
 
 

@@ -100,7 +100,10 @@ def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
 def _print_param(out: CFunction, kernel: PrimFunc, param: Var | Buffer) -> str:
     module = out.module
     if isinstance(param, Buffer):
-        type_, scope = module.memory_type_of(param.dtype), module.tables["scope"]["global"]
+        type_, scope = (
+            module.memory_type_of(param.dtype),
+            module.tables["scope"]["global"],
+        )
         is_read = param.name not in kernel.outputs
         text: str = out.say.buffer_param(scope, type_, out.name(param), is_read)
         return text

@@ -57,7 +57,8 @@ def to_field(func: PrimFunc) -> PrimFunc:
     """`func` on field elements: each float parameter, buffer and variable is an i64 in [0, P)."""
     rewriting = _Rewriting()
     params = tuple(
-        rewriting.buffer(p) if isinstance(p, Buffer) else rewriting.var(p) for p in func.params
+        rewriting.buffer(p) if isinstance(p, Buffer) else rewriting.var(p)
+        for p in func.params
     )
     return with_fields(func, params=params, body=rewriting.visit(func.body))
 
@@ -119,7 +120,9 @@ class _Rewriting(RebuiltOperations):
         """The buffer in the place of `buffer`; itself unless it holds floats."""
         if not buffer.dtype.is_float:
             return buffer
-        return self._buffers.setdefault(buffer, with_fields(buffer, dtype=I64, alignment=0))
+        return self._buffers.setdefault(
+            buffer, with_fields(buffer, dtype=I64, alignment=0)
+        )
 
     def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         """What becomes of `node`: memory and variables of floats hold field elements."""
@@ -127,15 +130,21 @@ class _Rewriting(RebuiltOperations):
             return self.var(node)
         if isinstance(node, _MEMORY):
             # Rebuilt, as the dtype of a load follows from its buffer's.
-            return with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+            return with_fields(
+                map_children(node, recurse), buffer=self.buffer(node.buffer)
+            )
         if isinstance(node, AddressOf):
-            fields = {"buffer": self.buffer(node.buffer), "element": field_dtype(node.element)}
+            fields = {
+                "buffer": self.buffer(node.buffer),
+                "element": field_dtype(node.element),
+            }
             return with_fields(map_children(node, recurse), **fields)
         if isinstance(node, TensorRead):
             return super().visit_node(recurse, node)
         if isinstance(node, ParallelRegion):
             captures = tuple(
-                self.buffer(c) if isinstance(c, Buffer) else self.var(c) for c in node.captures
+                self.buffer(c) if isinstance(c, Buffer) else self.var(c)
+                for c in node.captures
             )
             return with_fields(map_children(node, recurse), captures=captures)
         if isinstance(node, Let | LetStmt):
@@ -210,8 +219,14 @@ def _inverse(value: Expr) -> Expr:
 def _cast(node: Cast, recurse: Visit) -> Expr:
     value, source, target = recurse(node.value), node.value.dtype, node.dtype
     if not target.is_float:
-        return ir.NE(value, _number(0, value)) if target.is_bool else Cast(target, value)
-    return value if source.is_float else _reduced(Cast(I64.with_lanes(target.lanes), value))
+        return (
+            ir.NE(value, _number(0, value)) if target.is_bool else Cast(target, value)
+        )
+    return (
+        value
+        if source.is_float
+        else _reduced(Cast(I64.with_lanes(target.lanes), value))
+    )
 
 
 def _call(node: Call, recurse: Visit) -> Expr:

@@ -15,7 +15,12 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.operation import (
+    ComputeOp,
+    Operation,
+    PlaceholderOp,
+    reachable_operations,
+)
 from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
@@ -46,7 +51,9 @@ class RebuiltOperations:
     def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         """What becomes of `node`; `recurse` says that of its children."""
         if isinstance(node, TensorRead):
-            return TensorRead(self.tensors[node.tensor], tuple(map(recurse, node.indices)))
+            return TensorRead(
+                self.tensors[node.tensor], tuple(map(recurse, node.indices))
+            )
         return map_children(node, recurse)
 
     def rebuild(self, outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -58,7 +65,8 @@ class RebuiltOperations:
     def _add(self, op: Operation) -> None:
         fresh: Any = self._made(op)
         fresh.outputs = tuple(
-            Tensor(fresh, k, old.shape, self.dtype(old.dtype)) for k, old in enumerate(op.outputs)
+            Tensor(fresh, k, old.shape, self.dtype(old.dtype))
+            for k, old in enumerate(op.outputs)
         )
         self.tensors.update(zip(op.outputs, fresh.outputs, strict=True))
 
@@ -91,15 +99,22 @@ class RebuiltOperations:
 
     def _extern(self, op: ExternOp) -> ExternOp:
         reads = self._instead(op.reads)
-        ins, outs = (tuple(map(self.buffer, each)) for each in (op.in_buffers, op.out_buffers))
-        return ExternOp(op.name, op.line, op.axis, reads, ins, outs, self.visit(op.body), op.tag)
+        ins, outs = (
+            tuple(map(self.buffer, each)) for each in (op.in_buffers, op.out_buffers)
+        )
+        return ExternOp(
+            op.name, op.line, op.axis, reads, ins, outs, self.visit(op.body), op.tag
+        )
 
     def _bodies(self, op: ComputeOp) -> Iterator[Expr]:
         reduce = op.reduction
         if reduce is None:
             yield from map(self.visit, op.body)
             return
-        reducer, sources = self._reducer(reduce.reducer), tuple(map(self.visit, reduce.sources))
+        reducer, sources = (
+            self._reducer(reduce.reducer),
+            tuple(map(self.visit, reduce.sources)),
+        )
         condition = self.visit(reduce.condition)
         for k in range(len(op.body)):
             yield Reduce(reducer, sources, reduce.axes, condition, k)

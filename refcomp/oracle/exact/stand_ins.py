@@ -54,7 +54,11 @@ def tensors_with_stand_ins(
 
 class _Calls(RebuiltOperations):
     def visit_node(self, recurse: Rewrite, node: Node) -> Node:
-        return _instead(node) if isinstance(node, CALLS) else super().visit_node(recurse, node)
+        return (
+            _instead(node)
+            if isinstance(node, CALLS)
+            else super().visit_node(recurse, node)
+        )
 
 
 def _replaced(recurse: Rewrite, node: Node) -> Node:
@@ -89,7 +93,9 @@ def _stand_in(name: int, *args: Any) -> None:
     read = hashlib.blake2b(name.to_bytes(8))
     for kind, arg in pairs:
         if kind == _NUMBER or _access(kind) != WRITE:
-            read.update(np.ascontiguousarray(_without_nan_bits(np.asarray(arg))).tobytes())
+            read.update(
+                np.ascontiguousarray(_without_nan_bits(np.asarray(arg))).tobytes()
+            )
     for place, (kind, arg) in enumerate(pairs):
         if kind != _NUMBER and _access(kind) != READ:
             rng = np.random.default_rng([place, *read.digest()])
@@ -102,7 +108,9 @@ def _access(kind: int) -> str:
 
 def _without_nan_bits(array: Any) -> Any:
     """Which NaN it is is not told by the loop IR."""
-    return np.where(np.isnan(array), np.nan, array) if array.dtype.kind in "fV" else array
+    return (
+        np.where(np.isnan(array), np.nan, array) if array.dtype.kind in "fV" else array
+    )
 
 
 def _drawn(rng: np.random.Generator, like: Any, is_float: bool) -> Any:

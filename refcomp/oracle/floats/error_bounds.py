@@ -34,7 +34,15 @@ from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
 from refcomp.oracle.floats.expressions import Points
-from refcomp.oracle.floats.legal_values import NO_OTHERS, Approx, code_of, exact, join, lost, zeros
+from refcomp.oracle.floats.legal_values import (
+    NO_OTHERS,
+    Approx,
+    code_of,
+    exact,
+    join,
+    lost,
+    zeros,
+)
 from refcomp.oracle.floats.rounding import WIDE, to_dtype
 from refcomp.oracle.floats.statements import approximate_extern
 from refcomp.oracle.floats.sums import Products, Sums
@@ -49,7 +57,12 @@ from refcomp.oracle.tensors.evaluate import (
 )
 from refcomp.oracle.tensors.scan import run_scan
 from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.operation import (
+    ComputeOp,
+    Operation,
+    PlaceholderOp,
+    reachable_operations,
+)
 from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor
@@ -124,7 +137,9 @@ def bound_errors(
         return [_to_bounded(known[tensor], tensor, values) for tensor in outputs]
 
 
-def _operations(outputs: Sequence[Tensor], feeds: Mapping[Tensor, Array]) -> list[Operation]:
+def _operations(
+    outputs: Sequence[Tensor], feeds: Mapping[Tensor, Array]
+) -> list[Operation]:
     """What is needed, producers first; nothing behind a computed tensor that is given."""
     needed = {tensor.op for tensor in outputs}
     order = reachable_operations(needed)
@@ -134,7 +149,9 @@ def _operations(outputs: Sequence[Tensor], feeds: Mapping[Tensor, Array]) -> lis
     return [op for op in order if op in needed]
 
 
-def _given(operations: Sequence[Operation], feeds: Mapping[Tensor, Array]) -> list[Tensor]:
+def _given(
+    operations: Sequence[Operation], feeds: Mapping[Tensor, Array]
+) -> list[Tensor]:
     states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
     return [
         tensor
@@ -153,7 +170,9 @@ def _to_bounded(result: Approx, tensor: Tensor, values: Mapping[Var, Array]) -> 
         ratio = np.where(magnitude == 0, 1.0, magnitude / size)
         condition = np.where(np.isfinite(full.value), ratio, 1.0).astype(np.float64)
     error = full.error * _INFLATION
-    return Bounded(tensor.dtype, full.value, error, full.doubtful, condition, full.others)
+    return Bounded(
+        tensor.dtype, full.value, error, full.doubtful, condition, full.others
+    )
 
 
 class _Bounds:
@@ -173,7 +192,9 @@ class _Bounds:
                 continue
             if op in by_row:  # computed with its scan, row by row
                 for tensor in op.outputs:
-                    self.known[tensor] = zeros(shape_of(tensor, self.values), tensor.dtype)
+                    self.known[tensor] = zeros(
+                        shape_of(tensor, self.values), tensor.dtype
+                    )
             elif isinstance(op, ScanOp):
                 self._add_scan(op)
             elif isinstance(op, ExternOp):
@@ -185,7 +206,9 @@ class _Bounds:
     def _add_scan(self, op: ScanOp) -> None:
         dtypes = {id(self.known[tensor]): tensor.dtype for tensor in op.update}
         for tensor in op.init:
-            self.known[tensor] = self.known[tensor].spread(shape_of(tensor, self.values))
+            self.known[tensor] = self.known[tensor].spread(
+                shape_of(tensor, self.values)
+            )
 
         def zeros_like(rows: Approx) -> Approx:
             return zeros(rows.value.shape, dtypes[id(rows)])
@@ -212,14 +235,19 @@ class _Bounds:
 
 def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
     """Each result by the rule of its combiner; by the combiner itself where it has none."""
-    gathered = [_gatherer(reduce, k, points.shape, licence) for k in range(len(reduce.sources))]
+    gathered = [
+        _gatherer(reduce, k, points.shape, licence) for k in range(len(reduce.sources))
+    ]
     results = [
-        points.value(identity).spread(points.shape) for identity in reduce.reducer.identities
+        points.value(identity).spread(points.shape)
+        for identity in reduce.reducer.identities
     ]
     free = licence.reassociate and any(map(_rounds, reduce.reducer.results))
     unsure = np.zeros(points.shape, np.bool_)
     for step in reduction_steps(reduce.axes, points.values):
-        here = Points({**points.values, **step}, points.tensors, points.shape, points.name)
+        here = Points(
+            {**points.values, **step}, points.tensors, points.shape, points.name
+        )
         condition = here.value(reduce.condition).spread(points.shape)
         unsure |= condition.error > 0
         chosen = condition.value
@@ -231,7 +259,9 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
             if gatherer is not None:
                 gatherer.add(source, part)
         if not all(gathered):
-            _combine(reduce, results, sources, part, within, licence.reassociate and not free)
+            _combine(
+                reduce, results, sources, part, within, licence.reassociate and not free
+            )
     found = [
         gatherer.result() if gatherer is not None else _if_ordered(result, free)
         for gatherer, result in zip(gathered, results, strict=True)
@@ -243,7 +273,11 @@ def _gatherer(reduce: Reduce, k: int, shape: tuple[int, ...], licence: Licence) 
     """What adds up, or multiplies, the terms of result k; None where it is another function."""
     reducer, dtype = reduce.reducer, reduce.sources[k].dtype
     body, own = reducer.results[k], {reducer.lhs[k], reducer.rhs[k]}
-    if not dtype.is_float or not isinstance(body, ir.BinaryExpr) or {body.a, body.b} != own:
+    if (
+        not dtype.is_float
+        or not isinstance(body, ir.BinaryExpr)
+        or {body.a, body.b} != own
+    ):
         return None
     if isinstance(body, ir.Add):
         return Sums(shape, dtype, licence.reassociate, licence.accumulate)

@@ -43,7 +43,9 @@ class Points:
 
     def where(self, chosen: Array) -> Points:
         """The points at which `chosen` (bool, of this shape) holds, in one row."""
-        flat = {v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()}
+        flat = {
+            v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()
+        }
         local = {v: a.spread(self.shape)[chosen] for v, a in self.local.items()}
         return Points(flat, self.tensors, (int(chosen.sum()),), self.name, local)
 
@@ -53,7 +55,9 @@ class Points:
         if key not in self.memo:
             rule = _EXPRESSIONS.get(type(expr))
             if rule is None:
-                raise Unsupported(f"the errors of {type(expr).__name__} are not bounded")
+                raise Unsupported(
+                    f"the errors of {type(expr).__name__} are not bounded"
+                )
             self.memo[key] = rule(self, expr)
         return self.memo[key]
 
@@ -75,7 +79,9 @@ def _cast(points: Points, cast: ir.Cast) -> Approx:
 
 
 def _binary(points: Points, expr: ir.BinaryExpr) -> Approx:
-    return approx.binary(type(expr), points.value(expr.a), points.value(expr.b), expr.a.dtype)
+    return approx.binary(
+        type(expr), points.value(expr.a), points.value(expr.b), expr.a.dtype
+    )
 
 
 def _not(points: Points, expr: ir.Not) -> Approx:
@@ -84,7 +90,9 @@ def _not(points: Points, expr: ir.Not) -> Approx:
 
 
 def _select(points: Points, expr: ir.Select) -> Approx:
-    return approx.choose(*map(points.value, (expr.condition, expr.true_value, expr.false_value)))
+    return approx.choose(
+        *map(points.value, (expr.condition, expr.true_value, expr.false_value))
+    )
 
 
 def _if_then_else(points: Points, expr: ir.IfThenElseExpr) -> Approx:
@@ -133,12 +141,17 @@ def _load(points: Points, load: BufferLoad) -> Approx:
 
 def _is_unsure(indices: Sequence[Approx]) -> Any:
     """Where it is not known which element is read."""
-    return np.logical_or.reduce(np.broadcast_arrays(*[i.error > 0 for i in indices], np.False_))
+    return np.logical_or.reduce(
+        np.broadcast_arrays(*[i.error > 0 for i in indices], np.False_)
+    )
 
 
 def _element(whole: Approx, indices: Sequence[Approx], unsure: Any) -> Approx:
     extents = whole.value.shape
-    at = tuple(np.clip(i.value, 0, extent - 1) for i, extent in zip(indices, extents, strict=True))
+    at = tuple(
+        np.clip(i.value, 0, extent - 1)
+        for i, extent in zip(indices, extents, strict=True)
+    )
     return lost(whole[at], unsure) if unsure.any() else whole[at]
 
 

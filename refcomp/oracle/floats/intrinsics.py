@@ -17,9 +17,22 @@ import numpy as np
 
 from refcomp.foundation.dtype import DType
 from refcomp.ir.intrinsics import INTRINSICS
-from refcomp.oracle.floats.legal_values import NAN, NO_OTHERS, Approx, ends, over_cases, unknown
+from refcomp.oracle.floats.legal_values import (
+    NAN,
+    NO_OTHERS,
+    Approx,
+    ends,
+    over_cases,
+    unknown,
+)
 from refcomp.oracle.floats.operations import not_zero, product_of, rounded, sum_of
-from refcomp.oracle.floats.rounding import REFERENCE_UNIT, WIDE, product_residual, to_dtype, two_sum
+from refcomp.oracle.floats.rounding import (
+    REFERENCE_UNIT,
+    WIDE,
+    product_residual,
+    to_dtype,
+    two_sum,
+)
 from refcomp.oracle.interpreter.intrinsics import FLOAT_FUNCTIONS
 from refcomp.oracle.tensors import arrays
 
@@ -54,7 +67,9 @@ def _function(name: str, operands: tuple[Approx, ...], dtype: DType) -> Approx:
     if name in _EXACT:
         return replace(raw, keeps_sign=(error == 0) | not_zero(raw))
     if name == "erf":
-        raw = replace(raw, error=error + np.where(np.abs(value) < 2.0**-1000, _LEAST_ERF, 0))
+        raw = replace(
+            raw, error=error + np.where(np.abs(value) < 2.0**-1000, _LEAST_ERF, 0)
+        )
         return rounded(raw, dtype, INTRINSICS[name].ulp, _REFERENCE_ERF)
     return rounded(raw, dtype, INTRINSICS[name].ulp or 0.5, _REFERENCE_FUNCTION)
 
@@ -74,7 +89,9 @@ def _any(masks: list[Any]) -> Any:
     return np.logical_or.reduce(np.broadcast_arrays(*masks))
 
 
-def _of_bits(name: str, operands: tuple[Approx, ...], dtype: DType, result: DType) -> Approx:
+def _of_bits(
+    name: str, operands: tuple[Approx, ...], dtype: DType, result: DType
+) -> Approx:
     """Functions with integers or bools on one side: exact of exact operands. NaN has many bits."""
     narrow = [to_dtype(a.value, dtype) if dtype.is_float else a.value for a in operands]
     value = arrays.call(name, [np.asarray(x) for x in narrow], dtype, result)
@@ -109,10 +126,17 @@ def _sqrt(a: Approx, dtype: DType) -> Approx:
     low, high = ends(a)
     crosses = (a.error > 0) & np.isfinite(a.error) & (low < 0) & (high >= 0)
     value = np.sqrt(np.where(crosses & (a.value < 0), WIDE(0), a.value))
-    reach = [_gap(np.sqrt(np.where(crosses, np.fmax(end, 0), end)), value) for end in (low, high)]
+    reach = [
+        _gap(np.sqrt(np.where(crosses, np.fmax(end, 0), end)), value)
+        for end in (low, high)
+    ]
     carried = np.maximum(*reach) + _of_reference(value)
-    error = np.where(np.isinf(a.error), WIDE(np.inf), np.where(a.error > 0, carried, WIDE(0)))
-    raw = Approx(value, error, a.doubtful | np.isinf(error), np.abs(value), keeps_sign=np.True_)
+    error = np.where(
+        np.isinf(a.error), WIDE(np.inf), np.where(a.error > 0, carried, WIDE(0))
+    )
+    raw = Approx(
+        value, error, a.doubtful | np.isinf(error), np.abs(value), keeps_sign=np.True_
+    )
     result = rounded(raw, dtype)
     return replace(result, others=result.others | np.where(crosses, NAN, NO_OTHERS))
 
@@ -128,10 +152,16 @@ def _copysign(a: Approx, b: Approx, _dtype: DType) -> Approx:
     return Approx(value, error, doubtful, np.abs(value), keeps_sign=~flips)
 
 
-_RULES: dict[str, Callable[..., Approx]] = {"fma": _fma, "sqrt": _sqrt, "copysign": _copysign}
+_RULES: dict[str, Callable[..., Approx]] = {
+    "fma": _fma,
+    "sqrt": _sqrt,
+    "copysign": _copysign,
+}
 
 
-def _by_corners(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
+def _by_corners(
+    function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]
+) -> Any:
     """Bound the error of a function that is monotone in each operand on each side of zero.
 
     Its extremes lie at the ends of the operands' ranges, or at zero.
@@ -146,7 +176,9 @@ def _of_reference(value: Any) -> Any:
     return np.where(np.isfinite(value), np.abs(value), WIDE(0)) * _REFERENCE_FUNCTION
 
 
-def _step(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
+def _step(
+    function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]
+) -> Any:
     """Bound the error of rounding to a whole number, which is monotone and exact."""
     low, high = (_gap(function(end), value) for end in ends(operands[0]))
     return np.maximum(low, high)
@@ -160,32 +192,42 @@ def _gap(a: Any, b: Any) -> Any:
 def _lipschitz(most: float) -> Callable[..., Any]:
     """Return the bound for a function of slope at most 1 whose values differ by at most `most`."""
 
-    def error(_function: Callable[..., Any], _value: Any, operands: tuple[Approx, ...]) -> Any:
+    def error(
+        _function: Callable[..., Any], _value: Any, operands: tuple[Approx, ...]
+    ) -> Any:
         return np.minimum(sum(a.error for a in operands), most)
 
     return error
 
 
-def _tangent(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
+def _tangent(
+    function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]
+) -> Any:
     """Bound the error of the tangent, which jumps where the cosine changes its sign."""
     low, high = (np.cos(end) > 0 for end in ends(operands[0]))
     between = (low == high) & (operands[0].error < 1)
     return np.where(between, _by_corners(function, value, operands), np.inf)
 
 
-def _angle(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
+def _angle(
+    function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]
+) -> Any:
     """Bound the error of atan2, which jumps where y passes zero left of the origin."""
     y, x = operands
     jumps = (np.abs(y.value) <= y.error) & (x.value - x.error <= 0)
     return np.where(jumps, 2 * math.pi, _by_corners(function, value, operands))
 
 
-def _power(function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]) -> Any:
+def _power(
+    function: Callable[..., Any], value: Any, operands: tuple[Approx, ...]
+) -> Any:
     """Bound the error of a power. A negative base needs an exponent that is whole and exact."""
     base, exponent = operands
     whole = (exponent.error == 0) & (np.trunc(exponent.value) == exponent.value)
     known = (base.value - base.error > 0) | whole
-    at_pole = (np.abs(base.value) <= base.error) & ~(exponent.value - exponent.error >= 0)
+    at_pole = (np.abs(base.value) <= base.error) & ~(
+        exponent.value - exponent.error >= 0
+    )
     return np.where(known & ~at_pole, _by_corners(function, value, operands), np.inf)
 
 

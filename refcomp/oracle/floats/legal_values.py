@@ -20,7 +20,13 @@ from refcomp.oracle.tensors.arrays import Array
 
 PLUS_INF, MINUS_INF, NAN, PLUS_ZERO, MINUS_ZERO = (np.uint8(1 << k) for k in range(5))
 NO_OTHERS = np.uint8(0)
-_VALUES = {PLUS_INF: np.inf, MINUS_INF: -np.inf, NAN: np.nan, PLUS_ZERO: 0.0, MINUS_ZERO: -0.0}
+_VALUES = {
+    PLUS_INF: np.inf,
+    MINUS_INF: -np.inf,
+    NAN: np.nan,
+    PLUS_ZERO: 0.0,
+    MINUS_ZERO: -0.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,9 @@ class Approx:
     def __getitem__(self, place: Any) -> Approx:
         """Return the elements at `place`, an index of arrays that have one shape."""
         contracted = None if self.contracted is None else self.contracted[place]
-        return replace(Approx(*(part[place] for part in self._parts)), contracted=contracted)
+        return replace(
+            Approx(*(part[place] for part in self._parts)), contracted=contracted
+        )
 
     def __setitem__(self, place: Any, fresh: Approx) -> None:
         """Put `fresh` at `place`, an index of arrays that have one shape. It is rounded there."""
@@ -74,7 +82,9 @@ class Approx:
     def spread(self, shape: tuple[int, ...]) -> Approx:
         """Return all parts as arrays of `shape`."""
         contracted = None if self.contracted is None else self.contracted.spread(shape)
-        parts: list[Any] = [np.array(np.broadcast_to(part, shape)) for part in self._parts]
+        parts: list[Any] = [
+            np.array(np.broadcast_to(part, shape)) for part in self._parts
+        ]
         return replace(Approx(*parts), contracted=contracted)
 
 
@@ -102,7 +112,9 @@ def lost(result: Approx, where: Any) -> Approx:
         error=np.where(where, WIDE(np.inf), result.error),
         doubtful=result.doubtful | where,
         keeps_sign=result.keeps_sign & ~where,
-        contracted=None if result.contracted is None else lost(result.contracted, where),
+        contracted=None
+        if result.contracted is None
+        else lost(result.contracted, where),
     )
 
 
@@ -127,7 +139,9 @@ def ends(a: Approx) -> tuple[Any, Any]:
 def code_of(value: Any) -> Any:
     """Return the bit of each value that is not finite; 0 of the others."""
     infinite = np.where(np.signbit(value), MINUS_INF, PLUS_INF)
-    return np.where(np.isnan(value), NAN, np.where(np.isinf(value), infinite, NO_OTHERS))
+    return np.where(
+        np.isnan(value), NAN, np.where(np.isinf(value), infinite, NO_OTHERS)
+    )
 
 
 def over_cases(rule: Callable[..., Approx], *operands: Approx) -> Approx:
@@ -140,7 +154,9 @@ def over_cases(rule: Callable[..., Approx], *operands: Approx) -> Approx:
             continue
         pairs = list(zip(operands, plain, choice, strict=True))
         where = np.logical_and.reduce(
-            np.broadcast_arrays(*[(a.others & bit) != 0 for a, _, bit in pairs if bit], np.True_)
+            np.broadcast_arrays(
+                *[(a.others & bit) != 0 for a, _, bit in pairs if bit], np.True_
+            )
         )
         if np.any(where):
             chosen = [_case(bit) if bit else interval for _, interval, bit in pairs]
@@ -181,7 +197,10 @@ def join(a: Approx, b: Approx, where: Any) -> Approx:
 def _union(a: Approx, b: Approx, where: Any) -> Approx:
     """Return what `join` does, of rounded or of unrounded elements."""
     finite = np.isfinite(a.value)
-    both, swapped = finite & np.isfinite(b.value), where & ~finite & np.isfinite(b.value)
+    both, swapped = (
+        finite & np.isfinite(b.value),
+        where & ~finite & np.isfinite(b.value),
+    )
     hull = np.where(both, np.abs(a.value - b.value) + b.error, b.error)
     grown = where & (hull > a.error) & (both | np.isinf(hull))
     error = np.where(swapped, b.error, np.where(grown, hull, a.error))
@@ -189,12 +208,18 @@ def _union(a: Approx, b: Approx, where: Any) -> Approx:
     signs_differ = np.signbit(a.value) != np.signbit(b.value)
     more = b.others | code_of(b.value) | np.where(swapped, code_of(a.value), NO_OTHERS)
     zero = np.where(np.signbit(b.value), MINUS_ZERO, PLUS_ZERO)
-    more = more | np.where((a.value == 0) & (b.value == 0) & signs_differ, zero, NO_OTHERS)
+    more = more | np.where(
+        (a.value == 0) & (b.value == 0) & signs_differ, zero, NO_OTHERS
+    )
     return Approx(
         np.where(swapped, b.value, a.value),
         error,
         a.doubtful | (where & b.doubtful) | (grown & ~swapped),
         np.where(swapped, b.magnitude, a.magnitude),
         np.where(where, a.others | more, a.others),
-        np.where(swapped, b.keeps_sign, a.keeps_sign & (~where | (b.keeps_sign & ~signs_differ))),
+        np.where(
+            swapped,
+            b.keeps_sign,
+            a.keeps_sign & (~where | (b.keeps_sign & ~signs_differ)),
+        ),
     )

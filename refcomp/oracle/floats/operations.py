@@ -90,7 +90,9 @@ def _rounded_in_any_range(
         near = nearest(value, dtype)
         off = np.where(near == value, residual, np.abs(near - value) + size * reference)
         local = np.where(carried == 0, np.fmin(local, off), local)
-        keeps_sign = raw.keeps_sign | (size > carried * WIDE(1 + 2.0**-50)) | (carried == 0)
+        keeps_sign = (
+            raw.keeps_sign | (size > carried * WIDE(1 + 2.0**-50)) | (carried == 0)
+        )
     known = np.isfinite(carried)
     error = np.where(np.isfinite(value), carried + local, WIDE(0))
     error = np.where(known, error, WIDE(np.inf))
@@ -129,7 +131,9 @@ def binary(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> App
         return _of_floats(node, a, b, dtype)
     if node in (ir.And, ir.Or):
         return _logic(node, a, b)
-    return unknown(arrays.OPERATORS[node](a.value, b.value), (a.error > 0) | (b.error > 0), dtype)
+    return unknown(
+        arrays.OPERATORS[node](a.value, b.value), (a.error > 0) | (b.error > 0), dtype
+    )
 
 
 def _of_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
@@ -150,9 +154,13 @@ def _with_contractions(
     """Add to the sum `result` what it is with one of its products contracted."""
     for product, operands in ((a, (a.contracted, b)), (b, (a, b.contracted))):
         if product.contracted is not None:  # of two products one is contracted
-            overflows = (product.others != 0) | (product.value != product.contracted.value)
+            overflows = (product.others != 0) | (
+                product.value != product.contracted.value
+            )
             fused = over_cases(rule, *(x for x in operands if x is not None))
-            result = join(result, fused, overflows & np.isfinite(product.contracted.value))
+            result = join(
+                result, fused, overflows & np.isfinite(product.contracted.value)
+            )
     return result
 
 
@@ -165,7 +173,9 @@ _IDENTITIES: dict[type[ir.BinaryExpr], tuple[float | None, float | None]] = {
 }
 
 
-def _keeping_products(node: type[ir.BinaryExpr], a: Approx, b: Approx, result: Approx) -> Approx:
+def _keeping_products(
+    node: type[ir.BinaryExpr], a: Approx, b: Approx, result: Approx
+) -> Approx:
     """Let a sum take the unrounded products that `node` leaves as they are."""
     left, right = _IDENTITIES.get(node, (None, None))
     kept = [(a, _is_exactly(b, right)), (b, _is_exactly(a, left))]
@@ -176,7 +186,11 @@ def _keeping_products(node: type[ir.BinaryExpr], a: Approx, b: Approx, result: A
     for operand, where in kept:
         if operand.contracted is not None and np.any(where):
             unrounded = pick(where, operand.contracted, unrounded)
-    return result if unrounded is result.unrounded else replace(result, contracted=unrounded)
+    return (
+        result
+        if unrounded is result.unrounded
+        else replace(result, contracted=unrounded)
+    )
 
 
 def _is_exactly(a: Approx, number: float | None) -> Any:
@@ -206,13 +220,17 @@ def _decided(node: type[ir.BinaryExpr], a: Approx, b: Approx) -> Any:
         above = a_low >= b_high
     if node in (ir.GT, ir.LE):
         below = a_high <= b_low
-    nan = (np.isnan(a.value) & np.isfinite(a.error)) | (np.isnan(b.value) & np.isfinite(b.error))
+    nan = (np.isnan(a.value) & np.isfinite(a.error)) | (
+        np.isnan(b.value) & np.isfinite(b.error)
+    )
     return below | above | nan
 
 
 def _logic(node: type[ir.BinaryExpr], a: Approx, b: Approx) -> Approx:
     deciding = node is ir.Or  # the value that decides, whatever the other operand is
-    settled = ((a.error == 0) & (a.value == deciding)) | ((b.error == 0) & (b.value == deciding))
+    settled = ((a.error == 0) & (a.value == deciding)) | (
+        (b.error == 0) & (b.value == deciding)
+    )
     truth = np.where(settled, deciding, arrays.OPERATORS[node](a.value, b.value))
     return unknown_truth(truth, ~settled & ((a.error > 0) | (b.error > 0)))
 
@@ -233,7 +251,9 @@ def sum_of(a: Approx, b: Approx) -> Approx:
         a.error + b.error,
         a.doubtful | b.doubtful,
         a.magnitude + b.magnitude,
-        keeps_sign=a.keeps_sign & b.keeps_sign & (np.signbit(a.value) == np.signbit(b.value)),
+        keeps_sign=a.keeps_sign
+        & b.keeps_sign
+        & (np.signbit(a.value) == np.signbit(b.value)),
     )
 
 
@@ -249,7 +269,9 @@ def _product(a: Approx, b: Approx, dtype: DType) -> Approx:
         residual = np.abs(product_residual(a.value, b.value, raw.value))
     in_any_range = _rounded_in_any_range(raw, dtype, 0.5, REFERENCE_UNIT, residual)
     result = _with_overflow(raw, in_any_range, dtype, 0.5)
-    return result if result is in_any_range else replace(result, contracted=in_any_range)
+    return (
+        result if result is in_any_range else replace(result, contracted=in_any_range)
+    )
 
 
 def product_of(a: Approx, b: Approx) -> Approx:
@@ -262,7 +284,9 @@ def product_of(a: Approx, b: Approx) -> Approx:
         infinite = infinite & np.isfinite(a.error) & np.isfinite(b.error)
         error = np.where(infinite, WIDE(0), error)
         # Of infinity and an interval with 0: NaN, or an infinity of a sign that may be known.
-        meets_zero = infinite & ((a.error > 0) | (b.error > 0)) & ~(not_zero(a) & not_zero(b))
+        meets_zero = (
+            infinite & ((a.error > 0) | (b.error > 0)) & ~(not_zero(a) & not_zero(b))
+        )
         is_known = keeps_sign & ~np.isnan(value)
         more = np.where(is_known, code_of(value), PLUS_INF | MINUS_INF) | NAN
         others = np.where(meets_zero, more, NO_OTHERS)
@@ -283,7 +307,9 @@ def _quotient(a: Approx, b: Approx, dtype: DType) -> Approx:
     magnitude = a.magnitude / np.abs(b.value) * (b.magnitude / np.abs(b.value))
     doubtful = a.doubtful | b.doubtful | np.isinf(error)
     keeps_sign = a.keeps_sign & b.keeps_sign
-    result = rounded(Approx(value, error, doubtful, magnitude, keeps_sign=keeps_sign), dtype)
+    result = rounded(
+        Approx(value, error, doubtful, magnitude, keeps_sign=keeps_sign), dtype
+    )
     pole = (b.error > 0) & ~not_zero(b)
     return _at_pole(a, b, result, dtype) if np.any(pole | np.isinf(error)) else result
 
@@ -294,10 +320,14 @@ def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
     0 / 0 may be NaN.
     """
     least = (np.abs(a.value) - a.error) / (np.abs(b.value) + b.error)
-    sure = np.isinf(result.error) & (least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype))
+    sure = np.isinf(result.error) & (
+        least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype)
+    )
     is_negative = np.signbit(a.value) != np.signbit(b.value)
     either = ~(a.keeps_sign & b.keeps_sign)
-    others = np.where(sure & either, np.where(is_negative, PLUS_INF, MINUS_INF), NO_OTHERS)
+    others = np.where(
+        sure & either, np.where(is_negative, PLUS_INF, MINUS_INF), NO_OTHERS
+    )
     of_zero = (a.value == 0) & (a.error == 0) & (b.error > 0) & ~not_zero(b)
     zero = np.where(either, np.where(is_negative, PLUS_ZERO, MINUS_ZERO), NO_OTHERS)
     others |= np.where(of_zero, zero | NAN, NO_OTHERS)
@@ -314,11 +344,15 @@ def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
 def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
     """Return fmod, which is exact but jumps where the quotient passes a whole number."""
     value, whole = np.fmod(a.value, b.value), np.trunc(a.value / b.value)
-    quotients = [np.trunc((a.value + i * a.error) / (b.value + j * b.error)) for i, j in _CORNERS]
+    quotients = [
+        np.trunc((a.value + i * a.error) / (b.value + j * b.error)) for i, j in _CORNERS
+    ]
     safe = not_zero(b) & np.logical_and.reduce([end == whole for end in quotients])
     is_exact = (a.error == 0) & (b.error == 0)
     moved = a.error + _part(whole, b.error)
-    most = np.where(not_zero(b), np.abs(value) + np.abs(b.value) + b.error, WIDE(np.inf))
+    most = np.where(
+        not_zero(b), np.abs(value) + np.abs(b.value) + b.error, WIDE(np.inf)
+    )
     error = np.where(is_exact, WIDE(0), np.where(safe, moved, most))
     doubtful = a.doubtful | b.doubtful | ~(is_exact | safe)
     raw = Approx(value, error, doubtful, np.abs(value), keeps_sign=a.keeps_sign)
@@ -339,9 +373,15 @@ def _extremum(node: type[ir.BinaryExpr]) -> _Rule:
         # NaN wins, whatever the other operand is; nothing is apart from it.
         is_nan = [np.isnan(x.value) & (x.error == 0) for x in (a, b)]
         error = np.where(is_nan[0] | is_nan[1], WIDE(0), error)
-        doubtful = np.where(apart, np.where(is_a, a.doubtful, b.doubtful), a.doubtful | b.doubtful)
-        one_sign = a.keeps_sign & b.keeps_sign & (np.signbit(a.value) == np.signbit(b.value))
-        keeps_sign = np.where(apart, np.where(is_a, a.keeps_sign, b.keeps_sign), one_sign)
+        doubtful = np.where(
+            apart, np.where(is_a, a.doubtful, b.doubtful), a.doubtful | b.doubtful
+        )
+        one_sign = (
+            a.keeps_sign & b.keeps_sign & (np.signbit(a.value) == np.signbit(b.value))
+        )
+        keeps_sign = np.where(
+            apart, np.where(is_a, a.keeps_sign, b.keeps_sign), one_sign
+        )
         magnitude = np.where(is_a, a.magnitude, b.magnitude)
         return Approx(value, error, doubtful, magnitude, keeps_sign=keeps_sign)
 
@@ -363,7 +403,11 @@ def choose(condition: Approx, yes: Approx, no: Approx) -> Approx:
     """Return Select: where the condition is undecided, both branches are legal."""
     taken = pick(condition.value, yes, no)
     undecided = condition.error > 0
-    return join(taken, pick(condition.value, no, yes), undecided) if np.any(undecided) else taken
+    return (
+        join(taken, pick(condition.value, no, yes), undecided)
+        if np.any(undecided)
+        else taken
+    )
 
 
 def convert(a: Approx, source: DType, target: DType) -> Approx:
@@ -396,4 +440,6 @@ def _holds(target: DType, source: DType) -> bool:
         FORMATS[dtype.kind, dtype.bits] for dtype in (target, source)
     )
     least_subnormal = above - fewer + 1
-    return digits >= fewer and least - digits + 1 <= least_subnormal and greatest >= below
+    return (
+        digits >= fewer and least - digits + 1 <= least_subnormal and greatest >= below
+    )

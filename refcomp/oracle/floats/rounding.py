@@ -29,7 +29,9 @@ def half_ulp(size: Any, dtype: DType) -> Any:
     It is never below half the smallest subnormal: below the normal numbers the error is absolute.
     """
     digits, least, _ = FORMATS[dtype.kind, dtype.bits]
-    _, exponent = np.frexp(np.maximum(size * WIDE(1 + 2.0**-50), np.ldexp(WIDE(1), least)))
+    _, exponent = np.frexp(
+        np.maximum(size * WIDE(1 + 2.0**-50), np.ldexp(WIDE(1), least))
+    )
     return np.ldexp(WIDE(1), exponent - 1 - digits)
 
 
@@ -42,7 +44,9 @@ def overflow_limit(dtype: DType) -> Any:
 def nearest(value: Any, dtype: DType) -> Any:
     """Return WIDE values rounded once to `dtype`, ties to even, as WIDE values again."""
     wide = np.asarray(value, WIDE)
-    if dtype.bits >= 32:  # numpy rounds to these directly, to the narrower ones by way of them
+    if (
+        dtype.bits >= 32
+    ):  # numpy rounds to these directly, to the narrower ones by way of them
         return wide.astype(to_numpy(dtype)).astype(WIDE)
     digits, least, greatest = FORMATS[dtype.kind, dtype.bits]
     _, exponent = np.frexp(wide)
@@ -55,7 +59,9 @@ def nearest(value: Any, dtype: DType) -> Any:
 def to_dtype(value: Any, dtype: DType) -> Any:
     """Return WIDE values rounded once to `dtype`, as numbers of that type."""
     wide = nearest(value, dtype)
-    return (wide.astype(np.float32) if dtype.kind == "bfloat" else wide).astype(to_numpy(dtype))
+    return (wide.astype(np.float32) if dtype.kind == "bfloat" else wide).astype(
+        to_numpy(dtype)
+    )
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -72,7 +78,9 @@ def product_residual(a: Any, b: Any, product: Any) -> Any:
     section 2.7). It is exact for numbers of f64, since WIDE has the exponents that it needs.
     """
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    rest = (
+        (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    ) + a_low * b_low
     return np.where(np.isfinite(rest), rest, 0)
 
 

@@ -35,7 +35,9 @@ def approximate_extern(
     op: ExternOp, values: Mapping[Var, Array], known: Mapping[Tensor, Approx]
 ) -> list[Approx]:
     """The outputs of `op`, of whose inputs that is `known`."""
-    inputs = {tensor: known[tensor].spread(shape_of(tensor, values)) for tensor in op.inputs}
+    inputs = {
+        tensor: known[tensor].spread(shape_of(tensor, values)) for tensor in op.inputs
+    }
     if not any(isinstance(node, st.CALLS) for node in walk(op.body)):
         memory: dict[Buffer, Approx] = {}
         for buffer, tensor in op.buffers.items():
@@ -61,7 +63,9 @@ def _as_called(
     return [
         exact(arrays[tensor], tensor.dtype).spread(arrays[tensor].shape)
         if is_known
-        else unknown(arrays[tensor], np.True_, tensor.dtype).spread(arrays[tensor].shape)
+        else unknown(arrays[tensor], np.True_, tensor.dtype).spread(
+            arrays[tensor].shape
+        )
         for tensor in op.outputs
     ]
 
@@ -96,7 +100,9 @@ class _StatementRun:
 
     def value(self, expr: Expr, values: _Values, local: _Local) -> Approx:
         """The value of `expr`, an array of one element."""
-        return Points(values, self.memory, (1,), self.name, local).value(expr).spread((1,))
+        return (
+            Points(values, self.memory, (1,), self.name, local).value(expr).spread((1,))
+        )
 
     def integer(self, expr: Expr, values: _Values, local: _Local) -> int:
         """The value of a size, an index or a condition."""
@@ -112,7 +118,9 @@ def _for(run: _StatementRun, loop: st.For, values: _Values, local: _Local) -> No
         run.do(loop.body, {**values, loop.var: np.asarray(step, np.int64)}, local)
 
 
-def _store(run: _StatementRun, store: st.BufferStore, values: _Values, local: _Local) -> None:
+def _store(
+    run: _StatementRun, store: st.BufferStore, values: _Values, local: _Local
+) -> None:
     place = tuple(run.integer(index, values, local) for index in store.indices)
     run.memory[store.buffer][place] = run.value(store.value, values, local)[0]
 
@@ -130,7 +138,9 @@ def _let(run: _StatementRun, let: st.LetStmt, values: _Values, local: _Local) ->
     run.do(let.body, values, {**local, let.var: run.value(let.value, values, local)})
 
 
-def _allocate(run: _StatementRun, allocate: st.Allocate, values: _Values, local: _Local) -> None:
+def _allocate(
+    run: _StatementRun, allocate: st.Allocate, values: _Values, local: _Local
+) -> None:
     buffer = allocate.buffer
     shape = tuple(max(0, run.integer(dim, values, local)) for dim in buffer.shape)
     run.memory[buffer] = zeros(shape, buffer.dtype)
@@ -142,11 +152,15 @@ def _block(run: _StatementRun, block: st.Block, values: _Values, local: _Local) 
         run.do(stmt, values, local)
 
 
-def _pragma(run: _StatementRun, pragma: st.Pragma, values: _Values, local: _Local) -> None:
+def _pragma(
+    run: _StatementRun, pragma: st.Pragma, values: _Values, local: _Local
+) -> None:
     run.do(pragma.body, values, local)
 
 
-def _nothing(_run: _StatementRun, _stmt: st.Stmt, _values: _Values, _local: _Local) -> None:
+def _nothing(
+    _run: _StatementRun, _stmt: st.Stmt, _values: _Values, _local: _Local
+) -> None:
     """What does nothing to values."""
 
 

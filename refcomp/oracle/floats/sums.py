@@ -38,20 +38,31 @@ class Sums:
     """The sums of the terms added so far, one for each element of `shape`."""
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: DType, any_order: bool, accumulate: DType | None
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        any_order: bool,
+        accumulate: DType | None,
     ) -> None:
         self._dtype, self._any_order, self._accumulate = dtype, any_order, accumulate
         self._types = [dtype] if accumulate is None else [dtype, accumulate]
         self._value = np.zeros(shape, WIDE)
         self._carried = np.zeros(shape, WIDE)  # the errors of the terms
         self._rounding = np.zeros(shape, WIDE)  # of the additions in order
-        self._ends = _Ends(shape, dtype) if not any_order and accumulate is None else None
+        self._ends = (
+            _Ends(shape, dtype) if not any_order and accumulate is None else None
+        )
         self._positive, self._negative = np.zeros(shape, WIDE), np.zeros(shape, WIDE)
         self._count = np.zeros(shape, np.int64)  # of the terms that are not 0
-        self._positives, self._negatives = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._positives, self._negatives = (
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.int64),
+        )
         self._doubtful = np.zeros(shape, np.bool_)
         self._magnitude = np.zeros(shape, WIDE)
-        self._grain = np.full(shape, WIDE(np.inf))  # a power of two that divides all terms
+        self._grain = np.full(
+            shape, WIDE(np.inf)
+        )  # a power of two that divides all terms
         # What terms may be beside finite numbers; MINUS_ZERO alone: all of them are -0.0.
         self._others = np.zeros(shape, np.uint8)
 
@@ -72,9 +83,13 @@ class Sums:
         self._magnitude[part] += term.magnitude
         self._grain[part] = np.minimum(self._grain[part], _grain(value))
         if not self._any_order:
-            size = np.abs(self._value[part]) + self._carried[part] + self._rounding[part]
+            size = (
+                np.abs(self._value[part]) + self._carried[part] + self._rounding[part]
+            )
             rounds = counts & (self._count[part] > 1)
-            self._rounding[part] += np.where(rounds, half_ulp(size, self._dtype), WIDE(0))
+            self._rounding[part] += np.where(
+                rounds, half_ulp(size, self._dtype), WIDE(0)
+            )
         if self._ends is not None:
             self._ends.add(term, part)
 
@@ -94,7 +109,9 @@ class Sums:
     def _fits(self, total: Any) -> Any:
         """Return where all terms are exact, and so few digits apart that all additions are."""
         digits = min(FORMATS[dtype.kind, dtype.bits][0] for dtype in self._types)
-        least = max(2 * half_ulp(WIDE(0), dtype) for dtype in self._types)  # smallest subnormal
+        least = max(
+            2 * half_ulp(WIDE(0), dtype) for dtype in self._types
+        )  # smallest subnormal
         whole = (self._carried == 0) & (self._grain >= least)
         return whole & (total <= self._grain * WIDE(2.0**digits))
 
@@ -111,7 +128,9 @@ class Sums:
         total = self._positive + self._negative
         terms = WIDE(2.0**-digits) * total + self._count * half_ulp(WIDE(0), dtype)
         within = terms + self._in_any_order(dtype) * WIDE(1 + 2.0**-digits)
-        return within + half_ulp(np.abs(self._value) + self._carried + within, self._dtype)
+        return within + half_ulp(
+            np.abs(self._value) + self._carried + within, self._dtype
+        )
 
     def _with_overflow(self, error: Any, fits: Any) -> Approx:
         """Note [Sums that may overflow] of `refcomp.oracle.floats.error_bounds`."""
@@ -131,20 +150,33 @@ class Sums:
             value = np.where(finite & gone, self._ends.infinity, value)
         others = others | (self._others & (_INFINITE | NAN))
         others |= np.where((others & _INFINITE) == _INFINITE, NAN, NO_OTHERS)
-        others = np.where(finite, others, others & NAN)  # an infinite term stays, or meets another
+        others = np.where(
+            finite, others, others & NAN
+        )  # an infinite term stays, or meets another
         is_minus_zero = (self._others & (PLUS_ZERO | MINUS_ZERO)) == MINUS_ZERO
         others |= np.where(is_minus_zero & self._any_order, MINUS_ZERO, NO_OTHERS)
         error = np.where(known & ~np.isfinite(value), WIDE(0), error)
-        signs = (np.minimum(self._positive, self._negative) == 0) & (error <= np.abs(value))
+        signs = (np.minimum(self._positive, self._negative) == 0) & (
+            error <= np.abs(value)
+        )
         return Approx(
-            value, error, self._doubtful, self._magnitude, others & ~code_of(value), signs
+            value,
+            error,
+            self._doubtful,
+            self._magnitude,
+            others & ~code_of(value),
+            signs,
         )
 
     def _greatest_part(self, part: Any, count: Any, fits: Any) -> Any:
         """Return the greatest that a partial sum may be, of `count` terms that add up to `part`."""
-        unit = WIDE(2.0 ** -min(FORMATS[dtype.kind, dtype.bits][0] for dtype in self._types))
+        unit = WIDE(
+            2.0 ** -min(FORMATS[dtype.kind, dtype.bits][0] for dtype in self._types)
+        )
         roundings = count if self._accumulate is not None else np.maximum(count - 1, 0)
-        grown = part * (1 + roundings * unit * (1 + unit) + (count + 1) * REFERENCE_UNIT)
+        grown = part * (
+            1 + roundings * unit * (1 + unit) + (count + 1) * REFERENCE_UNIT
+        )
         return np.where(fits, part, grown)
 
 
@@ -182,7 +214,9 @@ class _Ends:
         self.others[part] |= np.where(high == np.inf, PLUS_INF, NO_OTHERS)
         self.others[part] |= np.where(low == -np.inf, MINUS_INF, NO_OTHERS)
         gone = (np.isinf(low) | np.isinf(high)) & (low == high)
-        self.infinity[part] = np.where(gone & ~self.gone[part], low, self.infinity[part])
+        self.infinity[part] = np.where(
+            gone & ~self.gone[part], low, self.infinity[part]
+        )
         self.gone[part] |= gone
 
     def reach(self, value: Any) -> Any:
@@ -210,7 +244,9 @@ def _grain(value: Any) -> Any:
     digits = np.ldexp(np.abs(fraction), 62)
     whole = np.where(np.isfinite(digits), digits, 0).astype(np.int64)
     lowest = np.ldexp((whole & -whole).astype(WIDE), exponent - 62)
-    return np.where(value == 0, WIDE(np.inf), np.where(whole == digits, lowest, WIDE(0)))
+    return np.where(
+        value == 0, WIDE(np.inf), np.where(whole == digits, lowest, WIDE(0))
+    )
 
 
 class Products:
@@ -221,8 +257,14 @@ class Products:
         self._value, self._greatest = np.ones(shape, WIDE), np.ones(shape, WIDE)
         self._above, self._below = np.ones(shape, WIDE), np.ones(shape, WIDE)
         self._count = np.zeros(shape, np.int64)
-        self._doubtful, self._lost = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-        self._may_be_zero, self._keeps_sign = np.zeros(shape, np.bool_), np.ones(shape, np.bool_)
+        self._doubtful, self._lost = (
+            np.zeros(shape, np.bool_),
+            np.zeros(shape, np.bool_),
+        )
+        self._may_be_zero, self._keeps_sign = (
+            np.zeros(shape, np.bool_),
+            np.ones(shape, np.bool_),
+        )
         self._others = np.zeros(shape, np.uint8)
 
     def add(self, term: Approx, part: Any) -> None:
@@ -250,8 +292,12 @@ class Products:
         error = error + self._count * REFERENCE_UNIT * self._greatest
         lowest = self._below * (1 - growth)
         subnormal = roundings > 0
-        subnormal &= lowest < np.ldexp(WIDE(1), FORMATS[self._dtype.kind, self._dtype.bits][1])
-        least_error = roundings * half_ulp(WIDE(0), self._dtype) * (1 + growth) * self._above
+        subnormal &= lowest < np.ldexp(
+            WIDE(1), FORMATS[self._dtype.kind, self._dtype.bits][1]
+        )
+        least_error = (
+            roundings * half_ulp(WIDE(0), self._dtype) * (1 + growth) * self._above
+        )
         error = np.where(subnormal, error + least_error, error)
         error = np.where(self._count == 0, WIDE(0), error)
         return self._with_overflow(error, subnormal, self._above * (1 + growth))
@@ -261,9 +307,13 @@ class Products:
         finite = np.isfinite(value)
         high = (above >= limit) & (self._count > 0)
         beyond = finite & high & (np.abs(value) - error >= limit)
-        others = np.where(high | ((self._others & _INFINITE) != 0), _INFINITE, NO_OTHERS)
+        others = np.where(
+            high | ((self._others & _INFINITE) != 0), _INFINITE, NO_OTHERS
+        )
         sign = np.where(np.signbit(value), MINUS_INF, PLUS_INF)
-        others = np.where(self._keeps_sign & (self._others & _INFINITE == 0), others & sign, others)
+        others = np.where(
+            self._keeps_sign & (self._others & _INFINITE == 0), others & sign, others
+        )
         zero_times_infinity = (others != 0) & (self._may_be_zero | subnormal)
         others = others | np.where(zero_times_infinity, NAN, self._others & NAN)
         value = np.where(beyond, np.copysign(WIDE(np.inf), value), value)
@@ -272,4 +322,6 @@ class Products:
         error = np.where(lost & ~np.isnan(self._value), WIDE(np.inf), error)
         others = others & ~code_of(value)
         keeps_sign = self._keeps_sign & ~lost
-        return Approx(value, error, self._doubtful | lost, np.abs(value), others, keeps_sign)
+        return Approx(
+            value, error, self._doubtful | lost, np.abs(value), others, keeps_sign
+        )

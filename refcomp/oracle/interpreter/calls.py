@@ -28,7 +28,10 @@ _AS_EVER: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid":
 
 def call_packed(frame: Any, call: st.CallPacked) -> tuple[()]:
     """Calls the registered function with arrays and Python's own numbers."""
-    args = [_array(frame, a) if isinstance(a, AddressOf) else _number(frame, a) for a in call.args]
+    args = [
+        _array(frame, a) if isinstance(a, AddressOf) else _number(frame, a)
+        for a in call.args
+    ]
     function = get_global_func(call.name)
     assert function is not None
     with np.errstate(**_AS_EVER):
@@ -54,7 +57,9 @@ def _array(frame: Any, at: AddressOf, offset: int | None = None) -> Any:
 def call_extern(frame: Any, call: st.CallExtern) -> tuple[()]:
     """Calls the C function with addresses and numbers; its result is dropped."""
     function = find_c_function(call.name, frame.libraries)
-    call_c_function(function, [_c_argument(frame, arg) for arg in call.args], call.result)
+    call_c_function(
+        function, [_c_argument(frame, arg) for arg in call.args], call.result
+    )
     return ()
 
 
@@ -73,7 +78,9 @@ def _offset(frame: Any, at: AddressOf) -> int:
     return memory.offset(indices)
 
 
-def call_pure(call: PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]) -> Scalar:
+def call_pure(
+    call: PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]
+) -> Scalar:
     """What the C function gives for the values of its arguments, or the GPU's instruction."""
     if is_of_a_wave(call):
         refuse_alone(call)

@@ -83,7 +83,9 @@ class Frame(Thread):
     def bind(self, var: Var, value: Value) -> None:
         """Binds `var`, which must not be bound."""
         if var in self.values:
-            raise InterpretError(f"variable {var.name} is bound a second time within its scope")
+            raise InterpretError(
+                f"variable {var.name} is bound a second time within its scope"
+            )
         self.values[var] = value
 
     def memory_of(self, buffer: Buffer) -> Memory:
@@ -180,7 +182,9 @@ def _not(compile_: _Compile, expr: ir.Not) -> Code:
 
 
 def _select(compile_: _Compile, expr: ir.Select) -> Code:
-    operands = [compile_(part) for part in (expr.condition, expr.true_value, expr.false_value)]
+    operands = [
+        compile_(part) for part in (expr.condition, expr.true_value, expr.false_value)
+    ]
     if expr.condition.dtype.lanes > 1:
         return _lanewise(lambda c, x, y: x if c else y, expr, *operands)
 
@@ -234,9 +238,13 @@ def _call(compile_: _Compile, call: ir.Call) -> Code:
     if asks_others(call):
         return _together(compile_, call)
     if name not in KNOWN:
-        raise InterpretError(f"unknown intrinsic {name!r}", remedy=f"known: {sorted(KNOWN)}")
+        raise InterpretError(
+            f"unknown intrinsic {name!r}", remedy=f"known: {sorted(KNOWN)}"
+        )
     operands = [compile_(arg) for arg in call.args]
-    return _lanewise(lambda *lanes: apply_intrinsic(name, lanes, dtype), call, *operands)
+    return _lanewise(
+        lambda *lanes: apply_intrinsic(name, lanes, dtype), call, *operands
+    )
 
 
 def _together(compile_: _Compile, call: ir.Call | ir.PureExtern) -> Code:
@@ -248,7 +256,9 @@ def _pure_extern(compile_: _Compile, call: ir.PureExtern) -> Code:
     if asks_others(call):
         return _together(compile_, call)
     operands = [compile_(arg) for arg in call.args]
-    return lambda frame: call_pure(call, [of(frame) for of in operands], frame.libraries)
+    return lambda frame: call_pure(
+        call, [of(frame) for of in operands], frame.libraries
+    )
 
 
 def _buffer_load(compile_: _Compile, load: BufferLoad) -> Code:
@@ -279,7 +289,11 @@ def _masked_load(load: Load, index_of: Code, predicate_of: Code) -> Code:
     buffer, zero = load.buffer, make_scalar(0, load.buffer.dtype)
 
     def value(frame: Frame) -> Value:
-        memory, index, mask = frame.memory_of(buffer), index_of(frame), predicate_of(frame)
+        memory, index, mask = (
+            frame.memory_of(buffer),
+            index_of(frame),
+            predicate_of(frame),
+        )
         pairs = zip(lanes_of(index), lanes_of(mask), strict=True)
         read = tuple([memory.read(i, frame) if wanted else zero for i, wanted in pairs])
         return read if isinstance(index, tuple) else read[0]

@@ -17,12 +17,16 @@ class InterpretError(RefcompError):
 
 
 def describe(
-    stmt: Stmt, values: Mapping[Var, Any], origins: Mapping[Var, Origin] = MappingProxyType({})
+    stmt: Stmt,
+    values: Mapping[Var, Any],
+    origins: Mapping[Var, Origin] = MappingProxyType({}),
 ) -> str:
     """The first line of `stmt`, its origin, and the variables that are bound; with the loops'
     `origins`, also which primitive has made each loop, and at which line of the user."""
     line = print_stmt(stmt).partition("\n")[0]
-    bound = ", ".join(f"{v.name} = {x}{_made(origins.get(v))}" for v, x in values.items())
+    bound = ", ".join(
+        f"{v.name} = {x}{_made(origins.get(v))}" for v, x in values.items()
+    )
     origin = f" ({stmt.origin})" if stmt.origin else ""
     return f"{line}{origin}" + (f" with {bound}" if bound else "")
 

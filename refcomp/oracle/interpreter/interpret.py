@@ -105,7 +105,9 @@ def bind_arguments(
             remedy="pass a function of the loop IR, refcomp.lower(s, [A, B]), and a list of arrays",
         )
     if len(args) != len(func.params):
-        raise InterpretError(f"{func.name} takes {len(func.params)} arguments, {len(args)} given")
+        raise InterpretError(
+            f"{func.name} takes {len(func.params)} arguments, {len(args)} given"
+        )
     pairs = list(zip(func.params, args, strict=True))
     arrays = [(p, _as_stored(p, arg)) for p, arg in pairs if isinstance(p, Buffer)]
     for param, arg in pairs:
@@ -115,13 +117,18 @@ def bind_arguments(
     for buffer, array in arrays:
         shape = frame.shape_of(buffer)
         if shape != array.shape:
-            raise InterpretError(f"{buffer.name} has shape {shape}, {array.shape} given")
+            raise InterpretError(
+                f"{buffer.name} has shape {shape}, {array.shape} given"
+            )
         frame.memory[buffer] = Memory(buffer, shape, array, buffer.name in fresh)
     for requirement in func.requires:
         if not frame.evaluate(requirement.condition):
-            sizes = ", ".join(f"{var.name} = {value}" for var, value in frame.values.items())
+            sizes = ", ".join(
+                f"{var.name} = {value}" for var, value in frame.values.items()
+            )
             raise InterpretError(
-                f"{func.name} requires {print_expr(requirement.condition)}", where=f"with {sizes}"
+                f"{func.name} requires {print_expr(requirement.condition)}",
+                where=f"with {sizes}",
             )
 
 
@@ -130,7 +137,9 @@ def _as_stored(buffer: Buffer, arg: Any) -> Any:
         raise InterpretError(f"{buffer.name} is a buffer, {type(arg).__name__} given")
     stored = arg.view(np.uint16) if _is_bits_of_bfloat16(buffer.dtype, arg) else arg
     if stored.dtype != to_numpy(buffer.dtype):
-        raise InterpretError(f"{buffer.name} has dtype {buffer.dtype}, {arg.dtype} given")
+        raise InterpretError(
+            f"{buffer.name} has dtype {buffer.dtype}, {arg.dtype} given"
+        )
     return stored
 
 
@@ -148,7 +157,9 @@ def _bind_symbols(
 ) -> None:
     for buffer, array in arrays:
         if len(buffer.shape) != array.ndim:
-            raise InterpretError(f"{buffer.name} has rank {len(buffer.shape)}, {array.ndim} given")
+            raise InterpretError(
+                f"{buffer.name} has rank {len(buffer.shape)}, {array.ndim} given"
+            )
     shapes = [(buffer, array.shape) for buffer, array in arrays]
     given = {var: int(v) for var, v in frame.values.items() if not var.dtype.is_float}
     for symbol, size in solve_symbols(shapes, {**given, **symbols}).items():

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from refcomp.foundation.dtype import DType
-from refcomp.oracle.interpreter.scalars import Scalar, make_float, make_scalar, round_exact, wrap
+from refcomp.oracle.interpreter.scalars import (
+    Scalar,
+    make_float,
+    make_scalar,
+    round_exact,
+    wrap,
+)
 
 FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
@@ -67,7 +73,9 @@ _BIT_FUNCTIONS: dict[str, Callable[[Scalar, DType], Scalar]] = {
         np.dtype(f"uint{dtype.bits}").type(x).view(f"float{dtype.bits}")
     ),
 }
-KNOWN = frozenset({*FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, *_BIT_FUNCTIONS, "fma"})
+KNOWN = frozenset(
+    {*FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, *_BIT_FUNCTIONS, "fma"}
+)
 
 
 def _ones(dtype: DType) -> int:

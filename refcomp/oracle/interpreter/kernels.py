@@ -44,7 +44,9 @@ def run_kernel(host: Frame, loop: For, run: _Run) -> None:
     The threads see what `host` knows, but for its local memory.
     """
     if host.group is not None:
-        raise InterpretError(f"a loop bound to {loop.kind} lies deeper in a kernel, not at its top")
+        raise InterpretError(
+            f"a loop bound to {loop.kind} lies deeper in a kernel, not at its top"
+        )
     nest = kernel_nest(loop)
     loops = bound_loops(host, nest.loops)
     if any(extent <= 0 for _, extent in loops):
@@ -53,7 +55,9 @@ def run_kernel(host: Frame, loop: For, run: _Run) -> None:
     for block in _positions([loop for loop in loops if loop[0].kind in BLOCK_TAGS]):
         group, shared = Group(launch, asking), dict[Allocate, Memory]()
         inner = _positions([loop for loop in loops if loop[0].kind not in BLOCK_TAGS])
-        threads = [_thread(host, group, shared, [*block, *position]) for position in inner]
+        threads = [
+            _thread(host, group, shared, [*block, *position]) for position in inner
+        ]
         _run_group(group, [(thread, run(thread, nest.body)) for thread in threads])
 
 
@@ -101,7 +105,9 @@ def _thread(
     for loop, value in position:
         thread.enter(loop)
         thread.bind(loop.var, wrap(value, loop.var.dtype))
-    thread.memory = {b: memory for b, memory in host.memory.items() if b.scope != "local"}
+    thread.memory = {
+        b: memory for b, memory in host.memory.items() if b.scope != "local"
+    }
     return thread
 
 
@@ -131,7 +137,9 @@ def _refuse_divergence(*stops: tuple[Frame, Stop | None]) -> None:
     (first, stop), (second, other) = sorted(stops, key=lambda stop: stop[1] is None)
     assert stop is not None
     elsewhere = "has ended" if other is None else f"is at {_where(second, other)}"
-    what = f"come to {stop.call.name}" if isinstance(stop, Question) else "reach a barrier"
+    what = (
+        f"come to {stop.call.name}" if isinstance(stop, Question) else "reach a barrier"
+    )
     raise InterpretError(
         f"not all threads of a group {what}: thread {first.name} is at it, "
         f"thread {second.name} {elsewhere}",
@@ -155,7 +163,9 @@ def shared_memory(thread: Frame, allocate: Allocate) -> Memory:
         thread.shared[allocate] = Memory(buffer, shape)
     memory = thread.shared[allocate]
     if memory.shape != shape:
-        raise InterpretError(f"shared {buffer.name} has shape {memory.shape} once and {shape} then")
+        raise InterpretError(
+            f"shared {buffer.name} has shape {memory.shape} once and {shape} then"
+        )
     life = thread.lives[allocate] = thread.lives.get(allocate, 0) + 1
     return memory.in_life(life)
 
@@ -163,7 +173,9 @@ def shared_memory(thread: Frame, allocate: Allocate) -> Memory:
 # Launches.
 
 
-def launch_kernel(host: Frame, launch: LaunchKernel, run: Callable[[Frame, For], None]) -> None:
+def launch_kernel(
+    host: Frame, launch: LaunchKernel, run: Callable[[Frame, For], None]
+) -> None:
     """Runs, by `run`, the kernel that `launch` names on its arguments; nothing when an extent is
     <= 0.
 
@@ -180,7 +192,12 @@ def launch_kernel(host: Frame, launch: LaunchKernel, run: Callable[[Frame, For],
     if not isinstance(loop, For) or not is_bound(loop):
         raise InterpretError(f"kernel {kernel.name} does not begin with a bound loop")
     nest = kernel_nest(loop)
-    _agree(launch, "grid and block", grid_and_block, _integers(inner, (*nest.grid, *nest.block)))
+    _agree(
+        launch,
+        "grid and block",
+        grid_and_block,
+        _integers(inner, (*nest.grid, *nest.block)),
+    )
     shared = _integers(host, launch.shared_bytes)
     _agree(launch, "shared bytes", shared, _shared_bytes(inner, kernel))
     run(inner, loop)
@@ -190,9 +207,13 @@ def _integers(frame: Frame, exprs: Sequence[Expr]) -> list[int]:
     return [frame.evaluate(expr) for expr in exprs]
 
 
-def _agree(launch: LaunchKernel, what: str, given: list[int], needed: list[int]) -> None:
+def _agree(
+    launch: LaunchKernel, what: str, given: list[int], needed: list[int]
+) -> None:
     if given != needed:
-        raise InterpretError(f"{launch.kernel} is launched with {what} {given}, it needs {needed}")
+        raise InterpretError(
+            f"{launch.kernel} is launched with {what} {given}, it needs {needed}"
+        )
 
 
 def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
@@ -211,18 +232,24 @@ def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
         elif isinstance(param, Var) and isinstance(argument, Var):
             inner.values[param] = host.evaluate(argument)
         else:
-            raise InterpretError(f"{argument.name} is given for {param.name} of {kernel.name}")
+            raise InterpretError(
+                f"{argument.name} is given for {param.name} of {kernel.name}"
+            )
     for buffer, memory in memories.items():
         shape = inner.shape_of(buffer)
         if shape != memory.shape:
-            raise InterpretError(f"{buffer.name} has shape {shape}, {memory.shape} given")
+            raise InterpretError(
+                f"{buffer.name} has shape {shape}, {memory.shape} given"
+            )
         inner.memory[buffer] = memory
     return inner
 
 
 def _shared_bytes(inner: Frame, kernel: PrimFunc) -> list[int]:
     """The sizes of the kernel's shared buffers whose shapes are no constants."""
-    allocated = [item.buffer for item in walk(kernel.body) if isinstance(item, Allocate)]
+    allocated = [
+        item.buffer for item in walk(kernel.body) if isinstance(item, Allocate)
+    ]
     sized = [b for b in allocated if b.scope == "shared" and not _is_constant(b)]
     return [math.prod(inner.shape_of(b)) * to_numpy(b.dtype).itemsize for b in sized]
 

@@ -12,7 +12,13 @@ import numpy as np
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.failure import InterpretError
-from refcomp.oracle.interpreter.races import READS, WRITES, RaceDetector, Thread, updates_by
+from refcomp.oracle.interpreter.races import (
+    READS,
+    WRITES,
+    RaceDetector,
+    Thread,
+    updates_by,
+)
 from refcomp.oracle.interpreter.scalars import Scalar
 
 _NOT_YET = "another thread may write it, but no barrier says that it has"
@@ -28,15 +34,24 @@ class Memory:
     is_watched = False  # whether somebody wants to know each write, in order
 
     def __init__(
-        self, buffer: Buffer, shape: tuple[int, ...], array: Any = None, is_fresh: bool = False
+        self,
+        buffer: Buffer,
+        shape: tuple[int, ...],
+        array: Any = None,
+        is_fresh: bool = False,
     ) -> None:
         self.buffer, self.shape, self.size = buffer, shape, math.prod(shape)
         self.array = np.empty(shape, to_numpy(buffer.dtype)) if array is None else array
         self._elements = self.array.flat
         # In which life of the memory each element was written last; they begin with 1.
         knows_all = array is not None and not is_fresh
-        self.written, self._life = None if knows_all else np.zeros(self.size, np.int64), 1
-        self._races = None if buffer.scope == "local" else RaceDetector(buffer.scope == "shared")
+        self.written, self._life = (
+            None if knows_all else np.zeros(self.size, np.int64),
+            1,
+        )
+        self._races = (
+            None if buffer.scope == "local" else RaceDetector(buffer.scope == "shared")
+        )
 
     def in_life(self, life: int) -> Memory:
         """The same memory, allocated again: of what was written in another life nothing is left.
@@ -77,13 +92,19 @@ class Memory:
         self._set(index, value)
 
     def update(
-        self, index: int, operator: str, function: Callable[[Scalar], Scalar], thread: Thread
+        self,
+        index: int,
+        operator: str,
+        function: Callable[[Scalar], Scalar],
+        thread: Thread,
     ) -> None:
         """Makes `function`, which `operator` names, of the element at `index` it, at once."""
         self._check(index, updates_by(operator), thread)
         self._set(index, function(self._value(index, thread)))
 
-    def lend(self, is_read: bool, is_written: bool, thread: Thread, at: int | None = None) -> Any:
+    def lend(
+        self, is_read: bool, is_written: bool, thread: Thread, at: int | None = None
+    ) -> Any:
         """All elements, for a function outside of the program that reads them, writes them, or
         both; those that it reads must have been written. Of a function that is given the address
         of element `at` only this is known: that it is one of them."""

@@ -51,7 +51,11 @@ class Thread:
     @property
     def where(self) -> str | None:
         """The statement at hand, and the variables."""
-        return None if self.stmt is None else describe(self.stmt, self.values, self.origins)
+        return (
+            None
+            if self.stmt is None
+            else describe(self.stmt, self.values, self.origins)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,9 @@ class _FirstAccesses:
         mine = self._first.setdefault(kind, {})
         if element not in mine:
             assert thread.stmt is not None
-            mine[element] = _FirstAccess(kind, agent, thread, thread.stmt, dict(thread.values))
+            mine[element] = _FirstAccess(
+                kind, agent, thread, thread.stmt, dict(thread.values)
+            )
         return None
 
 

@@ -48,7 +48,9 @@ def round_exact(value: Fraction, dtype: DType) -> Scalar:
     if abs(value) < Fraction(2) ** exponent:
         exponent -= 1
     step = Fraction(2) ** (max(exponent, least) - digits + 1)
-    rounded = round(abs(value) / step) * step  # Python rounds halves of a Fraction to even
+    rounded = (
+        round(abs(value) / step) * step
+    )  # Python rounds halves of a Fraction to even
     size = float(rounded) if rounded < Fraction(2) ** (greatest + 1) else math.inf
     return _float_type(dtype)(-size if value < 0 else size)
 
@@ -69,7 +71,9 @@ def make_scalar(value: Any, dtype: DType) -> Scalar:
     if dtype.is_bool:
         return bool(value != 0)
     if dtype.is_float:
-        return make_float(int(value) if isinstance(value, bool | np.bool_) else value, dtype)
+        return make_float(
+            int(value) if isinstance(value, bool | np.bool_) else value, dtype
+        )
     if isinstance(value, int | np.integer | np.bool_):
         return wrap(int(value), dtype)
     return _saturate(float(value), dtype)
@@ -110,7 +114,9 @@ def _shift_count(b: int, dtype: DType) -> int:
     return min(b & ((1 << dtype.bits) - 1), dtype.bits)
 
 
-def _ring(function: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar, DType], Scalar]:
+def _ring(
+    function: Callable[[Any, Any], Any],
+) -> Callable[[Scalar, Scalar, DType], Scalar]:
     def meaning(a: Scalar, b: Scalar, dtype: DType) -> Scalar:
         result = function(a, b)
         return result if dtype.is_float else wrap(result, dtype)
@@ -118,7 +124,9 @@ def _ring(function: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar, DTyp
     return meaning
 
 
-def _truth(function: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar, DType], Scalar]:
+def _truth(
+    function: Callable[[Any, Any], Any],
+) -> Callable[[Scalar, Scalar, DType], Scalar]:
     return lambda a, b, _dtype: bool(function(a, b))
 
 

@@ -59,7 +59,9 @@ def _questions(frame: Frame, step: st.Stmt) -> Iterator[Question]:
     the other: nothing is written before."""
     frame.answers = {}
     for expr in children(step):
-        while isinstance(expr, Expr) and (question := _question(frame, expr)) is not None:
+        while (
+            isinstance(expr, Expr) and (question := _question(frame, expr)) is not None
+        ):
             yield question
             frame.answers[question.call] = question.answer
 
@@ -77,7 +79,9 @@ def _question(frame: Frame, expr: Expr) -> Question | None:
 def run_to_end(frame: Frame, stmt: st.Stmt) -> None:
     """Does what `stmt` says, where there is nobody to wait for."""
     for stop in run(frame, stmt):
-        assert isinstance(stop, st.Barrier)  # what threads compute together fails without a group
+        assert isinstance(
+            stop, st.Barrier
+        )  # what threads compute together fails without a group
         where = describe(stop, frame.values, frame.origins)
         raise InterpretError("a barrier lies outside a kernel", where=where)
 
@@ -113,7 +117,10 @@ def _buffer_store(frame: Frame, store: st.BufferStore) -> _Steps:
 
 
 def _store(frame: Frame, store: st.Store) -> _Steps:
-    value, index = lanes_of(frame.evaluate(store.value)), lanes_of(frame.evaluate(store.index))
+    value, index = (
+        lanes_of(frame.evaluate(store.value)),
+        lanes_of(frame.evaluate(store.index)),
+    )
     mask = (True,) * len(index)
     if store.predicate is not None:
         mask = lanes_of(frame.evaluate(store.predicate))
@@ -131,7 +138,9 @@ def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Steps:
     indices = [frame.evaluate(index) for index in update.indices]
     memory = frame.memory_of(update.buffer)
     offset = indices[0] if len(indices) == 1 else memory.offset(indices)
-    memory.update(offset, update.operator, lambda old: meaning(old, value, dtype), frame)
+    memory.update(
+        offset, update.operator, lambda old: meaning(old, value, dtype), frame
+    )
     return ()
 
 

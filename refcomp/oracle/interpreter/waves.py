@@ -22,7 +22,13 @@ from refcomp.ir.expr import Add, Call, PureExtern
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, DotProduct, MatrixProduct
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.intrinsics import apply_intrinsic
-from refcomp.oracle.interpreter.scalars import OPERATORS, Scalar, make_float, round_exact, wrap
+from refcomp.oracle.interpreter.scalars import (
+    OPERATORS,
+    Scalar,
+    make_float,
+    round_exact,
+    wrap,
+)
 
 Pairs = Iterable[tuple[Scalar, Scalar]]
 
@@ -87,10 +93,15 @@ def _parts(questions: Sequence[Question], size: int) -> Iterable[Sequence[Questi
 
 def _exchanged(call: Call, subgroup: Sequence[Question]) -> list[Scalar]:
     """What each thread of a subgroup has of what all bring."""
-    values, numbers = [question.operands[0] for question in subgroup], range(len(subgroup))
+    values, numbers = (
+        [question.operands[0] for question in subgroup],
+        range(len(subgroup)),
+    )
     asked = [question.operands[1] for question in subgroup]
     if call.name == "subgroup_shuffle_xor":
-        return [values[number ^ mask] for number, mask in zip(numbers, asked, strict=True)]
+        return [
+            values[number ^ mask] for number, mask in zip(numbers, asked, strict=True)
+        ]
     if call.name == "subgroup_shuffle":
         return [values[number % len(values)] for number in asked]
     add, step = OPERATORS[Add], 1
@@ -122,7 +133,9 @@ class _Matrices:
     def _element(self, thread: int, operands: Sequence[Scalar]) -> Scalar:
         product, which = self.product, operands[-1]
         row, column = product.row_at(thread, which), thread % product.size
-        pairs = [(self.rows[row, k], self.columns[column, k]) for k in range(product.depth)]
+        pairs = [
+            (self.rows[row, k], self.columns[column, k]) for k in range(product.depth)
+        ]
         return _sum(pairs, operands[2 * product.factors + which], product)
 
 
@@ -140,10 +153,14 @@ def _sum(pairs: Pairs, total: Scalar, product: DotProduct | MatrixProduct) -> Sc
         for a, b in pairs:
             total = apply_intrinsic("fma", (a, b, total), product.sum)
         return total
-    return _rounded_once([(float(a), float(b)) for a, b in pairs], float(total), product.sum)
+    return _rounded_once(
+        [(float(a), float(b)) for a, b in pairs], float(total), product.sum
+    )
 
 
-def _rounded_once(pairs: list[tuple[float, float]], total: float, dtype: DType) -> Scalar:
+def _rounded_once(
+    pairs: list[tuple[float, float]], total: float, dtype: DType
+) -> Scalar:
     """Python's numbers give NaN and infinities, and the sign of a sum that is zero."""
     if all(map(math.isfinite, (total, *(number for pair in pairs for number in pair)))):
         exact = Fraction(total) + sum(Fraction(a) * Fraction(b) for a, b in pairs)

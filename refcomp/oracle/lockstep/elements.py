@@ -17,7 +17,9 @@ from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.tensors.arrays import Array
 
 _ZERO = np.zeros((1, 1), np.int64)
-_MOST_ELEMENTS = 1 << 24  # of what a crowd allocates; with more, memory might not suffice
+_MOST_ELEMENTS = (
+    1 << 24
+)  # of what a crowd allocates; with more, memory might not suffice
 
 
 class Writers(Protocol):
@@ -44,7 +46,12 @@ class Elements:
         written: Array | None,
         by_thread: Touches | None,
     ) -> None:
-        self.buffer, self.shape, self.size, self.crowd = buffer, shape, math.prod(shape), crowd
+        self.buffer, self.shape, self.size, self.crowd = (
+            buffer,
+            shape,
+            math.prod(shape),
+            crowd,
+        )
         self.data, self.written = data, written
         self.begin: Array | None = None
         self.lives: Array | None = None
@@ -59,7 +66,12 @@ class Elements:
         has_races = by_group is not None and crowd.group_size > 1
         by_thread = Touches(memory.size) if has_races else None
         found = Elements(
-            memory.buffer, memory.shape, crowd, memory.elements, memory.written, by_thread
+            memory.buffer,
+            memory.shape,
+            crowd,
+            memory.elements,
+            memory.written,
+            by_thread,
         )
         found.memory, found._by_group = memory, by_group
         return found
@@ -72,7 +84,10 @@ class Elements:
         total = (int(copies[-1]) + 1) * size
         if total > _MOST_ELEMENTS:
             raise Doubt
-        data, written = np.empty(total, to_numpy(buffer.dtype)), np.zeros(total, np.int64)
+        data, written = (
+            np.empty(total, to_numpy(buffer.dtype)),
+            np.zeros(total, np.int64),
+        )
         by_thread = Touches(total) if is_shared and crowd.group_size > 1 else None
         found = Elements(buffer, shape, crowd, data, written, by_thread)
         found.begin, found.lives = copies * size, np.zeros(crowd.count, np.int64)
@@ -173,4 +188,6 @@ class Elements:
 def _is_within(index: Array, extent: int) -> bool:
     if index.size == 1:
         return bool(0 <= index.item() < extent)
-    return bool((index.astype(np.uint64) < extent).all())  # what is negative becomes huge
+    return bool(
+        (index.astype(np.uint64) < extent).all()
+    )  # what is negative becomes huge

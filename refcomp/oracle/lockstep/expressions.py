@@ -31,7 +31,9 @@ def _var(threads: Threads, var: Var) -> Array:
 def _immediate(threads: Threads, imm: ir.IntImm | ir.FloatImm) -> Array:
     constants = threads.crowd.constants
     if imm not in constants:
-        constants[imm] = np.array([[make_scalar(imm.value, imm.dtype)]], to_numpy(imm.dtype))
+        constants[imm] = np.array(
+            [[make_scalar(imm.value, imm.dtype)]], to_numpy(imm.dtype)
+        )
     return constants[imm]
 
 
@@ -79,8 +81,12 @@ def _buffer_load(threads: Threads, load: BufferLoad) -> Any:
 def _load(threads: Threads, load: Load) -> Any:
     elements, index = threads.memory_of(load.buffer), threads.value(load.index)
     if load.predicate is None:
-        return elements.read(elements.offset([index], by_dimension=False), threads.column)
-    index, wanted, ids = np.broadcast_arrays(index, threads.value(load.predicate), threads.column)
+        return elements.read(
+            elements.offset([index], by_dimension=False), threads.column
+        )
+    index, wanted, ids = np.broadcast_arrays(
+        index, threads.value(load.predicate), threads.column
+    )
     result = np.zeros(index.shape, to_numpy(load.buffer.dtype))
     offset = elements.offset([index[wanted]], by_dimension=False)
     result[wanted] = elements.read(offset, ids[wanted])

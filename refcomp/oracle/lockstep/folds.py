@@ -73,7 +73,9 @@ def _reads(root: Node, store: BufferStore | Store) -> bool:
     return any(load.buffer is store.buffer for load in loads)
 
 
-def run_fold(threads: Threads, loop: For, fold: Fold, minimum: Array, extent: int) -> None:
+def run_fold(
+    threads: Threads, loop: For, fold: Fold, minimum: Array, extent: int
+) -> None:
     """Runs `extent` iterations of `loop` from `minimum` on, at least one, for all `threads`."""
     elements = threads.memory_of(fold.kept.buffer)
     indices = [evaluate(threads, index) for index in _indices(fold.kept)]
@@ -90,7 +92,9 @@ def run_fold(threads: Threads, loop: For, fold: Fold, minimum: Array, extent: in
     elements.write(offset, kept, threads.column, threads)
 
 
-def _values(threads: Threads, loop: For, operand: Expr, minimum: Array, steps: Array) -> Array:
+def _values(
+    threads: Threads, loop: For, operand: Expr, minimum: Array, steps: Array
+) -> Array:
     """The operand's values, a row for each thread and a column for each step."""
     count = len(threads.ids)
     side_by_side = threads.narrow(np.repeat(np.arange(count), len(steps)))

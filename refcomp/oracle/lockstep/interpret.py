@@ -58,5 +58,7 @@ def shortcut_for(args: Sequence[Any], in_step: int | None) -> Shortcut | None:
     if in_step is None or not isinstance(args, list | tuple):
         return None
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
-    overlap = any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
+    overlap = any(
+        np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)
+    )
     return None if overlap else InStep(in_step)

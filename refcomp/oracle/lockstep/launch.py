@@ -29,7 +29,9 @@ from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.tensors.arrays import Array
 
 _MOST_THREADS = 1 << 14  # in one go, as each may allocate memory
-_MOST_PER_THREAD = 1 << 13  # elements of the buffers written, which all are saved before
+_MOST_PER_THREAD = (
+    1 << 13
+)  # elements of the buffers written, which all are saved before
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,15 @@ class InStep:
         return _Launch(host, plan, groups, threads, is_kernel=is_bound(loop)).has_run()
 
 
-def _ranges(host: Frame, loops: Sequence[For]) -> tuple[list[_LoopRange], list[_LoopRange]]:
+def _ranges(
+    host: Frame, loops: Sequence[For]
+) -> tuple[list[_LoopRange], list[_LoopRange]]:
     """The ranges of groups and of a group's threads; iterations are groups of one thread."""
     if not is_bound(loops[0]):
         evaluate = host.evaluate
-        return [_LoopRange(r, evaluate(r.minimum), evaluate(r.extent)) for r in loops], []
+        return [
+            _LoopRange(r, evaluate(r.minimum), evaluate(r.extent)) for r in loops
+        ], []
     ranges = [_LoopRange(loop, 0, extent) for loop, extent in bound_loops(host, loops)]
     groups = [r for r in ranges if r.loop.kind in BLOCK_TAGS]
     return groups, [r for r in ranges if r.loop.kind not in BLOCK_TAGS]
@@ -86,7 +92,9 @@ class _Launch:
     def has_run(self) -> bool:
         """Runs it, if that is worth while and raises no Doubt; otherwise all is as before."""
         memories = self._memories()
-        written = [memory for buffer, memory in memories.items() if buffer in self.plan.written]
+        written = [
+            memory for buffer, memory in memories.items() if buffer in self.plan.written
+        ]
         if not self._is_worth_while(written):
             return False
         restorers = [memory.save() for memory in written]
@@ -102,12 +110,16 @@ class _Launch:
     def _memories(self) -> dict[Buffer, Memory]:
         """What the threads see of the host's memory."""
         hidden = ("local",) if self.is_kernel else ()
-        seen = [b for b in self.plan.used if b in self.host.memory and b.scope not in hidden]
+        seen = [
+            b for b in self.plan.used if b in self.host.memory and b.scope not in hidden
+        ]
         return {buffer: self.host.memory[buffer] for buffer in seen}
 
     def _is_worth_while(self, written: Sequence[Memory]) -> bool:
         count = _size(self.groups) * _size(self.threads)
-        return self.is_kernel or sum(m.size for m in written) <= _MOST_PER_THREAD * count
+        return (
+            self.is_kernel or sum(m.size for m in written) <= _MOST_PER_THREAD * count
+        )
 
     def _run(self, memories: dict[Buffer, Memory]) -> None:
         """Some groups after the others, all threads of each in step."""
@@ -125,7 +137,9 @@ class _Launch:
                 id(memory): Elements.of_memory(memory, crowd, touches.get(id(memory)))
                 for memory in memories.values()
             }
-            crowd.memory |= {buffer: elements[id(memory)] for buffer, memory in memories.items()}
+            crowd.memory |= {
+                buffer: elements[id(memory)] for buffer, memory in memories.items()
+            }
             crowd.origins = self.host.origins
             run(self._everyone(crowd), self.plan.body)
 

@@ -44,7 +44,9 @@ def plan_of(loop: st.For) -> LockstepPlan:
     own = {node.buffer for node in nodes if isinstance(node, st.Allocate)}
     users = [node for node in nodes if isinstance(node, _Writer | BufferLoad | Load)]
     used = dict.fromkeys(user.buffer for user in users if user.buffer not in own)
-    written = frozenset(user.buffer for user in users if isinstance(user, _Writer)) - own
+    written = (
+        frozenset(user.buffer for user in users if isinstance(user, _Writer)) - own
+    )
     return LockstepPlan(loops, body, tuple(used), written)
 
 
@@ -80,7 +82,9 @@ def _places_of_writes(root: st.Stmt) -> list[set[Var]]:
     for node in nodes:
         if isinstance(node, _Writer) and node.buffer not in own:
             indices = (node.index,) if isinstance(node, st.Store) else node.indices
-            places.append(_closure({v for i in indices for v in variables_in(i)}, named))
+            places.append(
+                _closure({v for i in indices for v in variables_in(i)}, named)
+            )
     return places
 
 
@@ -89,7 +93,11 @@ def _closure(variables: set[Var], named: dict[Var, st.For | st.LetStmt]) -> set[
     found, waiting = set(variables), list(variables)
     while waiting:
         binder = named.get(waiting.pop())
-        value = binder.value if isinstance(binder, st.LetStmt) else binder and binder.minimum
+        value = (
+            binder.value
+            if isinstance(binder, st.LetStmt)
+            else binder and binder.minimum
+        )
         more = set(variables_in(value)) - found if value is not None else set()
         found |= more
         waiting += more

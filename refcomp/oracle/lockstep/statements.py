@@ -81,7 +81,9 @@ def _atomic_update(threads: Threads, update: st.AtomicUpdate) -> None:
     indices = [evaluate(threads, index) for index in update.indices]
     elements = threads.memory_of(update.buffer)
     offset = elements.offset(indices, by_dimension=len(indices) > 1)
-    elements.update(update.operator, OPERATORS[ATOMIC[update.operator]], offset, value, threads)
+    elements.update(
+        update.operator, OPERATORS[ATOMIC[update.operator]], offset, value, threads
+    )
 
 
 def _allocate(threads: Threads, allocate: st.Allocate) -> None:

@@ -44,7 +44,11 @@ class Crowd(Groups):
         libraries: Sequence[str] = (),
     ) -> None:
         super().__init__(group, group_size)
-        self.is_kernel, self.expressions, self.libraries = is_kernel, expressions, libraries
+        self.is_kernel, self.expressions, self.libraries = (
+            is_kernel,
+            expressions,
+            libraries,
+        )
         self.memory: dict[Buffer, Elements] = {}
         self.allocated: dict[Allocate, Elements] = {}
         self.stmt: Stmt = Block(())
@@ -90,7 +94,9 @@ class Threads:
         """The value of `expr`, in which nothing that is `known` is evaluated again."""
         known = self.known.get(id(expr))
         if known is None:
-            known = self.known[id(expr)] = self.crowd.expressions[type(expr)](self, expr)
+            known = self.known[id(expr)] = self.crowd.expressions[type(expr)](
+                self, expr
+            )
         return known
 
     def value_of(self, var: Var) -> Array:
@@ -112,7 +118,9 @@ class Threads:
 
     def is_bound(self, var: Var) -> bool:
         """Whether `var` has a value."""
-        return var in self.values or (self._outer is not None and self._outer.is_bound(var))
+        return var in self.values or (
+            self._outer is not None and self._outer.is_bound(var)
+        )
 
     def memory_of(self, buffer: Buffer) -> Elements:
         """Where `buffer` lies. Raises Doubt where it is not bound."""
@@ -127,7 +135,9 @@ class Threads:
         outer = {}
         if self._outer is not None and self._chosen is not None:
             outer = self._outer.told(int(np.flatnonzero(self._chosen)[row]))
-        return outer | {var: _plain(var, value, row) for var, value in self.values.items()}
+        return outer | {
+            var: _plain(var, value, row) for var, value in self.values.items()
+        }
 
 
 def _plain(var: Var, value: Array, row: int) -> Any:

@@ -42,7 +42,9 @@ class Touches:
             raise Doubt
         self._since[at] = since
         self._kind[at] = np.where(kinds == number, number, _SEVERAL_KINDS)
-        self._agent[at] = agent  # of several in one go the last one stays, and the others notice
+        self._agent[at] = (
+            agent  # of several in one go the last one stays, and the others notice
+        )
         several = foreign | (self._agent[at] != agent)
         if not several.any():
             return False

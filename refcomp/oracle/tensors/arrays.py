@@ -36,7 +36,9 @@ def _div(a: Array, b: Array) -> Any:
 def _mod(a: Array, b: Array) -> Any:
     if _is_float(a):
         wide = np.float64 if a.dtype == np.float64 else np.float32
-        return np.fmod(a.astype(wide), b.astype(wide)).astype(a.dtype)  # exact, so rounds never
+        return np.fmod(a.astype(wide), b.astype(wide)).astype(
+            a.dtype
+        )  # exact, so rounds never
     return np.fmod(a, b)
 
 
@@ -92,7 +94,11 @@ def convert(value: Array, target: DType) -> Array:
         return np.not_equal(value, 0)
     if target.is_int and _is_float(value):
         return _saturate(value.astype(np.float64), target)
-    if target.kind == "bfloat" and value.dtype.itemsize > 2 and value.dtype != np.float32:
+    if (
+        target.kind == "bfloat"
+        and value.dtype.itemsize > 2
+        and value.dtype != np.float32
+    ):
         # numpy goes by way of f32 here, and of f64 from integers, which would round twice
         plain = value if _is_float(value) else value.astype(object)
         return each(lambda x: make_scalar(x, target), to_numpy(target), plain)
@@ -108,12 +114,16 @@ def _saturate(value: Array, target: DType) -> Array:
     return result
 
 
-def call(name: str, operands: list[Array], operand_dtype: DType, result_dtype: DType) -> Array:
+def call(
+    name: str, operands: list[Array], operand_dtype: DType, result_dtype: DType
+) -> Array:
     """The intrinsic `name`, as `refcomp.oracle.interpreter.intrinsics` defines it on single
     values."""
     function = FLOAT_FUNCTIONS.get(name)
     if operand_dtype.is_float and function is not None and function not in _OF_NUMBERS:
-        return convert(function(*(o.astype(np.float64) for o in operands)), result_dtype)
+        return convert(
+            function(*(o.astype(np.float64) for o in operands)), result_dtype
+        )
 
     def meaning(*scalars: Any) -> Any:
         plain = (s if operand_dtype.is_float else s.item() for s in scalars)
@@ -126,5 +136,7 @@ def each(function: Callable[..., Any], dtype: np.dtype[Any], *operands: Array) -
     """`function` of the operands' elements, one at a time, as an array of `dtype`."""
     spread = np.broadcast_arrays(*operands)
     shape = spread[0].shape if spread else ()
-    values = [function(*scalars) for scalars in zip(*map(np.ravel, spread), strict=True)]
+    values = [
+        function(*scalars) for scalars in zip(*map(np.ravel, spread), strict=True)
+    ]
     return np.array(values if spread else function(), dtype).reshape(shape)

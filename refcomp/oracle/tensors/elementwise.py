@@ -48,7 +48,9 @@ def _select(points: IterationPoints, expr: ir.Select) -> Any:
 
 def _call(points: IterationPoints, expr: ir.Call) -> Array:
     operands = [points.value(arg) for arg in expr.args]
-    return arrays.call(expr.name, operands, expr.args[0].dtype.element, expr.dtype.element)
+    return arrays.call(
+        expr.name, operands, expr.args[0].dtype.element, expr.dtype.element
+    )
 
 
 def _pure_extern(points: IterationPoints, expr: ir.PureExtern) -> Array:

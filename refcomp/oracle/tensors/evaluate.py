@@ -30,7 +30,12 @@ from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.elementwise import ELEMENTWISE
 from refcomp.oracle.tensors.scan import run_scan
 from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.operation import (
+    ComputeOp,
+    Operation,
+    PlaceholderOp,
+    reachable_operations,
+)
 from refcomp.te.reducer import Reduce
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
@@ -71,7 +76,9 @@ def evaluate(
             elif isinstance(op, ExternOp):
                 run_extern(op, values, known)
             elif isinstance(op, ScanOp):
-                run_scan(op, known, lambda inner, row: _compute(inner, values, known, row))
+                run_scan(
+                    op, known, lambda inner, row: _compute(inner, values, known, row)
+                )
     return [known[tensor].copy() for tensor in outputs]
 
 
@@ -88,8 +95,12 @@ def _given(operations: Sequence[Operation]) -> list[Tensor]:
 
 def check_request(outputs: Any, feeds: Any, scalars: Any) -> None:
     """UserError for anything but a list of tensors, arrays by tensor, and numbers by variable."""
-    if not isinstance(outputs, list | tuple) or not all(isinstance(t, Tensor) for t in outputs):
-        raise UserError(f"{outputs!r} is not a list of tensors", remedy="pass a list such as [C]")
+    if not isinstance(outputs, list | tuple) or not all(
+        isinstance(t, Tensor) for t in outputs
+    ):
+        raise UserError(
+            f"{outputs!r} is not a list of tensors", remedy="pass a list such as [C]"
+        )
     if not isinstance(feeds, Mapping):
         raise UserError(
             f"feeds are a {type(feeds).__name__}, not arrays by tensor",
@@ -121,7 +132,9 @@ def bind_feeds(
     for tensor in needed:
         shape = shape_of(tensor, values)
         if shape != known[tensor].shape:
-            symbols = dict.fromkeys(var for dim in tensor.shape for var in variables_in(dim))
+            symbols = dict.fromkeys(
+                var for dim in tensor.shape for var in variables_in(dim)
+            )
             sizes = (f"{var.name} is {int(values[var])}" for var in symbols)
             raise UserError(
                 f"{tensor.name} has shape {shape}, {known[tensor].shape} given",
@@ -155,7 +168,8 @@ def shape_of(tensor: Tensor, values: Mapping[Var, Array]) -> tuple[int, ...]:
             remedy=f"give it among the scalars: {{{symbol.name}: 10}}",
         )
     return tuple(
-        max(0, _integer(dim, values, f"the shape of {tensor.name}")) for dim in tensor.shape
+        max(0, _integer(dim, values, f"the shape of {tensor.name}"))
+        for dim in tensor.shape
     )
 
 
@@ -184,16 +198,22 @@ def _compute(
     return [np.array(np.broadcast_to(points.value(body), shape)) for body in op.body]
 
 
-def run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]) -> None:
+def run_extern(
+    op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]
+) -> None:
     """Adds the outputs of an extern operation to `known`, which has its inputs: its statement means
     what the interpreter says."""
     for tensor in op.outputs:
         known[tensor] = np.zeros(shape_of(tensor, values), to_numpy(tensor.dtype))
     frame = Frame()
-    frame.values.update((var, make_scalar(value, var.dtype)) for var, value in values.items())
+    frame.values.update(
+        (var, make_scalar(value, var.dtype)) for var, value in values.items()
+    )
     for buffer, tensor in op.buffers.items():
         is_fresh = tensor in op.outputs
-        frame.memory[buffer] = Memory(buffer, known[tensor].shape, known[tensor], is_fresh)
+        frame.memory[buffer] = Memory(
+            buffer, known[tensor].shape, known[tensor], is_fresh
+        )
     run_to_end(frame, op.body)
     for buffer in op.out_buffers:
         written = frame.memory[buffer].written
@@ -204,7 +224,9 @@ def run_extern(op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Ar
             )
 
 
-def grid_of(axes: Sequence[IterVar], shape: tuple[int, ...]) -> Iterator[tuple[Var, Array]]:
+def grid_of(
+    axes: Sequence[IterVar], shape: tuple[int, ...]
+) -> Iterator[tuple[Var, Array]]:
     """Each axis' values, shaped so that together they broadcast to all points."""
     for place, (axis, extent) in enumerate(zip(axes, shape, strict=True)):
         dims = [1] * len(shape)
@@ -219,17 +241,23 @@ def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
         for identity in reducer.identities
     ]
     for step in reduction_steps(reduce.axes, points.values):
-        here = _Points({**points.values, **step}, points.tensors, points.shape, points.name)
+        here = _Points(
+            {**points.values, **step}, points.tensors, points.shape, points.name
+        )
         chosen = np.broadcast_to(here.value(reduce.condition), points.shape)
         if not chosen.any():
             continue
         # Choosing all points by a slice keeps their index arrays small: they only broadcast.
         within, part = (here, ...) if chosen.all() else (here.where(chosen), chosen)
-        bound = dict(zip(reducer.lhs, (result[part] for result in results), strict=True))
+        bound = dict(
+            zip(reducer.lhs, (result[part] for result in results), strict=True)
+        )
         bound |= zip(reducer.rhs, map(within.value, reduce.sources), strict=True)
         combined = _Points(bound, {}, within.shape, points.name)
         # A list first: every result is combined from the values before the step.
-        for result, fresh in zip(results, [*map(combined.value, reducer.results)], strict=True):
+        for result, fresh in zip(
+            results, [*map(combined.value, reducer.results)], strict=True
+        ):
             result[part] = fresh
     return results
 
@@ -241,10 +269,14 @@ def reduction_steps(
     ranges = []
     for axis in axes:
         place = f"the range of axis {axis.name}"
-        begin, extent = (_integer(bound, values, place) for bound in (axis.minimum, axis.extent))
+        begin, extent = (
+            _integer(bound, values, place) for bound in (axis.minimum, axis.extent)
+        )
         ranges.append(range(begin, begin + max(0, extent)))
     for position in itertools.product(*ranges):
-        yield {a.var: np.asarray(v, np.int64) for a, v in zip(axes, position, strict=True)}
+        yield {
+            a.var: np.asarray(v, np.int64) for a, v in zip(axes, position, strict=True)
+        }
 
 
 class _Points:
@@ -267,7 +299,9 @@ class _Points:
 
     def where(self, chosen: Array) -> _Points:
         """The points at which `chosen` (bool, of this shape) holds, in one row."""
-        flat = {v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()}
+        flat = {
+            v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()
+        }
         return _Points(flat, self.tensors, (int(chosen.sum()),), self.name)
 
     def value(self, expr: Expr) -> Array:
@@ -275,7 +309,9 @@ class _Points:
         if key not in self.memo:
             handler = _EXPRESSIONS.get(type(expr))
             if handler is None:
-                raise EvaluateError(f"{type(expr).__name__} is no part of a tensor expression")
+                raise EvaluateError(
+                    f"{type(expr).__name__} is no part of a tensor expression"
+                )
             self.memo[key] = np.asarray(handler(self, expr), to_numpy(expr.dtype))
         return self.memo[key]
 
@@ -293,7 +329,10 @@ def _immediate(_points: _Points, imm: ir.IntImm | ir.FloatImm) -> Array:
 def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Array:
     condition = np.broadcast_to(points.value(expr.condition), points.shape)
     result = np.empty(points.shape, to_numpy(expr.dtype))
-    for chosen, branch in ((condition, expr.true_value), (~condition, expr.false_value)):
+    for chosen, branch in (
+        (condition, expr.true_value),
+        (~condition, expr.false_value),
+    ):
         if chosen.any():
             result[chosen] = points.where(chosen).value(branch)
     return result

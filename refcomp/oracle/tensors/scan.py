@@ -32,13 +32,17 @@ def run_scan(
     body: list[Any] = op.body_operations()
     for inner in body:
         _check_rows(op, inner, {tensor for other in body for tensor in other.outputs})
-    for init, update, state, result in zip(op.init, op.update, op.state, op.outputs, strict=True):
+    for init, update, state, result in zip(
+        op.init, op.update, op.state, op.outputs, strict=True
+    ):
         known[state] = known[result] = zeros_like(known[update])
         rows = min(len(known[init]), len(known[result]))
         known[result][:rows] = known[init][:rows]
     for row in range(len(known[op.init[0]]), len(known[op.outputs[0]])):
         for inner in body:
-            for tensor, values in zip(inner.outputs, compute_row(inner, row), strict=True):
+            for tensor, values in zip(
+                inner.outputs, compute_row(inner, row), strict=True
+            ):
                 known[tensor][row : row + 1] = values
         for update, result in zip(op.update, op.outputs, strict=True):
             known[result][row] = known[update][row]
@@ -47,7 +51,11 @@ def run_scan(
 def _check_rows(op: ScanOp, inner: ComputeOp, made: set[Tensor]) -> None:
     row = inner.axis[0].var if inner.axis else None
     for node in (node for body in inner.body for node in walk(body)):
-        if isinstance(node, TensorRead) and node.tensor in made and node.indices[0] is not row:
+        if (
+            isinstance(node, TensorRead)
+            and node.tensor in made
+            and node.indices[0] is not row
+        ):
             raise Unsupported(
                 f"{inner.name} reads another row of {node.tensor.name} than its own",
                 why=f"scan {op.name} is evaluated row by row",
