@@ -111,7 +111,7 @@ def test_what_build_refuses():
         refcomp.build(schedule, args, "metal")
     with pytest.raises(UserError, match="a host function cannot be compiled for interp"):
         refcomp.build(schedule, args, "llvm", target_host="interp")
-    with pytest.raises(UserError, match="no function to build"):
+    with pytest.raises(UserError, match="list of functions to build is empty"):
         refcomp.build_functions([])
 
 
