@@ -37,8 +37,8 @@ _HOST = "llvm"
 _OK, _MISSING, _NO_DEVICE = "ok", "missing", "no device"
 # By the extra that brings it; without one all have it.
 _PACKAGES = {
-    **dict.fromkeys(("numpy", "jinja2", "click", "rich", "ml_dtypes"), ""),
-    **{"onnx": "onnx", "pyopencl": "opencl", "pyelftools": "emulator"},
+    **dict.fromkeys(("numpy", "jinja2", "click", "rich", "ml_dtypes", "pyelftools"), ""),
+    **{"onnx": "onnx", "pyopencl": "opencl"},
 }
 
 

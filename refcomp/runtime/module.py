@@ -6,10 +6,12 @@ accepts on every machine that can run the code.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, Source
+from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.paths import checked_path
 from refcomp.foundation.target import option_in
@@ -17,7 +19,6 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
 from refcomp.runtime.device import Device
 from refcomp.runtime.files.archive import write_archive, write_file
-from refcomp.runtime.files.elf import needed_libraries
 from refcomp.runtime.files.manifest import ModuleContents, pack
 from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
@@ -83,7 +84,6 @@ class Module:
             symbols=names | dict(symbols or {}),
             sources=dict(sources),
             cpu_features=_cpu_features(target),
-            libraries=needed_libraries(binary.data),
         )
         return cls.from_contents(contents, disassemble)
 
@@ -271,7 +271,8 @@ class Module:
 
     def _machine_code(self) -> ModuleContents:
         if isinstance(self._contents, ModuleContents):
-            return self._contents
+            libraries = needed_libraries(self._contents.binary.data)  # slow, so only now
+            return replace(self._contents, libraries=libraries)
         if self._contents is None:
             raise Unsupported(
                 f"a module for the target {self.target} cannot be saved",

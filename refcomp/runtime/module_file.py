@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.paths import checked_path
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.device import device
 from refcomp.runtime.files.archive import damaged, read_archive
-from refcomp.runtime.files.elf import needed_libraries
 from refcomp.runtime.files.manifest import checked_manifest, unpack
 from refcomp.runtime.files.program_manifest import ProgramContents, read_hosts, unpack_program
 from refcomp.runtime.host.machine_code import require_library

@@ -7,7 +7,7 @@ Each runs on an emulated GPU, which counts what every instruction does. The coun
 they mean on a card is an estimate. Read them from top to bottom: does the kernel multiply and add,
 or do other things? does memory move what was asked for? do lanes wait for banks of shared memory?
 which part of the card is the limit, and how far is it from the peak? PAGE.html shows it line by
-line. Needs LLVM, its lld and pyelftools, but no GPU. Exit code: 1 when a result is wrong.
+line. Needs LLVM and its lld, but no GPU. Exit code: 1 when a result is wrong.
 """
 
 import sys

@@ -44,9 +44,9 @@ def test_a_relocatable_file_is_refused_until_it_is_linked(tmp_path):
 
 
 def test_other_files_are_none_of_its_business():
-    relocatable = b"\x7fELF\x02\x01" + bytes(10) + b"\x01\x00"
-    refuse_unlinked(relocatable + b"\x3e\x00")  # for x86-64
+    relocatable, rest = b"\x7fELF\x02\x01" + bytes(10) + b"\x01\x00", bytes(44)
+    refuse_unlinked(relocatable + b"\x3e\x00" + rest)  # for x86-64
     refuse_unlinked(relocatable[:17])
     refuse_unlinked(b"")
     with pytest.raises(UserError, match="a.o is relocatable"):
-        refuse_unlinked(relocatable + b"\xe0\x00", "a.o")
+        refuse_unlinked(relocatable + b"\xe0\x00" + rest, "a.o")

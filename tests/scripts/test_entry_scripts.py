@@ -188,7 +188,7 @@ def test_setup_without_a_package_index_says_what_must_be_there(bare: Path) -> No
     (bare / "offline").touch()
     done = setup(bare)
     assert done.returncode == 3
-    assert "What must be there: numpy jinja2 click rich ml_dtypes onnx" in done.stderr
+    assert "What must be there: numpy jinja2 click rich ml_dtypes pyelftools onnx" in done.stderr
 
 
 def test_setup_goes_on_with_what_was_installed_before(bare: Path) -> None:

@@ -3,5 +3,4 @@
 archive.py            a zip archive of a few small files
 manifest.py           what a module file for a host holds
 program_manifest.py   what a module file for a device holds
-elf.py                the libraries that a shared object needs
 """

@@ -32,7 +32,8 @@ class ModuleContents:
     """Machine code with all that is needed to load and call it elsewhere.
 
     `symbols` maps each function's name to its name in the binary, `sources` a language to text,
-    `cpu_features` are the instruction sets the code may use, `libraries` file names.
+    `cpu_features` are the instruction sets the code may use, `libraries` file names; those are read
+    off the code when a module is saved.
     """
 
     signatures: tuple[Signature, ...]
