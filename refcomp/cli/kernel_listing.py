@@ -12,8 +12,9 @@ from typing import Any
 
 from refcomp.cli.kernel_arguments import ARGUMENT_FORMS
 from refcomp.cli.outcomes import printable
-from refcomp.emulator.code.code_object import Argument, CodeObject, KernelEntry
+from refcomp.emulator.code.code_object import CodeObject, KernelEntry
 from refcomp.emulator.run import explicit_arguments
+from refcomp.foundation.amd_metadata import KernelArgument
 from refcomp.foundation.local_memory import LOCAL_POINTER
 
 _BUFFER = "global_buffer"
@@ -84,7 +85,7 @@ def _arguments(kernel: KernelEntry) -> Iterator[str]:
         yield "no arguments"
 
 
-def _what(argument: Argument) -> str:
+def _what(argument: KernelArgument) -> str:
     told = f" ({argument.type_name})" if argument.type_name else ""
     if argument.kind == _BUFFER:
         return f"array{', only read' if argument.is_read_only else ''}{told}"
@@ -93,7 +94,7 @@ def _what(argument: Argument) -> str:
     return f"{argument.size} bytes{told}"
 
 
-def _form(argument: Argument) -> str:
+def _form(argument: KernelArgument) -> str:
     """Return what --arg could be given; in Python alone a structure can be passed."""
     name = re.sub(r"\W", "", argument.name) or "x"
     if argument.kind == LOCAL_POINTER:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from refcomp import toolchain
 from refcomp.driver.devices import device_for
+from refcomp.foundation.amd_metadata import KernelMetadata
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.paths import checked_path
@@ -53,7 +54,7 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
     )
 
 
-def _packed_signature(kernel: toolchain.KernelMetadata) -> PackedSignature:
+def _packed_signature(kernel: KernelMetadata) -> PackedSignature:
     given = (arg for arg in kernel.arguments if not arg.kind.startswith("hidden_"))
     return PackedSignature(
         name=kernel.name,

@@ -15,6 +15,7 @@ from math import prod
 from refcomp.codegen.amdgpu.module import MOST_THREADS
 from refcomp.codegen.amdgpu.statements import SHARED_ALIGNMENT
 from refcomp.codegen.signature import machine_symbol
+from refcomp.foundation.amd_metadata import CodeObjectMetadata, KernelMetadata
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported
@@ -28,8 +29,8 @@ from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import THREAD_TAGS, Allocate, For, LetStmt, Origin, Stmt, Store
-from refcomp.toolchain import CodeObjectMetadata, Occupancy, occupancy_of, read_code_object
-from refcomp.toolchain.code_object import ExpectedKernel, KernelMetadata
+from refcomp.toolchain import Occupancy, occupancy_of, read_code_object
+from refcomp.toolchain.code_object import ExpectedKernel
 
 # Into how many variables LLVM's GlobalOpt parts one.
 _MOST_PARTS = 16

@@ -2,9 +2,8 @@
 
 Everything is done at once and in order, so streams and events have nothing to wait for; an event is
 a time of the host's clock. What a driver answers by a number is answered so; what is found wrong
-with a kernel is raised, a UserError with all the words that there are; so is the lack of a tool
-that reads code objects, which no driver knows. May be called by several threads, one of which works
-at a time.
+with a kernel is raised, a UserError with all the words that there are; so is the lack of a tool,
+which no driver knows. May be called by several threads, one of which works at a time.
 """
 
 from __future__ import annotations

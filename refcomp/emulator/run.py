@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code.code_object import Argument, KernelEntry
+from refcomp.emulator.code.code_object import KernelEntry
 from refcomp.emulator.execution.launch import (
     Extents,
     LaunchReport,
@@ -29,6 +29,7 @@ from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.hazards import hazard_observers
+from refcomp.foundation.amd_metadata import KernelArgument
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, LocalMemory, place_local
 
@@ -103,7 +104,7 @@ class EmulatedGpu:
 
     @contextmanager
     def _placed(
-        self, explicit: Sequence[Argument], arguments: Sequence[Any]
+        self, explicit: Sequence[KernelArgument], arguments: Sequence[Any]
     ) -> Iterator[list[tuple[int | None, bytes]]]:
         """What the arguments are on the GPU, for the time of a launch."""
         placed: list[tuple[int | None, bytes]] = []
@@ -116,7 +117,7 @@ class EmulatedGpu:
                 if address is not None:
                     self.arena.free(address)
 
-    def _put(self, argument: Argument, given: Any) -> tuple[int | None, bytes]:
+    def _put(self, argument: KernelArgument, given: Any) -> tuple[int | None, bytes]:
         if not isinstance(given, np.ndarray):
             if argument.kind == "global_buffer" and not isinstance(given, np.uint64):
                 raise UserError(
@@ -149,7 +150,7 @@ class EmulatedGpu:
         return place.address, place.address.to_bytes(8, "little")
 
 
-def explicit_arguments(kernel: KernelEntry) -> list[Argument]:
+def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
     """The arguments that whoever launches a kernel gives. What has no name, as other compilers have
     it, is called by its number: #0."""
     given = (one for one in kernel.arguments if not one.kind.startswith("hidden_"))
@@ -157,7 +158,7 @@ def explicit_arguments(kernel: KernelEntry) -> list[Argument]:
 
 
 def _with_local(
-    explicit: Sequence[Argument], arguments: Sequence[Any], own: int, more: int
+    explicit: Sequence[KernelArgument], arguments: Sequence[Any], own: int, more: int
 ) -> tuple[list[Any], int]:
     """Return the arguments with offsets in place of local memory, and the shared bytes beyond the
     kernel's `own`. UserError where local memory is given for something else, or not given."""
@@ -175,7 +176,7 @@ def _with_local(
     return placed, end - own
 
 
-def _misplaced_local(argument: Argument) -> UserError:
+def _misplaced_local(argument: KernelArgument) -> UserError:
     if argument.kind != LOCAL_POINTER:
         return UserError(
             f"the argument {argument.name} is not local memory",
@@ -189,18 +190,18 @@ def _misplaced_local(argument: Argument) -> UserError:
     )
 
 
-def _kind_of(argument: Argument) -> str:
+def _kind_of(argument: KernelArgument) -> str:
     if argument.kind == LOCAL_POINTER:
         return "local memory"
     return "array" if argument.kind == "global_buffer" else f"{argument.size} bytes"
 
 
-def _scalar_of(argument: Argument) -> str:
+def _scalar_of(argument: KernelArgument) -> str:
     names = " or ".join(_SCALARS.get(argument.size, ("void",)))
     return f"give a number of {argument.size} bytes, as {names}"
 
 
-def _pack(explicit: Sequence[Argument], placed: Sequence[tuple[int | None, bytes]]) -> bytes:
+def _pack(explicit: Sequence[KernelArgument], placed: Sequence[tuple[int | None, bytes]]) -> bytes:
     size = max((a.offset + a.size for a in explicit), default=0)
     buffer = bytearray(size)
     for argument, (_, content) in zip(explicit, placed, strict=True):

@@ -8,6 +8,7 @@ artifacts.py      what rooms hand over: Source, Binary, Signature
 cache.py          content-addressed results on disk
 provenance.py     which line of the user's program is calling
 elf.py            ELF files, read by pyelftools, whatever is in them
+amd_metadata.py   what code objects tell of their kernels
 names.py          names in generated text: made harmless, and made unique
 registry.py       Python functions that compiled code calls by name
 """

@@ -11,8 +11,8 @@ from dataclasses import replace
 from math import prod
 
 from refcomp.emulator.observers.counting import KernelCounts
+from refcomp.foundation.amd_metadata import KernelMetadata
 from refcomp.toolchain import Occupancy, occupancy_of
-from refcomp.toolchain.code_object import KernelMetadata
 from refcomp.toolchain.occupancy import SIMDS
 
 WHOLE_GROUPS = "whole groups"

@@ -3,14 +3,12 @@
 Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
 this machine), find.py (the choice), run.py and steps.py (running tools), keep.py (runs kept for
 later), remember.py (the cache), host.py and layout.py (what processors and GPUs are like),
-compile.py (the door), disassembly.py (the way back), code_object.py (what the machine code of AMD
-GPUs tells of itself), occupancy.py (what follows for how much of it runs at a time), diagnose.py
-(the doctor).
+compile.py (the door), disassembly.py (the way back), code_object.py (the machine code of AMD GPUs
+held against what was asked for), occupancy.py (what follows for how much of it runs at a time),
+diagnose.py (the doctor).
 """
 
 from refcomp.toolchain.code_object import (
-    CodeObjectMetadata,
-    KernelMetadata,
     check_code_object,
     found_code_object_version,
     metadata_text,
@@ -36,8 +34,6 @@ __all__ = [
     "without_padding",
     "device_layout",
     "llvm_major",
-    "CodeObjectMetadata",
-    "KernelMetadata",
     "read_code_object",
     "metadata_text",
     "Occupancy",

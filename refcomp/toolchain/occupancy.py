@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refcomp.toolchain.code_object import KernelMetadata
+from refcomp.foundation.amd_metadata import KernelMetadata
 
 SIMDS = 4  # share the memory for groups: of a compute unit, and of two since gfx10
 _KIB = 1024

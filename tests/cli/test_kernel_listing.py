@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
-from refcomp.emulator.code.code_object import Argument, CodeObject, Descriptor, KernelEntry
+from refcomp.emulator.code.code_object import CodeObject, Descriptor, KernelEntry
+from refcomp.foundation.amd_metadata import KernelArgument
 from tests.emulator.kernels import compiled_code
 from tests.emulator.opencl import compiled_opencl
 
@@ -18,13 +19,13 @@ def _kernel(*arguments, name="k", block=(), shared_bytes=0):
 
 
 _ALL = (
-    Argument("x", 0, 8, "global_buffer", True, 1, "float*"),
-    Argument("", 8, 8, "global_buffer"),
-    Argument("scale", 16, 4, "by_value", type_name="float"),
-    Argument("n", 20, 8, "by_value"),
-    Argument("how", 28, 12, "by_value"),
-    Argument("t", 40, 4, "dynamic_shared_pointer", False, 4),
-    Argument("", 48, 8, "hidden_global_offset_x"),
+    KernelArgument("x", 0, 8, "global_buffer", True, 1, "float*"),
+    KernelArgument("", 8, 8, "global_buffer"),
+    KernelArgument("scale", 16, 4, "by_value", type_name="float"),
+    KernelArgument("n", 20, 8, "by_value"),
+    KernelArgument("how", 28, 12, "by_value"),
+    KernelArgument("t", 40, 4, "dynamic_shared_pointer", False, 4),
+    KernelArgument("", 48, 8, "hidden_global_offset_x"),
 )
 
 
@@ -63,7 +64,7 @@ def test_shapes_and_empty_lists():
 
 
 def test_names_do_not_command_the_terminal():
-    kernel = _kernel(Argument("a\x1b[2J", 0, 4, "by_value"), name="k\x1b]0;")
+    kernel = _kernel(KernelArgument("a\x1b[2J", 0, 4, "by_value"), name="k\x1b]0;")
     assert "\x1b" not in listing_to_text(_code(kernel), [kernel], "k.hsaco")
 
 

@@ -20,7 +20,7 @@ from refcomp.ir.stmt import Block
 from refcomp.toolchain import read_code_object
 from tests.codegen.amdgpu.kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
-from tests.toolchain.test_code_object import argument, code_object, kernel
+from tests.foundation.test_amd_metadata import argument, code_object, kernel
 
 
 @pytest.mark.rocm

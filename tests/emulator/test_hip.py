@@ -2,7 +2,6 @@
 
 import ctypes
 import struct
-import sys
 
 import numpy as np
 import pytest
@@ -102,15 +101,19 @@ def test_errors_of_modules_and_launches():
 
 
 @pytest.mark.rocm
-def test_a_missing_reader_of_code_objects_is_no_wrong_code(monkeypatch):
+def test_a_missing_tool_is_no_wrong_code():
     """A driver's number would tell the user that the code is for another GPU."""
-    hip, code = _hip(), compiled_code("vector_add")
-    image, module = ctypes.create_string_buffer(code, len(code)), ctypes.c_void_p()
-    monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
+
+    def disassemble(code):
+        raise ToolchainError("llvm-objdump was not found", remedy="install LLVM")
+
+    code, module = compiled_code("vector_add"), ctypes.c_void_p()
+    hip = offered_by(EmulatedHip("gfx942", disassemble, size=SMALL))
+    image = ctypes.create_string_buffer(code, len(code))
     hip.hipModuleLoadData(ctypes.byref(module), ctypes.addressof(image))
-    with pytest.raises(ToolchainError, match="pyelftools") as told:
+    with pytest.raises(ToolchainError, match="llvm-objdump was not found") as told:
         hip.raise_what_was_raised()
-    assert told.value.remedy == "pip install 'refcomp[emulator]'"
+    assert told.value.remedy == "install LLVM"
 
 
 @pytest.mark.rocm

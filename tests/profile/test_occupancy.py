@@ -3,8 +3,8 @@
 import pytest
 
 from refcomp.emulator.observers.counting import KernelCounts
+from refcomp.foundation.amd_metadata import KernelMetadata
 from refcomp.profile.occupancy import waves_of_launch
-from refcomp.toolchain.code_object import KernelMetadata
 
 
 def _held(gpu, threads, lanes=64, shared=0, more=0, vgprs=32, most=1024, launches=1):

@@ -2,7 +2,6 @@
 
 import json
 import random
-import struct
 from contextlib import suppress
 from dataclasses import replace
 
@@ -25,61 +24,10 @@ from refcomp.toolchain.code_object import (
 )
 from tests.codegen.amdgpu.kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
-from tests.foundation.test_msgpack import pack
-
-
-def argument(offset, size, kind="by_value"):
-    return {".offset": offset, ".size": size, ".value_kind": kind}
-
-
-def kernel(name="f", *arguments, **more):
-    return {
-        ".name": name,
-        ".symbol": f"{name}.kd",
-        ".args": list(arguments),
-        ".kernarg_segment_size": 64,
-        ".kernarg_segment_align": 8,
-        ".group_segment_fixed_size": 0,
-        ".private_segment_fixed_size": 0,
-        ".max_flat_workgroup_size": 256,
-        ".wavefront_size": 64,
-        ".vgpr_count": 8,
-        ".sgpr_count": 10,
-    } | {f".{key}": value for key, value in more.items()}
-
-
-def code_object(*kernels, target="amdgcn-amd-amdhsa--gfx90a:xnack-", abi=2, machine=224):
-    """The smallest ELF file that has the metadata of these kernels."""
-    described = pack({"amdhsa.kernels": list(kernels), "amdhsa.target": target})
-    note = struct.pack("<III", 7, len(described), 32) + b"AMDGPU\0\0" + described
-    note = struct.pack("<III", 4, 1, 3) + b"GNU\0x\0\0\0" + note
-    header = b"\x7fELF\x02\x01\x01\x40" + bytes([abi]) + bytes(7)
-    header += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-    return header + struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(note), len(note), 4) + note
-
+from tests.foundation.test_amd_metadata import argument, code_object, kernel
 
 GOOD = code_object(kernel("f", argument(0, 8, "global_buffer"), argument(8, 4)))
 F = ExpectedKernel("f", (None, as_dtype("f32")))
-
-
-def test_everything_is_read():
-    code = read_code_object(
-        code_object(
-            kernel(
-                "f",
-                argument(0, 4),
-                reqd_workgroup_size=[64, 2, 1],
-                vgpr_spill_count=3,
-                sgpr_spill_count=5,
-            )
-        )
-    )
-    assert (code.version, code.mcpu) == (4, "gfx90a")
-    (found,) = code.kernels
-    assert (found.name, found.symbol, found.block) == ("f", "f.kd", (64, 2, 1))
-    assert (found.vgprs, found.sgprs, found.wavefront_size) == (8, 10, 64)
-    assert (found.spilled_vgprs, found.spilled_sgprs) == (3, 5)
-    assert found.arguments[0].size == 4 and found.arguments[0].space == ""
 
 
 def test_what_was_asked_for_passes():

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from refcomp.codegen.amdgpu.module import print_amdgpu
+from refcomp.foundation.amd_metadata import KernelMetadata
 from refcomp.ir.parser import parse_func
 from refcomp.toolchain import compile_source, device_layout, load_description, read_code_object
-from refcomp.toolchain.code_object import KernelMetadata
 from refcomp.toolchain.find import find_tools
 from refcomp.toolchain.occupancy import occupancy_of
 from refcomp.toolchain.run import run_tool

@@ -9,23 +9,25 @@ Format: LLVM's "User Guide for AMDGPU Backend", sections on code objects and ker
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from typing import Any
 
-from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.foundation.amd_metadata import (
+    MAX_ARGUMENT_BYTES,
+    KernelArgument,
+    KernelMetadata,
+    read_metadata,
+)
+from refcomp.foundation.elf import ElfFile, Relocation, Segment
+from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, POINTER_BYTES
-from refcomp.foundation.msgpack import read_msgpack
 from refcomp.foundation.unlinked import refuse_unlinked
 
-_METADATA = 32  # type of notes
 _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
 # Bytes in front of a kernel that finds arguments in registers, for who does not put them there.
 _OTHER_ENTRY = 256
 LARGEST_BYTES = 1 << 30  # of memory; more is damage, not code
-_MOST_COUNTED = 1 << 20  # of an argument's bytes, or a group's threads; more is damage
 # What is filled in, in bytes.
 _FILLED_SIZES = {
     LOCAL_POINTER: POINTER_BYTES,
@@ -34,28 +36,10 @@ _FILLED_SIZES = {
     **{f"hidden_block_count_{axis}": 4 for axis in "xyz"},
     **{f"hidden_group_size_{axis}": 2 for axis in "xyz"},
 }
-# Of the tables of an ELF file; compilers make some dozens.
-_SEGMENT_BYTES, _SECTION_BYTES, _MOST_ENTRIES = 56, 64, 1 << 14
-_INSTALL = "pip install 'refcomp[emulator]'"
 
 
 class DamagedCode(UserError):
     """It is no code object, or not a whole one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """`kind` is `global_buffer`, `by_value`, `dynamic_shared_pointer` (shared memory that whoever
-    launches gives the size of), or `hidden_...`: what the loader fills in. `alignment` is that of
-    what a shared pointer points to, in bytes; `type_name` is that of the source, or empty."""
-
-    name: str
-    offset: int
-    size: int
-    kind: str
-    is_read_only: bool = False
-    alignment: int = 1
-    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +96,7 @@ class KernelEntry:
     entry: int
     descriptor_address: int
     descriptor: Descriptor
-    arguments: tuple[Argument, ...]
+    arguments: tuple[KernelArgument, ...]
     most_threads: int
     block: tuple[int, ...]
     has_dynamic_stack: bool
@@ -140,153 +124,82 @@ class CodeObject:
 
 
 def read_code_object(data: bytes) -> CodeObject:
-    """What the code object `data` holds. DamagedCode; UserError where it is not linked;
-    ToolchainError where nothing reads it."""
+    """What the code object `data` holds. DamagedCode; UserError where it is not linked."""
     refuse_unlinked(data)
     try:
-        from elftools.common.exceptions import ELFError  # noqa: PLC0415 (an optional package)
-        from elftools.elf.elffile import ELFFile  # noqa: PLC0415
-    except ImportError as error:
-        raise ToolchainError("code objects are read by pyelftools", remedy=_INSTALL) from error
-    unreadable = ValueError, ArithmeticError, LookupError, TypeError, AttributeError, struct.error
-    try:
-        return _read(ELFFile(BytesIO(data)), len(data))
-    except (ELFError, *unreadable) as error:
+        return _read(ElfFile(data))
+    except ValueError as error:
         raise DamagedCode(
             "this is no code object for AMD GPUs that can be loaded",
-            why=f"{type(error).__name__}: {error}",
+            why=str(error),
             remedy="give a linked code object (.hsaco), whole, as the compiler wrote it",
         ) from error
 
 
-def _read(elf: Any, file_bytes: int) -> CodeObject:
-    if elf["e_machine"] != "EM_AMDGPU" or elf.elfclass != 64:
-        raise ValueError(f"it is made for {elf['e_machine']}")
-    _check_tables(elf)
-    _check_sections(elf, file_bytes)
-    loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+def _read(elf: ElfFile) -> CodeObject:
+    metadata = read_metadata(elf)
+    loaded = elf.loaded_segments()
     size = _size(loaded)
-    segments = tuple((s["p_vaddr"], _content(s)) for s in loaded)
-    metadata = read_msgpack(next(_notes(elf)))
-    symbols = {s.name: s["st_value"] for s in elf.get_section_by_name(".dynsym").iter_symbols()}
-    kernels = [_kernel(item, symbols, segments) for item in metadata["amdhsa.kernels"]]
+    segments = tuple((segment.address, elf.content(segment)) for segment in loaded)
+    symbols = elf.symbols()
+    kernels = [_kernel(kernel, symbols, segments) for kernel in metadata.kernels]
     return CodeObject(
-        mcpu=str(metadata["amdhsa.target"]).rpartition("--")[2].partition(":")[0],
+        mcpu=metadata.mcpu,
         size=size,
         segments=segments,
-        pointers=tuple(_pointers(elf, size)),
+        pointers=tuple(_pointers(elf.relocations(), size)),
         kernels={kernel.name: kernel for kernel in kernels},
     )
 
 
-def _check_tables(elf: Any) -> None:
-    """Entries of no length would be read for ever."""
-    for kind, count, size in (
-        ("phentsize", elf.num_segments(), _SEGMENT_BYTES),
-        ("shentsize", elf.num_sections(), _SECTION_BYTES),
-    ):
-        if count and elf[f"e_{kind}"] != size:
-            raise ValueError(f"{kind} is {elf[f'e_{kind}']}, not {size}")
-        if count > _MOST_ENTRIES:
-            raise ValueError(f"a table of {count} entries")
-
-
-def _check_sections(elf: Any, file_bytes: int) -> None:
-    """Disassemblers warn without end of symbols that lie behind the file; pyelftools itself sees to
-    it that they are whole."""
-    for section in elf.iter_sections():
-        size = section["sh_size"]
-        if section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size > file_bytes:
-            raise ValueError(f"a section of {size} bytes ends behind the file")
-
-
-def _size(loaded: list[Any]) -> int:
+def _size(loaded: Sequence[Segment]) -> int:
     """Bytes of memory from where the object is loaded to its end."""
     for segment in loaded:
-        if segment["p_memsz"] > LARGEST_BYTES:
-            raise ValueError(f"a segment takes {segment['p_memsz']} bytes of memory")
-    size: int = max(segment["p_vaddr"] + segment["p_memsz"] for segment in loaded)
+        if segment.memory_size > LARGEST_BYTES:
+            raise ValueError(f"a segment takes {segment.memory_size} bytes of memory")
+    size = max((segment.address + segment.memory_size for segment in loaded), default=0)
     # Segments may lie over each other in a damaged file: all together are bounded, too.
-    if max(size, sum(segment["p_memsz"] for segment in loaded)) > LARGEST_BYTES:
+    if max(size, sum(segment.memory_size for segment in loaded)) > LARGEST_BYTES:
         raise ValueError(f"the segments take more than {LARGEST_BYTES} bytes of memory")
     return size
 
 
-def _content(segment: Any) -> bytes:
-    content: bytes = segment.data()
-    if len(content) != segment["p_filesz"]:
-        raise ValueError("the file ends within a segment")
-    return content + bytes(segment["p_memsz"] - segment["p_filesz"])
-
-
-def _notes(elf: Any) -> Iterator[bytes]:
-    for segment in elf.iter_segments():
-        if segment["p_type"] == "PT_NOTE":
-            for note in segment.iter_notes():
-                if note["n_name"] == "AMDGPU" and note["n_type"] == _METADATA:
-                    yield note["n_descdata"]
-    raise ValueError("it has no metadata")
-
-
-def _pointers(elf: Any, size: int) -> Iterator[tuple[int, int]]:
-    for section in elf.iter_sections():
-        for entry in section.iter_relocations() if section["sh_type"] == "SHT_RELA" else ():
-            if entry["r_info_type"] != _RELATIVE:
-                raise ValueError(f"a relocation of type {entry['r_info_type']} is not known")
-            if not (entry["r_offset"] <= size - 8 and 0 <= entry["r_addend"] <= size):
-                raise ValueError(f"a pointer at {entry['r_offset']:#x} lies or points outside")
-            yield entry["r_offset"], entry["r_addend"]
+def _pointers(relocations: Iterable[Relocation], size: int) -> Iterator[tuple[int, int]]:
+    for one in relocations:
+        if one.kind != _RELATIVE:
+            raise ValueError(f"a relocation of type {one.kind} is not known")
+        if not (one.place <= size - 8 and 0 <= one.addend <= size):
+            raise ValueError(f"a pointer at {one.place:#x} lies or points outside")
+        yield one.place, one.addend
 
 
 def _kernel(
-    item: dict[str, Any], symbols: dict[str, int], segments: tuple[tuple[int, bytes], ...]
+    metadata: KernelMetadata, symbols: dict[str, int], segments: tuple[tuple[int, bytes], ...]
 ) -> KernelEntry:
-    address = symbols[item[".symbol"]]
+    address = symbols.get(metadata.symbol)
+    if address is None:
+        raise ValueError(f"it has no symbol {metadata.symbol}")
     descriptor = _descriptor(_bytes_at(segments, address, _DESCRIPTOR_BYTES))
-    arguments = tuple(_argument(arg) for arg in item.get(".args", ()))
-    hidden = [a.offset + a.size for a in arguments if a.kind.startswith("hidden_")]
-    if max(hidden, default=0) > descriptor.kernarg_bytes:
-        raise ValueError(f"hidden arguments end behind the {descriptor.kernarg_bytes} bytes of all")
-    block = item.get(".reqd_workgroup_size", ())
-    if len(block) not in (0, 3) or not all(type(size) is int for size in block):
-        raise ValueError(f"{block!r} is no size of a group")
+    _check_arguments(metadata.arguments, descriptor.kernarg_bytes)
     return KernelEntry(
-        name=_text(item, ".name"),
+        name=metadata.name,
         entry=address + descriptor.entry_offset + (_OTHER_ENTRY if descriptor.preload else 0),
         descriptor_address=address,
         descriptor=descriptor,
-        arguments=arguments,
-        most_threads=_count(item, ".max_flat_workgroup_size"),
-        block=tuple(block),
-        has_dynamic_stack=bool(item.get(".uses_dynamic_stack", False)),
+        arguments=metadata.arguments,
+        most_threads=metadata.most_threads,
+        block=metadata.block,
+        has_dynamic_stack=metadata.has_dynamic_stack,
     )
 
 
-def _argument(item: dict[str, Any]) -> Argument:
-    access = item.get(".actual_access", item.get(".access"))
-    is_read_only = access == "read_only" or bool(item.get(".is_const", False))
-    name, kind = _text({".name": "", **item}, ".name"), _text(item, ".value_kind")
-    offset, size = _count(item, ".offset"), _count(item, ".size")
-    if size != _FILLED_SIZES.get(kind, size):
-        raise ValueError(f"the argument {kind} has {_FILLED_SIZES[kind]} bytes, not {size}")
-    alignment = _count({".pointee_align": 1, **item}, ".pointee_align")
-    if alignment & (alignment - 1) or alignment == 0:
-        raise ValueError(f"an alignment of {alignment} is not a power of two")
-    type_name = _text({".type_name": "", **item}, ".type_name")
-    return Argument(name, offset, size, kind, is_read_only, alignment, type_name)
-
-
-def _text(item: dict[str, Any], key: str) -> str:
-    if not isinstance(item[key], str):
-        raise ValueError(f"{key} is {item[key]!r}, not a text")
-    return str(item[key])
-
-
-def _count(item: dict[str, Any], key: str) -> int:
-    # A bool is an int to Python, but not here.
-    if type(item[key]) is not int or not 0 <= item[key] <= _MOST_COUNTED:
-        raise ValueError(f"{key} is {item[key]!r}, not from 0 to {_MOST_COUNTED}")
-    return int(item[key])
+def _check_arguments(arguments: Iterable[KernelArgument], kernarg_bytes: int) -> None:
+    for one in arguments:
+        if one.size != _FILLED_SIZES.get(one.kind, one.size):
+            wanted = _FILLED_SIZES[one.kind]
+            raise ValueError(f"the argument {one.kind} has {wanted} bytes, not {one.size}")
+        if one.kind.startswith("hidden_") and one.offset + one.size > kernarg_bytes:
+            raise ValueError(f"hidden arguments end behind the {kernarg_bytes} bytes of all")
 
 
 def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) -> bytes:
@@ -298,6 +211,6 @@ def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) 
 
 def _descriptor(data: bytes) -> Descriptor:
     shared, private, kernarg, entry = struct.unpack_from("<III4xq", data)
-    if kernarg > _MOST_COUNTED:
+    if kernarg > MAX_ARGUMENT_BYTES:
         raise ValueError(f"a kernel takes {kernarg} bytes of arguments")
     return Descriptor(shared, private, kernarg, entry, *struct.unpack_from("<IIIHH", data, 44))

@@ -8,13 +8,13 @@ import pytest
 
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.code.code_object import (
-    Argument,
     DamagedCode,
-    _argument,
     _kernel,
     _pointers,
     read_code_object,
 )
+from refcomp.foundation.amd_metadata import KernelArgument, KernelMetadata
+from refcomp.foundation.elf import Relocation
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.msgpack import read_msgpack
 from tests.emulator.kernels import compiled_code, disassembled
@@ -82,7 +82,7 @@ def test_damaged_metadata_are_refused_or_launched(monkeypatch):
         _damage(metadata, rng)
         return metadata
 
-    monkeypatch.setattr("refcomp.emulator.code.code_object.read_msgpack", read_damaged)
+    monkeypatch.setattr("refcomp.foundation.amd_metadata.read_msgpack", read_damaged)
     for _ in range(300):
         gpu = EmulatedGpu(lambda _: text, size=1 << 20)
         try:
@@ -95,48 +95,35 @@ def test_damaged_metadata_are_refused_or_launched(monkeypatch):
     assert 100 < refused < 300
 
 
+def _kernel_with(*arguments, kernarg_bytes=64, symbol="k.kd"):
+    """A kernel of nothing but a descriptor."""
+    metadata = KernelMetadata("k", symbol, arguments, 0, 8, 0, 0, 64, (8, 8, 1), 64, 8, 8, 0, 0)
+    descriptor = struct.pack("<III52x", 0, 0, kernarg_bytes)
+    return _kernel(metadata, {"k.kd": 0}, ((0, descriptor),))
+
+
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("kind", "message"),
     [
-        (".offset", -8, ".offset is -8, not from 0 to 1048576"),
-        (".size", True, ".size is True, not from 0 to"),
-        (".size", 1 << 40, ".size is 1099511627776, not from 0 to"),
-        (".name", 5, ".name is 5, not a text"),
-        (".value_kind", None, ".value_kind is None, not a text"),
-        (".pointee_align", 12, "an alignment of 12 is not a power of two"),
-        (".pointee_align", 0, "an alignment of 0 is not a power of two"),
-        (".value_kind", "dynamic_shared_pointer", "shared_pointer has 4 bytes, not 8"),
-        (".value_kind", "hidden_grid_dims", "the argument hidden_grid_dims has 2 bytes, not 8"),
+        ("dynamic_shared_pointer", "shared_pointer has 4 bytes, not 8"),
+        ("hidden_grid_dims", "the argument hidden_grid_dims has 2 bytes, not 8"),
     ],
 )
-def test_metadata_of_arguments_are_checked(key, value, message):
-    argument = {".name": "A", ".offset": 0, ".size": 8, ".value_kind": "global_buffer"}
-    assert _argument(argument) == Argument("A", 0, 8, "global_buffer")
+def test_what_is_filled_in_has_its_size(kind, message):
     with pytest.raises(ValueError, match=message):
-        _argument({**argument, key: value})
+        _kernel_with(KernelArgument("", 0, 8, kind))
 
 
-def _kernel_with(changes, kernarg_bytes=0):
-    """A kernel of nothing but a descriptor."""
-    item = {".symbol": "k.kd", ".name": "k", ".max_flat_workgroup_size": 64, **changes}
-    descriptor = struct.pack("<III52x", 0, 0, kernarg_bytes)
-    return _kernel(item, {"k.kd": 0}, ((0, descriptor),))
-
-
-def test_metadata_of_kernels_are_checked():
-    assert _kernel_with({".reqd_workgroup_size": [8, 8, 1]}).block == (8, 8, 1)
-    hidden = {".offset": 8, ".size": 8, ".value_kind": "hidden_none"}
-    assert len(_kernel_with({".args": [hidden]}, 16).arguments) == 1
-    cases = [
-        ({".reqd_workgroup_size": [8, 8]}, 0, r"\[8, 8\] is no size of a group"),
-        ({".reqd_workgroup_size": [8, 8, 1.0]}, 0, "is no size of a group"),
-        ({".max_flat_workgroup_size": "64"}, 0, "'64', not from 0 to 1048576"),
-        ({".args": [hidden]}, 15, "hidden arguments end behind the 15 bytes of all"),
-        ({}, 1 << 21, "a kernel takes 2097152 bytes of arguments"),
-    ]
-    for changes, kernarg_bytes, message in cases:
-        with pytest.raises(ValueError, match=message):
-            _kernel_with(changes, kernarg_bytes)
+def test_kernels_are_checked():
+    hidden = KernelArgument("", 8, 8, "hidden_none")
+    kernel = _kernel_with(hidden, kernarg_bytes=16)
+    assert (kernel.name, kernel.arguments, kernel.block) == ("k", (hidden,), (8, 8, 1))
+    with pytest.raises(ValueError, match="hidden arguments end behind the 15 bytes of all"):
+        _kernel_with(hidden, kernarg_bytes=15)
+    with pytest.raises(ValueError, match="a kernel takes 2097152 bytes of arguments"):
+        _kernel_with(kernarg_bytes=1 << 21)
+    with pytest.raises(ValueError, match="it has no symbol g.kd"):
+        _kernel_with(symbol="g.kd")
 
 
 def _with_segments(**fields):
@@ -168,27 +155,13 @@ def test_more_memory_than_there_can_be_is_refused(fields, message):
     assert message in str(caught.value)
 
 
-class _Section(dict):
-    def iter_relocations(self):
-        return self["entries"]
-
-
-class _Relocated:
-    """An ELF file of one relocation."""
-
-    def __init__(self, place, target):
-        entry = {"r_info_type": 13, "r_offset": place, "r_addend": target}
-        self._section = _Section(sh_type="SHT_RELA", entries=[entry])
-
-    def iter_sections(self):
-        return [self._section]
-
-
 def test_pointers_lie_and_point_within_the_object():
-    assert list(_pointers(_Relocated(92, 100), 100)) == [(92, 100)]
+    assert list(_pointers([Relocation(13, 92, 100)], 100)) == [(92, 100)]
     for place, target in ((93, 0), (1 << 63, 0), (0, 101), (0, -1)):
         with pytest.raises(ValueError, match=f"a pointer at {place:#x} lies or points outside"):
-            list(_pointers(_Relocated(place, target), 100))
+            list(_pointers([Relocation(13, place, target)], 100))
+    with pytest.raises(ValueError, match="a relocation of type 1 is not known"):
+        list(_pointers([Relocation(1, 0, 0)], 100))
 
 
 @pytest.mark.parametrize(
