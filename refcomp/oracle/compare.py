@@ -1,28 +1,38 @@
-"""Compares an array with the expected one, within a bound that is known to be right.
+"""Comparison of an array with the expected one, within a bound that is known to hold.
 
-Each element is exact (the same value; NaN equals NaN, an infinity itself, 0.0 equals -0.0), within
-the bound (the absolute difference is at most the bound), wrong, or undecidable. There is no
-tolerance: a bound is what `refcomp.oracle.floats.error_bounds` proves (`judge_bounded`), or who
-compares says what error is allowed, and why (`compare`); without one only the same value is right.
+Each element gets one verdict:
 
-Undecidable is an infinity or NaN where an overflow hangs on rounding; finite values have their
-bound there all the same. So is what lies within a bound that says nothing: where a branch or a jump
-hangs on rounding, and where the terms of a sum cancel so far that not even the sign is certain. The
-condition number tells that apart from an error (Higham, Accuracy and Stability of Numerical
-Algorithms, 2nd edition, sections 1.7 and 4.2).
+- exact: the same value. NaN equals NaN, an infinity equals itself, 0.0 equals -0.0.
+- within bound: the absolute difference is at most the bound.
+- undecidable: the bound is too weak to decide.
+- wrong: all other elements.
+
+No tolerance is involved. `judge_bounded` takes the bounds that
+`refcomp.oracle.floats.error_bounds` proves. The caller of `compare` chooses the bound, and has to
+justify it; the default accepts the same value only.
+
+An element is undecidable in three cases:
+
+1. It is an infinity or NaN, and rounding decides whether an operation overflows.
+2. It is within the bound, but rounding decides a branch or a discontinuity. The bound then says
+   little or nothing.
+3. It is within the bound, but terms of a sum cancel so far that even the sign is uncertain. The
+   condition number distinguishes this case from an error (N. J. Higham, Accuracy and Stability of
+   Numerical Algorithms, 2nd edition, sections 1.7 and 4.2).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.oracle.floats.error_bounds import Bounded
+from refcomp.oracle.tensors.arrays import Array
 
 EXACT, WITHIN_BOUND, WRONG, UNDECIDABLE = 0, 1, 2, 3
 VERDICTS = ("exact", "within bound", "wrong", "undecidable")
@@ -32,152 +42,154 @@ VERDICTS = ("exact", "within bound", "wrong", "undecidable")
 class Report:
     """The outcome of a comparison.
 
-    `verdicts` holds EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE per element (int8, the arrays'
-    shape). The worst element is the one with the greatest `worst_ratio` of difference to bound
-    (inf where nothing may differ, or where one side is NaN or infinite); None when every element
-    is exact. `ratios` are those of all elements, 0 where they are exact, 1 where they are
-    undecidable. `why` says why elements are undecidable, or the worst one is wrong; '' for neither.
+    The worst element is the one with the greatest ratio of difference to bound; a wrong element is
+    worse than all others. Fields that describe it are None, 0 and '' if all elements are exact.
     """
 
-    verdicts: Any
+    verdicts: (
+        Array  # int8, shape of the arrays: EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE
+    )
     worst_index: tuple[int, ...] | None
-    worst_ratio: float
+    worst_ratio: float  # inf: no difference is allowed, or one side is NaN or infinite
     worst_text: str
-    ratios: Any
-    why: str = ""
+    ratios: Array  # difference / bound of each element; exact: 0, undecidable: 1
+    why: str = ""  # why elements are undecidable, or why the worst one is wrong
 
     def count(self, verdict: int) -> int:
-        """How many elements have this verdict."""
+        """Return the number of elements with this verdict."""
         return int(np.count_nonzero(self.verdicts == verdict))
 
     def indices(self, verdict: int) -> list[tuple[int, ...]]:
-        """The elements that have this verdict."""
-        return [
-            tuple(map(int, index)) for index in np.argwhere(self.verdicts == verdict)
-        ]
+        """Return the indices of the elements with this verdict."""
+        found = np.argwhere(self.verdicts == verdict)
+        return [tuple(index) for index in found.tolist()]
 
     @property
     def wrong(self) -> int:
-        """How many elements are wrong."""
+        """Return the number of wrong elements."""
         return self.count(WRONG)
 
     @property
     def exact(self) -> int:
-        """How many elements are exact."""
+        """Return the number of exact elements."""
         return self.count(EXACT)
 
     @property
     def agrees(self) -> bool:
-        """Whether no element is wrong."""
+        """Return True if no element is wrong."""
         return self.wrong == 0
 
     @property
     def verdict(self) -> str:
-        """The worst one: wrong, else undecidable, within bound, exact."""
-        order = (WRONG, UNDECIDABLE, WITHIN_BOUND)
-        return VERDICTS[next((v for v in order if self.count(v)), EXACT)]
+        """Return the worst verdict: wrong, else undecidable, within bound, exact."""
+        for verdict in (WRONG, UNDECIDABLE, WITHIN_BOUND):
+            if self.count(verdict):
+                return VERDICTS[verdict]
+        return VERDICTS[EXACT]
 
     def __str__(self) -> str:
         within = self.count(WITHIN_BOUND)
-        counts = (
+        undecidable = self.count(UNDECIDABLE)
+        text = (
             f"{self.verdicts.size} elements: {self.exact} exact, {within} within bound, "
             f"{self.wrong} wrong"
         )
-        if self.count(UNDECIDABLE):
-            counts += f", {self.count(UNDECIDABLE)} undecidable"
-        parts = [
-            counts,
-            f"worst {self.worst_text}" if self.worst_text else "",
-            self.why,
-        ]
-        return "; ".join(filter(None, parts))
+        if undecidable:
+            text += f", {undecidable} undecidable"
+        if self.worst_text:
+            text += f"; worst {self.worst_text}"
+        if self.why:
+            text += f"; {self.why}"
+        return text
 
 
 @np.errstate(all="ignore")  # signalling NaN
-def compare(actual: Any, expected: Any, bound: Any = 0.0) -> Report:
-    """The Report on `actual` against `expected`, arrays of one shape; `bound` is the allowed
-    absolute difference, a scalar or an array of that shape, >= 0. Raises UserError when the shapes
-    differ, or the dtypes do and are not both floats."""
-    actual, expected = np.asarray(actual), np.asarray(expected)
-    _check(actual, expected)
-    allowed = _as_bound(bound, expected.shape)
-    difference = _difference(actual, expected)
-    return _report(actual, expected, allowed, difference)
+def compare(actual: ArrayLike, expected: ArrayLike, bound: ArrayLike = 0.0) -> Report:
+    """Return the Report on `actual` against `expected`, two arrays of one shape.
+
+    Args:
+        actual: the values to judge.
+        expected: the right values. Only floats may have another dtype than `actual`.
+        bound: allowed absolute difference, >= 0: a number, or an array of the same shape.
+
+    Raises:
+        UserError: the shapes or the dtypes do not fit, or `bound` is not a bound.
+    """
+    found = np.asarray(actual)
+    wanted = np.asarray(expected)
+    _check(found, wanted)
+    try:
+        allowed = np.broadcast_to(np.asarray(bound, np.float64), wanted.shape)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"a {type(bound).__name__} is not a bound for arrays of shape {wanted.shape}",
+            why=str(error),
+            remedy="pass a number, or an array of numbers of that shape",
+        ) from error
+    return _report(found, wanted, allowed, _difference(found, wanted))
 
 
 @np.errstate(all="ignore")
-def judge_bounded(actual: Any, bounded: Bounded) -> Report:
-    """The Report on `actual`, which should be legal values of `bounded`. Exact is the reference
-    rounded once. Raises UserError when shapes or dtypes differ."""
+def judge_bounded(actual: ArrayLike, bounded: Bounded) -> Report:
+    """Return the Report on `actual`, whose elements should be legal values of `bounded`.
+
+    An element is exact if it equals the reference, or the reference rounded once. Raises UserError
+    if shapes or dtypes do not fit.
+    """
     if not isinstance(bounded, Bounded):
         raise UserError(
             f"a {type(bounded).__name__} does not say which values are legal",
             remedy="pass what bound_errors returned; compare(a, b) compares two arrays",
         )
-    actual = np.asarray(actual)
-    _check(actual, np.empty(bounded.value.shape, to_numpy(bounded.dtype)))
-    difference = _difference(actual, bounded.value)
-    nearest = _difference(actual, bounded.nearest)
-    difference = np.where(nearest == 0, 0.0, difference)
-    vague = bounded.doubtful | (bounded.condition_is_lost & np.isfinite(bounded.value))
-    vague = vague | np.isinf(bounded.error)
-    beside = bounded.allows(actual) if bounded.dtype.is_float else np.False_
-    report = _report(actual, bounded.nearest, bounded.error, difference, vague, beside)
-    return Report(
-        report.verdicts,
-        report.worst_index,
-        report.worst_ratio,
-        report.worst_text,
-        report.ratios,
-        _reason(report, bounded, beside),
+    found = np.asarray(actual)
+    _check(found, np.empty(bounded.value.shape, to_numpy(bounded.dtype)))
+    is_nearest = _difference(found, bounded.nearest) == 0
+    difference = np.where(is_nearest, 0.0, _difference(found, bounded.value))
+    cancels = bounded.condition_is_lost & np.isfinite(bounded.value)
+    outside = bounded.allows(found)
+    report = _report(
+        found,
+        bounded.nearest,
+        bounded.error,
+        difference,
+        vague=bounded.doubtful | cancels | np.isinf(bounded.error),
+        outside=outside,
     )
+    return replace(report, why=_reason(report, bounded, outside))
 
 
-def upper_f64(bound: Any) -> float:
-    """Return the least number of f64 that is not below `bound`, which may be a long double."""
+def upper_f64(bound: np.longdouble | float) -> float:
+    """Return the least f64 that is not below `bound`, which may be a long double."""
     near = float(bound)
     return near if near >= bound else math.nextafter(near, math.inf)
 
 
-def _reason(report: Report, bounded: Bounded, beside: Any) -> str:
+def _reason(report: Report, bounded: Bounded, outside: Array) -> str:
+    """Return why elements are wrong or undecidable, '' if none is."""
     if report.wrong:
-        index = report.worst_index
-        return f"condition number {bounded.condition[index]:.3g}"
-    cases = report.verdicts == UNDECIDABLE
-    doubtful = cases & (bounded.doubtful | beside)
-    lost = cases & ~doubtful
+        return f"condition number {bounded.condition[report.worst_index]:.3g}"
+    undecidable = report.verdicts == UNDECIDABLE
+    doubtful = undecidable & (bounded.doubtful | outside)
+    cancelled = undecidable & ~doubtful
     reasons = []
     if doubtful.any():
         count = int(doubtful.sum())
-        reasons.append(f"a branch, a jump or an overflow hangs on rounding in {count}")
-    if lost.any():
-        worst = float(bounded.condition[lost].max())
-        reasons.append(f"{int(lost.sum())} cancel (condition number up to {worst:.3g})")
+        reasons.append(f"rounding decides a branch, a jump or an overflow in {count}")
+    if cancelled.any():
+        count = int(cancelled.sum())
+        worst = float(bounded.condition[cancelled].max())
+        reasons.append(f"{count} cancel (condition number up to {worst:.3g})")
     return ", ".join(reasons)
 
 
-def _as_bound(bound: Any, shape: tuple[int, ...]) -> Any:
-    try:
-        return np.broadcast_to(np.asarray(bound, np.float64), shape)
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"a {type(bound).__name__} is not a bound for arrays of shape {shape}",
-            why=str(error),
-            remedy="pass a number, or an array of numbers of that shape",
-        ) from error
-
-
-def _check(actual: Any, expected: Any) -> None:
-    for array in (actual, expected):
-        as_dtype(array.dtype)  # refuses what is not a number
+def _check(actual: Array, expected: Array) -> None:
+    both_float = all(as_dtype(array.dtype).is_float for array in (actual, expected))
     if actual.shape != expected.shape:
         raise UserError(
             f"arrays of shapes {actual.shape} and {expected.shape} cannot be compared",
             remedy="compare arrays of one shape; nothing is broadcast",
         )
-    if actual.dtype != expected.dtype and not (
-        _is_float(actual) and _is_float(expected)
-    ):
+    if actual.dtype != expected.dtype and not both_float:
         raise UserError(
             f"arrays of dtypes {actual.dtype} and {expected.dtype} cannot be compared",
             why="only floats may differ in width",
@@ -185,45 +197,54 @@ def _check(actual: Any, expected: Any) -> None:
         )
 
 
-def _is_float(array: Any) -> bool:
-    return as_dtype(array.dtype).is_float
+def _difference(actual: Array, expected: Array) -> Array:
+    """Return |actual - expected|.
 
-
-def _difference(actual: Any, expected: Any) -> Any:
-    """|actual - expected|; inf where one is NaN or infinite and the other not the same."""
+    It is 0 for the same NaN or infinity, and inf if only one side is NaN or infinite.
+    """
     if actual.dtype.kind in "iub":
-        return np.abs(actual.astype(object) - expected.astype(object)).astype(
-            np.float64
-        )
-    a, e = actual.astype(np.longdouble), expected.astype(np.longdouble)
-    with np.errstate(all="ignore"):
-        difference = np.abs(a - e)
-    same = (a == e) | (np.isnan(a) & np.isnan(e))
+        # Python's integers: a difference of u64 or i64 may not fit into either.
+        exact = np.abs(actual.astype(object) - expected.astype(object))
+        return np.asarray(exact, np.float64)
+    a = actual.astype(np.longdouble)
+    b = expected.astype(np.longdouble)
+    difference = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
     return np.where(same, 0.0, np.where(np.isnan(difference), np.inf, difference))
 
 
 def _report(
-    actual: Any,
-    expected: Any,
-    allowed: Any,
-    difference: Any,
-    vague: Any = np.False_,
-    beside: Any = np.False_,
+    actual: Array,
+    expected: Array,
+    allowed: Array,
+    difference: Array,
+    *,
+    vague: Array | bool = False,
+    outside: Array | bool = False,
 ) -> Report:
-    within = (difference <= allowed) & np.isfinite(difference)
-    passed = np.where(within, WITHIN_BOUND, WRONG)
-    passed = np.where((vague & (difference <= allowed)) | beside, UNDECIDABLE, passed)
+    """Return the Report, its reason left empty.
+
+    Args:
+        actual: the values to judge.
+        expected: the values that the text on the worst element cites.
+        allowed: greatest difference that is not wrong.
+        difference: as `_difference` returns it.
+        vague: bool; the bound is too weak to decide.
+        outside: bool; legal although it is infinite or NaN.
+    """
+    within = difference <= allowed
+    passed = np.where(within & np.isfinite(difference), WITHIN_BOUND, WRONG)
+    passed = np.where((vague & within) | outside, UNDECIDABLE, passed)
     verdicts = np.where(difference == 0, EXACT, passed).astype(np.int8)
-    with np.errstate(all="ignore"):
-        ratios = np.where(np.isfinite(difference), difference / allowed, np.inf)
-    ratios = np.where(
-        difference == 0, 0.0, np.where(verdicts == UNDECIDABLE, 1.0, ratios)
-    )
-    # A wrong element is the worst one, whatever others there are.
-    ranked = np.where(verdicts == WRONG, ratios, np.minimum(ratios, 1.0))
-    if not ratios.size or not ratios.any():
+    ratios = np.where(np.isfinite(difference), difference / allowed, np.inf)
+    ratios[verdicts == UNDECIDABLE] = 1.0
+    ratios[verdicts == EXACT] = 0.0
+    if not ratios.any():
         return Report(verdicts, None, 0.0, "", ratios)
-    index = tuple(int(i) for i in np.unravel_index(np.argmax(ranked), ratios.shape))
+    # A wrong element is the worst one, whatever other elements there are.
+    ranked = np.where(verdicts == WRONG, ratios, np.minimum(ratios, 1.0))
+    place = np.unravel_index(np.argmax(ranked), ratios.shape)
+    index = tuple(map(int, place))
     limit = upper_f64(allowed[index])
     text = f"at {index}: {actual[index]!s} for {expected[index]!s}, allowed {limit:.3g}"
     return Report(verdicts, index, float(ratios[index]), text, ratios)

@@ -1,11 +1,10 @@
-"""Tells who wrote one element: which iterations, and what."""
+"""Lists the writes to one element of an output: value, statement and iteration of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,33 +24,32 @@ from refcomp.oracle.tensors.arrays import Array
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write: the value, the statement with its origin, and the variables that were bound,
-    innermost last."""
+    """One write to the element."""
 
     value: Scalar
-    values: tuple[tuple[str, Any], ...]
-    where: str = ""
+    values: tuple[tuple[str, object], ...]  # variables that were bound, innermost last
+    where: str = ""  # the statement with its origin
 
     def __str__(self) -> str:
         where = ", ".join(f"{name} = {value}" for name, value in self.values)
         return f"{self.value} with {where}" if where else str(self.value)
 
 
-class _Watched(Memory):
-    """Memory that remembers the writes to one of its elements."""
+class _WatchedMemory(Memory):
+    """Memory that records the writes to one of its elements."""
 
     is_watched = True
 
     def __init__(self, plain: Memory, index: int) -> None:
-        super().__init__(
-            plain.buffer, plain.shape, plain.array, plain.written is not None
-        )
-        self._watched = index
+        is_fresh = plain.written is not None
+        super().__init__(plain.buffer, plain.shape, plain.array, is_fresh)
+        self._index = index
         self.writes: list[Write] = []
 
     def write(self, index: int, value: Scalar, thread: Thread) -> None:
         super().write(index, value, thread)
-        self._remember(index, value, thread)
+        if index == self._index:
+            self._record(value, thread.values, thread.where or "")
 
     def update(
         self,
@@ -61,30 +59,25 @@ class _Watched(Memory):
         thread: Thread,
     ) -> None:
         super().update(index, operator, function, thread)
-        self._remember(index, self.array.flat[index], thread)
-
-    def _remember(self, index: int, value: Scalar, thread: Thread) -> None:
-        if index == self._watched:
-            self._add(value, thread.values, thread.where or "")
+        if index == self._index:
+            self._record(self.array.flat[index], thread.values, thread.where or "")
 
     def wrote(self, at: Array, value: Array, ids: Array, threads: Threads) -> None:
         at, value, ids = np.broadcast_arrays(at, value, ids)
-        here = at == self._watched
+        here = at == self._index
         for number, written in zip(ids[here], value[here], strict=True):
             values = threads.told(int(np.searchsorted(threads.ids, number)))
-            plain = written if self.buffer.dtype.is_float else written.item()
-            self._add(
-                plain,
-                values,
-                describe(threads.crowd.stmt, values, threads.crowd.origins),
-            )
+            scalar = written if self.buffer.dtype.is_float else written.item()
+            where = describe(threads.crowd.stmt, values, threads.crowd.origins)
+            self._record(scalar, values, where)
 
-    def _add(self, value: Scalar, values: Mapping[Var, Any], where: str) -> None:
-        bound = tuple((var.name, given) for var, given in values.items())
+    def _record(self, value: Scalar, values: Mapping[Var, object], where: str) -> None:
+        bound = tuple((var.name, number) for var, number in values.items())
         self.writes.append(Write(value, bound, where))
 
     def save(self) -> Callable[[], None]:
-        restore_elements, count = super().save(), len(self.writes)
+        restore_elements = super().save()
+        count = len(self.writes)
 
         def restore() -> None:
             restore_elements()
@@ -96,19 +89,22 @@ class _Watched(Memory):
 @deep_recursion()
 def writes_to(
     func: PrimFunc,
-    args: Sequence[Any],
+    args: Sequence[object],
     output: str,
     index: Sequence[int],
     in_step: int | None = LEAST_THREADS,
 ) -> list[Write]:
-    """Every write to element `index` of the output named `output` when `func` runs on `args`, in
-    order; those before an InterpretError, if the program breaks a rule. `in_step` is as for
-    `interpret`."""
+    """Return the writes to element `index` of the output named `output`, in order.
+
+    Runs `func` on `args`. If the program breaks a rule, the list ends there. `in_step` is that of
+    `refcomp.oracle.lockstep.interpret.interpret`.
+    """
     frame = Frame(num_tasks=3)
     bind_arguments(frame, func, args)
     (buffer,) = [buffer for buffer in func.buffers if buffer.name == output]
     plain = frame.memory[buffer]
-    watched = frame.memory[buffer] = _Watched(plain, plain.offset(index))
-    with suppress(InterpretError):  # what was written until then is what is asked for
+    watched = _WatchedMemory(plain, plain.offset(index))
+    frame.memory[buffer] = watched
+    with suppress(InterpretError):  # the caller asks for the writes until then
         run_bound(frame, func.body, shortcut_for(args, in_step))
     return watched.writes

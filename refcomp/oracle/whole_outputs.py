@@ -1,13 +1,12 @@
-"""Runs a function that must write each element of its outputs, and may read none before.
+"""Interprets functions that must write every element of their outputs, and read none before.
 
-So it is with what lowering makes. A function that goes on with what its outputs hold is run by
-`refcomp.oracle.interpreter.interpret` alone.
+Functions that lowering makes are of this kind. A function that continues what its outputs hold is
+run by `refcomp.oracle.lockstep.interpret.interpret`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,19 +22,24 @@ from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.interpret import LEAST_THREADS, shortcut_for
 from refcomp.oracle.watch import writes_to
 
+_STORES = (BufferStore, Store, AtomicUpdate)
+
 
 @deep_recursion()
 def interpret_whole(
     func: PrimFunc,
-    args: Sequence[Any],
+    args: Sequence[object],
     *,
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
     in_step: int | None = LEAST_THREADS,
 ) -> None:
-    """As `interpret`, but the outputs of `func` hold nothing before. Raises InterpretError also
-    when an element of an output is read before it is written, or never written; then the function
-    runs once more, to tell who writes next to it."""
+    """Run `func` as `interpret` does, but treat its outputs as memory that was never written.
+
+    Raises InterpretError also if an element of an output is read before it is written, or is never
+    written. In the second case the function runs once more, and the error cites the write that
+    comes nearest.
+    """
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries
     bind_arguments(frame, func, args, getattr(func, "outputs", ()))
@@ -47,20 +51,24 @@ def interpret_whole(
             raise _unwritten(func, before, memory)
 
 
-def _unwritten(func: PrimFunc, before: list[Any], memory: Memory) -> InterpretError:
+def _unwritten(
+    func: PrimFunc, before: Sequence[object], memory: Memory
+) -> InterpretError:
+    """Return the error about the first element of `memory` that is never written.
+
+    `before` holds the arguments as they were before the run.
+    """
     assert memory.written is not None
-    missing, written = (
-        np.flatnonzero(memory.written == 0),
-        np.flatnonzero(memory.written),
-    )
+    missing = np.flatnonzero(memory.written == 0)
+    written = np.flatnonzero(memory.written)
     first = int(missing[0])
     what = f"element {_index(memory, first)} of {memory.buffer.name} is never written"
     why = f"{len(missing)} of {memory.size} elements are not"
     if not written.size:
-        return InterpretError(what, where=_idle_writer(func, memory.buffer), why=why)
-    nearest = int(written[np.abs(written - first).argmin()])
-    writes = writes_to(func, before, memory.buffer.name, _index(memory, nearest))
-    why += f"; what comes nearest is the write of element {_index(memory, nearest)}"
+        return InterpretError(what, where=_first_store(func, memory.buffer), why=why)
+    nearest = _index(memory, int(written[np.abs(written - first).argmin()]))
+    why += f"; what comes nearest is the write of element {nearest}"
+    writes = writes_to(func, before, memory.buffer.name, nearest)
     return InterpretError(what, where=writes[-1].where if writes else None, why=why)
 
 
@@ -68,12 +76,9 @@ def _index(memory: Memory, element: int) -> list[int]:
     return [int(i) for i in np.unravel_index(element, memory.shape)]
 
 
-def _idle_writer(func: PrimFunc, buffer: Buffer) -> str | None:
-    """The first statement that would write to `buffer`."""
+def _first_store(func: PrimFunc, buffer: Buffer) -> str | None:
+    """Return the first statement that stores to `buffer`, although it did not run."""
     for node in walk(func.body):
-        if (
-            isinstance(node, BufferStore | Store | AtomicUpdate)
-            and node.buffer is buffer
-        ):
+        if isinstance(node, _STORES) and node.buffer is buffer:
             return describe(node, {})
     return None

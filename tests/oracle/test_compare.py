@@ -142,7 +142,7 @@ def test_a_branch_in_doubt_is_undecidable():
         report = judge_bounded(np.array([taken, 1], np.float32), bounded)
         assert report.verdicts.tolist() == [verdict, EXACT]
     report = judge_bounded(np.array([1, 1], np.float32), bounded)
-    assert report.why == "a branch, a jump or an overflow hangs on rounding in 1"
+    assert report.why == "rounding decides a branch, a jump or an overflow in 1"
 
 
 def test_a_wrong_element_is_worse_than_what_is_undecidable():
