@@ -58,9 +58,10 @@ def read_code_object(data: bytes) -> CodeObjectMetadata:
 
 def metadata_text(data: bytes) -> str:
     """Return all that the code object `data` tells of itself, as JSON. ToolchainError."""
-    read_code_object(data)
     try:
-        return json.dumps(metadata_map(ElfFile(data)), indent=2) + "\n"
+        elf = ElfFile(data)
+        read_metadata(elf)  # refuses what is damaged
+        return json.dumps(metadata_map(elf), indent=2) + "\n"
     except (ValueError, TypeError) as error:  # TypeError: bytes, for which JSON has no form
         raise _unreadable(error) from error
 

@@ -131,12 +131,12 @@ def test_metadata_of_kernels_are_checked(changes, message):
     [
         (lambda: code_object(machine=62), "no ELF file for AMD GPUs, but for EM_X86_64"),
         (lambda: code_object(abi=9), "version 9 of the ABI is not known"),
-        (lambda: code_object({}), ".name is missing|.args is missing|is missing"),
+        (lambda: code_object({}), ".name is missing"),
         (lambda: code_object("f"), "a kernel is 'f', not a map"),
         (lambda: code_object(target=3), "amdhsa.target is 3, not a text"),
         (lambda: code_object().replace(b"AMDGPU\0", b"AMDXXX\0"), "it has no metadata"),
         (lambda: code_object().replace(b"amdhsa.kernels", b"amdhsa.kernelz"), "kernels is missing"),
-        (lambda: code_object(kernel())[:-1], "the data end within a value|within a note"),
+        (lambda: code_object(kernel())[:-1], "the data end within a value"),
         (lambda: code_object(metadata=[1]), "the metadata is \\[1\\], not a map"),
     ],
 )
