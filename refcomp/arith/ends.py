@@ -30,12 +30,14 @@ Rule = Callable[[Sign, Attained, Attained], Attained | None]
 
 
 def as_expr(bound: Bound) -> Expr:
+    """Return `bound` as an expression of i64, in which sums of ends are exact."""
     if isinstance(bound, int):
         return IntImm(bound, I64)
     return bound if bound.dtype == I64 else Cast(I64, bound)
 
 
 def typed(bound: Bound, dtype: DType) -> Expr:
+    """Return a plain integer as a constant of `dtype`, and an expression as it is."""
     return IntImm(bound, dtype) if isinstance(bound, int) else bound
 
 
@@ -50,6 +52,7 @@ def in_i64(values: Attained) -> Attained:
 
 
 def is_constant(*values: Attained) -> bool:
+    """Return True if both ends of each value are plain integers."""
     return all(isinstance(v.low, int) and isinstance(v.high, int) for v in values)
 
 
@@ -101,12 +104,14 @@ def _greatest(_sign: Sign, a: Attained, b: Attained) -> Attained:
 
 
 def smaller(a: Bound, b: Bound) -> Bound:
+    """Return the minimum of two bounds, an integer if both are."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return Min(as_expr(a), as_expr(b))
 
 
 def greater(a: Bound, b: Bound) -> Bound:
+    """Return the maximum of two bounds, an integer if both are."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return Max(as_expr(a), as_expr(b))
