@@ -34,18 +34,30 @@ def truncated_remainder(a: int, b: int) -> int:
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    **{"eq": operator.eq, "ne": operator.ne, "lt": operator.lt},
-    **{"le": operator.le, "gt": operator.gt, "ge": operator.ge},
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 # By the names of the nodes of `refcomp.ir.expr` in lower case; shifts depend on a dtype.
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     **COMPARISONS,
-    **{"add": operator.add, "sub": operator.sub, "mul": operator.mul},
-    **{"div": truncated_quotient, "mod": truncated_remainder},
-    **{"floordiv": floor_quotient, "floormod": floor_remainder},
-    **{"min": min, "max": max},
-    **{"bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor},
-    **{"and": lambda a, b: bool(a) and bool(b), "or": lambda a, b: bool(a) or bool(b)},
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": truncated_quotient,
+    "mod": truncated_remainder,
+    "floordiv": floor_quotient,
+    "floormod": floor_remainder,
+    "min": min,
+    "max": max,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
 }
 
 
