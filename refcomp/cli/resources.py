@@ -9,8 +9,7 @@ from typing import Any
 from refcomp.cli.levels import check_whole
 from refcomp.driver.backends import backend_of
 from refcomp.driver.compile import compile_functions
-from refcomp.driver.kernel_resources import KernelResources
-from refcomp.foundation.errors import Unsupported
+from refcomp.driver.kernel_resources import KernelResources, unknown_resources
 from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 
@@ -37,11 +36,7 @@ def kernel_resources(funcs: Sequence[PrimFunc], target: Target) -> list[KernelRe
     """What the kernels of `funcs` take. Unsupported for targets other than AMD GPUs."""
     resources = backend_of(target).resources
     if resources is None:
-        raise Unsupported(
-            "what kernels take of a device is not known",
-            why="only the machine code for AMD GPUs tells",
-            remedy="build for the target rocm",
-        )
+        raise unknown_resources()
     check_whole(funcs, "what its kernels take")
     code = compile_functions(funcs, target).code
     return [] if code is None else [*resources(code.code)]

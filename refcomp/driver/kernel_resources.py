@@ -60,13 +60,18 @@ class KernelResources:
 def resources_of(code: object) -> tuple[KernelResources, ...]:
     """What each kernel of a code object takes. Unsupported for the code of other devices."""
     if not isinstance(code, Binary) or code.format != "hsaco":
-        raise Unsupported(
-            "what kernels take of a device is not known",
-            why="only the machine code for AMD GPUs tells",
-            remedy="build for the target rocm",
-        )
+        raise unknown_resources()
     told = read_code_object(code.data)
     return tuple(_resources(kernel, occupancy_of(kernel, told.mcpu)) for kernel in told.kernels)
+
+
+def unknown_resources() -> Unsupported:
+    """Return the error for targets whose machine code does not list what kernels take."""
+    return Unsupported(
+        "what kernels take of a device is not known",
+        why="only the machine code for AMD GPUs tells",
+        remedy="build for the target rocm",
+    )
 
 
 def _resources(kernel: KernelMetadata, occupancy: Occupancy | None) -> KernelResources:
