@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.provenance import caller_line
 from refcomp.schedule.primitives.bind import bind
 from refcomp.schedule.primitives.cache_read import cache_read
@@ -32,7 +33,7 @@ from refcomp.schedule.primitives.split import split, tile
 from refcomp.schedule.primitives.tensorize import tensorize
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.schedule.stage_graph import depends_on, find_stage, unique_name
+from refcomp.schedule.stage_graph import depends_on, find_stage
 from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation, reachable_operations
@@ -188,11 +189,9 @@ class Schedule:
         self.steps: list[Step] = []
         self.stages: list[Stage] = []
         outputs_set = set(self.outputs)
-        taken: set[str] = set()
+        names = UniqueNames(separator=".")
         for op in reachable_operations(self.outputs):
-            name = unique_name(op.name, taken)
-            taken.add(name)
-            stage = Stage(op, name, op in outputs_set, siblings=self.stages)
+            stage = Stage(op, names.take(op.name), op in outputs_set, siblings=self.stages)
             stage.loops.leaves = list(stage.roots)
             self.stages.append(stage)
         attach_bodies(self.stages)

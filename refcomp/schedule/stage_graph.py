@@ -7,11 +7,12 @@ of T in other stages, and the arguments of `lower` all find the stage by T itsel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.names import UniqueNames
 from refcomp.ir.expr import Expr
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter
@@ -55,20 +56,12 @@ def add_stage(
 ) -> Stage:
     """A stage for `op`, right before or after another, with a name that no other has."""
     siblings = beside.siblings
-    stage = Stage(op, unique_name(name, [s.name for s in siblings]), False, siblings=siblings)
+    names = UniqueNames([sibling.name for sibling in siblings], separator=".")
+    stage = Stage(op, names.take(name), False, siblings=siblings)
     stage.loops.leaves, stage.primitive = list(stage.roots), provenance.primitive
     place = next(k for k, sibling in enumerate(siblings) if sibling is beside)
     siblings.insert(place + after, stage)
     return stage
-
-
-def unique_name(name: str, taken: Collection[str]) -> str:
-    """`name`, or `name.1`, `name.2`, ...: the first that is not taken."""
-    unique, count = name, 0
-    while unique in taken:
-        count += 1
-        unique = f"{name}.{count}"
-    return unique
 
 
 def make_operation(

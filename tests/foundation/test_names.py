@@ -54,6 +54,8 @@ def test_unique_names_get_a_number_when_taken_or_reserved():
 
 
 def test_separator_and_first_number_are_chosen():
+    assert UniqueNames([], separator=".").take("A") == "A"
+    assert UniqueNames(["A", "A.1"], separator=".").take("A") == "A.2"
     names = UniqueNames({"i"}, separator=".", first=2)
     assert [names.take("i") for _ in range(3)] == ["i.2", "i.3", "i.4"]
     assert "i.3" in names and "i.5" not in names

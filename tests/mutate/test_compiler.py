@@ -66,7 +66,7 @@ def test_what_is_refused_and_what_changes_nothing(known):
     gpu = [one for one in known if one.subject.name == "tiled transpose"]
     refused = _tried(gpu, "schedule", "bind", "thread.kind == THREAD  ->  thread.kind !=")
     assert refused.refused == "the compiler refuses it (UserError)"
-    fails = _tried(known, "schedule", "unique_name", "(name, 0)  ->  (0, name)")
+    fails = _tried(known, "schedule", "resolve", "(own, args)  ->  (args, own)")
     assert fails.refused == "the compiler fails (TypeError)"
     same = _tried(known, "lowering", "_at_least_one", "dim.value < 1  ->  dim.value <= 1")
     assert same.equivalent == "the same programs"
@@ -74,7 +74,9 @@ def test_what_is_refused_and_what_changes_nothing(known):
 
 
 def test_functions_have_their_own_code_again(known):
-    (edit, *_) = [e for e in _edits_in("schedule", known) if e.change == "(name, 0)  ->  (0, name)"]
+    (edit, *_) = [
+        e for e in _edits_in("schedule", known) if e.change == "(own, args)  ->  (args, own)"
+    ]
     before = edit.function.__code__
     told = []
     _try(edit, [one.trial("schedule") for one in known], told.append)

@@ -7,7 +7,6 @@ from refcomp.schedule.stage_graph import (
     make_operation,
     readers_of,
     redirect_reads,
-    unique_name,
 )
 
 
@@ -59,7 +58,3 @@ def test_an_operation_that_reads_something_else_makes_the_same_tensors():
     assert fresh is not c.op and fresh.inputs == (b, copy.outputs[0])
     assert fresh.outputs == (c,) and fresh.axis == c.op.axis and c.op.inputs == (b, a)
     assert find_stage(stages, c) is find_stage(stages, fresh) is stages[2]
-
-
-def test_names_stay_unique():
-    assert unique_name("A", []) == "A" and unique_name("A", ["A", "A.1"]) == "A.2"
