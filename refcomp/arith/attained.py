@@ -33,6 +33,7 @@ from refcomp.arith.facts import Facts
 from refcomp.arith.guards import AtMost, comparisons, linear
 from refcomp.arith.prove import prove, simplify
 from refcomp.foundation.dtype import I64, U64, DType
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     LE,
     LT,
@@ -83,9 +84,7 @@ class Box:
         first, count = self.attained(minimum), self.attained(extent)
         if first is None or count is None or count.axes or first.wraps:
             return self.unknown()
-        size = count.high if isinstance(count.high, int) else simplify(count.high, self.facts)
-        if isinstance(size, IntImm):
-            size = size.value
+        size = self._size(count.high)
         last = first.high + (size - 1)
         box = self._copy()
         box._ranges[var] = Attained(first.low, last, first.axes | {var})
@@ -172,15 +171,21 @@ class Box:
 
     def _where(self, extent: Bound) -> Box:
         """This box where `extent` is positive."""
-        size = extent if isinstance(extent, int) else simplify(extent, self.facts)
-        if isinstance(size, IntImm):
-            size = size.value
+        size = self._size(extent)
         box = self._copy()
         if not isinstance(size, int):
             box._extents = (*self._extents, size)
         elif size <= 0:
             return self.unknown()
         return box
+
+    def _size(self, extent: Bound) -> Bound:
+        """Return `extent` as a plain integer if it is constant once simplified."""
+        if isinstance(extent, int):
+            return extent
+        simplified = simplify(extent, self.facts)
+        size = as_int(simplified)
+        return simplified if size is None else size
 
     def _copy(self) -> Box:
         box = Box(self.facts, self.symbols)

@@ -16,6 +16,7 @@ from refcomp.arith.interval import Interval
 from refcomp.arith.linear import Key, Monomial, Sum, SumTable, direction, is_summable
 from refcomp.arith.modular import Modular
 from refcomp.foundation.dtype import I64, DType
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     Add,
     BitAnd,
@@ -339,9 +340,10 @@ def _modular_of_cast(bounds: Bounds, expr: Any) -> Modular:
 
 
 def _modular_of_division(bounds: Bounds, expr: Any) -> Modular:
-    if not isinstance(expr.b, IntImm) or expr.b.value < 0:
+    divisor = as_int(expr.b)
+    if divisor is None or divisor < 0:
         return Modular()
-    found, divisor = bounds.modular(expr.a), expr.b.value
+    found = bounds.modular(expr.a)
     return found.floordiv(divisor) if isinstance(expr, FloorDiv) else found.floormod(divisor)
 
 

@@ -187,13 +187,12 @@ class _Shrinking:
         return min(extent, max(self.whole * self.count + extent % self.whole, 2))
 
     def _shorter(self, op: Operation, axis: IterVar, short: int, least: int) -> IterVar:
-        if not isinstance(axis.extent, IntImm):
+        extent = as_int(axis.extent)
+        shorter = max(short, least)
+        if extent is None or extent <= shorter:
             return axis
-        extent = min(axis.extent.value, max(short, least))
-        if extent == axis.extent.value:
-            return axis
-        self.extents[f"{op.name}.{axis.name}"] = extent
-        return replace(axis, extent=IntImm(extent, I64))
+        self.extents[f"{op.name}.{axis.name}"] = shorter
+        return replace(axis, extent=IntImm(shorter, I64))
 
     def _note_reads(self, op: ComputeOp, axes: Sequence[IterVar]) -> None:
         facts = Facts()

@@ -22,7 +22,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer, Load
-from refcomp.ir.constants import element_count
+from refcomp.ir.constants import as_ints, element_count
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
@@ -95,8 +95,7 @@ def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
     params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
     starts = [*kernels_in(kernel.body)]
     extents = kernel_nest(starts[0]).block if starts else (IntImm(1, I64),) * 3
-    known = [extent.value for extent in extents if isinstance(extent, IntImm)]
-    block = tuple(max(1, extent) for extent in known) if len(known) == len(extents) else ()
+    block = tuple(max(1, extent) for extent in as_ints(extents) or ())
     threads = prod(block) if block else MOST_THREADS
     shared_bytes = _shared_bytes(kernel, threads)
     return ExpectedKernel(machine_symbol(kernel.name), params, block, shared_bytes)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refcomp.foundation.dtype import I32, DType, as_dtype
-from refcomp.ir.expr import IntImm, PureExtern
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import PureExtern
 
 _PREFIX = "llvm.amdgcn."
 _REGISTER_BITS, _BF16_BITS = 32, DType("uint", 16)
@@ -138,10 +139,8 @@ def gpu_intrinsic_fault(call: PureExtern) -> str | None:
     if given not in (wanted, tuple(map(_passed, wanted))) or call.dtype != intrinsic.sum:
         told = f"({', '.join(map(str, wanted))}) -> {intrinsic.sum}"
         return f"{call.name} is {told}, not ({', '.join(map(str, given))}) -> {call.dtype}"
-    which = call.args[-1]
-    if isinstance(intrinsic, MatrixProduct) and not (
-        isinstance(which, IntImm) and 0 <= which.value < intrinsic.sums
-    ):
+    which = as_int(call.args[-1])
+    if isinstance(intrinsic, MatrixProduct) and which not in range(intrinsic.sums):
         return f"the last operand of {call.name} is a constant from 0 to {intrinsic.sums - 1}"
     return None
 

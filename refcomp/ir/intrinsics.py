@@ -14,7 +14,8 @@ from typing import Literal
 from refcomp.foundation.dtype import BOOL, I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
-from refcomp.ir.expr import Call, IntImm
+from refcomp.ir.constants import as_ints
+from refcomp.ir.expr import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ def subgroup_fault(call: Call) -> str | None:
     name, rest = call.name, call.args[1:]
     if name == "subgroup_shuffle" and rest[0].dtype == I32:
         rest = rest[1:]  # the number of a thread is any
-    numbers = [arg.value for arg in rest if isinstance(arg, IntImm)]
-    if len(numbers) < len(rest) or any(arg.dtype != I32 for arg in rest):
+    numbers = as_ints(rest)
+    if numbers is None or any(arg.dtype != I32 for arg in rest):
         return f"the operands of {name} behind the first are no constants of dtype i32"
     if call.args[0].dtype.lanes != 1:
         return f"{name} takes a scalar, not {call.args[0].dtype}"

@@ -123,13 +123,13 @@ class CrossThread:
         extents = []
         for leaf in self.axes:
             extent = self.loops.bounds.extents[leaf]
-            if not isinstance(extent, IntImm):
+            if (constant := as_int(extent)) is None:
                 self._refuse(
                     f"loop {leaf.name} over the output, of {extent} iterations, is inside it, "
                     "and there is local memory for each",
                     f"reorder {leaf.name} to the outside of all reduction loops",
                 )
-            extents.append(extent.value)
+            extents.append(constant)
         return self._buffers("share", extents or [1], LOCAL)
 
     @cached_property
@@ -153,18 +153,18 @@ class CrossThread:
 
     def _extent(self, tag: str) -> int:
         if tag not in self.kernel.bound:
-            named = simplify(self.kernel.env[tag].extent)
-            assert isinstance(named, IntImm)
-            return named.value
+            named = as_int(simplify(self.kernel.env[tag].extent))
+            assert named is not None
+            return named
         loop = self.kernel.bound[tag][0]
         extent = self.loops.all_bounds[loop.stage].extents[loop.axis]
-        if not isinstance(extent, IntImm):
+        if (constant := as_int(extent)) is None:
             self._refuse(
                 f"the number of threads of {tag}, {extent}, is not a constant, "
                 "and there is shared memory for each",
                 f"split axis {loop.axis.name} of stage {loop.stage.name}, and bind the inner loop",
             )
-        return extent.value
+        return constant
 
     # Statements.
 

@@ -10,6 +10,7 @@ from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
+from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.rewrite import substitute, walk
 from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
@@ -47,8 +48,8 @@ def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def _padded(stage: Stage, dim: int, inner: list[Expr]) -> Expr:
     wish = stage.memory.alignments[dim]
-    sizes = [size.value for size in inner if isinstance(size, IntImm)]
-    if len(sizes) < len(inner):
+    sizes = as_ints(inner)
+    if sizes is None:
         _refuse(stage, dim, "the dimensions inside it have no constant extents", "split them first")
     rest = prod(sizes[1:])
     for longer in range(sizes[0], sizes[0] + wish.factor):

@@ -19,7 +19,7 @@ from math import ceil
 from refcomp.driver.pipeline import passes_for
 from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import IntImm
+from refcomp.ir.constants import as_ints
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
 from refcomp.mutate.mutant import MORE_DATA, NO_DATA, OURS, Mutant, first_line
@@ -93,9 +93,7 @@ def _equivalence(trial: MutantTrial, mutation: Mutation, mutated: PrimFunc) -> s
 def check_subject(subject: Subject) -> None:
     """UserError for a subject with an argument that no array of known shape can be made for."""
     for arg in subject.args:
-        if not isinstance(arg, Tensor) or not all(
-            isinstance(dim, IntImm) for dim in arg.shape
-        ):
+        if not isinstance(arg, Tensor) or as_ints(arg.shape) is None:
             raise UserError(
                 f"{subject.name} cannot be mutated",
                 why=f"argument {arg.name} is no tensor of constant shape",

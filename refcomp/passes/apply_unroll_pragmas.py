@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import IntImm
+from refcomp.ir.constants import as_int
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import (
@@ -85,22 +85,24 @@ def _visit(stmt: Any, wishes: _Wishes) -> Any:
 def _with_pragma(wishes: _Wishes, pragma: Pragma) -> _Wishes:
     if pragma.key not in (AUTO_UNROLL_MAX_STEP, UNROLL_EXPLICIT):
         return wishes
-    if not isinstance(pragma.value, IntImm):
+    value = as_int(pragma.value)
+    if value is None:
         raise UserError(
             f"the pragma {pragma.key} has the value {pragma.value}, which is no constant",
             where=str(pragma.origin or ""),
             remedy=f"give it a number: pragma(axis, {pragma.key!r}, 16)",
         )
     if pragma.key == UNROLL_EXPLICIT:
-        return replace(wishes, is_explicit=bool(pragma.value.value))
-    return replace(wishes, max_step=pragma.value.value)
+        return replace(wishes, is_explicit=bool(value))
+    return replace(wishes, max_step=value)
 
 
 def _is_short(loop: For, most: int) -> bool:
-    if loop.kind != SERIAL or not isinstance(loop.extent, IntImm):
+    count = as_int(loop.extent)
+    if loop.kind != SERIAL or count is None:
         return False
     inside = _steps(loop.body)
-    return inside is not None and 1 <= inside * loop.extent.value <= most
+    return inside is not None and 1 <= inside * count <= most
 
 
 def _steps(stmt: Stmt) -> int | None:
@@ -113,6 +115,5 @@ def _steps(stmt: Stmt) -> int | None:
         return None
     if not isinstance(stmt, For):
         return sum(known)
-    if stmt.kind == UNROLLED and isinstance(stmt.extent, IntImm):
-        return sum(known) * stmt.extent.value
-    return None
+    count = as_int(stmt.extent)
+    return sum(known) * count if stmt.kind == UNROLLED and count is not None else None

@@ -54,6 +54,7 @@ from functools import reduce
 from typing import Any
 
 from refcomp.arith import Facts, prove, simplify
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     GE,
     LE,
@@ -258,13 +259,12 @@ def _is_worth_it(guard: Guard, loop: For) -> bool:
     """
     if loop.kind == PARALLEL and not guard.is_inside_loop:
         return False
-    ends = (loop.minimum, loop.extent)
-    if not all(isinstance(end, IntImm) for end in ends):
+    begin, extent = as_int(loop.minimum), as_int(loop.extent)
+    if begin is None or extent is None:
         return True
-    begin, extent = (end.value for end in ends if isinstance(end, IntImm))
-    low, high = guard.range.low, guard.range.high
-    first = max(begin, low.value) if isinstance(low, IntImm) else begin
-    last = min(begin + extent, high.value) if isinstance(high, IntImm) else begin + extent
+    low, high = as_int(guard.range.low), as_int(guard.range.high)
+    first = begin if low is None else max(begin, low)
+    last = begin + extent if high is None else min(begin + extent, high)
     return 2 * (last - first) >= extent
 
 

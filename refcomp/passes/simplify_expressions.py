@@ -39,7 +39,8 @@ from typing import Any
 from refcomp.arith import Facts, simplify
 from refcomp.arith.constants import is_copied
 from refcomp.ir.buffer import AddressOf, Buffer
-from refcomp.ir.expr import Broadcast, Expr, IntImm, Not, Var
+from refcomp.ir.constants import as_constant, as_int
+from refcomp.ir.expr import Expr, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_changes, with_fields
@@ -90,20 +91,20 @@ def _simplified_all(exprs: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
 
 def _visit_for(stmt: For, facts: Facts) -> Stmt:
     minimum, extent = simplify(stmt.minimum, facts), simplify(stmt.extent, facts)
-    if isinstance(extent, IntImm):
-        if extent.value <= 0:
-            return Block((), stmt.origin)
-        if extent.value == 1 and not buffers_in(minimum):
-            body = _simplified(stmt.body, facts.define(stmt.var, minimum))
-            return with_changes(stmt, body=body, extent=extent) if is_bound(stmt) else body
+    count = as_int(extent)
+    if count is not None and count <= 0:
+        return Block((), stmt.origin)
+    if count == 1 and not buffers_in(minimum):
+        body = _simplified(stmt.body, facts.define(stmt.var, minimum))
+        return with_changes(stmt, body=body, extent=extent) if is_bound(stmt) else body
     body = _simplified(stmt.body, facts.bind(stmt.var, minimum, extent))
     return with_changes(stmt, minimum=minimum, extent=extent, body=body)
 
 
 def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
     condition = simplify(stmt.condition, facts)
-    if isinstance(condition, IntImm):
-        chosen = stmt.then_case if condition.value else stmt.else_case
+    if (holds := as_int(condition)) is not None:
+        chosen = stmt.then_case if holds else stmt.else_case
         return Block((), stmt.origin) if chosen is None else _simplified(chosen, facts)
     then_case = _simplified(stmt.then_case, facts.assume(condition))
     else_case = stmt.else_case
@@ -142,9 +143,9 @@ def _visit_buffer_store(stmt: BufferStore, facts: Facts) -> Stmt:
 
 def _visit_store(stmt: Store, facts: Facts) -> Stmt:
     predicate = None if stmt.predicate is None else simplify(stmt.predicate, facts)
-    lanes = predicate.value if isinstance(predicate, Broadcast) else predicate
-    if isinstance(lanes, IntImm):
-        if not lanes.value:
+    holds = as_constant(predicate)
+    if holds is not None:
+        if not holds:
             return Block((), stmt.origin)
         predicate = None
     index, value = simplify(stmt.index, facts), simplify(stmt.value, facts)

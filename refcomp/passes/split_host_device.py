@@ -61,6 +61,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Expr, IntImm, Mul, PureExtern, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
@@ -196,7 +197,7 @@ def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
         if not isinstance(node, Allocate) or node.buffer.scope != "shared":
             continue
         shape = node.buffer.shape
-        if all(isinstance(dim, IntImm) for dim in shape):
+        if as_ints(shape) is not None:
             continue
         if not all(var in known for dim in shape for var in variables_in(dim)):
             raise Unsupported(

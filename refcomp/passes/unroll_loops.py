@@ -29,6 +29,7 @@ constant.
 
 from typing import Any
 
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
@@ -64,6 +65,6 @@ def _unroll(loop: For) -> Stmt:
 
 def _step(loop: For, step: int) -> Expr:
     dtype = loop.var.dtype
-    if isinstance(loop.minimum, IntImm):
-        return IntImm(loop.minimum.value + step, dtype)
+    if (first := as_int(loop.minimum)) is not None:
+        return IntImm(first + step, dtype)
     return loop.minimum + IntImm(step, dtype) if step else loop.minimum

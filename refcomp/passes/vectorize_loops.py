@@ -338,8 +338,8 @@ def _fold(cls: type[Any], a: Expr, b: Expr) -> Expr:
         return IntImm({ir.Add: x + y, ir.Sub: x - y, ir.Mul: x * y}[cls], a.dtype)
     if cls is ir.Mul:
         for factor, other in ((a, b), (b, a)):
-            if isinstance(factor, IntImm) and factor.value in (0, 1):
-                return other if factor.value else factor
+            if (value := as_int(factor)) in (0, 1):
+                return other if value else factor
     elif as_int(b) == 0:
         return a
     elif as_int(a) == 0 and cls is ir.Add:
@@ -369,8 +369,8 @@ def _first_comparison(condition: ir.LT | ir.LE | ir.GT | ir.GE) -> Expr | None:
     left, right = affine(condition.a), affine(condition.b)
     if left is None or right is None or condition.a.dtype.element != I64:
         return None
-    drift = _fold(ir.Sub, left[1], right[1])
-    if not isinstance(drift, IntImm):
+    drift = as_int(_fold(ir.Sub, left[1], right[1]))
+    if drift is None:
         return None
-    falls = drift.value >= 0 if isinstance(condition, ir.LT | ir.LE) else drift.value <= 0
+    falls = drift >= 0 if isinstance(condition, ir.LT | ir.LE) else drift <= 0
     return type(condition)(left[0], right[0]) if falls else None

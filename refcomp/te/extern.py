@@ -16,6 +16,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import caller_line
 from refcomp.ir.buffer import READ, WRITE, Buffer
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import bound_by
@@ -220,7 +221,7 @@ def _compact_strides(shape: Sequence[Expr]) -> list[Expr]:
 def _product(a: Expr, b: Expr) -> Expr:
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return IntImm(a.value * b.value, I64)
-    return a if isinstance(b, IntImm) and b.value == 1 else a * b
+    return a if as_int(b) == 1 else a * b
 
 
 def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.ir.buffer import READ, UPDATE, Buffer
-from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import bound_by
 from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, walk, with_fields
@@ -92,7 +93,7 @@ def decl_tensor_intrin(
 
 def _check_extents(op: ComputeOp, name: str) -> None:
     for one in (*op.axis, *op.reduce_axis):
-        if not isinstance(one.extent, IntImm):
+        if as_int(one.extent) is None:
             raise UserError(
                 f"axis {one.name} of tensor intrinsic {name} has the extent {one.extent}",
                 why="an intrinsic computes a block of one size",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
@@ -85,7 +86,7 @@ def _thread_extent(dom: Any, tag: str) -> Expr:
     begin, end = dom if isinstance(dom, tuple | list) and len(dom) == 2 else (0, dom)
     first, extent = _as_bound(begin), _as_bound(end)
     is_empty = isinstance(extent, IntImm) and extent.value < 1
-    if not isinstance(first, IntImm) or first.value or is_empty:
+    if as_int(first) != 0 or is_empty:
         raise UserError(
             f"{dom!r} is no range of threads for {tag}",
             why="threads are counted from 0, and there is at least one",
@@ -131,10 +132,11 @@ def as_shape(shape: Any) -> tuple[Expr, ...]:
 
 def _shape_dim(value: Any) -> Expr:
     dim = _as_bound(value)
-    if isinstance(dim, IntImm) and dim.value < 0:
-        raise UserError(f"a dimension cannot be negative: {dim.value}")
+    size = as_int(dim)
+    if size is not None and size < 0:
+        raise UserError(f"a dimension cannot be negative: {size}")
     given = value.dtype if isinstance(value, Expr) else I64
-    if given != I64 and not isinstance(dim, IntImm):
+    if given != I64 and size is None:
         raise UserError(
             f"a symbolic dimension has dtype {given}",
             why="shape variables are int64",

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from refcomp.foundation.dtype import BOOL, F32, I64
-from refcomp.ir.constants import as_constant, as_int, element_count
+from refcomp.ir.constants import as_constant, as_int, as_ints, element_count
 from refcomp.ir.expr import Add, Broadcast, FloatImm, IntImm, Var
 
 N = Var("n", I64)
@@ -23,11 +23,19 @@ THREE = IntImm(3, I64)
         (Broadcast(N, 4), None, None),
         (Add(THREE, THREE), None, None),
         (N, None, None),
+        (None, None, None),
     ],
     ids=str,
 )
 def test_only_constants_have_a_value(expr, constant, integer) -> None:
     assert as_constant(expr) == constant and as_int(expr) == integer
+
+
+def test_values_of_several_constants_are_all_or_none() -> None:
+    assert as_ints((THREE, IntImm(0, I64), IntImm(1, BOOL))) == [3, 0, 1]
+    assert as_ints(()) == []
+    assert as_ints((THREE, N)) is None
+    assert as_ints((THREE, FloatImm(3.0, F32))) is None
 
 
 def test_elements_are_counted_where_the_shape_is_constant() -> None:

@@ -15,7 +15,8 @@ from refcomp.arith.simplify.matching import Application, Rewriter
 from refcomp.arith.simplify.pattern import compile_rule
 from refcomp.arith.simplify.rules import SIGNS
 from refcomp.foundation.dtype import DType
-from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, Expr, IntImm, Ramp
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, Expr, Ramp
 
 Sides = tuple[type[Any], Expr, Expr]
 _Answer = bool | tuple[type[Any], Sum, Sum]
@@ -133,10 +134,8 @@ def decide_vectors(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> bool |
     ends_of_a, ends_of_b = _ends(engine, a), _ends(engine, b)
     if ends_of_a is None or ends_of_b is None or cls in (EQ, NE):
         return None
-    answers = {
-        answer.value if isinstance(answer := engine.make(cls, x, y), IntImm) else None
-        for x, y in zip(ends_of_a, ends_of_b, strict=True)
-    }
+    ends = zip(ends_of_a, ends_of_b, strict=True)
+    answers = {as_int(engine.make(cls, x, y)) for x, y in ends}
     answer_of_all = answers.pop() if len(answers) == 1 else None
     return None if answer_of_all is None else bool(answer_of_all)
 

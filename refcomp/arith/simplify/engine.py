@@ -28,6 +28,7 @@ from refcomp.arith.simplify.products import factors_of, recombined, without_nest
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING
 from refcomp.foundation.dtype import BOOL, DType
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import (
     Add,
     And,
@@ -360,14 +361,15 @@ class Simplifier:
         return self.table.make(Cast, dtype, value)
 
     def _load(self, buffer: Buffer, index: Expr, predicate: Expr | None) -> Expr:
-        lanes = predicate.value if isinstance(predicate, Broadcast) else predicate
-        if not isinstance(lanes, IntImm):
+        holds = as_constant(predicate)
+        if holds is None:
             return self.table.make(Load, buffer, index, predicate)
-        if lanes.value:
+        if holds:
             return self.table.make(Load, buffer, index, None)
         zero = self._constant(0, buffer.dtype)
         assert zero is not None
-        return zero if predicate is lanes else self.table.make(Broadcast, zero, index.dtype.lanes)
+        lanes = index.dtype.lanes
+        return zero if lanes == 1 else self.table.make(Broadcast, zero, lanes)
 
     def _keeps_value(self, cast_: Cast) -> bool:
         """Whether an integer conversion changes no value, so that a further one sees the first."""

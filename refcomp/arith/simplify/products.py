@@ -14,7 +14,8 @@ from refcomp.arith.simplify.matching import Rewriter, split_by_product
 from refcomp.arith.simplify.pattern import Op, parse
 from refcomp.arith.simplify.rules import RECOMBINATION
 from refcomp.foundation.dtype import DType
-from refcomp.ir.expr import Div, Expr, FloorDiv, IntImm
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Div, Expr, FloorDiv
 
 _MOST_TERMS = 64  # longer sums are left alone, so that work stays linear in their length
 
@@ -119,9 +120,9 @@ def _put_together(
 def _multiple_of_divisor(engine: Rewriter, others: Monomial, k: int, divisor: Expr) -> Sum | None:
     """z with k * others == divisor * z, where the divisor is not 0."""
     product = Sum({others: k}) if others else number(k)
-    if isinstance(divisor, IntImm):
-        is_whole = divisor.value != 0 and k % divisor.value == 0
-        return product.split(divisor.value)[0] if is_whole else None
+    if (constant := as_int(divisor)) is not None:
+        is_whole = constant != 0 and k % constant == 0
+        return product.split(constant)[0] if is_whole else None
     total = engine.table.sum_of(divisor)
     if not engine.bounds.is_exact(total, divisor.dtype):
         return None

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import EQ, Expr, IntImm, Var
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import EQ, Expr, Var
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import PARALLEL
 from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
@@ -144,7 +145,7 @@ def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: F
 def _check_wanted(loop: NestLoop, mine: Expr, axis: IterVar, facts: Facts) -> None:
     """The loop is as long as the thread axis, where that has an extent."""
     wanted = simplify(axis.extent)
-    is_open = isinstance(wanted, IntImm) and wanted.value == 0
+    is_open = as_int(wanted) == 0
     if not is_open and not _is_equal(mine, wanted, facts):
         _refuse_extent(loop, mine, f"the thread axis has {wanted}", axis.thread_tag)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import IntImm, Var
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Var
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS, THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.placement import NestLoop, loops_around, place_text
 from refcomp.schedule.stage import Stage
@@ -104,8 +105,7 @@ def _check_env(kernel: Kernel) -> None:
 
 
 def _is_open(axis: IterVar) -> bool:
-    extent = simplify(axis.extent)
-    return isinstance(extent, IntImm) and extent.value == 0
+    return as_int(simplify(axis.extent)) == 0
 
 
 def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | None:

@@ -15,6 +15,7 @@ from typing import Any
 from refcomp.arith import Facts, interval, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import BufferLoad
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     EQ,
     LE,
@@ -174,9 +175,9 @@ def _product(finder: RangeFinder, expr: Any) -> Range | None:
     if b.span != 0:
         return _product_of_two(finder, a, b)
     signs = interval(b.low, finder.facts)
-    span = None
-    if isinstance(b.low, IntImm) and a.span is not None:
-        span = a.span * abs(b.low.value)
+    span, factor = None, as_int(b.low)
+    if factor is not None and a.span is not None:
+        span = a.span * abs(factor)
     if signs.is_at_least(0):
         return finder.made(a.low * b.low, a.high * b.low, span)
     return finder.made(a.high * b.low, a.low * b.low, span) if signs.is_at_most(0) else None
@@ -219,7 +220,8 @@ def _remainder(finder: RangeFinder, expr: Any) -> Range | None:
     a, divisor = parts
     if prove(EQ(FloorDiv(a.low, divisor), FloorDiv(a.high, divisor)), finder.facts):
         return finder.made(FloorMod(a.low, divisor), FloorMod(a.high, divisor), a.span)
-    span = divisor.value - 1 if isinstance(divisor, IntImm) else None
+    constant = as_int(divisor)
+    span = None if constant is None else constant - 1
     return finder.made(IntImm(0, I64), divisor - 1, span)
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
 from refcomp.ir.rewrite import memoised, substitute, variables_in, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
@@ -89,7 +90,7 @@ def infer_region(
 def check_size(stage: Stage, scope: str, shape: Iterable[Expr], remedy: str) -> None:
     """UserError unless each dimension of `shape` is a constant, where the scope asks for it."""
     for k, extent in enumerate(shape):
-        if scope in (LOCAL, SHARED) and not isinstance(extent, IntImm):
+        if scope in (LOCAL, SHARED) and as_int(extent) is None:
             raise UserError(
                 f"{scope} memory of unknown size: dimension {k} of {stage.name} "
                 f"is {extent} elements long",
@@ -211,7 +212,7 @@ class _Needs:
     def _loops_of_unknown_extent(self, readers: Sequence[StageBounds]) -> Iterator[NestLoop]:
         for reader in readers:
             for loop in loops_between(self.stage, reader.stage):
-                if not isinstance(self.bounds[loop.stage].extents[loop.axis], IntImm):
+                if as_int(self.bounds[loop.stage].extents[loop.axis]) is None:
                     yield loop
 
 
@@ -226,8 +227,7 @@ def _value(reader: StageBounds, axis: IterVar) -> Expr:
     for part in _region_axes(reader):
         if part.axis is axis:
             extent, origin = part.extent, part.origin
-    is_one = isinstance(extent, IntImm) and extent.value == 1
-    return origin if is_one else reader.indices.values[axis]
+    return origin if as_int(extent) == 1 else reader.indices.values[axis]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,17 +273,17 @@ def _dimension(
         found = union(found, other, facts)
     found = intersect(found, _of_extent(_ZERO, dim, facts), facts)
     extent = _extent(found, facts)
-    if not isinstance(extent, IntImm):
+    if as_int(extent) is None:
         # An extent that changed with the loops around would be no bound of what they compute.
         stays = all(var in symbols for var in variables_in(extent))
-        return (found.low, extent) if stays and not isinstance(dim, IntImm) else whole
+        return (found.low, extent) if stays and as_int(dim) is None else whole
     return whole if prove(LE(dim, extent), facts) else (found.low, extent)
 
 
 def _extent(found: Range, facts: Facts) -> Expr:
     """How many elements a range holds, or a constant that is no less."""
     exact = simplify(Max(found.high - found.low + 1, _ZERO), facts)
-    if isinstance(exact, IntImm):
+    if as_int(exact) is not None:
         return exact
     most = upper_bound(exact, facts)
     span = None if found.span is None else found.span + 1

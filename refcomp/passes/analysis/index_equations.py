@@ -22,6 +22,7 @@ from refcomp.arith import Facts, Interval, Modular
 from refcomp.arith.intern import free_of
 from refcomp.arith.linear import Monomial, Sum, is_summable
 from refcomp.foundation.dtype import I64
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, Expr, FloorDiv, FloorMod, IntImm, Sub, Var
 from refcomp.ir.promotion import cast
 
@@ -191,8 +192,8 @@ class _System:
                 continue
             rest = total.plus(Sum(dict([first, second])), -1)
             product = x.plus(y, -1).scale(first[1])
-            if isinstance(a.b, IntImm):
-                product = product.plus(rest, a.b.value)
+            if (divisor := as_int(a.b)) is not None:
+                product = product.plus(rest, divisor)
             elif rest.terms or rest.const:
                 continue
             yield self._key(_Congruence(a.a, b.a, a.b)), table.build(product, equation.dtype)
@@ -205,9 +206,10 @@ class _System:
     def _residue(self, expr: Expr, divisor: Expr) -> Hashable:
         """The sum `expr` modulo a constant; of others themselves."""
         total, table = self._sum(expr), self._facts.table
-        if total is None or not isinstance(divisor, IntImm) or divisor.value <= 0:
+        c = as_int(divisor)
+        if total is None or c is None or c <= 0:
             return id(expr)
-        c, const, terms = divisor.value, total.const, dict[Monomial, int]()
+        const, terms = total.const, dict[Monomial, int]()
         stack = list(total.terms.items())
         while stack:
             monomial, factor = stack.pop()
@@ -249,9 +251,9 @@ class _System:
     def _only_multiple(self, difference: Expr, divisor: Expr) -> int | None:
         """The only multiple of `divisor` that `difference` can be, None when there are several."""
         total = self._sum(difference)
-        if total is None or not isinstance(divisor, IntImm) or divisor.value <= 0:
+        c, bounds = as_int(divisor), self._facts.bounds
+        if total is None or c is None or c <= 0:
             return None
-        c, bounds = divisor.value, self._facts.bounds
         if not (bounds.modular_of_sum(total) + Modular(c, 0)).contains(0):
             raise _Impossible
         values = bounds.interval_of_sum(total)

@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement
 
 from refcomp.arith import modular, simplify
 from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.stmt import For, LetStmt, Stmt, Store
@@ -83,11 +84,10 @@ def _pair_may_conflict(
     if first is None or second is None:
         return True
     (base, stride), (other_base, other_stride) = first, second
-    if not (isinstance(stride, IntImm) and isinstance(other_stride, IntImm)):
+    step = as_int(stride)
+    if step is None or step != as_int(other_stride):
         return True
-    if stride.value != other_stride.value:
-        return True
-    steps = [stride.value * lane for lane in range(1 - lanes, lanes) if lane]
+    steps = [step * lane for lane in range(1 - lanes, lanes) if lane]
     if structurally_equal(base, other_base) and not _depends(base, varying):
         return 0 in steps
     distance = modular(simplify(base - substitute(other_base, varying)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from refcomp.arith import simplify
 from refcomp.foundation.errors import Unsupported
-from refcomp.ir.expr import IntImm
+from refcomp.ir.constants import as_int
 from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.relations import Split
@@ -68,7 +68,8 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             remedy="bind it to threadIdx; or rfactor it, and bind the output axis that comes of it",
         )
     extent, minimum = simplify(loop.extent), simplify(loop.minimum)
-    if not isinstance(extent, IntImm) or extent.value < 1:
+    count = as_int(extent)
+    if count is None or count < 1:
         stage.refuse(
             "bind",
             loop.name,
@@ -76,7 +77,7 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             "found: there must be a constant number of them, at least one",
             "split it by a factor, and bind the inner loop",
         )
-    if not isinstance(minimum, IntImm) or minimum.value:
+    if as_int(minimum) != 0:
         why = f"it is a reduction axis that begins at {minimum}, and threads are counted from 0"
         stage.refuse("bind", loop.name, why, "split it by a factor, and bind the inner loop")
 
@@ -103,13 +104,11 @@ def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             for relation in stage.loops.relations
         )
     )
-    given, wanted = simplify(loop.extent), simplify(thread.extent)
-    if not (fixed and isinstance(given, IntImm) and isinstance(wanted, IntImm) and wanted.value):
-        return
-    if given.value != wanted.value:
+    given, wanted = as_int(simplify(loop.extent)), as_int(simplify(thread.extent))
+    if fixed and given is not None and wanted and given != wanted:
         stage.refuse(
             "bind",
             loop.name,
-            f"it has {given.value} iterations, and {thread.thread_tag} has {wanted.value} threads",
-            f"split it by a factor of {wanted.value}, or give the thread axis no range",
+            f"it has {given} iterations, and {thread.thread_tag} has {wanted} threads",
+            f"split it by a factor of {wanted}, or give the thread axis no range",
         )

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import IntImm
+from refcomp.ir.constants import as_int
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.operation import ComputeOp
@@ -41,7 +41,7 @@ def _check_axis(stage: Stage, axis: Any) -> None:
     if not (isinstance(axis, IterVar) and axis.kind == THREAD and axis.thread_tag in THREAD_TAGS):
         named = axis.name if isinstance(axis, IterVar) else repr(axis)
         _refuse(stage, f"{named} is no axis of real threads")
-    if not isinstance(simplify(axis.extent), IntImm):
+    if as_int(simplify(axis.extent)) is None:
         _refuse(stage, f"the extent of {axis.thread_tag} is {axis.extent}, which is no constant")
     if isinstance(stage.op, ScanOp) and axis.thread_tag in BLOCK_TAGS:
         _refuse(

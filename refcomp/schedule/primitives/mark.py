@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, VTHREAD
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import REDUCTION, IterVar
@@ -61,17 +62,18 @@ def check_extent(stage: Stage, loop: IterVar, extent: Expr, mark: str) -> None:
     if mark not in _CONSTANT:
         return
     primitive, what = _CONSTANT[mark]
-    if not isinstance(extent, IntImm):
+    length = as_int(extent)
+    if length is None:
         raise UserError(
             f"cannot {primitive} axis {loop.name} of stage {stage.name}",
             where=f"stage {stage.name}",
             why=f"the {what} is not a constant known when the schedule is made",
             remedy=f"split it by a factor and {primitive} the inner loop",
         )
-    if mark == VECTORIZED and extent.value > MAX_LANES:  # a loop of 0 iterations stays serial
+    if mark == VECTORIZED and length > MAX_LANES:  # a loop of 0 iterations stays serial
         stage.refuse(
             "vectorize",
             loop.name,
-            f"the vector length {extent.value} is more than {MAX_LANES}",
+            f"the vector length {length} is more than {MAX_LANES}",
             "split the axis first and vectorize the inner part",
         )

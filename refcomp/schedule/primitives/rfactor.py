@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import BOOL, I64
 from refcomp.foundation.errors import UserError
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, And, Expr, IfThenElseExpr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.axes import infer_extents, root_indices
@@ -128,7 +129,7 @@ class _Parts:
         condition = substitute(self.reduction.condition, indices)
         if guards:  # the condition may read what lies there only where the guards hold
             is_inside = fold(And, guards)
-            is_plain = _is_always(condition)
+            is_plain = bool(as_int(condition))
             condition = is_inside if is_plain else IfThenElseExpr(is_inside, condition, _NEVER)
         sources = tuple(substitute(source, indices) for source in self.reduction.sources)
         reducer = self.reduction.reducer
@@ -136,7 +137,7 @@ class _Parts:
             return tuple(
                 Reduce(reducer, sources, self.reduced, condition, k) for k in range(len(sources))
             )
-        if _is_always(condition):
+        if as_int(condition):
             return sources
         pairs = zip(sources, reducer.identities, strict=True)
         return tuple(IfThenElseExpr(condition, source, identity) for source, identity in pairs)
@@ -163,10 +164,6 @@ def _length(loop: IterVar) -> Expr:
     but memory needs a size."""
     is_proved = prove(LE(_NONE, loop.extent), _shape_facts([loop]))
     return loop.extent if is_proved else simplify(Max(loop.extent, _NONE))
-
-
-def _is_always(condition: Expr) -> bool:
-    return isinstance(condition, IntImm) and bool(condition.value)
 
 
 def _shape_facts(loops: Sequence[IterVar]) -> Facts:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.schedule.stage import Provenance, Stage, Tensorized
 from refcomp.te.intrin import TensorIntrin
@@ -78,12 +79,12 @@ def _check_size(
 ) -> None:
     sizes = []
     for leaf in inside:
-        extent = extents[leaf]
-        if not isinstance(extent, IntImm):
-            why = f"axis {leaf.name} has {extent} iterations, which is no constant"
+        size = as_int(extents[leaf])
+        if size is None:
+            why = f"axis {leaf.name} has {extents[leaf]} iterations, which is no constant"
             remedy = "split it by an extent of the intrinsic, and leave the outer part outside"
             stage.refuse("tensorize", wish.axis.name, why, remedy)
-        sizes.append(extent.value)
+        sizes.append(size)
     op = wish.intrin.op
     wanted = [_constant(axis.extent) for axis in (*op.axis, *op.reduce_axis)]
     if prod(sizes) != prod(wanted):
