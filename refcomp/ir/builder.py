@@ -275,12 +275,10 @@ def _folded(extent: Expr) -> Expr:
     return extent
 
 
-def _with_kernels(stmt: Any) -> Any:
+def _with_kernels(stmt: Stmt) -> Stmt:
     """`stmt` with the bound loops of each nest in canonical order."""
-    if isinstance(stmt, Expr):
-        return stmt
     if not is_bound(stmt):
-        return map_children(stmt, _with_kernels)
+        return map_children(stmt, _with_kernels, only=Stmt)
     loops, body = [], stmt
     while isinstance(body, For) and is_bound(body):
         loops.append(body)

@@ -1,7 +1,12 @@
 """The only traversals of the IR: children, map_children, walk, substitute.
 
-A rewrite is one recursive function whose last case is `map_children(node, recurse)`. A node whose
-children come back unchanged is returned as the same object; `origin` is carried over.
+A rewrite is one recursive function whose last case is `map_children`:
+
+- of all nodes, `map_children(node, recurse)`, made by `rewriter`;
+- of statements alone, `map_children(stmt, visit, only=Stmt)`, which leaves expressions as they are;
+- of expressions alone, `map_children(expr, visit, only=Expr)`, mostly made by `memoised`.
+
+A node whose children come back unchanged is returned as the same object; `origin` is carried over.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from refcomp.ir.stmt import (
 )
 
 _N = TypeVar("_N", bound=Node)
+_C = TypeVar("_C", bound=Node)
 _A = TypeVar("_A")
 _R = TypeVar("_R")
 _ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
@@ -44,32 +50,52 @@ class Rewrite(Protocol):
 
 
 Visit = Callable[[Rewrite, Node], Node]
-_NodeMap = Rewrite | Callable[[Any], Any]
 
 
-def children(node: Node) -> tuple[Any, ...]:
-    """The child expressions and statements of `node`, in order of declaration."""
+@overload
+def children(node: Expr) -> tuple[Expr, ...]: ...
+
+
+@overload
+def children(node: Node) -> tuple[Node, ...]: ...
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the child expressions and statements of `node`, in order of declaration."""
     return CHILD_READERS[type(node)](node)
 
 
-def map_children(node: _N, function: _NodeMap) -> _N:
-    """`node` with `function` applied to each child; the same object when nothing changed."""
-    changes = {}
+@overload
+def map_children(node: _N, function: Rewrite) -> _N: ...
+
+
+@overload
+def map_children(node: _N, function: Callable[[_C], _C], *, only: type[_C]) -> _N: ...
+
+
+def map_children(node: _N, function: Callable[[Any], Node], *, only: type[Node] = Node) -> _N:
+    """Return `node` with `function` applied to each child, or to those of the class `only`.
+
+    The result is the same object when nothing changed.
+    """
+    changes: dict[str, object] = {}
     for name in child_fields(type(node)):
         old = getattr(node, name)
-        fresh = function(old) if isinstance(old, Node) else _map_field(old, function)
+        fresh = old
+        if isinstance(old, only):
+            fresh = function(old)
+        elif isinstance(old, tuple):
+            fresh = _map_items(old, function, only)
         if fresh is not old:
             changes[name] = fresh
     return with_fields(node, **changes) if changes else node
 
 
-def _map_field(value: Any, function: _NodeMap) -> Any:
-    """A field that holds no single child: a tuple of them, or None."""
-    if value is None:
-        return None
-    mapped = tuple([function(item) for item in value])
-    unchanged = all(map(is_, mapped, value))
-    return value if unchanged else mapped
+def _map_items(
+    items: tuple[Node, ...], function: Callable[[Any], Node], only: type[Node]
+) -> tuple[Node, ...]:
+    mapped = tuple([function(item) if isinstance(item, only) else item for item in items])
+    return items if all(map(is_, mapped, items)) else mapped
 
 
 def with_fields(node: _N, **changes: Any) -> _N:
@@ -121,6 +147,7 @@ def rewriter(visit: Visit) -> Rewrite:
     `visit(recurse, node)` returns what takes the place of `node`; its last case is
     `map_children(node, recurse)`. Shared subtrees are visited once.
     """
+    # No type of `visit` says that it makes expressions of expressions, statements of statements.
     return cast(Rewrite, memoised(cast(Any, visit)))
 
 

@@ -12,9 +12,9 @@ inside, an intrinsic without the statement that is needed, and memory that is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
@@ -273,7 +273,7 @@ class _IntrinsicPlacement:
         axis, stage = self.wish.axis.name, self.bounds.stage.name
         return with_origin(moved, Origin(stage, axis, "tensorize", self.wish.line))
 
-    def _values(self, blocks: Any) -> dict[Var, Expr]:
+    def _values(self, blocks: Iterable[_Block]) -> dict[Var, Expr]:
         """What the variables are that strides and offsets are declared with."""
         values: dict[Var, Expr] = {}
         wanted: list[tuple[BufferView, str, Expr, Expr]] = []
@@ -334,7 +334,7 @@ class _IntrinsicPlacement:
         return rewriter(visit)(stmt)
 
     def _moved_packed(
-        self, call: CallPacked, blocks: Mapping[Buffer, _Block], recurse: Any
+        self, call: CallPacked, blocks: Mapping[Buffer, _Block], recurse: Rewrite
     ) -> CallPacked:
         """A registered function is given whole buffers only."""
         args: list[Expr] = []

@@ -32,7 +32,6 @@ passes that read other pragmas. Ensures: no Pragma is left. Level: nested or fla
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
@@ -67,12 +66,10 @@ def apply_unroll_pragmas(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body, _Wishes()))
 
 
-def _visit(stmt: Any, wishes: _Wishes) -> Any:
-    if not isinstance(stmt, Stmt):
-        return stmt
+def _visit(stmt: Stmt, wishes: _Wishes) -> Stmt:
     if isinstance(stmt, Pragma):
         return _visit(stmt.body, _with_pragma(wishes, stmt))
-    stmt = map_children(stmt, lambda child: _visit(child, wishes))
+    stmt = map_children(stmt, lambda child: _visit(child, wishes), only=Stmt)
     if not isinstance(stmt, For):
         return stmt
     if stmt.kind == UNROLLED and not wishes.is_explicit:

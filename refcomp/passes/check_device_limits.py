@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
@@ -133,7 +132,7 @@ def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:
     return str(origins[0]) if origins else f"alloc {allocate.buffer.name}"
 
 
-def _shared_places(recurse: Callable[[Any], Any], node: Node) -> Counter[Allocate]:
+def _shared_places(recurse: Callable[[Stmt], Counter[Allocate]], node: Stmt) -> Counter[Allocate]:
     """The allocations of shared buffers below a statement, and at how many places each stands."""
     places: Counter[Allocate] = Counter()
     if isinstance(node, Allocate) and node.buffer.scope == "shared":

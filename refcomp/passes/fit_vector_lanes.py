@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from refcomp.arith import simplify
 from refcomp.ir import expr as ir
@@ -69,7 +68,7 @@ class _Fitting:
 
     def __init__(self) -> None:
         self._parts: dict[tuple[Var, _Piece], Var] = {}
-        self._cut: dict[_Piece, Callable[[Any], Any]] = {}
+        self._cut: dict[_Piece, Callable[[Expr], Expr]] = {}
 
     def stmt(self, stmt: Stmt) -> Stmt:
         """`stmt`, cut where it holds a vector that does not fit."""
@@ -80,14 +79,14 @@ class _Fitting:
             pieces = _pieces(stmt.var.dtype.lanes)
             if len(pieces) > 1:
                 return self._let(stmt, pieces)
-        return map_children(stmt, lambda c: c if isinstance(c, Expr) else self.stmt(c))
+        return map_children(stmt, self.stmt, only=Stmt)
 
     def _store(self, store: Store, pieces: tuple[_Piece, ...]) -> Stmt:
         stores: list[Stmt] = [self._piece_of_store(store, piece) for piece in pieces]
         if not any(isinstance(n, Load) and n.buffer is store.buffer for n in walk(store)):
             return block(stores, store.origin)
         lets: list[tuple[Var, Expr]] = []
-        named = [map_children(piece, lambda child: _named(child, lets)) for piece in stores]
+        named = [map_children(s, lambda child: _named(child, lets), only=Expr) for s in stores]
         result = block(named, store.origin)
         for var, value in reversed(lets):
             result = LetStmt(var, value, result, store.origin)
@@ -118,10 +117,9 @@ class _Fitting:
         """The lanes of `expr` that are in `piece`; a scalar is the same in all."""
         if piece not in self._cut:
             self._cut[piece] = memoised(lambda recurse, e: self._expr(piece, recurse, e))
-        result: Expr = self._cut[piece](expr)
-        return result
+        return self._cut[piece](expr)
 
-    def _expr(self, piece: _Piece, recurse: Callable[[Any], Any], expr: Expr) -> Expr:
+    def _expr(self, piece: _Piece, recurse: Callable[[Expr], Expr], expr: Expr) -> Expr:
         match expr:
             case _ if expr.dtype.lanes == 1:
                 return expr
@@ -135,7 +133,7 @@ class _Fitting:
             case Let() if expr.var.dtype.lanes > 1:
                 var, value = self._bind(expr, piece)
                 return Let(var, value, recurse(expr.body))
-        cut = map_children(expr, recurse)
+        cut = map_children(expr, recurse, only=Expr)
         if isinstance(cut, ir.Cast | ir.Call):
             return with_fields(cut, dtype=cut.dtype.with_lanes(piece.lanes))
         return cut

@@ -43,7 +43,6 @@ refuses nothing.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 from refcomp.ir.expr import And, Expr, Var
 from refcomp.ir.func import PrimFunc
@@ -58,13 +57,11 @@ def hoist_conditions(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body))
 
 
-def _visit(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    node = map_children(node, _visit)
-    if not isinstance(node, For) or not isinstance(node.body, IfThenElse) or _has_kernel(node):
-        return node
-    return _hoisted(node, node.body)
+def _visit(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _visit, only=Stmt)
+    if not isinstance(stmt, For) or not isinstance(stmt.body, IfThenElse) or _has_kernel(stmt):
+        return stmt
+    return _hoisted(stmt, stmt.body)
 
 
 def _has_kernel(loop: For) -> bool:

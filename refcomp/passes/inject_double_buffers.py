@@ -42,7 +42,7 @@ computes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
@@ -89,11 +89,9 @@ def inject_double_buffers(func: PrimFunc) -> PrimFunc:
     return func.with_body(body)
 
 
-def _visit(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    node = map_children(node, _visit)
-    return _double(node) if isinstance(node, For) and node.kind == SERIAL else node
+def _visit(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _visit, only=Stmt)
+    return _double(stmt) if isinstance(stmt, For) and stmt.kind == SERIAL else stmt
 
 
 def _double(loop: For) -> Stmt:
@@ -131,7 +129,7 @@ class _DividedBody:
     # All others.
     rest: Stmt
     # Pragmas and allocations that stand around both, outermost first.
-    wrappers: list[Any]
+    wrappers: list[Pragma | Allocate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ class _Doubling:
         return with_fields(self.buffer, shape=(two, *self.buffer.shape))
 
     def _divide(self) -> _DividedBody:
-        wrappers: list[Any] = []
+        wrappers: list[Pragma | Allocate] = []
         stmt = self.loop.body
         while isinstance(stmt, Pragma | Allocate | LetStmt):
             if isinstance(stmt, LetStmt):  # the first filling stands outside of it

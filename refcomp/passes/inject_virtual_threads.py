@@ -41,8 +41,8 @@ an extent that is no constant, and a Barrier in a branch or loop that depends on
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
@@ -84,11 +84,9 @@ def inject_virtual_threads(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body))
 
 
-def _visit(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    node = map_children(node, _visit)
-    return _inject(node) if isinstance(node, For) and node.kind == VTHREAD else node
+def _visit(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _visit, only=Stmt)
+    return _inject(stmt) if isinstance(stmt, For) and stmt.kind == VTHREAD else stmt
 
 
 def _inject(loop: For) -> Stmt:
@@ -160,7 +158,7 @@ def _collides(stmt: Stmt, buffer: Buffer, var: Var, own: set[Buffer]) -> bool:
     )
 
 
-def _depends(node: Node, var: Var, own: Any) -> bool:
+def _depends(node: Node, var: Var, own: Set[Buffer]) -> bool:
     return var in variables_in(node) or not own.isdisjoint(buffers_in(node))
 
 

@@ -95,7 +95,7 @@ def insert_barriers(func: PrimFunc) -> PrimFunc:
 def _visit_host(stmt: Stmt, facts: Facts) -> Stmt:
     """What stands around kernels."""
     if not isinstance(stmt, For):
-        return map_children(stmt, lambda c: c if isinstance(c, Expr) else _visit_host(c, facts))
+        return map_children(stmt, lambda child: _visit_host(child, facts), only=Stmt)
     if is_bound(stmt):
         return _visit_kernel(stmt, facts)
     inner = facts.bind(stmt.var, stmt.minimum, stmt.extent)

@@ -35,7 +35,6 @@ is, so that kernels keep their form. Level: flat, host or device, kept. It refus
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.func import PrimFunc
@@ -57,7 +56,7 @@ def introduce_lets(func: PrimFunc) -> PrimFunc:
 
 
 def _bound_in(stmt: Stmt) -> Iterator[Var]:
-    stack: list[Any] = [stmt]
+    stack: list[Stmt] = [stmt]
     while stack:
         node = stack.pop()
         if isinstance(node, For | LetStmt):
@@ -76,7 +75,7 @@ def _collect(root: Stmt, around: LetScope | None, sharing: Sharing, places: list
         for child in children(stmt):
             if isinstance(child, Stmt):
                 inner.append(child)
-            elif not is_bound(stmt):
+            elif isinstance(child, Expr) and not is_bound(stmt):
                 sharing.use(child, place)
         inside = None if _is_apart(stmt) else place
         stack.extend((child, inside) for child in reversed(inner))
@@ -103,21 +102,20 @@ class _Rewriter:
         outside = self._named
         if _is_apart(stmt):
             self._named = {}
-        is_kept = is_bound(stmt)
-        result: Stmt = map_children(stmt, lambda child: self._child(child, place, is_kept))
+        result = stmt
+        if not is_bound(stmt):
+            result = map_children(stmt, lambda expr: self._outer(expr, place), only=Expr)
+        result = map_children(result, self.stmt, only=Stmt)
         self._named = outside
         for var, value in reversed(lets):
             result = LetStmt(var, value, result, stmt.origin)
         self._leave(place)
         return result
 
-    def _child(self, child: Any, place: LetScope, is_kept: bool) -> Any:
-        if isinstance(child, Stmt):
-            return self.stmt(child)
-        if is_kept:
-            return child
+    def _outer(self, expr: Expr, place: LetScope) -> Expr:
+        """An expression that is a child of a statement."""
         self._known = {}
-        return self._expr(child, place)
+        return self._expr(expr, place)
 
     def _enter(self, place: LetScope) -> list[tuple[Var, Expr]]:
         """The lets of `place`, inner ones first; from then on their names stand for them."""
@@ -146,7 +144,7 @@ class _Rewriter:
     def _rebuild(self, expr: Expr, number: int, place: LetScope) -> Expr:
         inside = barrier_fields(expr)
         if not inside:
-            return map_children(expr, lambda child: self._expr(child, place))
+            return map_children(expr, lambda child: self._expr(child, place), only=Expr)
         changes = {}
         for name in child_fields(type(expr)):
             child = getattr(expr, name)

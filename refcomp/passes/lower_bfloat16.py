@@ -23,7 +23,6 @@ as its bits. Level: flat to host, or to device. It refuses nothing.
 
 from collections.abc import Callable
 from operator import is_
-from typing import Any, cast
 
 from refcomp.foundation.dtype import F32, F64, DType
 from refcomp.ir import expr as ir
@@ -65,7 +64,7 @@ def lower_bfloat16(func: PrimFunc) -> PrimFunc:
     params = tuple(names.param(param) for param in func.params)
     body = names.lower(func.body)
     for param, passed in zip(func.params, params, strict=True):
-        if isinstance(param, Var) and passed is not param:
+        if isinstance(param, Var) and isinstance(passed, Var) and passed is not param:
             body = _named_within(body, names.var(param), _from_bits(passed))
     if body is func.body and all(a is b for a, b in zip(params, func.params, strict=True)):
         return func
@@ -88,35 +87,34 @@ class _Names:
     """What stands for each bf16 variable and buffer, and the rewrite that puts it there."""
 
     def __init__(self) -> None:
-        self._known: dict[Node, Any] = {}
+        self._vars: dict[Var, Var] = {}
+        self._buffers: dict[Buffer, Buffer] = {}
         self._passed: dict[Var, Var] = {}
         self.lower = rewriter(self._visit)
 
-    def param(self, param: Var | Buffer) -> Any:
+    def param(self, param: Var | Buffer) -> Var | Buffer:
         """A scalar comes as its bits, unlike a variable."""
         if isinstance(param, Buffer):
             return self.buffer(param)
         if not _is_bfloat(param.dtype):
             return param
-        result: Var = self._passed.setdefault(param, Var(param.name, _U16))
-        return result
+        return self._passed.setdefault(param, Var(param.name, _U16))
 
     def var(self, var: Var) -> Var:
         if not _is_bfloat(var.dtype):
             return var
         wide = F32.with_lanes(var.dtype.lanes)
-        result: Var = self._known.setdefault(var, Var(var.name, wide))
-        return result
+        return self._vars.setdefault(var, Var(var.name, wide))
 
     def buffer(self, buffer: Buffer) -> Buffer:
         if not _is_bfloat(buffer.dtype):
             return buffer
-        result: Buffer = self._known.setdefault(buffer, with_fields(buffer, dtype=_U16))
-        return result
+        return self._buffers.setdefault(buffer, with_fields(buffer, dtype=_U16))
 
     def _visit(self, recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, Stmt):
             return self._stmt(map_children(node, recurse), node)
+        assert isinstance(node, Expr)
         if isinstance(node, Var):
             return self.var(node)
         if isinstance(node, Cast):
@@ -133,12 +131,12 @@ class _Names:
             return _with_bits(map_children(node, recurse), node)
         return self._operation(map_children(node, recurse), node)
 
-    def _operation(self, lowered: Any, node: Any) -> Expr:
+    def _operation(self, lowered: Expr, node: Expr) -> Expr:
         """An expression whose children are lowered; `node` is what it was."""
         if isinstance(lowered, Let):
             lowered = with_fields(lowered, var=self.var(lowered.var))
         if not _is_bfloat(node.dtype):
-            return cast(Expr, lowered)
+            return lowered
         if isinstance(lowered, Call):
             lowered = with_fields(lowered, dtype=F32.with_lanes(node.dtype.lanes))
         exact = isinstance(node, _EXACT_NODES) or (
@@ -162,13 +160,15 @@ class _Names:
         return lowered
 
     def _region(self, lowered: ParallelRegion) -> Stmt:
-        def lowered_capture(item: Var | Buffer) -> Any:
+        def lowered_capture(item: Var | Buffer) -> Var | Buffer:
             return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
 
         return with_changes(lowered, captures=_same_or(lowered.captures, lowered_capture))
 
 
-def _same_or(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _same_or(
+    items: tuple[Var | Buffer, ...], function: Callable[[Var | Buffer], Var | Buffer]
+) -> tuple[Var | Buffer, ...]:
     """`function` of each item; the same tuple when nothing changed."""
     changed = tuple(map(function, items))
     return items if all(a is b for a, b in zip(changed, items, strict=True)) else changed

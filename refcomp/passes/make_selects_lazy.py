@@ -26,8 +26,6 @@ nested, kept. It refuses nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
 from refcomp.arith import Facts
 from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Not, Select
 from refcomp.ir.func import PrimFunc
@@ -45,18 +43,17 @@ def make_selects_lazy(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body, facts_of(func)))
 
 
-def _visit(node: Any, facts: Facts) -> Any:
-    """`node` where `facts` hold."""
-    if isinstance(node, Expr):
-        return _expr(node, facts)
+def _visit(stmt: Stmt, facts: Facts) -> Stmt:
+    """`stmt` where `facts` hold."""
 
-    def child(inner: Any) -> Any:
-        return _visit(inner, _facts_in(node, inner, facts))
+    def visit(child: Stmt) -> Stmt:
+        return _visit(child, _facts_in(stmt, child, facts))
 
-    return map_children(node, child)
+    rebuilt = map_children(stmt, lambda expr: _expr(expr, facts), only=Expr)
+    return map_children(rebuilt, visit, only=Stmt)
 
 
-def _facts_in(stmt: Stmt, child: Any, facts: Facts) -> Facts:
+def _facts_in(stmt: Stmt, child: Stmt, facts: Facts) -> Facts:
     """What holds in a child of `stmt`."""
     if isinstance(stmt, For) and child is stmt.body:
         return facts.bind(stmt.var, stmt.minimum, stmt.extent)
@@ -89,10 +86,10 @@ def _expr(expr: Expr, facts: Facts) -> Expr:
 
 
 def _choice(node: IfThenElseExpr, facts: Facts) -> Expr:
-    def child(inner: Any) -> Any:
-        if inner is node.condition:
-            return _expr(inner, facts)
-        holds = node.condition if inner is node.true_value else Not(node.condition)
-        return _expr(inner, facts.assume(holds))
+    def visit(child: Expr) -> Expr:
+        if child is node.condition:
+            return _expr(child, facts)
+        holds = node.condition if child is node.true_value else Not(node.condition)
+        return _expr(child, facts.assume(holds))
 
-    return map_children(node, child)
+    return map_children(node, visit, only=Expr)

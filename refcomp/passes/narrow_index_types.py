@@ -35,8 +35,6 @@ Requires: nothing. Ensures: the value of every expression. Level: flat, kept. It
 
 from __future__ import annotations
 
-from typing import Any
-
 from refcomp.arith import Facts, Interval, interval
 from refcomp.foundation.dtype import I32, I64
 from refcomp.ir import expr as ir
@@ -76,14 +74,12 @@ class _Narrowing:
             case IfThenElse():
                 return self._if(stmt)
             case Store():
-                rebuilt = map_children(stmt, self.expr)
-                return with_changes(rebuilt, index=self._index(stmt.index))
+                store = map_children(stmt, self.expr, only=Expr)
+                return with_changes(store, index=self._index(stmt.index))
             case ParallelRegion():
                 return self._region(stmt)
-        return map_children(stmt, self._child)
-
-    def _child(self, child: Any) -> Any:
-        return self.stmt(child) if isinstance(child, Stmt) else self.expr(child)
+        rebuilt = map_children(stmt, self.expr, only=Expr)
+        return map_children(rebuilt, self.stmt, only=Stmt)
 
     def _for(self, loop: For) -> Stmt:
         inside = self._facts.bind(loop.var, loop.minimum, loop.extent)
@@ -142,7 +138,8 @@ class _Narrowing:
             var = self._narrowed.get(expr)
             return expr if var is None else Cast(expr.dtype, var)
         if isinstance(expr, Load):
-            return with_changes(map_children(expr, self.expr), index=self._index(expr.index))
+            load = map_children(expr, self.expr, only=Expr)
+            return with_changes(load, index=self._index(expr.index))
         if isinstance(expr, ir.Comparison):
             narrow = self._with_narrow_parts(expr)
             if narrow is not None:
@@ -151,7 +148,7 @@ class _Narrowing:
             narrow = self.narrow(expr)
             if narrow is not None:
                 return Cast(expr.dtype, narrow)
-        return map_children(expr, self.expr)
+        return map_children(expr, self.expr, only=Expr)
 
     def _index(self, index: Expr) -> Expr:
         narrow = self.narrow(index)
@@ -174,11 +171,12 @@ class _Narrowing:
         return self._with_narrow_parts(expr)
 
     def _with_narrow_parts(self, expr: Expr) -> Expr | None:
-        parts = [self.narrow(child) for child in children(expr) if isinstance(child, Expr)]
-        if any(part is None for part in parts):
+        narrow = [self.narrow(child) for child in children(expr)]
+        parts = [part for part in narrow if part is not None]
+        if len(parts) < len(narrow):
             return None
         remaining = iter(parts)
-        return map_children(expr, lambda _: next(remaining))
+        return map_children(expr, lambda _: next(remaining), only=Expr)
 
     def _fits(self, expr: Expr) -> bool:
         return interval(expr, self._facts).lies_in(_I32)

@@ -54,14 +54,14 @@ def outline_parallel(func: PrimFunc) -> PrimFunc:
     """`func` with each outermost parallel loop as a ParallelRegion."""
     count = 0
 
-    def visit(node: Any) -> Any:
+    def visit(stmt: Stmt) -> Stmt:
         nonlocal count
-        if isinstance(node, Expr | ParallelRegion):
-            return node
-        if isinstance(node, For) and node.kind == PARALLEL:
+        if isinstance(stmt, ParallelRegion):
+            return stmt
+        if isinstance(stmt, For) and stmt.kind == PARALLEL:
             name, count = f"{func.name}.parallel{count}", count + 1
-            return _outline(node, name)
-        return map_children(node, visit)
+            return _outline(stmt, name)
+        return map_children(stmt, visit, only=Stmt)
 
     return func.with_body(visit(func.body))
 
@@ -102,13 +102,10 @@ def _sum(minimum: Expr, begin: Expr) -> Expr:
     return begin if as_int(minimum) == 0 else minimum + begin
 
 
-def _make_serial(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    node = map_children(node, _make_serial)
-    if isinstance(node, For) and node.kind == PARALLEL:
-        return with_fields(node, kind=SERIAL)
-    return node
+def _make_serial(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _make_serial, only=Stmt)
+    is_parallel = isinstance(stmt, For) and stmt.kind == PARALLEL
+    return with_fields(stmt, kind=SERIAL) if is_parallel else stmt
 
 
 def _captures(body: Stmt, bound: set[Node]) -> tuple[Var | Buffer, ...]:

@@ -51,7 +51,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.ir.constants import as_int
@@ -145,20 +144,15 @@ class _Partition:
         return self._inside(stmt, facts, copies)
 
     def _inside(self, stmt: Stmt, facts: Facts, copies: int) -> Stmt:
-        def visit(child: Any) -> Any:
-            return self.stmt(child, facts, copies) if isinstance(child, Stmt) else child
-
-        return map_children(stmt, visit)
+        return map_children(stmt, lambda child: self.stmt(child, facts, copies), only=Stmt)
 
     def _if(self, stmt: IfThenElse, facts: Facts, copies: int) -> Stmt:
-        def visit(child: Any) -> Any:
-            if not isinstance(child, Stmt):
-                return child
+        def visit(child: Stmt) -> Stmt:
             holds = child is stmt.then_case
             known = facts.assume(stmt.condition if holds else Not(stmt.condition))
             return self.stmt(child, known, copies)
 
-        return map_children(stmt, visit)
+        return map_children(stmt, visit, only=Stmt)
 
     def _for(self, loop: For, facts: Facts, copies: int) -> Stmt:
         # An inner loop of a vectorized one keeps bounds that are the same for all lanes.
@@ -295,13 +289,13 @@ def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
     return rewriter(visit)(body)
 
 
-def _holds_kernel(recurse: Callable[[Any], bool], node: Stmt) -> bool:
+def _holds_kernel(recurse: Callable[[Stmt], bool], node: Stmt) -> bool:
     if isinstance(node, LaunchKernel) or (isinstance(node, For) and node.kind in THREAD_TAGS):
         return True
     return any(recurse(child) for child in children(node) if isinstance(child, Stmt))
 
 
-def _weight(recurse: Callable[[Any], int], node: Node) -> int:
+def _weight(recurse: Callable[[Node], int], node: Node) -> int:
     """The number of nodes when unrolled loops are written out."""
     weight = 1 + sum(recurse(child) for child in children(node))
     if isinstance(node, For) and node.kind == UNROLLED and isinstance(node.extent, IntImm):

@@ -59,7 +59,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer
@@ -94,17 +93,15 @@ def reuse_storage(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body))
 
 
-def _visit(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    if not isinstance(node, Allocate):
-        return map_children(node, _visit)
-    allocations, body = _chain(node)
+def _visit(stmt: Stmt) -> Stmt:
+    if not isinstance(stmt, Allocate):
+        return map_children(stmt, _visit, only=Stmt)
+    allocations, body = _chain(stmt)
     body = _visit(body)
     stmts = body.stmts if isinstance(body, Block) else (body,)
     shared = _shared(allocations, stmts)
     if not shared:
-        return _around(allocations, body, node)
+        return _around(allocations, body, stmt)
     return _rebuilt(allocations, body, shared)
 
 

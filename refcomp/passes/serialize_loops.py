@@ -23,12 +23,9 @@ After::
 Requires: nothing. Ensures: no parallel loop is left. Level: any, kept. It refuses nothing.
 """
 
-from typing import Any
-
-from refcomp.ir.expr import Expr
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, with_fields
-from refcomp.ir.stmt import PARALLEL, SERIAL, For
+from refcomp.ir.stmt import PARALLEL, SERIAL, For, Stmt
 
 
 def serialize_loops(func: PrimFunc) -> PrimFunc:
@@ -36,9 +33,7 @@ def serialize_loops(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body))
 
 
-def _visit(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    node = map_children(node, _visit)
-    is_parallel = isinstance(node, For) and node.kind == PARALLEL
-    return with_fields(node, kind=SERIAL) if is_parallel else node
+def _visit(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _visit, only=Stmt)
+    is_parallel = isinstance(stmt, For) and stmt.kind == PARALLEL
+    return with_fields(stmt, kind=SERIAL) if is_parallel else stmt

@@ -117,7 +117,7 @@ class _Splitting:
             around = (*around, stmt)
             stmt = stmt if stmt.kind == SERIAL else with_fields(stmt, kind=SERIAL)
         self._check(stmt, around)
-        return map_children(stmt, lambda c: c if isinstance(c, Expr) else self.visit(c, around))
+        return map_children(stmt, lambda child: self.visit(child, around), only=Stmt)
 
     def _check(self, stmt: Stmt, around: tuple[For, ...]) -> None:
         if isinstance(stmt, Store | AtomicUpdate) or any(map(_reads_memory, _own_exprs(stmt))):

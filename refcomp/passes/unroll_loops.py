@@ -27,8 +27,6 @@ copies would hold more than 10,000 nodes. It refuses (UserError) an extent that 
 constant.
 """
 
-from typing import Any
-
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.fresh_names import with_fresh_names
@@ -46,11 +44,9 @@ def unroll_loops(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body))
 
 
-def _visit(node: Any) -> Any:
-    if isinstance(node, Expr):
-        return node
-    node = map_children(node, _visit)
-    return _unroll(node) if isinstance(node, For) and node.kind == UNROLLED else node
+def _visit(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _visit, only=Stmt)
+    return _unroll(stmt) if isinstance(stmt, For) and stmt.kind == UNROLLED else stmt
 
 
 def _unroll(loop: For) -> Stmt:

@@ -83,13 +83,12 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
     return func.with_body(_visit(func.body, in_kernel=False))
 
 
-def _visit(node: Any, in_kernel: bool) -> Any:
-    if isinstance(node, Expr):
-        return node
-    inside = in_kernel or is_bound(node)
-    node = map_children(node, lambda child: _visit(child, inside))
-    is_marked = isinstance(node, For) and node.kind == VECTORIZED
-    return _vectorize(node, in_kernel) if is_marked else node
+def _visit(stmt: Stmt, in_kernel: bool) -> Stmt:
+    inside = in_kernel or is_bound(stmt)
+    stmt = map_children(stmt, lambda child: _visit(child, inside), only=Stmt)
+    if isinstance(stmt, For) and stmt.kind == VECTORIZED:
+        return _vectorize(stmt, in_kernel)
+    return stmt
 
 
 def _vectorize(loop: For, in_kernel: bool) -> Stmt:
@@ -136,7 +135,7 @@ class _Widening:
     ) -> None:
         self.lanes, self.values, self.private = lanes, values, private
         self.mask, self.certain = mask, certain
-        self.expr: Callable[[Any], Any] = memoised(self._expr)
+        self.expr: Callable[[Expr], Expr] = memoised(self._expr)
 
     def under(self, condition: Expr, certain: bool = False) -> _Widening:
         """The same, for code that runs only in the lanes where `condition` holds too."""
@@ -232,7 +231,7 @@ class _Widening:
 
     # Expressions.
 
-    def _expr(self, recurse: Callable[[Any], Any], node: Expr) -> Expr:
+    def _expr(self, recurse: Callable[[Expr], Expr], node: Expr) -> Expr:
         match node:
             case Var():
                 return self.values.get(node, node)
@@ -248,7 +247,7 @@ class _Widening:
                 raise _StaysSerial
         operands = [recurse(child) for child in children(node)]
         if _all_scalar(*operands):
-            return map_children(node, recurse)
+            return map_children(node, recurse, only=Expr)
         return self._combine(node, operands)
 
     def _combine(self, node: Expr, operands: list[Expr]) -> Expr:
@@ -258,7 +257,7 @@ class _Widening:
 
     def _lanewise(self, node: Expr, operands: list[Expr]) -> Expr:
         wide = iter([self.spread(operand) for operand in operands])
-        node = map_children(node, lambda _: next(wide))
+        node = map_children(node, lambda _: next(wide), only=Expr)
         if isinstance(node, ir.Cast | ir.Call):
             return with_fields(node, dtype=node.dtype.with_lanes(self.lanes))
         return node

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, BufferLoad
-from refcomp.ir.expr import Add, IntImm, Select, Var
+from refcomp.ir.expr import Add, Expr, IntImm, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
     buffers_in,
@@ -19,7 +19,16 @@ from refcomp.ir.rewrite import (
     with_changes,
     with_fields,
 )
-from refcomp.ir.stmt import Allocate, Block, BufferStore, For, IfThenElse, Origin, ParallelRegion
+from refcomp.ir.stmt import (
+    Allocate,
+    Block,
+    BufferStore,
+    For,
+    IfThenElse,
+    Origin,
+    ParallelRegion,
+    Stmt,
+)
 from refcomp.ir.structure import structurally_equal
 from tests.strategies.funcs import runnable_funcs
 
@@ -44,6 +53,17 @@ def test_map_children_changes_one_field_and_carries_the_rest():
     changed = map_children(STORE, lambda child: j if child is i else child)
     assert changed.indices == (j,)
     assert changed.origin is ORIGIN and changed.buffer is A and changed.value is STORE.value
+
+
+def test_map_children_takes_only_those_of_a_class():
+    branch = IfThenElse(i < j, STORE)
+    loop = map_children(branch, lambda stmt: Block((stmt,)), only=Stmt)
+    assert loop.condition is branch.condition and loop.then_case.stmts == (STORE,)
+    swapped = map_children(STORE, lambda expr: IntImm(2, I64) if expr is i else expr, only=Expr)
+    assert swapped.indices[0].value == 2 and swapped.value is STORE.value
+    assert map_children(STORE, lambda stmt: Block(()), only=Stmt) is STORE
+    block = Block((STORE, branch))
+    assert map_children(block, lambda expr: j, only=Expr) is block
 
 
 def test_with_fields_carries_the_origin():

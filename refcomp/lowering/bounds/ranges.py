@@ -127,12 +127,12 @@ class RangeFinder:
 
     def __init__(self, running: Mapping[Var, Range | None], facts: Facts) -> None:
         self.running, self.facts = dict(running), facts
-        self._of: Callable[[Any], Any] = memoised(lambda recurse, node: self._range(node))
+        self._of: Callable[[Expr], Range | None]
+        self._of = memoised(lambda recurse, expr: self._range(expr))
 
     def of(self, expr: Expr) -> Range | None:
         """The range of an i64 expression, None when it has no ends that are known here."""
-        found: Range | None = self._of(expr)
-        return found
+        return self._of(expr)
 
     def _range(self, expr: Expr) -> Range | None:
         if isinstance(expr, Var) and expr in self.running:

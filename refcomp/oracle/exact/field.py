@@ -43,7 +43,7 @@ from refcomp.ir.stmt import (
     Prefetch,
     Store,
 )
-from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations, Visit
+from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations
 from refcomp.te.tensor import Tensor, TensorRead
 
 P = 2**31 - 1
@@ -181,20 +181,20 @@ def _times(a: Expr, b: Expr) -> Expr:
     return _reduced(ir.Mul(a, b))
 
 
-def _ring(node: Any, recurse: Visit) -> Expr:
+def _ring(node: Any, recurse: Rewrite) -> Expr:
     return _reduced(type(node)(recurse(node.a), recurse(node.b)))
 
 
-def _compared(node: Any, recurse: Visit) -> Expr:
+def _compared(node: Any, recurse: Rewrite) -> Expr:
     compared: Expr = type(node)(recurse(node.a), recurse(node.b))
     return compared
 
 
-def _float_imm(node: ir.FloatImm, _recurse: Visit) -> Expr:
+def _float_imm(node: ir.FloatImm, _recurse: Rewrite) -> Expr:
     return IntImm(_residue(node.value), I64)
 
 
-def _divided(node: ir.Div, recurse: Visit) -> Expr:
+def _divided(node: ir.Div, recurse: Rewrite) -> Expr:
     a, b = recurse(node.a), recurse(node.b)
     if isinstance(b, IntImm):
         return _times(a, IntImm(pow(b.value, P - 2, P), I64))
@@ -216,7 +216,7 @@ def _inverse(value: Expr) -> Expr:
     return Let(base, value, power)
 
 
-def _cast(node: Cast, recurse: Visit) -> Expr:
+def _cast(node: Cast, recurse: Rewrite) -> Expr:
     value, source, target = recurse(node.value), node.value.dtype, node.dtype
     if not target.is_float:
         return (
@@ -229,7 +229,7 @@ def _cast(node: Cast, recurse: Visit) -> Expr:
     )
 
 
-def _call(node: Call, recurse: Visit) -> Expr:
+def _call(node: Call, recurse: Rewrite) -> Expr:
     args = [recurse(arg) for arg in node.args]
     if node.name == "fma":
         return _reduced(ir.Add(_times(args[0], args[1]), args[2]))
@@ -244,7 +244,7 @@ def _call(node: Call, recurse: Visit) -> Expr:
     return _stand_in(node.name, args)
 
 
-def _pure_extern(node: ir.PureExtern, recurse: Visit) -> Expr:
+def _pure_extern(node: ir.PureExtern, recurse: Rewrite) -> Expr:
     if not node.dtype.is_float:
         raise Unsupported(
             f"{node.name} makes an integer of floats, which has no meaning on field elements",
@@ -266,11 +266,11 @@ def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
     return result
 
 
-def _mod(node: ir.Mod, recurse: Visit) -> Expr:
+def _mod(node: ir.Mod, recurse: Rewrite) -> Expr:
     return _stand_in("fmod", [recurse(node.a), recurse(node.b)])
 
 
-_RULES: dict[type[Node], Callable[[Any, Visit], Expr]] = {
+_RULES: dict[type[Node], Callable[[Any, Rewrite], Expr]] = {
     **dict.fromkeys((ir.Add, ir.Sub, ir.Mul), _ring),
     **dict.fromkeys(_COMPARES, _compared),
     ir.FloatImm: _float_imm,

@@ -6,7 +6,7 @@ all: each operation is made once, and reads of tensors follow to those that take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from refcomp.foundation.dtype import DType
@@ -24,8 +24,6 @@ from refcomp.te.operation import (
 from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
-
-Visit = Callable[[Any], Any]
 
 
 class RebuiltOperations:

@@ -43,7 +43,7 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
 
 
 def guards_of(
-    loop: For, facts: Facts, has_choice: Callable[[Any], bool] | None = None
+    loop: For, facts: Facts, has_choice: Callable[[Node], bool] | None = None
 ) -> list[Guard]:
     """The guards in the loop's body, where `facts` hold around the loop.
 
@@ -57,7 +57,7 @@ def guards_of(
 class _Search:
     """Visits a body, with what is known and the inner variables (innermost first) at each place."""
 
-    def __init__(self, var: Var, outside: Facts, has_choice: Callable[[Any], bool]) -> None:
+    def __init__(self, var: Var, outside: Facts, has_choice: Callable[[Node], bool]) -> None:
         self.places = 0
         self._var, self._outside = var, outside
         # A condition may stand at several places; it is a guard when it is the same one at all.
@@ -111,7 +111,7 @@ class _Search:
         return Guard(condition, HalfOpenRange(low, high, found.is_exact), is_inside)
 
 
-def holds_choice(recurse: Callable[[Any], bool], node: Node) -> bool:
+def holds_choice(recurse: Callable[[Node], bool], node: Node) -> bool:
     """Whether a branch or a lazy choice is in `node`; to be memoised."""
     if isinstance(node, IfThenElse | IfThenElseExpr):
         return True
@@ -122,7 +122,7 @@ def _is_bound_in(node: Node, child: Node) -> bool:
     return isinstance(node, For | Let | LetStmt) and child is node.body
 
 
-def _facts_of(node: Any, child: Any, facts: Facts) -> Facts:
+def _facts_of(node: Node, child: Node, facts: Facts) -> Facts:
     """What is known in `child` of `node`."""
     if isinstance(node, For) and child is node.body:
         return facts.bind(node.var, node.minimum, node.extent)
