@@ -16,6 +16,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from refcomp.foundation.errors import ToolchainError
 
@@ -27,11 +28,31 @@ _SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp|vi|gfx\d+)$")
 _PART = re.compile(r",\s*(?![^(\[]*[)\]])")
 _BLANK = re.compile(r"\s+(?![^(\[]*[)\]])")
 _REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)(?:\.([lh]))?|\[(\d+):(\d+)\])$")
-# Scalar registers that have names: where they stand among the others, and how many they are.
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRange:
+    """Registers of one file that follow each other, as in `s[4:7]`."""
+
+    # Number of the first register.
+    first: int
+    # How many there are.
+    count: int
+
+
+# Scalar registers that have names.
 NAMED = {
-    **{"flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)},
-    **{"xnack_mask": (104, 2), "vcc": (106, 2), "vcc_lo": (106, 1), "vcc_hi": (107, 1)},
-    **{"m0": (124, 1), "exec": (126, 2), "exec_lo": (126, 1), "exec_hi": (127, 1)},
+    "flat_scratch": RegisterRange(102, 2),
+    "flat_scratch_lo": RegisterRange(102, 1),
+    "flat_scratch_hi": RegisterRange(103, 1),
+    "xnack_mask": RegisterRange(104, 2),
+    "vcc": RegisterRange(106, 2),
+    "vcc_lo": RegisterRange(106, 1),
+    "vcc_hi": RegisterRange(107, 1),
+    "m0": RegisterRange(124, 1),
+    "exec": RegisterRange(126, 2),
+    "exec_lo": RegisterRange(126, 1),
+    "exec_hi": RegisterRange(127, 1),
 }
 TTMP, VCC, EXEC = 108, 106, 126
 USUAL_LANES = 64
@@ -92,10 +113,11 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the disassembler prints for a GPU: what scalar registers are called, where they stand
-    and how many they are; and what instructions are called that other GPUs have, too."""
+    """How the disassembler prints for a GPU."""
 
-    named: Mapping[str, tuple[int, int]]
+    # Name of scalar registers -> where they stand among the others.
+    named: Mapping[str, RegisterRange]
+    # What an instruction is called here -> what it is called on other GPUs.
     renamed: Mapping[str, str]
 
 
@@ -173,9 +195,9 @@ class Assembly:
     def _read_parts(self, text: str) -> _InstructionParts:
         printed, _, rest = text.partition(" ")
         name, named = _SUFFIX.sub("", printed), self._dialect.named
-        operands, modifiers = _parts(rest.strip())
-        read = tuple(read_operand(operand, named) for operand in operands)
-        return _InstructionParts(self._dialect.renamed.get(name, name), read, modifiers)
+        texts = _split(rest.strip())
+        operands = tuple(read_operand(text, named) for text in texts.operands)
+        return _InstructionParts(self._dialect.renamed.get(name, name), operands, texts.modifiers)
 
     def number_at(self, address: int) -> int | None:
         """The number of the instruction at an address; None where none begins."""
@@ -217,16 +239,26 @@ def read_assembly(
     return Assembly(lines, symbols, sources, dialect, lanes)
 
 
-def _parts(rest: str) -> tuple[list[str], dict[str, str]]:
+class _OperandTexts(NamedTuple):
+    """What follows a mnemonic, taken apart."""
+
+    operands: list[str]
+    # Name -> value, empty for a flag.
+    modifiers: dict[str, str]
+
+
+def _split(rest: str) -> _OperandTexts:
+    """Split what follows a mnemonic into operands and modifiers."""
     if not rest:
-        return [], {}
+        return _OperandTexts([], {})
     operands = _PART.split(rest)
     last, *modifiers = _BLANK.split(operands[-1])
     pairs = (modifier.partition(":") for modifier in modifiers)
-    return [*operands[:-1], last], {name: value for name, _, value in pairs}
+    values = {name: value for name, _, value in pairs}
+    return _OperandTexts([*operands[:-1], last], values)
 
 
-def read_operand(text: str, named: Mapping[str, tuple[int, int]] = NAMED) -> Operand:
+def read_operand(text: str, named: Mapping[str, RegisterRange] = NAMED) -> Operand:
     """What one operand means."""
     bare, negative, absolute, extended = text, False, False, False
     if bare.startswith("lit("):  # as newer LLVMs print constants that could be shorter
@@ -255,9 +287,9 @@ class _RegisterPlace:
     count: int
 
 
-def _place(text: str, named: Mapping[str, tuple[int, int]]) -> _RegisterPlace:
-    if text in named:
-        return _RegisterPlace("s", *named[text])
+def _place(text: str, named: Mapping[str, RegisterRange]) -> _RegisterPlace:
+    if (found := named.get(text)) is not None:
+        return _RegisterPlace("s", found.first, found.count)
     match = _REGISTERS.match(text)
     if match is None:
         return _RegisterPlace("c", 0, 1)

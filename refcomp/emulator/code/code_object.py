@@ -43,6 +43,15 @@ class DamagedCode(UserError):
 
 
 @dataclass(frozen=True, slots=True)
+class PreloadedArguments:
+    """The words of 4 bytes that a descriptor has put from the arguments into scalar registers."""
+
+    length: int
+    # Number of the first word.
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Descriptor:
     """The 64 bytes that tell a GPU how to begin a kernel."""
 
@@ -71,9 +80,9 @@ class Descriptor:
         return self.rsrc2 >> 1 & 31
 
     @property
-    def preloaded(self) -> tuple[int, int]:
-        """How many words of the arguments stand in registers when waves begin, and the first."""
-        return self.preload & 127, self.preload >> 7
+    def preloaded(self) -> PreloadedArguments:
+        """The words of the arguments that stand in registers when waves begin."""
+        return PreloadedArguments(length=self.preload & 127, offset=self.preload >> 7)
 
     @property
     def float_mode(self) -> int:
@@ -103,14 +112,36 @@ class KernelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeObject:
-    """`segments` are pairs of an address and bytes; `pointers` are pairs of an address where
-    a pointer lies and what it points to: both count from where the object is loaded."""
+class LoadedBytes:
+    """What a segment of the file puts into memory."""
 
+    # Bytes from where the object is loaded.
+    address: int
+    # The bytes of the file, then zeros.
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RelocatedPointer:
+    """A pointer in memory that depends on where the object is loaded."""
+
+    # Where the pointer lies, in bytes from where the object is loaded.
+    address: int
+    # What it points to, counted likewise.
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeObject:
+    """A linked code object: what a loader needs of it."""
+
+    # The GPU that it is made for, such as gfx942.
     mcpu: str
+    # Bytes of memory from where it is loaded to its end.
     size: int
-    segments: tuple[tuple[int, bytes], ...]
-    pointers: tuple[tuple[int, int], ...]
+    segments: tuple[LoadedBytes, ...]
+    pointers: tuple[RelocatedPointer, ...]
+    # By name.
     kernels: dict[str, KernelEntry]
 
     def kernel(self, name: str) -> KernelEntry:
@@ -140,7 +171,7 @@ def _read(elf: ElfFile) -> CodeObject:
     metadata = read_metadata(elf)
     loaded = elf.loaded_segments()
     size = _size(loaded)
-    segments = tuple((segment.address, elf.content(segment)) for segment in loaded)
+    segments = tuple(LoadedBytes(one.address, elf.content(one)) for one in loaded)
     symbols = elf.symbols()
     kernels = [_kernel(kernel, symbols, segments) for kernel in metadata.kernels]
     return CodeObject(
@@ -164,17 +195,17 @@ def _size(loaded: Sequence[Segment]) -> int:
     return size
 
 
-def _pointers(relocations: Iterable[Relocation], size: int) -> Iterator[tuple[int, int]]:
+def _pointers(relocations: Iterable[Relocation], size: int) -> Iterator[RelocatedPointer]:
     for one in relocations:
         if one.kind != _RELATIVE:
             raise ValueError(f"a relocation of type {one.kind} is not known")
         if not (one.place <= size - 8 and 0 <= one.addend <= size):
             raise ValueError(f"a pointer at {one.place:#x} lies or points outside")
-        yield one.place, one.addend
+        yield RelocatedPointer(one.place, one.addend)
 
 
 def _kernel(
-    metadata: KernelMetadata, symbols: dict[str, int], segments: tuple[tuple[int, bytes], ...]
+    metadata: KernelMetadata, symbols: dict[str, int], segments: tuple[LoadedBytes, ...]
 ) -> KernelEntry:
     address = symbols.get(metadata.symbol)
     if address is None:
@@ -202,10 +233,11 @@ def _check_arguments(arguments: Iterable[KernelArgument], kernarg_bytes: int) ->
             raise ValueError(f"hidden arguments end behind the {kernarg_bytes} bytes of all")
 
 
-def _bytes_at(segments: tuple[tuple[int, bytes], ...], address: int, size: int) -> bytes:
-    for start, content in segments:
-        if start <= address <= start + len(content) - size:
-            return content[address - start : address - start + size]
+def _bytes_at(segments: tuple[LoadedBytes, ...], address: int, size: int) -> bytes:
+    for segment in segments:
+        start = address - segment.address
+        if 0 <= start <= len(segment.content) - size:
+            return segment.content[start : start + size]
     raise ValueError(f"nothing is loaded at {address:#x}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from refcomp.emulator.code.assembly import Instruction
 
@@ -39,16 +40,24 @@ class Finding:
         )
 
 
+class _FindingKey(NamedTuple):
+    """Findings with the same key count as one."""
+
+    kind: str
+    # Number of the instruction.
+    number: int
+
+
 class Findings:
     """The first finding of each instruction and kind, and how many more there were."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Finding] = {}
-        self._times: dict[tuple[str, int], int] = {}
+        self._found: dict[_FindingKey, Finding] = {}
+        self._times: dict[_FindingKey, int] = {}
 
     def add(self, finding: Finding) -> None:
         """Counts it with what the same instruction did before."""
-        key = (finding.kind, finding.instruction.number)
+        key = _FindingKey(finding.kind, finding.instruction.number)
         if key not in self._found and len(self._found) < _MOST:
             self._found[key] = finding
         self._times[key] = self._times.get(key, 0) + finding.times

@@ -44,7 +44,7 @@ class Execution:
         self.pc = np.full(waves.waves, entry)
         self.state = np.full(waves.waves, _RUNS, np.int8)
         self.is_observed = bool(waves.around.observers)
-        self._own, self._accumulators = waves.registers
+        self._has = waves.registers
         self._slices = Slices(waves.waves)
 
     def run(self) -> None:
@@ -111,7 +111,8 @@ class Execution:
         number = int(self.pc[rows][0])
         while True:
             block = self.program.block(number, self.is_observed, self._mode())
-            if block.registers[0] > self._own or block.registers[1] > self._accumulators:
+            needs = block.registers
+            if needs.vectors > self._has.vectors or needs.accumulators > self._has.accumulators:
                 self._refuse_registers(block, number)
             for run in block.runs:
                 run(waves)
@@ -127,7 +128,7 @@ class Execution:
 
     def _refuse_registers(self, block: BasicBlock, number: int) -> None:
         own, accumulators = block.registers
-        has = f"{self._own} vector registers and {self._accumulators} accumulators"
+        has = f"{self._has.vectors} vector registers and {self._has.accumulators} accumulators"
         raise UserError(
             f"the kernel {self.waves.around.kernel} uses registers that it does not have",
             where=f"what follows {self.program.assembly.instruction(number)}",

@@ -89,11 +89,12 @@ def _user_scalars(
 
 def _preloaded(generation: Generation, kernel: KernelEntry, arguments: bytes) -> list[np.uint32]:
     """Words of the arguments that a kernel finds in registers."""
-    count, first = kernel.descriptor.preloaded
-    words = np.frombuffer(arguments[: len(arguments) // 4 * 4], np.uint32)[first : first + count]
-    if count and not generation.has_preload:
+    asked = kernel.descriptor.preloaded
+    words = np.frombuffer(arguments[: len(arguments) // 4 * 4], np.uint32)
+    words = words[asked.offset : asked.offset + asked.length]
+    if asked.length and not generation.has_preload:
         raise Unsupported(f"{kernel.name} wants its arguments in registers, as no GPU of its kind")
-    if len(words) < count:
+    if len(words) < asked.length:
         raise Unsupported(f"{kernel.name} wants more arguments in registers than it has")
     return list(words)
 

@@ -114,10 +114,11 @@ def load_code(
     if place is None:
         raise MemoryError("no room for the code object")
     arena.write(place.address, bytes(code.size))
-    for address, content in code.segments:
-        arena.write(place.address + address, content)
-    for address, target in code.pointers:
-        arena.write(place.address + address, struct.pack("<Q", place.address + target))
+    for segment in code.segments:
+        arena.write(place.address + segment.address, segment.content)
+    for pointer in code.pointers:
+        content = struct.pack("<Q", place.address + pointer.target)
+        arena.write(place.address + pointer.address, content)
     return LoadedCode(code, generation, programs, place.address, arena)
 
 

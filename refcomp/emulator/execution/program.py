@@ -47,10 +47,12 @@ from refcomp.emulator.instructions.vector.dots import bind_dot
 from refcomp.emulator.instructions.vector.mixed import bind_mixed
 from refcomp.emulator.instructions.vector.pairs import half_of_pair, in_parallel
 from refcomp.emulator.machine.observation import tell_of
+from refcomp.emulator.machine.registers import RegisterCounts
 from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
 
+NO_REGISTERS = RegisterCounts(0, 0)
 # What ends a block.
 CONDITIONS = ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")
 ENDS = (
@@ -159,14 +161,14 @@ def _refuse(instruction: Instruction) -> Run:
 @dataclass(frozen=True, slots=True)
 class BasicBlock:
     """`runs` one after the other, then `end`, if the block does not simply run on to `next`. They
-    name vector registers and accumulators below the two numbers of `registers`."""
+    name none but the first of the vector registers and accumulators, as many as `registers`."""
 
     runs: tuple[Run, ...]
     count: int
     end: Instruction | None
     next: int
     target: int
-    registers: tuple[int, int] = (0, 0)
+    registers: RegisterCounts = NO_REGISTERS
 
 
 class DecodedProgram:
@@ -216,7 +218,7 @@ class DecodedProgram:
 
     def _make(self, start: int, is_observed: bool, mode: int) -> BasicBlock:
         runs: list[Run] = []
-        number, indexed, registers = start, frozenset[int](), (0, 0)
+        number, indexed, registers = start, frozenset[int](), NO_REGISTERS
         while number < len(self.assembly):
             instruction = self._instruction(number, mode)
             both = (instruction, instruction.second)
@@ -240,9 +242,9 @@ class DecodedProgram:
         raise Unsupported("the code ends without s_endpgm", where=f"instruction {start}")
 
 
-def _registers_of(instruction: Instruction, least: tuple[int, int]) -> tuple[int, int]:
-    """How many vector registers and accumulators there must be for an instruction, and `least`."""
+def _registers_of(instruction: Instruction, least: RegisterCounts) -> RegisterCounts:
+    """How many registers there must be for an instruction, and `least`."""
     second = instruction.second
     operands = (*instruction.operands, *(second.operands if second else ()))
     ends = {file: [o.index + o.count for o in operands if o.file == file] for file in "va"}
-    return max(least[0], *ends["v"], 0), max(least[1], *ends["a"], 0)
+    return RegisterCounts(max(least.vectors, *ends["v"], 0), max(least.accumulators, *ends["a"], 0))

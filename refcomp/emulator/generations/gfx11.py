@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code.assembly import NAMED, Instruction
+from refcomp.emulator.code.assembly import NAMED, Instruction, RegisterRange
 from refcomp.emulator.instructions import spreads
 from refcomp.emulator.instructions.exact import fma_f16
 from refcomp.emulator.instructions.matrix.wmma import WAVE_MATRIX, bind_wave_matrix
@@ -32,7 +32,7 @@ Run = Callable[[Any], None]
 
 # `null` reads as 0, and what is written to it lands where nothing reads. (That its number and that
 # of M0 are others than on CDNA shows in encodings only.)
-NAMED_REGISTERS = {**NAMED, "null": (122, 1)}
+NAMED_REGISTERS = {**NAMED, "null": RegisterRange(122, 1)}
 IDLE = frozenset(
     {
         *("s_delay_alu", "s_waitcnt_depctr", "s_waitcnt_vscnt", "s_set_inst_prefetch_distance"),

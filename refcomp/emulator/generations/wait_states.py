@@ -31,7 +31,7 @@ from refcomp.emulator.machine.observation import kind_of_access
 Places = frozenset[int | str]
 Uses = Iterator[tuple[str, Places]]
 
-_M0 = frozenset({NAMED["m0"][0]})
+_M0 = frozenset({NAMED["m0"].first})
 _READS_M0 = "s_movrel, s_sendmsg or a load to LDS reads M0"
 _MASK = frozenset({EXEC, EXEC + 1})
 _VCC = frozenset({VCC, VCC + 1})
@@ -172,7 +172,7 @@ def _wide_data(instruction: Instruction) -> Places:
     """The registers of which a store reads more than 8 bytes. Those of buffers are safe where a
     register holds their offset."""
     name, operands = instruction.mnemonic, instruction.operands
-    if not _WIDE.search(name) or not kind_of_access(name)[0]:
+    if not _WIDE.search(name) or not kind_of_access(name).is_store:
         return frozenset()
     if name.startswith(("buffer_", "tbuffer_")):
         return _vectors(operands[:1]) if operands[3].file != "s" else frozenset()
@@ -188,7 +188,7 @@ def _done_by(instruction: Instruction, table: StateTable) -> Uses:
         yield from _done_by_vector(instruction, table)
     elif name.startswith((*_VECTOR_MEMORY, "ds_")):
         is_direct = is_direct_load(instruction)
-        is_load = kind_of_access(name) == (False, False) and not is_direct
+        is_load = kind_of_access(name).is_load and not is_direct
         read = operands[1:] if is_load else operands
         yield "memory reads VGPR", _vectors(read)
         yield "memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset()

@@ -28,7 +28,7 @@ Bind = Callable[[Instruction], Run | None]
 
 _POSITIONS = {"DST": 0, "SRC0": 1, "SRC1": 2, "SRC2": 3}
 _BITS = {"SRC0": 1 << 12, "SRC1": 1 << 13, "SRC2": 1 << 14, "DST": 1 << 15}
-M0 = NAMED["m0"][0]
+M0 = NAMED["m0"].first
 _INDEX = np.uint32(0xFF)
 _MOVES = {"s": frozenset((1,)), "d": frozenset((0,)), "sd": frozenset((0, 1))}
 _MOVE = re.compile(r"([sv])_movrel(s|d|sd)_(b32|b64)$")
@@ -109,7 +109,7 @@ def _by_index(instruction: Instruction, positions: frozenset[int], file: str, bi
     def run(waves: Any) -> None:
         rows = waves.rows
         indices = waves.values.scalar(M0, "u32", rows) & mask
-        limit = waves.registers[0] if file == "v" else M0
+        limit = waves.registers.vectors if file == "v" else M0
         found = np.unique(indices)
         for index in found:
             one = at(int(index), limit)

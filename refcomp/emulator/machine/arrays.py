@@ -7,7 +7,7 @@ only the wave knows how many lanes it has. `p16` are two 16-bit numbers in a reg
 32-bit ones in two registers: [..., 2].
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,10 +47,19 @@ def join(low: Array, high: Array) -> Array:
     return both.view(np.uint64)[..., 0]
 
 
-def split(value: Array) -> tuple[Array, Array]:
+class DwordPair(NamedTuple):
+    """64 bits as two registers hold them. A tuple, since results are split while kernels run."""
+
+    # Bits 0 to 31, u32.
+    low: Array
+    # Bits 32 to 63, u32.
+    high: Array
+
+
+def split(value: Array) -> DwordPair:
     """The lower and the upper half of an array of 64 bits."""
     both = np.ascontiguousarray(value).view(np.uint32).reshape(*value.shape, 2)
-    return both[..., 0], both[..., 1]
+    return DwordPair(both[..., 0], both[..., 1])
 
 
 def mask_of(bits: Array) -> Array:

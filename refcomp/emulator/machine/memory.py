@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ BY_WIDTH: dict[int, Any] = {
 ALL_ONES = {width: np.full(width, 0xFF, np.uint8).view(t) for width, t in BY_WIDTH.items()}
 
 
+class LoadedBits(NamedTuple):
+    """What lay in memory or comes of it. A tuple, since each load makes some."""
+
+    # Unsigned integers.
+    values: Array
+    # Their bits that nobody wrote, of the same shape; None: all were written.
+    undefined: Array | None
+
+
 class Bytes:
     """`known` has a 1 for each bit that was written; None where that is not watched."""
 
@@ -55,13 +64,13 @@ class Bytes:
         undefined: Array = ~known
         return undefined if undefined.any() else None
 
-    def load_words(self, index: Array, count: int) -> tuple[Array, Array | None]:
-        """1, 2 or 4 words of 32 bits at each index, [index, word], and their undefined bits."""
+    def load_words(self, index: Array, count: int) -> LoadedBits:
+        """1, 2 or 4 words of 32 bits at each index: [index, word]."""
         words = gather(self.data, index, 4 * count).view(np.uint32).reshape(-1, count)
         if self.known is None:
-            return words, None
+            return LoadedBits(words, None)
         known = gather(self.known, index, 4 * count).view(np.uint32).reshape(-1, count)
-        return words, None if (known == _ONES).all() else ~known
+        return LoadedBits(words, None if (known == _ONES).all() else ~known)
 
     def store(self, index: Array, width: int, values: Array, undefined: Array | None) -> None:
         """Write items of `width` bytes; of equal indices one wins."""

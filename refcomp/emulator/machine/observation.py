@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,8 +88,8 @@ def tell_access(
         active = np.array(waves.mask)
         active[active] = ~wrong.reshape(-1)
         index = index[~wrong]
-    is_store, is_atomic = kind_of_access(instruction.mnemonic)
-    one = Access(instruction, space, is_store, is_atomic, size, index.reshape(-1), active)
+    kind = kind_of_access(instruction.mnemonic)
+    one = Access(instruction, space, kind.is_store, kind.is_atomic, size, index.reshape(-1), active)
     for observer in waves.around.observers:
         observer.access(waves, one)
 
@@ -105,8 +105,20 @@ def tell_scalar_access(
         observer.access(waves, one)
 
 
+class AccessKind(NamedTuple):
+    """How an instruction accesses memory: it loads, stores, or updates as an atomic."""
+
+    is_store: bool
+    # Neither load nor store.
+    is_atomic: bool
+
+    @property
+    def is_load(self) -> bool:
+        return not (self.is_store or self.is_atomic)
+
+
 @cache
-def kind_of_access(mnemonic: str) -> tuple[bool, bool]:
-    """Whether an instruction that accesses memory stores, and whether it is an atomic."""
+def kind_of_access(mnemonic: str) -> AccessKind:
+    """Return how an instruction accesses memory, by its name."""
     match = _KIND.search(mnemonic)
-    return (match is not None and match[2] is not None), match is None
+    return AccessKind(match is not None and match[2] is not None, match is None)

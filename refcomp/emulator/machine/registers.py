@@ -8,7 +8,7 @@ An instruction runs for `rows`: all waves (a slice) or some (an index array).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,16 @@ FIRST_VECTOR = 129
 FIRST_ACCUMULATOR = 256
 _ALL, _NONE = slice(None), slice(0, 0)
 _WIDE, _NARROW = ({k: t for k, t in NUMPY.items() if bits_of(k) == bits} for bits in (32, 16))
+
+
+class RegisterCounts(NamedTuple):
+    """How many registers of a lane there are, or an instruction needs. A tuple, since each block
+    of a program is compared with it before it runs."""
+
+    # Vector registers, v0 and so on.
+    vectors: int
+    # Accumulators, a0 and so on.
+    accumulators: int
 
 
 class File:
@@ -79,9 +89,8 @@ class Registers:
         self.waves, self.lanes = existing.shape
         self.mask_kind, self.mask_bits = mask_kind(self.lanes), f"u{self.lanes}"
         self.existing = existing
-        # How many vector registers and accumulators there are.
         own = unused.start or min(vectors, FIRST_ACCUMULATOR)
-        self.registers = own, max(0, vectors - FIRST_ACCUMULATOR)
+        self.registers = RegisterCounts(own, max(0, vectors - FIRST_ACCUMULATOR))
         shape = vectors, self.waves, self.lanes
         self.values = File(*shape, 0, unused)
         self.shadow = File(*shape, 0xFFFFFFFF, unused) if is_watched else None

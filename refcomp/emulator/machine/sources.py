@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,26 @@ APERTURES = {"src_shared_base": 1 << 48, "src_private_base": 2 << 48}
 _APERTURE_BYTES = 1 << 32
 _SCC_NAMES = ("scc", "src_scc")
 _UNSIGNED: dict[int, Any] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
-_SELECTED = {f"BYTE_{n}": (8 * n, 8) for n in range(4)} | {
-    f"WORD_{n}": (16 * n, 16) for n in (0, 1)
-}
 _FLOATS: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 Read = Callable[[File, Any], Any]
+
+
+class BitField(NamedTuple):
+    """Some bits of a register that follow each other."""
+
+    # Number of the lowest bit.
+    start: int
+    # How many bits there are.
+    width: int
+
+
+HIGH_HALF = BitField(16, 16)
+# What src0_sel, src1_sel and dst_sel name.
+SDWA_SELECTIONS = {
+    **{f"BYTE_{n}": BitField(8 * n, 8) for n in range(4)},
+    **{f"WORD_{n}": BitField(16 * n, 16) for n in range(2)},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +105,7 @@ def vector_source(
 ) -> OperandSource:
     """Source number `position` of a vector instruction."""
     operand = _read_as(operand)
-    part = (16, 16) if operand.is_high else _part(kind, modifiers, position)
+    part = HIGH_HALF if operand.is_high else _part(kind, modifiers, position)
     if part is None:
         read = _reader(operand, kind)
     else:
@@ -109,7 +123,7 @@ def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> Op
         read = _shifted(operand, kind, half) if operand.file != "c" else _reader(operand, kind)
         numbers = numbers_of(operand, kind, half)
     else:
-        read = _part_reader(operand, kind, (16 * half, 16), is_signed=False)
+        read = _part_reader(operand, kind, BitField(16 * half, 16), is_signed=False)
         numbers = numbers_of(operand, "u32")
     return OperandSource(numbers, read, change, _shadow_kind(kind))
 
@@ -130,13 +144,13 @@ def _shadow_kind(kind: str) -> Any:
     return np.bool_ if kind in MASKS or kind == "scc" else _UNSIGNED[bits_of(kind)]
 
 
-def _part(kind: str, modifiers: Mapping[str, str], position: int) -> tuple[int, int] | None:
-    """First bit and width of what is read of a register, where that is not the usual."""
+def _part(kind: str, modifiers: Mapping[str, str], position: int) -> BitField | None:
+    """What is read of a register, where that is not the usual."""
     selected = modifiers.get(f"src{position}_sel", "DWORD")
     if selected != "DWORD":
-        return _SELECTED[selected]
+        return SDWA_SELECTIONS[selected]
     is_high = flags_of(modifiers, "op_sel", position + 1)[position]
-    return (16, 16) if is_high and bits_of(kind) == 16 else None
+    return HIGH_HALF if is_high and bits_of(kind) == 16 else None
 
 
 def _reader(operand: Operand, kind: str) -> Read:
@@ -158,7 +172,7 @@ def _shifted(operand: Operand, kind: str, offset: int) -> Read:
     return lambda file, rows: file.scalar(operand.index + offset, kind, rows)[:, None]
 
 
-def _part_reader(operand: Operand, kind: str, part: tuple[int, int], is_signed: bool) -> Read:
+def _part_reader(operand: Operand, kind: str, part: BitField, is_signed: bool) -> Read:
     whole, (start, width), numpy = _reader(operand, "u32"), part, NUMPY[kind]
     unsigned = _UNSIGNED[bits_of(kind)]
     left, right = np.uint32(32 - start - width), np.uint32(32 - width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,16 @@ class Surroundings:
     is_watched: bool
     findings: Findings = field(default_factory=Findings)
     observers: tuple[Observer, ...] = ()
+
+
+class CheckedOffsets(NamedTuple):
+    """Where the active lanes access a memory, after the check of bounds. A tuple, since each
+    access makes one."""
+
+    # Offset in bytes of each active lane, flat; where it is wrong, one that is in bounds.
+    offsets: Array
+    # Which lanes are out of bounds, flat; None: none.
+    wrong: Array | None
 
 
 class Waves(Registers):
@@ -79,11 +89,11 @@ class Waves(Registers):
         """Which lanes run; None when all do."""
         return None if self.is_full else self.mask
 
-    def global_index(self, address: Any, size: int, ins: Instruction) -> tuple[Array, Array | None]:
-        """Of addresses in the device's memory; the second result says which are wrong."""
+    def global_index(self, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
+        """Of addresses in the device's memory."""
         active = self.active()
         picked = self.pick(address, active)
-        is_load = not any(kind_of_access(ins.mnemonic))
+        is_load = kind_of_access(ins.mnemonic).is_load
         wrong = self.around.arena.outside(picked, size, is_load=is_load)
         index = (picked - np.uint64(BASE)).view(np.int64)
         if wrong is not None:
@@ -92,23 +102,21 @@ class Waves(Registers):
             index = np.where(wrong, 0, index)
         if self.around.observers:
             tell_access(self, ins, "global", size, index, wrong)
-        return index, wrong
+        return CheckedOffsets(index, wrong)
 
-    def shared_index(self, address: Any, size: int, ins: Instruction) -> tuple[Array, Array | None]:
+    def shared_index(self, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
         """Of addresses in a group's shared memory."""
         limit = self.around.shared_bytes
         return self._bounded(address, size, self.shared_base[self.rows], limit, "shared", ins)
 
-    def private_index(
-        self, address: Any, size: int, ins: Instruction
-    ) -> tuple[Array, Array | None]:
+    def private_index(self, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
         """Of addresses in a lane's private memory."""
         limit = self.around.private_bytes
         return self._bounded(address, size, self._private_base[self.rows], limit, "private", ins)
 
     def _bounded(
         self, address: Any, size: int, base: Array, limit: int, what: str, ins: Instruction
-    ) -> tuple[Array, Array | None]:
+    ) -> CheckedOffsets:
         active = self.active()
         picked = self.pick(address, active).astype(np.int64)
         index = self.pick(base, active) + picked
@@ -119,14 +127,14 @@ class Waves(Registers):
                 index = np.where(wrong, self.pick(base, active), index)
         if self.around.observers:
             tell_access(self, ins, what, size, index, wrong)
-        return index, wrong
+        return CheckedOffsets(index, wrong)
 
     def _wrong(
         self, picked: Array, size: int, limit: int, what: str, ins: Instruction
     ) -> Array | None:
         """Which of some offsets are out of bounds, after telling of them; None: none is."""
         wrong = (picked < 0) | (picked + size > limit)
-        if not any(kind_of_access(ins.mnemonic)):
+        if kind_of_access(ins.mnemonic).is_load:
             wrong = (picked < 0) | ~may_reach(picked, np.int64(limit), size)
         if not wrong.any():
             return None

@@ -9,6 +9,8 @@ import pytest
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.code.code_object import (
     DamagedCode,
+    LoadedBytes,
+    RelocatedPointer,
     _kernel,
     _pointers,
     read_code_object,
@@ -30,7 +32,7 @@ def test_kernels_and_what_they_want():
     assert kernel.descriptor.float_mode == 0x3F0 and kernel.descriptor.vgpr_granules > 0
     assert [a.offset for a in kernel.arguments] == [0, 8, 16, 24]
     assert [a.kind for a in kernel.arguments] == ["global_buffer"] * 3 + ["by_value"]
-    assert any(start <= kernel.entry < start + len(data) for start, data in code.segments)
+    assert any(0 <= kernel.entry - s.address < len(s.content) for s in code.segments)
     assert kernel.entry == kernel.descriptor_address + kernel.descriptor.entry_offset
 
 
@@ -99,7 +101,7 @@ def _kernel_with(*arguments, kernarg_bytes=64, symbol="k.kd"):
     """A kernel of nothing but a descriptor."""
     metadata = KernelMetadata("k", symbol, arguments, 0, 8, 0, 0, 64, (8, 8, 1), 64, 8, 8, 0, 0)
     descriptor = struct.pack("<III52x", 0, 0, kernarg_bytes)
-    return _kernel(metadata, {"k.kd": 0}, ((0, descriptor),))
+    return _kernel(metadata, {"k.kd": 0}, (LoadedBytes(0, descriptor),))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_more_memory_than_there_can_be_is_refused(fields, message):
 
 
 def test_pointers_lie_and_point_within_the_object():
-    assert list(_pointers([Relocation(13, 92, 100)], 100)) == [(92, 100)]
+    assert list(_pointers([Relocation(13, 92, 100)], 100)) == [RelocatedPointer(92, 100)]
     for place, target in ((93, 0), (1 << 63, 0), (0, 101), (0, -1)):
         with pytest.raises(ValueError, match=f"a pointer at {place:#x} lies or points outside"):
             list(_pointers([Relocation(13, place, target)], 100))

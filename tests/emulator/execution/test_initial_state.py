@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from refcomp.emulator.code.code_object import PreloadedArguments
 from refcomp.emulator.execution.initial_state import unused_vectors
 from refcomp.emulator.execution.launch import LaunchRequest, launch
 from refcomp.emulator.limits import Limits
@@ -91,7 +92,7 @@ def test_kernels_that_find_their_arguments_in_registers(gpu, tmp_path):
     subprocess.run([*command, str(source), "-o", str(result)], check=True, timeout=120)
     device = make_gpu()
     loaded = device.load(result.read_bytes())
-    assert loaded.kernel("saxpy").descriptor.preloaded == (6, 0)
+    assert loaded.kernel("saxpy").descriptor.preloaded == PreloadedArguments(length=6, offset=0)
     x, y = np.arange(128, dtype=np.float32), np.ones(128, np.float32)
     arguments = [x, y, np.float32(2), np.int32(100)]
     report = device.run(loaded, "saxpy", (2, 1, 1), (64, 1, 1), arguments)

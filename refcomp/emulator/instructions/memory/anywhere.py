@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from refcomp.emulator.code.assembly import Instruction, Operand
+from refcomp.emulator.code.assembly import Instruction, Operand, RegisterRange
 from refcomp.emulator.instructions.memory.atomics import bind_update, operands_of_update
 from refcomp.emulator.instructions.memory.loads_and_stores import (
     GLOBAL,
@@ -27,12 +27,12 @@ from refcomp.emulator.machine.sources import vector_index
 @dataclass(frozen=True, slots=True)
 class Anywhere:
     """`make` has the access go to a memory, at an address in it. It is of `size` bytes a lane, and
-    fills the registers of `written`, their first and how many, if it fills any whole. `words` are
-    accesses that do the same word by word, where it is of several."""
+    fills the vector registers `written`, if it fills any whole. `words` are accesses that do the
+    same word by word, where it is of several."""
 
     make: Callable[[Space, Address], Run]
     size: int
-    written: tuple[int, int] | None
+    written: RegisterRange | None
     words: tuple[Anywhere, ...] = ()
 
 
@@ -61,7 +61,7 @@ def _transfer(instruction: Instruction, transfer: Transfer, data: Operand) -> An
     return Anywhere(
         lambda s, a: bind_load(instruction, s, a, transfer, result),
         size,
-        None if transfer.place else (result, transfer.count),
+        None if transfer.place else RegisterRange(result, transfer.count),
     )
 
 
@@ -76,4 +76,5 @@ def _update(instruction: Instruction, data: Operand) -> Anywhere | None:
         return found
 
     count = 2 if instruction.mnemonic.endswith(("_x2", "_f64")) else 1
-    return Anywhere(make, 4 * count, None if result is None else (vector_index(result), count))
+    written = None if result is None else RegisterRange(vector_index(result), count)
+    return Anywhere(make, 4 * count, written)

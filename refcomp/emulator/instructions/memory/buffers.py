@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code.assembly import Instruction, Operand
+from refcomp.emulator.code.assembly import Instruction, Operand, RegisterRange
 from refcomp.emulator.instructions.lanes import in_lanes
 from refcomp.emulator.instructions.memory.anywhere import Anywhere, bind_anywhere
 from refcomp.emulator.instructions.memory.direct_loads import bind_into_shared
@@ -42,6 +42,7 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
 from refcomp.emulator.instructions.memory.scalar_loads import load_scalars
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.sources import OperandSource, vector_source
+from refcomp.emulator.machine.waves import CheckedOffsets
 from refcomp.foundation.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
@@ -143,8 +144,8 @@ def _within_range(access: Anywhere, held: _Held, offset: int) -> Callable[[Any, 
         inside = lanes & held.place.holds(offset + access.size)
         outside, is_private = lanes & ~inside, held.place.is_private()
         if access.written is not None and outside.any():
-            first, count = access.written
-            in_lanes(waves, outside, lambda some: _clear(some, first, count))
+            registers = access.written
+            in_lanes(waves, outside, lambda some: _clear(some, registers))
         for mask, one in ((inside & is_private, private), (inside & ~is_private, usual)):
             if mask.any():
                 in_lanes(waves, mask, one)
@@ -152,9 +153,9 @@ def _within_range(access: Anywhere, held: _Held, offset: int) -> Callable[[Any, 
     return run
 
 
-def _clear(waves: Any, first: int, count: int) -> None:
-    for number in range(count):
-        put(waves, first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
+def _clear(waves: Any, registers: RegisterRange) -> None:
+    for number in range(registers.count):
+        put(waves, registers.first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
 
 
 def _place(
@@ -277,7 +278,7 @@ def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> Buff
     return BufferAddresses(base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled)
 
 
-def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> Any:
+def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
     """Of addresses behind `SCRATCH`: where in its own memory each lane accesses."""
     each = wave_bytes(waves.around.private_bytes, waves.lanes)
     wave = np.arange(waves.waves)[waves.rows][:, None]
@@ -286,7 +287,8 @@ def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> Any
     offset = within // (_PIECE * waves.lanes) * _PIECE + within % _PIECE
     # A lane that reaches another's memory is as wrong as one that reaches none.
     mine = np.where(lane == np.arange(waves.lanes), offset, -1)
-    return waves.private_index(mine, size, ins)
+    found: CheckedOffsets = waves.private_index(mine, size, ins)
+    return found
 
 
 _SCRATCH_SPACE = Space(PRIVATE.bytes_of, _private_index)

@@ -37,7 +37,7 @@ from refcomp.emulator.machine.sources import vector_source
 from refcomp.foundation.errors import Unsupported
 
 _NAME = re.compile(r"(global|scratch)_load_(lds_)?\w+$")
-_M0 = Operand("m0", "s", NAMED["m0"][0])
+_M0 = Operand("m0", "s", NAMED["m0"].first)
 _WORD, _FIELD = 4, np.uint32(0x3FFFC)
 
 
@@ -66,8 +66,8 @@ def bind_into_shared(instruction: Instruction, space: Space, address: Address) -
 
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), transfer.width, instruction)
-        ((values, undefined),) = loaded_pieces(space.bytes_of(waves), index, wrong, transfer)
-        words, unknown = as_words(transfer, values, undefined)
+        (piece,) = loaded_pieces(space.bytes_of(waves), index, wrong, transfer)
+        words, unknown = as_words(transfer, piece)
         place, outside = waves.shared_index(target(waves), _WORD, store)
         if outside is not None:
             place, words = place[~outside], words[~outside]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from refcomp.emulator.code.assembly import Operand
+from refcomp.emulator.code.assembly import Operand, RegisterRange
 from refcomp.emulator.machine.arrays import Array, join
 from refcomp.emulator.machine.memory import BASE, BY_WIDTH
 from refcomp.emulator.machine.registers import FIRST_VECTOR
@@ -24,6 +24,17 @@ Run = Callable[[Any], None]
 # A stretch of memory of at most so many bytes for each that is loaded is looked at as a whole.
 _SHORT = 4
 _ALL_KNOWN = 0xFF
+
+
+class HeldAddress(NamedTuple):
+    """What the registers of an address hold, u32. A tuple, since each load looks at it."""
+
+    # Bits 0 to 31 of the address of each lane, or with a base an offset: [wave, lane].
+    low_or_offset: Array
+    # Bits 32 to 63, [wave, lane], or bits 0 to 31 of the base, [wave].
+    high_or_base: Array
+    # Bits 32 to 63 of the base, [wave]; None: no base.
+    base_high: Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +53,12 @@ class Address:
             return frozenset({first, first + 1})
         return frozenset({first, self.base, self.base + 1})
 
-    def held(self, waves: Any) -> tuple[Array, Array, Array | None]:
+    def held(self, waves: Any) -> HeldAddress:
         """What the registers hold."""
         file, first = waves.values, self.register
         if self.base is None:
-            return file.v[first], file.v[first + 1], None
-        return file.v[first], file.s[self.base], file.s[self.base + 1]
+            return HeldAddress(file.v[first], file.v[first + 1], None)
+        return HeldAddress(file.v[first], file.s[self.base], file.s[self.base + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ class GlobalWords:
     """Where lanes' words lie while registers hold `values`: bytes from `lowest` on, flat. `highest`
     is the greatest of them, `bits` are those of all of them in one number."""
 
-    values: tuple[Array, Array, Array | None]
+    values: HeldAddress
     index: Array
     lowest: int
     highest: int
@@ -77,7 +88,7 @@ def _are_same(kept: tuple[Array, ...], held: tuple[Array, ...]) -> bool:
     return all(a is b or bool((a == b).all()) for a, b in zip(kept, held, strict=True))
 
 
-def _worked_out(held: tuple[Array, Array, Array | None]) -> GlobalWords:
+def _worked_out(held: HeldAddress) -> GlobalWords:
     first, second, third = held
     pair = join(first, second) if third is None else join(second, third)[:, None]
     address = pair if third is None else first + pair
@@ -85,16 +96,16 @@ def _worked_out(held: tuple[Array, Array, Array | None]) -> GlobalWords:
     lowest = int(flat.min())
     index = flat - lowest
     bits, highest = int(np.bitwise_or.reduce(index)), int(index.max())
-    kept = first.copy(), second.copy(), None if third is None else third.copy()
+    base_high = None if third is None else third.copy()
+    kept = HeldAddress(first.copy(), second.copy(), base_high)
     return GlobalWords(kept, index, lowest - BASE, highest, bits)
 
 
 def bind_words(
-    operand: Operand, base: Operand, offset: int, result: tuple[int, int], general: Run
+    operand: Operand, base: Operand, offset: int, result: RegisterRange, general: Run
 ) -> Run:
-    """A load of so many words to registers from a number on: `result` is that number and how many.
-    `general` does all other cases."""
-    register, count = result
+    """A load of a word to each vector register of `result`. `general` does all other cases."""
+    register, count = result.first, result.count
     if operand.file != "v" or (base.text != "off" and base.file != "s"):
         return general
     address = Address(vector_index(operand), None if base.text == "off" else base.index)

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code.assembly import Instruction, Operand
+from refcomp.emulator.code.assembly import Instruction, Operand, RegisterRange
 from refcomp.emulator.instructions.memory import global_words
 from refcomp.emulator.instructions.memory.shared_words import WordSpan, bind_words
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.memory import BY_WIDTH, Bytes
+from refcomp.emulator.machine.memory import BY_WIDTH, Bytes, LoadedBits
 from refcomp.emulator.machine.registers import FIRST_VECTOR
 from refcomp.emulator.machine.sources import vector_index, vector_source
+from refcomp.emulator.machine.waves import CheckedOffsets
 
 Run = Callable[[Any], None]
 Address = Callable[[Any], Any]
@@ -130,7 +131,7 @@ class Space:
     `is_global` memory are told of."""
 
     bytes_of: Callable[[Any], Bytes]
-    index: Callable[[Any, Any, int, Instruction], tuple[Array, Array | None]]
+    index: Callable[[Any, Any, int, Instruction], CheckedOffsets]
     is_global: bool = False
 
 
@@ -172,24 +173,27 @@ def bind_load(
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), size, instruction)
         loaded = loaded_pieces(space.bytes_of(waves), index, wrong, transfer)
-        for number, (values, undefined) in enumerate(loaded):
-            _put_piece(waves, result + number, transfer, values, undefined)
+        for number, piece in enumerate(loaded):
+            _put_piece(waves, result + number, transfer, piece)
 
     return run
 
 
 def loaded_pieces(
     memory: Bytes, index: Array, wrong: Array | None, transfer: Transfer
-) -> list[tuple[Array, Array | None]]:
-    """Each piece and what is undefined of it: of words all at once."""
+) -> list[LoadedBits]:
+    """Each piece: of words all at once."""
     width, count = transfer.width, transfer.count
     if width == 4 and count in (1, 2, 4):
         words, unknown = memory.load_words(index, count)
         undefined = [None if unknown is None else unknown[:, n] for n in range(count)]
-        pieces = list(zip(words.T, undefined, strict=True))
+        pieces = [LoadedBits(*piece) for piece in zip(words.T, undefined, strict=True)]
     else:
         places = [index + width * number for number in range(count)]
-        pieces = [(memory.load(p, width), memory.load_undefined(p, width)) for p in places]
+        pieces = [
+            LoadedBits(memory.load(place, width), memory.load_undefined(place, width))
+            for place in places
+        ]
     for values, unknown in pieces if wrong is not None else ():
         values[wrong] = 0
         if unknown is not None:
@@ -197,40 +201,37 @@ def loaded_pieces(
     return pieces
 
 
-def _put_piece(
-    waves: Any, index: int, transfer: Transfer, values: Array, undefined: Array | None
-) -> None:
-    wide, shadow = as_words(transfer, values, undefined)
+def _put_piece(waves: Any, index: int, transfer: Transfer, piece: LoadedBits) -> None:
+    words = as_words(transfer, piece)
     if transfer.place:
-        wide, shadow = _into_half(waves, index, transfer.place, wide, shadow)
-    put(waves, index, wide, shadow)
+        words = _into_half(waves, index, transfer.place, words)
+    put(waves, index, words.values, words.undefined)
 
 
-def as_words(
-    transfer: Transfer, values: Array, undefined: Array | None
-) -> tuple[Array, Array | None]:
-    """Pieces of any width, and what is undefined of them, as 32 bits each."""
+def as_words(transfer: Transfer, piece: LoadedBits) -> LoadedBits:
+    """A piece of any width as 32 bits."""
     if transfer.width == 4:
-        return values, undefined
+        return piece
+    values, undefined = piece
     if transfer.is_signed:
         values = values.view(f"i{transfer.width}").astype(np.int32).view(np.uint32)
-    return values.astype(np.uint32), None if undefined is None else undefined.astype(np.uint32)
+    unknown = None if undefined is None else undefined.astype(np.uint32)
+    return LoadedBits(values.astype(np.uint32), unknown)
 
 
-def _into_half(
-    waves: Any, index: int, place: str, values: Array, shadow: Array | None
-) -> tuple[Array, Array | None]:
+def _into_half(waves: Any, index: int, place: str, words: LoadedBits) -> LoadedBits:
     """The register's other half stays."""
+    values, shadow = words
     shift = np.uint32(16 if place == "high" else 0)
     kept = np.uint32(0xFFFF if place == "high" else 0xFFFF0000)
     active = waves.active()
     old = waves.pick(waves.values.vector(index, "u32", waves.rows), active)
     joined = (old & kept) | ((values & np.uint32(0xFFFF)) << shift)
     if waves.shadow is None:
-        return joined, None
+        return LoadedBits(joined, None)
     old = waves.pick(waves.shadow.vector(index, "u32", waves.rows), active)
     undefined = np.uint32(0) if shadow is None else shadow
-    return joined, (old & kept) | ((undefined & np.uint32(0xFFFF)) << shift)
+    return LoadedBits(joined, (old & kept) | ((undefined & np.uint32(0xFFFF)) << shift))
 
 
 def bind_store(
@@ -317,7 +318,7 @@ def bind_memory(instruction: Instruction) -> Run | None:
     if transfer.width != 4:
         return run
     if space is GLOBAL and not transfer.is_store:
-        result = vector_index(data), transfer.count
+        result = RegisterRange(vector_index(data), transfer.count)
         offset = offset_of(instruction)
         return global_words.bind_words(operands[place], operands[2], offset, result, run)
     if space is not SHARED:

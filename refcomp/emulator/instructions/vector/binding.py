@@ -30,6 +30,8 @@ from refcomp.emulator.machine.arrays import (
 )
 from refcomp.emulator.machine.registers import FIRST_VECTOR, Registers
 from refcomp.emulator.machine.sources import (
+    SDWA_SELECTIONS,
+    BitField,
     OperandSource,
     half_source,
     numbers_of,
@@ -41,8 +43,6 @@ from refcomp.foundation.errors import Unsupported
 Run = Callable[[Any], None]
 
 _VCC = Operand("vcc", "s", VCC, 2)
-_PLACES = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8)}
-_PLACES |= {"WORD_0": (0, 16), "WORD_1": (16, 16)}
 
 
 def bind_vector(instruction: Instruction, row: Semantics) -> Run:
@@ -166,12 +166,12 @@ def _writer(instruction: Instruction, row: Semantics, operand: Operand, kind: st
     place = instruction.modifiers.get("dst_sel", "DWORD")
     if place != "DWORD":
         unused = instruction.modifiers.get("dst_unused", "UNUSED_PAD")
-        return _part_writer(index, kind, _PLACES[place], unused)
+        return _part_writer(index, kind, SDWA_SELECTIONS[place], unused)
     if row.keeps_high:
         is_high = instruction.modifiers.get("op_sel", "").rstrip("]").endswith("1")
         is_high &= len(instruction.modifiers.get("op_sel", "").split(",")) > len(row.sources)
         start = 16 if is_high or operand.is_high else 0
-        return _part_writer(index, kind, (start, 16), "UNUSED_PRESERVE")
+        return _part_writer(index, kind, BitField(start, 16), "UNUSED_PRESERVE")
     return whole_writer(index, kind)
 
 
@@ -196,10 +196,10 @@ def write_vector_shadow(waves: Registers, index: int, kind: str, shadow: Any) ->
         waves.set_shadow(number, np.asarray(shadow).astype(np.uint32))
 
 
-def _part_writer(index: int, kind: str, place: tuple[int, int], unused: str) -> _Write:
+def _part_writer(index: int, kind: str, place: BitField, unused: str) -> _Write:
     """Writes some bits of a register; the others keep their values, become 0 or the sign."""
     start, width = map(np.uint32, place)
-    field = np.uint32(((1 << place[1]) - 1) << place[0])
+    field = np.uint32(((1 << place.width) - 1) << place.start)
 
     def placed(waves: Registers, bits: Any, file: Any) -> Any:
         moved = (np.asarray(bits).astype(np.uint32) << start) & field

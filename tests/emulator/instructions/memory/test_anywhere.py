@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from refcomp.emulator.code.assembly import RegisterRange
 from refcomp.emulator.instructions.memory.anywhere import bind_anywhere
 from refcomp.emulator.instructions.memory.loads_and_stores import SHARED
 from tests.emulator.snippets import LANE, get, instruction, make_waves
+
+_V4_TO_6 = RegisterRange(4, 3)
+_EACH_OF_V4_TO_6 = [RegisterRange(number, 1) for number in (4, 5, 6)]
 
 
 def _access(line, position=0):
@@ -16,12 +20,12 @@ def _access(line, position=0):
 @pytest.mark.parametrize(
     ("line", "size", "written", "words"),
     [
-        ("buffer_load_dwordx3 v[4:6], off, s[0:3], 0", 12, (4, 3), [(4, 1), (5, 1), (6, 1)]),
-        ("buffer_load_dword a4, off, s[0:3], 0", 4, (260, 1), []),
+        ("buffer_load_dwordx3 v[4:6], off, s[0:3], 0", 12, _V4_TO_6, _EACH_OF_V4_TO_6),
+        ("buffer_load_dword a4, off, s[0:3], 0", 4, RegisterRange(260, 1), []),
         ("buffer_load_ubyte_d16 v4, off, s[0:3], 0", 1, None, []),
         ("buffer_store_dwordx2 v[4:5], off, s[0:3], 0", 8, None, [None, None]),
         ("buffer_atomic_add v4, off, s[0:3], 0", 4, None, []),
-        ("buffer_atomic_add_x2 v[4:5], off, s[0:3], 0 sc0", 8, (4, 2), []),
+        ("buffer_atomic_add_x2 v[4:5], off, s[0:3], 0 sc0", 8, RegisterRange(4, 2), []),
     ],
 )
 def test_what_is_moved_and_filled(line, size, written, words):

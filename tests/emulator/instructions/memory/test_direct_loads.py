@@ -18,7 +18,7 @@ from tests.emulator.snippets import (
     set_scalar,
 )
 
-M0 = NAMED["m0"][0]
+M0 = NAMED["m0"].first
 
 
 def _waves(**options):
