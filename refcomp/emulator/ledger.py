@@ -123,5 +123,7 @@ def not_compared(
 def is_approximate(mnemonic: str, of: Generation = GFX942) -> bool:
     """Whether a GPU may give another result."""
     name = of.dialect.renamed.get(mnemonic, mnemonic)
-    row = of.vector.get(name) or of.packed.get(name, ("", None))[1]
+    row = of.vector.get(name)
+    if row is None and name in of.packed:
+        row = of.packed[name].half
     return name.startswith(_SUMS) or bool(row and row.is_approximate)

@@ -103,7 +103,7 @@ def _bind(instruction: Instruction, of: Generation) -> Run | None:
     if name in of.vector:
         return bind_vector(instruction, of.vector[name])
     if name in of.packed:
-        return bind_packed(instruction, *of.packed[name])
+        return bind_packed(instruction, of.packed[name])
     if name in of.scalar:
         return bind_scalar(instruction, of.scalar[name])
     if name in of.save_exec:

@@ -30,7 +30,7 @@ from refcomp.emulator.generations.wait_states import (
     StateTable,
 )
 from refcomp.emulator.instructions.memory.buffers import SCRATCH, SCRATCH_DESCRIPTOR
-from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.operation import PackedSemantics, Semantics
 from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.tables.integers import VECTOR_INTEGERS
@@ -67,7 +67,7 @@ class Generation:
 
     name: str
     vector: Mapping[str, Semantics]
-    packed: Mapping[str, tuple[str, Semantics]]
+    packed: Mapping[str, PackedSemantics]
     scalar: Mapping[str, Semantics]
     save_exec: Mapping[str, Callable[..., Any]]
     idle: frozenset[str]

@@ -17,21 +17,37 @@ from refcomp.emulator.code.code_object import Descriptor
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryOrder:
-    """`writes_back` and `drops` are the instructions that do so for the whole device, with the mark
-    that each must have; no `writes_back`: nothing needs to be. `drops_own` must follow `drops`
-    where each unit has a cache of its own besides, and drops that. `marks` stand on loads that are
-    atomic, and on stores, too, where `are_stores_marked`; one of `far_marks` has groups see each
-    other's, without it only the waves of a group do. Where a group's waves share one cache,
-    unless a kernel asks for them to be split, `is_in_order` says."""
+class CacheInstruction:
+    """An instruction that writes back or drops what a cache holds."""
 
-    writes_back: tuple[str, str] | None
-    drops: tuple[str, str]
+    mnemonic: str
+    # The modifier that it must have, such as "sc1"; "": none.
+    mark: str = ""
+
+    def is_same(self, instruction: Instruction) -> bool:
+        """Return True if `instruction` is this one, with its mark."""
+        if instruction.mnemonic != self.mnemonic:
+            return False
+        return not self.mark or self.mark in instruction.text.split()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOrder:
+    """How waves of a GPU see each other's writes."""
+
+    # Writes caches back for the whole device; None: nothing needs to be written back.
+    writes_back: CacheInstruction | None
+    # Drops what caches hold, for the whole device.
+    drops: CacheInstruction
+    # Modifiers of atomic loads, and of atomic stores where `are_stores_marked`.
     marks: frozenset[str]
+    # Those of them by which an access is atomic for all groups, not only within one.
     far_marks: frozenset[str]
     are_stores_marked: bool
+    # The waves of a group share one cache, unless a kernel asks for them to be split.
     is_in_order: bool
-    drops_own: tuple[str, str] | None = None
+    # Must follow `drops` where each unit has a cache of its own besides, and drops that.
+    drops_own: CacheInstruction | None = None
 
     def has_stale_reads(self, descriptor: Descriptor) -> bool:
         """Whether a wave may read from its own cache what was there before another wave of its
@@ -49,13 +65,13 @@ class MemoryOrder:
         return self.is_in_order and bool(descriptor.rsrc3 >> 16 & 1)
 
     def is_write_back(self, instruction: Instruction) -> bool:
-        return self.writes_back is not None and _is(instruction, self.writes_back)
+        return self.writes_back is not None and self.writes_back.is_same(instruction)
 
     def is_drop(self, instruction: Instruction) -> bool:
-        return _is(instruction, self.drops)
+        return self.drops.is_same(instruction)
 
     def is_drop_of_own(self, instruction: Instruction) -> bool:
-        return self.drops_own is not None and _is(instruction, self.drops_own)
+        return self.drops_own is not None and self.drops_own.is_same(instruction)
 
     def is_marked(self, instruction: Instruction) -> bool:
         """Whether a load or store is an atomic one."""
@@ -66,28 +82,30 @@ class MemoryOrder:
         return not self.far_marks.isdisjoint(instruction.modifiers)
 
 
-def _is(instruction: Instruction, wanted: tuple[str, str]) -> bool:
-    name, mark = wanted
-    return instruction.mnemonic == name and (not mark or mark in instruction.text.split())
-
-
 _GLC = frozenset(("glc",))
 # sc0 alone is for a group, sc1 for the device, both for the system.
 GFX942_ORDER = MemoryOrder(
-    writes_back=("buffer_wbl2", "sc1"),
-    drops=("buffer_inv", "sc1"),
+    writes_back=CacheInstruction("buffer_wbl2", "sc1"),
+    drops=CacheInstruction("buffer_inv", "sc1"),
     marks=frozenset(("sc0", "sc1")),
     far_marks=frozenset(("sc1",)),
     are_stores_marked=True,
     is_in_order=True,
 )
-GFX90A_ORDER = MemoryOrder(None, ("buffer_wbinvl1_vol", ""), _GLC, _GLC, False, True)
+GFX90A_ORDER = MemoryOrder(
+    writes_back=None,
+    drops=CacheInstruction("buffer_wbinvl1_vol"),
+    marks=_GLC,
+    far_marks=_GLC,
+    are_stores_marked=False,
+    is_in_order=True,
+)
 GFX11_ORDER = MemoryOrder(
     writes_back=None,
-    drops=("buffer_gl1_inv", ""),
+    drops=CacheInstruction("buffer_gl1_inv"),
     marks=_GLC,
     far_marks=_GLC,
     are_stores_marked=False,
     is_in_order=False,
-    drops_own=("buffer_gl0_inv", ""),
+    drops_own=CacheInstruction("buffer_gl0_inv"),
 )

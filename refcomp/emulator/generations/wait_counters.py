@@ -89,13 +89,13 @@ class Effect:
 
 def effect_of(instruction: Instruction) -> Effect:
     """What an instruction means to waits."""
-    kind, has_result = _begun(instruction)
+    begun = _begun(instruction)
     operands = _operands(instruction)
-    late = operands[:1] if has_result else ()
+    late = operands[:1] if begun.has_result else ()
     # What an update of a buffer gives comes to where it takes its value from.
     at_once = operands[0 if instruction.mnemonic.startswith("buffer_atomic") else len(late) :]
     touched = numbers_of_operands(at_once) | _implied(instruction)
-    return Effect(touched, numbers_of_operands(late), kind, waits_of(instruction))
+    return Effect(touched, numbers_of_operands(late), begun.kind, waits_of(instruction))
 
 
 def waits_of(instruction: Instruction) -> dict[str, int]:
@@ -108,33 +108,42 @@ def waits_of(instruction: Instruction) -> dict[str, int]:
     return {}
 
 
-def _begun(instruction: Instruction) -> tuple[str, bool]:
-    """The kind of what an instruction begins, and whether its first operand is the result."""
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What an instruction begins, which is done later."""
+
+    # A key of `Counters.counted`, or "": nothing.
+    kind: str
+    # The first operand is filled when it is done.
+    has_result: bool = False
+
+
+def _begun(instruction: Instruction) -> _Begun:
     name = instruction.mnemonic
     if name.startswith("ds_"):
-        is_store, is_atomic = kind_of_access(name)
-        has_result = not is_store and (not is_atomic or bool(_SHARED_RESULT.search(name)))
-        return "shared", has_result
+        access = kind_of_access(name)
+        has_result = access.is_atomic and bool(_SHARED_RESULT.search(name))
+        return _Begun("shared", access.is_load or has_result)
     if name.startswith(_VECTOR):
         return _begun_by_vector(instruction)
     if _SCALAR.match(name):
-        return "scalar", not name.startswith("s_dcache_")
+        return _Begun("scalar", not name.startswith("s_dcache_"))
     if name.startswith("s_sendmsg"):
-        return "message", "_rtn" in name
-    return "", False
+        return _Begun("message", "_rtn" in name)
+    return _Begun("")
 
 
-def _begun_by_vector(instruction: Instruction) -> tuple[str, bool]:
+def _begun_by_vector(instruction: Instruction) -> _Begun:
     name = instruction.mnemonic
     if _UNCOUNTED.match(name):
-        return "", False
-    is_store, is_atomic = kind_of_access(name)
+        return _Begun("")
+    access = kind_of_access(name)
     returns = any(modifier in instruction.modifiers for modifier in _RETURNS)
-    has_result = not is_store and (not is_atomic or ("atomic" in name and returns))
+    has_result = access.is_load or (access.is_atomic and "atomic" in name and returns)
     if is_direct_load(instruction):
-        return "direct load", False
+        return _Begun("direct load")
     kind = "load" if has_result else "store"
-    return f"flat {kind}" if name.startswith("flat_") else kind, has_result
+    return _Begun(f"flat {kind}" if name.startswith("flat_") else kind, has_result)
 
 
 def is_direct_load(instruction: Instruction) -> bool:

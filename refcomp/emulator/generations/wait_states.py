@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from refcomp.emulator.code.assembly import EXEC, NAMED, VCC, Instruction, Operand
 from refcomp.emulator.generations.wait_counters import is_direct_load, numbers_of_operands
@@ -29,7 +30,6 @@ from refcomp.emulator.machine.observation import kind_of_access
 
 # Registers as `Registers.dirty` counts them; what has no number there has a name.
 Places = frozenset[int | str]
-Uses = Iterator[tuple[str, Places]]
 
 _M0 = frozenset({NAMED["m0"].first})
 _READS_M0 = "s_movrel, s_sendmsg or a load to LDS reads M0"
@@ -49,32 +49,62 @@ _SETTLED = re.compile(r"va_vdst\(0\)|depctr 0x0?[0-9a-f]{3}$")
 MOST_TRANS = 1
 
 
+class HazardPair(NamedTuple):
+    """Two instructions that must stand apart."""
+
+    # What the first one leaves, such as "VALU writes SGPR".
+    left: str
+    # What the second one does, such as "VMEM reads SGPR".
+    does: str
+
+
+class HazardUse(NamedTuple):
+    """One side of a hazard in an instruction: a name of a `HazardPair`, and the registers."""
+
+    name: str
+    places: Places
+
+
+Uses = Iterator[HazardUse]
+
+
+class ClockTicks(NamedTuple):
+    """How far the clocks of a wave go on when an instruction has run."""
+
+    # Wait states, or vector instructions, as the table counts.
+    states: int
+    # Instructions of the transcendental unit.
+    trans: int
+
+
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What an instruction `leaves` for those that follow and `does` with what others left: names
-    of `StateTable.needed`, and where. `passed` counts it: by what the table counts, and as one
-    of the transcendental unit."""
+    """What an instruction means to those that must stand apart."""
 
-    leaves: tuple[tuple[str, Places], ...]
-    does: tuple[tuple[str, Places], ...]
-    passed: tuple[int, int]
+    # What it leaves for those that follow.
+    leaves: tuple[HazardUse, ...]
+    # What it does with what others left.
+    does: tuple[HazardUse, ...]
+    passed: ClockTicks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateTable:
-    """`needed`: what an instruction leaves, and what another does -> how many must stand between
-    them: wait states, or vector instructions where `counts_vectors`. `product_name` says of a
-    product of matrices what its table calls it."""
+    """How far apart instructions of a GPU must stand."""
 
-    needed: Mapping[tuple[str, str], int]
+    # How many must stand between the two: wait states, or vector instructions.
+    needed: Mapping[HazardPair, int]
+    # What the table calls a product of matrices.
     product_name: Callable[[Product], str]
+    # Vector instructions are counted, not wait states.
     counts_vectors: bool = False
+    # What an instruction does -> all that others may have left.
     before: Mapping[str, tuple[str, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         found: dict[str, tuple[str, ...]] = {}
-        for left, does in self.needed:
-            found[does] = (*found.get(does, ()), left)
+        for pair in self.needed:
+            found[pair.does] = (*found.get(pair.does, ()), pair.left)
         object.__setattr__(self, "before", found)
 
     @property
@@ -90,21 +120,22 @@ class StateTable:
 
     def footprint(self, instruction: Instruction) -> Footprint:
         """Of an instruction, what this table speaks of."""
-        known = {left for left, _ in self.needed}
-        leaves, does = [], []
+        known = {pair.left for pair in self.needed}
+        leaves: list[HazardUse] = []
+        does: list[HazardUse] = []
         for one in _halves(instruction):
-            leaves += [use for use in _left_by(one, self) if use[0] in known and use[1]]
-            does += [use for use in _done_by(one, self) if use[0] in self.before and use[1]]
+            leaves += [use for use in _left_by(one, self) if use.name in known and use.places]
+            does += [use for use in _done_by(one, self) if use.name in self.before and use.places]
         return Footprint(tuple(leaves), tuple(does), self._passed(instruction))
 
-    def _passed(self, instruction: Instruction) -> tuple[int, int]:
+    def _passed(self, instruction: Instruction) -> ClockTicks:
         name = instruction.mnemonic
         if not self.counts_vectors:
             is_nop = name == "s_nop"
-            return (int(instruction.operands[0].text, 0) + 1 if is_nop else 1), 0
+            return ClockTicks(int(instruction.operands[0].text, 0) + 1 if is_nop else 1, 0)
         if name.startswith((*_VECTOR_MEMORY, "ds_")) or _settles(instruction):
-            return 0, MOST_TRANS + 1
-        return int(name.startswith("v_")), int(bool(_TRANS.match(name)))
+            return ClockTicks(0, MOST_TRANS + 1)
+        return ClockTicks(int(name.startswith("v_")), int(bool(_TRANS.match(name))))
 
 
 def _settles(instruction: Instruction) -> bool:
@@ -125,11 +156,11 @@ def _left_by(instruction: Instruction, table: StateTable) -> Uses:
     if name.startswith("v_"):
         yield from _left_by_vector(instruction, table)
     elif name.startswith("s_setreg"):
-        yield "s_setreg writes", _mode(instruction)
+        yield HazardUse("s_setreg writes", _mode(instruction))
     elif name.startswith("s_") and not name.startswith(("s_cmp", "s_bitcmp")):
-        yield "SALU writes M0", _numbers(instruction.operands[:1]) & _M0
+        yield HazardUse("SALU writes M0", _numbers(instruction.operands[:1]) & _M0)
     elif name.startswith(_VECTOR_MEMORY):
-        yield "wide store reads VGPR", _wide_data(instruction)
+        yield HazardUse("wide store reads VGPR", _wide_data(instruction))
 
 
 def _left_by_vector(instruction: Instruction, table: StateTable) -> Uses:
@@ -137,17 +168,19 @@ def _left_by_vector(instruction: Instruction, table: StateTable) -> Uses:
     vector, scalar = _vectors(results), _scalars(results)
     if (product := product_of(name)) is not None:
         kind = table.product_name(product)
-        yield f"{kind} writes VGPR", vector
-        yield f"{kind} reads SrcC", _vectors(instruction.operands[3:4])
-        yield "DGEMM runs", _DOUBLES if product.sum == "f64" else frozenset()
+        yield HazardUse(f"{kind} writes VGPR", vector)
+        yield HazardUse(f"{kind} reads SrcC", _vectors(instruction.operands[3:4]))
+        yield HazardUse("DGEMM runs", _DOUBLES if product.sum == "f64" else frozenset())
         return
     if name.startswith("v_wmma_"):
-        yield "WMMA writes VGPR", vector
+        yield HazardUse("WMMA writes VGPR", vector)
         return
-    yield ("dot writes VGPR" if name.startswith("v_dot") else "VALU writes VGPR"), vector
-    yield "VALU writes SGPR", scalar | (_MASK if name.startswith("v_cmpx_") else frozenset())
-    yield "trans writes VGPR", vector if _TRANS.match(name) else frozenset()
-    yield "VALU writes half a VGPR", vector if _writes_half(instruction) else frozenset()
+    yield HazardUse("dot writes VGPR" if name.startswith("v_dot") else "VALU writes VGPR", vector)
+    yield HazardUse(
+        "VALU writes SGPR", scalar | (_MASK if name.startswith("v_cmpx_") else frozenset())
+    )
+    yield HazardUse("trans writes VGPR", vector if _TRANS.match(name) else frozenset())
+    yield HazardUse("VALU writes half a VGPR", vector if _writes_half(instruction) else frozenset())
 
 
 def _results(instruction: Instruction) -> tuple[Operand, ...]:
@@ -190,14 +223,16 @@ def _done_by(instruction: Instruction, table: StateTable) -> Uses:
         is_direct = is_direct_load(instruction)
         is_load = kind_of_access(name).is_load and not is_direct
         read = operands[1:] if is_load else operands
-        yield "memory reads VGPR", _vectors(read)
-        yield "memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset()
-        yield "VMEM reads SGPR", frozenset() if name.startswith("ds_") else _scalars(read)
-        yield _READS_M0, _M0 if is_direct else frozenset()
+        yield HazardUse("memory reads VGPR", _vectors(read))
+        yield HazardUse("memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset())
+        yield HazardUse(
+            "VMEM reads SGPR", frozenset() if name.startswith("ds_") else _scalars(read)
+        )
+        yield HazardUse(_READS_M0, _M0 if is_direct else frozenset())
     elif name.startswith(("s_movrel", "s_sendmsg")):
-        yield _READS_M0, _M0
+        yield HazardUse(_READS_M0, _M0)
     elif name.startswith(("s_getreg", "s_setreg")):
-        yield f"s_{name[2]}etreg follows", _mode(instruction)
+        yield HazardUse(f"s_{name[2]}etreg follows", _mode(instruction))
 
 
 def _done_by_vector(instruction: Instruction, table: StateTable) -> Uses:
@@ -209,15 +244,15 @@ def _done_by_vector(instruction: Instruction, table: StateTable) -> Uses:
     sources = instruction.operands[len(results) :]
     read = _vectors(sources)
     if name.startswith("v_wmma_"):
-        yield "WMMA reads SrcAB", _vectors(instruction.operands[1:3])
+        yield HazardUse("WMMA reads SrcAB", _vectors(instruction.operands[1:3]))
     if name.startswith("v_dot"):
-        yield "dot adds to VGPR", _vectors((*results, *sources[2:]))
+        yield HazardUse("dot adds to VGPR", _vectors((*results, *sources[2:])))
         read = _vectors(sources[:2])
     else:
-        yield "VALU writes VGPR", _vectors(results)
+        yield HazardUse("VALU writes VGPR", _vectors(results))
     read |= _vectors(results) if _ACCUMULATES.match(name) else frozenset()
-    yield ("trans reads VGPR" if _TRANS.match(name) else "VALU reads VGPR"), read
-    yield "VALU reads SGPR", _scalars(sources)
+    yield HazardUse("trans reads VGPR" if _TRANS.match(name) else "VALU reads VGPR", read)
+    yield HazardUse("VALU reads SGPR", _scalars(sources))
     yield from _done_by_some(instruction, read)
 
 
@@ -225,25 +260,25 @@ def _done_by_some(instruction: Instruction, read: Places) -> Uses:
     """What only a few vector instructions do."""
     name = instruction.mnemonic
     if is_dpp(instruction):
-        yield "DPP reads VGPR", read
-        yield "DPP runs by EXEC", _MASK
+        yield HazardUse("DPP reads VGPR", read)
+        yield HazardUse("DPP runs by EXEC", _MASK)
     if name.startswith("v_div_fmas"):
-        yield "v_div_fmas reads VCC", _VCC
+        yield HazardUse("v_div_fmas reads VCC", _VCC)
     if _LANE.match(name):
-        yield "lane is chosen by SGPR", _scalars(instruction.operands[2:3])
-        yield "v_readlane reads VGPR", read
-        yield "v_readlane or v_writelane runs by EXEC", _MASK
+        yield HazardUse("lane is chosen by SGPR", _scalars(instruction.operands[2:3]))
+        yield HazardUse("v_readlane reads VGPR", read)
+        yield HazardUse("v_readlane or v_writelane runs by EXEC", _MASK)
     if name.startswith(("v_fma_f64", "v_fmac_f64")):
-        yield "FMA of f64 runs", _DOUBLES
+        yield HazardUse("FMA of f64 runs", _DOUBLES)
 
 
 def _done_by_product(instruction: Instruction, kind: str) -> Uses:
     _, a, b, c = instruction.operands
-    yield "MFMA reads SrcA", _vectors((a,))
-    yield "MFMA reads SrcB", _vectors((b,))
-    yield f"{kind.split()[1]} reads SrcC", _vectors((c,))
-    yield "MFMA writes VGPR", _vectors(instruction.operands[:1])
-    yield "MFMA runs by EXEC", _MASK
+    yield HazardUse("MFMA reads SrcA", _vectors((a,)))
+    yield HazardUse("MFMA reads SrcB", _vectors((b,)))
+    yield HazardUse(f"{kind.split()[1]} reads SrcC", _vectors((c,)))
+    yield HazardUse("MFMA writes VGPR", _vectors(instruction.operands[:1]))
+    yield HazardUse("MFMA runs by EXEC", _MASK)
 
 
 def _numbers(operands: tuple[Operand, ...]) -> Places:
@@ -270,12 +305,14 @@ _WRITTEN = ("VALU writes VGPR", "dot adds to VGPR", "memory writes VGPR")
 _OVERWRITTEN = ("VALU writes VGPR", "MFMA writes VGPR")
 _FACTORS = ("MFMA reads SrcA", "MFMA reads SrcB")
 
-
-def _after(left: str, does: tuple[str, ...], count: int) -> dict[tuple[str, str], int]:
-    return {(left, one): count for one in does}
+_Needed = dict[HazardPair, int]
 
 
-def _after_doubles(rows: int, vector: int, memory: int, c: int) -> dict[tuple[str, str], int]:
+def _after(left: str, does: tuple[str, ...], count: int) -> _Needed:
+    return {HazardPair(left, one): count for one in does}
+
+
+def _after_doubles(rows: int, vector: int, memory: int, c: int) -> _Needed:
     """After a product of f64."""
     left = f"{rows}x{rows} DGEMM writes VGPR"
     return {
@@ -285,7 +322,7 @@ def _after_doubles(rows: int, vector: int, memory: int, c: int) -> dict[tuple[st
     }
 
 
-_CDNA: dict[tuple[str, str], int] = {
+_CDNA: _Needed = {
     **_after("VALU writes SGPR", ("VMEM reads SGPR", "DPP runs by EXEC"), 5),
     **_after("VALU writes SGPR", ("lane is chosen by SGPR", "v_div_fmas reads VCC"), 4),
     **_after("VALU writes SGPR", ("MFMA runs by EXEC",), 4),
@@ -299,21 +336,21 @@ _CDNA: dict[tuple[str, str], int] = {
     **_after_doubles(4, vector=6, memory=9, c=4),
     **_after_doubles(16, vector=11, memory=18, c=9),
     # Sums that go on where they were need no wait, but for the shortest products.
-    ("16x16 DGEMM writes VGPR", "DGEMM reads the same SrcC"): 0,
+    HazardPair("16x16 DGEMM writes VGPR", "DGEMM reads the same SrcC"): 0,
 }
 
 
 def _after_product(
     kind: str, passes: int, touched: int, c: Mapping[str, int], same: int
-) -> dict[tuple[str, str], int]:
+) -> _Needed:
     """After a product of `passes`: `touched` until its sums may be touched, `c` until products of
     each kind may add to some of them, `same` to all of them."""
     left = f"{passes}-pass {kind} writes VGPR"
     memory = ("memory reads VGPR", "memory writes VGPR")
     return {
         **_after(left, (*_TOUCHED, *memory, *_FACTORS), touched),
-        **{(left, f"{reader} reads SrcC"): count for reader, count in c.items()},
-        **{(left, f"{reader} reads the same SrcC"): same for reader in c},
+        **{HazardPair(left, f"{reader} reads SrcC"): count for reader, count in c.items()},
+        **{HazardPair(left, f"{reader} reads the same SrcC"): same for reader in c},
     }
 
 
@@ -323,7 +360,7 @@ def _cdna2_name(product: Product) -> str:
     return f"{max(2, product.rows // 2)}-pass XDL"
 
 
-def _cdna2() -> dict[tuple[str, str], int]:
+def _cdna2() -> _Needed:
     found = {
         **_CDNA,
         **_after("wide store reads VGPR", ("VALU writes VGPR", "MFMA writes VGPR"), 1),
@@ -340,13 +377,13 @@ def _cdna3_name(product: Product) -> str:
     passes."""
     if product.sum == "f64":
         return f"{product.rows}x{product.rows} DGEMM"
-    is_xdl = product.elements[0] != "f32"
+    is_xdl = product.elements.a != "f32"
     is_quick = is_xdl and product.blocks == 1
     passes = max(2, product.rows // (4 if is_quick else 2))
     return f"{passes}-pass {'XDL' if is_xdl else 'SMFMA'}"
 
 
-def _cdna3() -> dict[tuple[str, str], int]:
+def _cdna3() -> _Needed:
     found = {
         **_CDNA,
         **_after("wide store reads VGPR", _OVERWRITTEN, 2),
@@ -355,9 +392,9 @@ def _cdna3() -> dict[tuple[str, str], int]:
         **_after("VALU writes SGPR", ("VALU reads SGPR",), 2),
         **_after("VALU writes SGPR", ("v_readlane or v_writelane runs by EXEC",), 4),
         **_after("VALU writes VGPR", ("v_readlane reads VGPR",), 1),
-        ("VALU writes VGPR", "SMFMA reads SrcC"): 2,
-        ("4x4 DGEMM writes VGPR", "SMFMA reads SrcC"): 4,
-        ("16x16 DGEMM writes VGPR", "SMFMA reads SrcC"): 9,
+        HazardPair("VALU writes VGPR", "SMFMA reads SrcC"): 2,
+        HazardPair("4x4 DGEMM writes VGPR", "SMFMA reads SrcC"): 4,
+        HazardPair("16x16 DGEMM writes VGPR", "SMFMA reads SrcC"): 9,
     }
     for passes in (2, 4, 8, 16):
         same = 2 if passes == 2 else 0
@@ -375,7 +412,7 @@ GFX942_STATES = StateTable(_cdna3(), _cdna3_name)
 GFX11_STATES = StateTable(
     {
         **_after("trans writes VGPR", _READ, 6),
-        ("WMMA writes VGPR", "WMMA reads SrcAB"): 1,
+        HazardPair("WMMA writes VGPR", "WMMA reads SrcAB"): 1,
     },
     _cdna3_name,
     counts_vectors=True,

@@ -34,6 +34,16 @@ class Semantics:
     wide: Callable[..., Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PackedSemantics:
+    """What a packed instruction does: the same with both halves of its operands."""
+
+    # Type of a half.
+    kind: str
+    # What it does with each half.
+    half: Semantics
+
+
 def operation(signature: str, function: Callable[..., Any], **details: Any) -> Semantics:
     """`operation("f32 = f32 f32", np.add)`; what follows `;` is implicit: `f64 = f64 f64; vcc`."""
     results, _, rest = signature.partition("=")

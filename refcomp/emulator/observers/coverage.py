@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,13 +49,29 @@ class Seen:
         self.modifiers |= other.modifiers
 
 
+class _LookKey(NamedTuple):
+    """An instruction of a code object, or one of two in one: they have the same number. A tuple,
+    since each instruction that runs looks it up."""
+
+    number: int
+    text: str
+
+
+class _TypedSource(NamedTuple):
+    """A source operand and how it is read. A tuple, since each instruction that runs reads them."""
+
+    source: OperandSource
+    # A key of `NUMPY`.
+    kind: str
+
+
 class Coverage(Observer):
     """`seen` has what was seen of each mnemonic."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
         self._generation = GFX942
-        self._looks: dict[tuple[int, str], Callable[[Any, Seen], None] | None] = {}
+        self._looks: dict[_LookKey, Callable[[Any, Seen], None] | None] = {}
         self._code: Any = None
 
     def add(self, other: Mapping[str, Seen]) -> None:
@@ -75,7 +91,7 @@ class Coverage(Observer):
             self._see(waves, instruction.second)
 
     def _see(self, waves: Any, instruction: Instruction) -> None:
-        mnemonic, key = instruction.printed, (instruction.number, instruction.text)
+        mnemonic, key = instruction.printed, _LookKey(instruction.number, instruction.text)
         seen = self.seen.get(mnemonic)
         if seen is None:
             seen = self.seen[mnemonic] = Seen()
@@ -119,8 +135,9 @@ def _row(mnemonic: str, of: Generation) -> Semantics | None:
         row = of.vector.get(name.replace("v_cmpx_", "v_cmp_"))
         return None if row is None else replace(row, results=())
     if name in of.packed:
-        kind, row = of.packed[name]
-        return replace(row, results=(kind,), sources=tuple(kind for _ in row.sources))
+        packed = of.packed[name]
+        sources = tuple(packed.kind for _ in packed.half.sources)
+        return replace(packed.half, results=(packed.kind,), sources=sources)
     return of.vector.get(name) or of.scalar.get(name)
 
 
@@ -142,8 +159,8 @@ def _look_at(instruction: Instruction, of: Generation) -> Callable[[Any, Seen], 
     return look
 
 
-def _sources(instruction: Instruction, of: Generation) -> Iterator[tuple[OperandSource, str]]:
-    """The sources that are no constants, and their types."""
+def _sources(instruction: Instruction, of: Generation) -> Iterator[_TypedSource]:
+    """The sources that are no constants."""
     row, name = _row(instruction.mnemonic, of), instruction.mnemonic
     written = [] if row is None else [kind for kind in row.results if kind != "scc"]
     kinds = () if row is None else row.sources
@@ -152,11 +169,13 @@ def _sources(instruction: Instruction, of: Generation) -> Iterator[tuple[Operand
         if operand.file == "c" or not _has_borders(kind):
             continue
         if name in of.packed:
-            yield from ((half_source(operand, kind, half, False), kind) for half in (0, 1))
+            for half in (0, 1):
+                yield _TypedSource(half_source(operand, kind, half, False), kind)
         elif name in of.scalar:
-            yield scalar_source(operand, kind), kind
+            yield _TypedSource(scalar_source(operand, kind), kind)
         else:
-            yield vector_source(operand, kind, instruction.modifiers, place), kind
+            source = vector_source(operand, kind, instruction.modifiers, place)
+            yield _TypedSource(source, kind)
 
 
 def _running(waves: Any, source: OperandSource) -> Array:

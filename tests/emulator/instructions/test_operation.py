@@ -21,7 +21,7 @@ def test_a_signature_names_results_sources_and_what_is_implicit():
 
 
 def test_every_row_is_made_of_known_types():
-    rows = [*VECTOR.values(), *SCALAR.values(), *(row for _, row in PACKED.values())]
+    rows = [*VECTOR.values(), *SCALAR.values(), *(row.half for row in PACKED.values())]
     kinds = {kind for row in rows for kind in (*row.results, *row.sources)}
     assert kinds <= {*NUMPY, "mask", "scc"} and len(rows) > 380
 

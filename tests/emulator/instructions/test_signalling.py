@@ -31,7 +31,7 @@ _NUMBER = {
 def _rows():
     """Each instruction with a float among its operands, each such operand, of each GPU."""
     for gpu, generation in GENERATIONS.items():
-        rows = generation.vector | {name: row for name, (_, row) in generation.packed.items()}
+        rows = generation.vector | {name: row.half for name, row in generation.packed.items()}
         for name, row in rows.items():
             implicit = [row.results[0] if n == "result" else "mask" for n in row.implicit]
             kinds = [*row.sources, *implicit]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,21 @@ _HELD = {"f32": 4, "f16": 8, "bf16": 4, "i8": 4, "f64": 8, "xf32": 8}
 _BYTES = {"f32": 4, "xf32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8, "fp8": 1, "bf8": 1}
 
 
+class FactorTypes(NamedTuple):
+    """Types of the elements of both factors."""
+
+    a: str
+    b: str
+
+
+class SumPlaces(NamedTuple):
+    """Where the sums of a product lie in a wave: [block, row, column]."""
+
+    lane: Array
+    # Number of the sum among those of its lane.
+    number: Array
+
+
 @dataclass(frozen=True, slots=True)
 class Product:
     """`blocks` products of matrices with so many `rows` (and columns) and that `depth`; the types
@@ -40,7 +56,7 @@ class Product:
     rows: int
     depth: int
     blocks: int
-    elements: tuple[str, str]
+    elements: FactorTypes
     has_denormals: bool = True
 
     @property
@@ -51,7 +67,7 @@ class Product:
     @property
     def factor_words(self) -> int:
         """How many registers of a factor a lane holds."""
-        return self.each * _BYTES[self.elements[0]] // 4
+        return self.each * _BYTES[self.elements.a] // 4
 
     @property
     def sums(self) -> int:
@@ -69,8 +85,8 @@ class Product:
         parts = file.reshape(-1, groups, self.blocks, self.rows, self.each)
         return parts.transpose(0, 2, 3, 1, 4).reshape(-1, self.blocks, self.rows, self.depth)
 
-    def sum_places(self) -> tuple[Array, Array]:
-        """Lane and number of each sum: [block, row, column]."""
+    def sum_places(self) -> SumPlaces:
+        """Where each sum lies."""
         block, row, column = np.ogrid[: self.blocks, : self.rows, : self.rows]
         height = 1 if self.sum == "f64" else 4
         stripes = _WAVE // self.rows  # of `height` rows, side by side in the lanes
@@ -81,7 +97,7 @@ class Product:
         number = row % height + height * (stripe // (stripes // together))
         number = number + self.sums * together // self.blocks * (block // together)
         shape = self.blocks, self.rows, self.rows
-        return np.broadcast_to(lane, shape), np.broadcast_to(number, shape)
+        return SumPlaces(np.broadcast_to(lane, shape), np.broadcast_to(number, shape))
 
 
 def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
@@ -91,20 +107,20 @@ def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
     if match is None:
         return None
     total, rows, depth, blocks, is_new, what, wide = match.groups()
-    first, second = what.split("_") if "_" in what else (what, what)
+    types = FactorTypes(*what.split("_")) if "_" in what else FactorTypes(what, what)
     if is_new:
         count = int(blocks or 1)
     else:
         held = 8 if wide else _HELD[what]
         count = _WAVE * held // _BYTES[what] // (int(rows) * int(depth))
     keeps = has_denormals or what not in ("f16", "bf16")
-    found = Product(total, int(rows), int(depth), count, (first, second), keeps)
+    found = Product(total, int(rows), int(depth), count, types, keeps)
     return found if _is_whole(found) else None
 
 
 def _is_whole(product: Product) -> bool:
     """Whether each lane holds one or two registers of each factor, and all lanes hold sums."""
-    held = product.rows * product.depth * product.blocks * _BYTES[product.elements[0]]
+    held = product.rows * product.depth * product.blocks * _BYTES[product.elements.a]
     return held in (4 * _WAVE, 8 * _WAVE) and product.depth % product.each == 0
 
 

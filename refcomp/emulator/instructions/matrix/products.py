@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,18 +95,26 @@ def _factors(product: Product, instruction: Instruction) -> tuple[Factor, Factor
     if blocks is not None and blocks.max() >= product.blocks:
         raise Unsupported("this cbsz and abid name no block", where=str(instruction))
     lanes = moved_lanes(pattern) if pattern else None
-    first, second = product.elements
     return (
-        Factor(vector_index(a), first, None, blocks, negated[0]),
-        Factor(vector_index(b), second, lanes, None, negated[1]),
+        Factor(vector_index(a), product.elements.a, None, blocks, negated[0]),
+        Factor(vector_index(b), product.elements.b, lanes, None, negated[1]),
     )
 
 
-def _order(product: Product) -> tuple[Array, Array]:
-    """Of each sum [block, row, column], flat, its place among a wave's, flat; and the reverse."""
-    lane, number = product.sum_places()
-    places = (lane * product.sums + number).reshape(-1)
-    return places, np.argsort(places)
+class _SumOrder(NamedTuple):
+    """Permutations between the sums of a product, [block, row, column], and as lanes hold them,
+    [lane, sum]: both flat."""
+
+    # Of each sum of the product, its place in the lanes.
+    to_lanes: Array
+    # Of each place in the lanes, its sum of the product.
+    from_lanes: Array
+
+
+def _order(product: Product) -> _SumOrder:
+    places = product.sum_places()
+    to_lanes = (places.lane * product.sums + places.number).reshape(-1)
+    return _SumOrder(to_lanes, np.argsort(to_lanes))
 
 
 def _words(file: Any, index: int, count: int, rows: Any) -> Array:
@@ -126,7 +134,7 @@ def _read(product: Product, file: Any, factor: Factor, rows: Any) -> Array:
     return np.negative(matrix) if factor.is_negative else matrix
 
 
-def _sums(product: Product, file: Any, operand: Operand, waves: Any, order: Any) -> Array:
+def _sums(product: Product, file: Any, operand: Operand, waves: Any, order: _SumOrder) -> Array:
     """[wave, block, row, column]."""
     numpy, shape = NUMPY[product.sum], (product.blocks, product.rows, product.rows)
     if operand.file == "c":
@@ -134,7 +142,7 @@ def _sums(product: Product, file: Any, operand: Operand, waves: Any, order: Any)
     count = product.sums * product.sum_words
     words = _words(file, vector_index(operand), count, waves.rows)
     flat = words.view(numpy).reshape(waves.count(), -1)
-    return flat.take(order[0], axis=1).reshape(-1, *shape)
+    return flat.take(order.to_lanes, axis=1).reshape(-1, *shape)
 
 
 def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
@@ -153,7 +161,7 @@ def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
     return total if product.has_denormals else flushed(total)
 
 
-def _undefined(product: Product, waves: Any, factors: Any, c: Operand, order: Any) -> Array:
+def _undefined(product: Product, waves: Any, factors: Any, c: Operand, order: _SumOrder) -> Array:
     """All bits of an element whose row, column or old value has undefined bits."""
     shadow = waves.shadow
     a, b = (_undefined_rows(product, shadow, factor, waves.rows) for factor in factors)
@@ -174,8 +182,10 @@ def _undefined_rows(product: Product, shadow: Any, factor: Factor, rows: Any) ->
     return found if factor.blocks is None else found[:, factor.blocks]
 
 
-def _write(product: Product, waves: Any, index: int, matrix: Array, file: Any, order: Any) -> None:
-    flat = np.ascontiguousarray(matrix).reshape(len(matrix), -1).take(order[1], axis=1)
+def _write(
+    product: Product, waves: Any, index: int, matrix: Array, file: Any, order: _SumOrder
+) -> None:
+    flat = np.ascontiguousarray(matrix).reshape(len(matrix), -1).take(order.from_lanes, axis=1)
     count = product.sums * product.sum_words
     words = flat.view(np.uint32).reshape(len(matrix), -1, count)
     for number in range(count):

@@ -16,7 +16,7 @@ import numpy as np
 from refcomp.emulator.code.assembly import VCC, Instruction, Operand
 from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.instructions.modes import in_mode
-from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.operation import PackedSemantics, Semantics
 from refcomp.emulator.instructions.output_modifiers import with_modifiers
 from refcomp.emulator.instructions.vector.dpp import is_dpp, moved_source, with_dpp, zero_source
 from refcomp.emulator.machine.arrays import (
@@ -242,12 +242,13 @@ def _packed(waves: Registers, value: Any) -> Array:
 # Packed instructions: the same on both halves.
 
 
-def bind_packed(instruction: Instruction, kind: str, row: Semantics) -> Run:
-    """An instruction whose operands are pairs; `row` is what it does with each half."""
+def bind_packed(instruction: Instruction, packed: PackedSemantics) -> Run:
+    """An instruction whose operands are pairs."""
+    row = packed.half
     chosen = _selections(instruction, len(row.sources))
     low, high = _half_sources(instruction, row, chosen)
     operand = instruction.operands[0]
-    index, is_wide = vector_index(operand), bits_of(kind) == 32
+    index, is_wide = vector_index(operand), bits_of(packed.kind) == 32
     row = in_mode(instruction, row)
     function = with_modifiers(instruction, row)
     row = replace(row, implicit=())

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,22 @@ BANKS, BANK_BYTES = 32, 4
 _NONE = -1
 # First lanes of the two fours that go together, of a half wave.
 _PAIRED = ((0, 20), (4, 16), (8, 28), (12, 24))
+
+
+class BankClocks(NamedTuple):
+    """Clocks of shared memory that an access takes. A tuple, since each access makes some."""
+
+    clocks: int
+    # As many as it would take without bank conflicts.
+    least: int
+
+
+class AlikeWaves(NamedTuple):
+    """Waves whose lanes access memory in the same way."""
+
+    waves: int
+    # Byte offset of each lane, [lane]: less a multiple of the unit, which differs between them.
+    offsets: Array
 
 
 @cache
@@ -46,39 +63,40 @@ def count_clocks(
     *,
     is_paired: bool = False,
     is_atomic: bool = False,
-) -> tuple[int, int]:
-    """Of byte offsets [wave, lane] in each group's memory: clocks in all, and without conflicts."""
-    counts = [
-        (waves, _count_wave(one.tobytes(), size, is_paired, is_atomic))
-        for waves, one in alike(index, active, BANK_BYTES)
-    ]
-    if not counts:
+) -> BankClocks:
+    """Of byte offsets [wave, lane] in each group's memory: the clocks of all waves."""
+    clocks = least = 0
+    kinds = [*alike(index, active, BANK_BYTES)]
+    if not kinds:
         return _count(index, active, size, is_paired, is_atomic)
-    return sum(n * clocks for n, (clocks, _) in counts), sum(n * least for n, (_, least) in counts)
+    for kind in kinds:
+        one = _count_wave(kind.offsets.tobytes(), size, is_paired, is_atomic)
+        clocks += kind.waves * one.clocks
+        least += kind.waves * one.least
+    return BankClocks(clocks, least)
 
 
-def alike(index: Array, active: Array | None, unit: int) -> Iterator[tuple[int, Array]]:
-    """How many waves have which offsets [lane], but for whole units by which all lanes of a wave
-    are further on: the kinds of waves that there are, if lanes lie the same way in all of them, as
-    they most often do. Else nothing."""
+def alike(index: Array, active: Array | None, unit: int) -> Iterator[AlikeWaves]:
+    """The kinds of waves that there are, but for whole units by which all lanes of a wave are
+    further on, if lanes lie the same way in all of them, as they most often do. Else nothing."""
     if active is not None:
         return
     begins = index.min(axis=1, keepdims=True)
     moved = index - begins
     if (moved == moved[0]).all():
         for begin, waves in zip(*np.unique(begins % unit, return_counts=True), strict=True):
-            yield int(waves), moved[0] + begin
+            yield AlikeWaves(int(waves), moved[0] + begin)
 
 
 @lru_cache(maxsize=4096)
-def _count_wave(index: bytes, size: int, is_paired: bool, is_atomic: bool) -> tuple[int, int]:
+def _count_wave(index: bytes, size: int, is_paired: bool, is_atomic: bool) -> BankClocks:
     one = np.frombuffer(index, np.int64)[None, :]
     return _count(one, None, size, is_paired, is_atomic)
 
 
 def _count(
     index: Array, active: Array | None, size: int, is_paired: bool, is_atomic: bool
-) -> tuple[int, int]:
+) -> BankClocks:
     order = phases(size, index.shape[1], is_paired)
     dwords = _dwords(index, size)[:, order]  # [wave, phase, lane, dword]
     if active is not None:
@@ -92,7 +110,7 @@ def _count(
     rows = np.broadcast_to(np.arange(len(asked))[:, None], asked.shape)
     place = rows[chosen] * BANKS + asked[chosen] % BANKS
     by_bank = np.bincount(place, minlength=len(asked) * BANKS).reshape(-1, BANKS)
-    return int(by_bank.max(axis=1).sum()), int(chosen.any(axis=1).sum())
+    return BankClocks(int(by_bank.max(axis=1).sum()), int(chosen.any(axis=1).sum()))
 
 
 def _dwords(index: Array, size: int) -> Array:

@@ -23,8 +23,8 @@ def count_segments(index: Array, active: Array | None, size: int, segment: int) 
     """Of byte offsets [wave, lane], of which the active ones move `size` bytes, not more than a
     segment: the number of pairs of a wave and a segment of `segment` bytes that it touches."""
     counts = [
-        waves * _count_wave(one.tobytes(), size, segment)
-        for waves, one in alike(index, active, segment)
+        kind.waves * _count_wave(kind.offsets.tobytes(), size, segment)
+        for kind in alike(index, active, segment)
     ]
     return sum(counts) if counts else _count(index, active, size, segment)
 

@@ -8,7 +8,7 @@ profile.kernels[0].fmas
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,14 @@ from refcomp.emulator.observers.counting.mnemonics import SCALAR_MEMORY, class_o
 from refcomp.foundation.errors import UserError
 
 
+class _KernelKey(NamedTuple):
+    """A kernel of a code object that is loaded."""
+
+    # The id of a `LoadedCode`.
+    loaded: int
+    name: str
+
+
 class Profile(Observer):
     """Counts of all kernels that run while it observes; launches of a kernel are added up."""
 
@@ -37,7 +45,7 @@ class Profile(Observer):
                 why="it counts the kernels that run while it observes",
                 remedy="make it empty: Profile(), and pass it on: rocm_emulator(..., profile=it)",
             )
-        self._kernels: dict[tuple[int, str], KernelCounts] = {}
+        self._kernels: dict[_KernelKey, KernelCounts] = {}
         self._loaded: list[Any] = []  # kept, so that no other code object gets the same id
         self._current = KernelCounts("", "", 64, 128)
         self._read = self._written = Touched(self._current.segment)
@@ -57,7 +65,7 @@ class Profile(Observer):
 
     def launched(self, loaded: Any, request: Any) -> None:
         self._close()
-        key = id(loaded), request.kernel
+        key = _KernelKey(id(loaded), request.kernel)
         if key not in self._kernels:
             self._loaded.append(loaded)
             self._kernels[key] = _counts_of(loaded, request.kernel)
@@ -116,15 +124,15 @@ class Profile(Observer):
     def _count_shared(self, found: MemoryTraffic, access: Access) -> None:
         index = _by_wave(access, self._current.wave_lanes)
         # Where a group's memory begins among all groups' turns the banks, and changes no count.
-        clocks, least = count_clocks(
+        counted = count_clocks(
             index,
             access.active,
             access.size,
             is_paired=self._pairs_fours and not access.is_store,
             is_atomic=access.is_atomic,
         )
-        found.clocks += clocks
-        found.conflicts += clocks - least
+        found.clocks += counted.clocks
+        found.conflicts += counted.clocks - counted.least
 
     def _close(self) -> None:
         """What the last launch touched is known now."""

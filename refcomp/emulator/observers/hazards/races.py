@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -70,20 +70,26 @@ _MORE_CARRIED = 32
 _IN_ORDER = ("load", "store", "flat load", "flat store")
 
 
-def _pairs(kind: str) -> list[tuple[str, bool]]:
-    """The kinds of stamps that an access must be ordered with, and whether that is so of other
-    groups alone."""
+class _Conflict(NamedTuple):
+    """Stamps that an access must be ordered with."""
+
+    kind: str
+    # Those of other groups alone.
+    is_of_others: bool
+
+
+def _conflicts(kind: str) -> list[_Conflict]:
     found = []
     near, far = _NEAR.get(kind, (kind, kind))
     for other in (*_AGAINST, *_NEAR):
         there, beyond = _NEAR.get(other, (other, other))
         if beyond in _AGAINST[far]:
             names = (other,) if other == "write" else (other, f"other {other}")
-            found += [(name, there not in _AGAINST[near]) for name in names]
+            found += [_Conflict(name, there not in _AGAINST[near]) for name in names]
     return found
 
 
-_PAIRS = {kind: _pairs(kind) for kind in (*_AGAINST, *_NEAR)}
+_CONFLICTS = {kind: _conflicts(kind) for kind in (*_AGAINST, *_NEAR)}
 
 
 @dataclass(slots=True)
@@ -124,7 +130,7 @@ class Races(Observer):
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
-        self._drops: WeakKeyDictionary[Assembly, tuple[bool, bool]] = WeakKeyDictionary()
+        self._mnemonics: WeakKeyDictionary[Assembly, set[str]] = WeakKeyDictionary()
 
     def launched(self, loaded: Any, request: Any) -> None:
         kernel = loaded.kernel(request.kernel)
@@ -144,10 +150,11 @@ class Races(Observer):
         self._turns = Turns(self._waits, self._clock, per_group)
         self._fences = Fences(self._waits, self._clock, self._floor, self._turns, per_group)
         self._assembly = loaded.program(kernel).assembly
-        if self._assembly not in self._drops:
-            names = self._order.drops[0], "s_dcache_inv"
-            self._drops[self._assembly] = _has(self._assembly, *names)
-        self._has_drops, self._drops_scalars = self._drops[self._assembly]
+        if self._assembly not in self._mnemonics:
+            self._mnemonics[self._assembly] = _mnemonics(self._assembly)
+        names = self._mnemonics[self._assembly]
+        self._has_drops = self._order.drops.mnemonic in names
+        self._drops_scalars = "s_dcache_inv" in names
         self._global = Stamps(loaded.arena.extent(), self._shape)
         self._first = 0
 
@@ -320,7 +327,7 @@ class Races(Observer):
     # Findings.
 
     def _check(self, one: _Made, memory: Stamps, cells: Array) -> None:
-        for kind, is_of_others in _PAIRS[one.kind]:
+        for kind, is_of_others in _CONFLICTS[one.kind]:
             if (kept := memory.kept(kind)) is None or self._is_unmarked(one.kind, kind):
                 continue
             found, other = kept[cells], kind.removeprefix("other ")
@@ -390,12 +397,12 @@ class Races(Observer):
         stamp, waves, access = int(found[place]), one.waves, one.access
         late = is_late(stamp) and not is_together
         instruction = self._assembly.instruction(number_of(stamp))
-        group, item = thread_of(int(threads_of(stamp)), self._shape, self._grid, self._block)
+        thread = thread_of(int(threads_of(stamp)), self._shape, self._grid, self._block)
         did = "writes" if is_together else _DID[other]
         by = "too" if is_together else f"by {instruction}"
         what = (
             f"{_DOES[one.kind]} {place_of(waves, access, place // one.count)}, which work item "
-            f"{item} of group {group} {did} {by}; {self._why(one, stamp, late, is_together)}"
+            f"{thread} {did} {by}; {self._why(one, stamp, late, is_together)}"
         )
         kind = WAIT if late else RACE
         waves.report(
@@ -406,7 +413,7 @@ class Races(Observer):
         place = place_of(one.waves, one.access, int(np.flatnonzero(wrong)[0]) // one.count)
         what = (
             f"{_DOES[one.kind]} {place}, which {flight.instruction} of the same wave still loads: "
-            f"a wait ({next(iter(flight.places))[0]}) is missing"
+            f"a wait ({next(iter(flight.places)).counter}) is missing"
         )
         lanes = lanes_of(one.waves, one.access, wrong, one.count)
         one.waves.report(WAIT, one.access.instruction, what, lanes)
@@ -438,6 +445,5 @@ def _check_launch(threads: int, is_split: bool) -> None:
         raise Unsupported("races of this launch are not followed", why=why, remedy=remedy)
 
 
-def _has(assembly: Assembly, first: str, second: str) -> tuple[bool, bool]:
-    names = {assembly.mnemonic(number) for number in range(len(assembly))}
-    return first in names, second in names
+def _mnemonics(assembly: Assembly) -> set[str]:
+    return {assembly.mnemonic(number) for number in range(len(assembly))}

@@ -9,7 +9,7 @@ any of all those that read is told of at least once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,16 @@ class Shape:
         return found
 
 
+class AccessedCells(NamedTuple):
+    """The cells of memory that an access of several lanes is to. A tuple, since each access that
+    is looked at makes one."""
+
+    # Numbers of cells: those of the first lane, of the second, and so on.
+    cells: Array
+    # How many each lane has.
+    per_lane: int
+
+
 class Stamps:
     """Stamps of `size` bytes; `is_shared`: each of them is one group's alone."""
 
@@ -82,14 +92,15 @@ class Stamps:
         self._cells = -(-(size + _BEYOND) // WORD)
         self._kept: dict[str, Array] = {}
 
-    def cells(self, index: Array, size: int) -> tuple[Array, int]:
-        """The cells of `size` bytes at each index, one access after the other, and how many each
-        has. Cells become bytes when an access does not begin and end with whole words."""
+    def cells(self, index: Array, size: int) -> AccessedCells:
+        """The cells of `size` bytes at each index. Cells become bytes when an access does not begin
+        and end with whole words."""
         if self.unit > 1 and (size % WORD or (index % WORD).any()):
             self._refine()
         count = max(1, size // self.unit)
         first = index // self.unit
-        return (first if count == 1 else (first[:, None] + np.arange(count)).reshape(-1)), count
+        cells = first if count == 1 else (first[:, None] + np.arange(count)).reshape(-1)
+        return AccessedCells(cells, count)
 
     def _refine(self) -> None:
         """From now on a cell is a byte."""

@@ -9,6 +9,7 @@ single lanes do counts: where many lanes update memory at once they count someth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,17 @@ class PendingRead:
     known: Array
 
 
+class _TellingPlace(NamedTuple):
+    """Memory by which waves of a group tell each other. A tuple, since each update looks it up."""
+
+    # "global" or "shared".
+    space: str
+    # Number of the group in the launch.
+    group: int
+    # Offset in the memory, in bytes.
+    offset: int
+
+
 class Turns:
     """Waves are numbered in the launch. What a wave knows is a clock of each wave of its group, up
     to which it knows what that one did; `clock` are those of all waves of the launch."""
@@ -37,7 +49,7 @@ class Turns:
         """Forgets who knows what."""
         self._known: dict[int, Array] = {}
         self._fresh: dict[int, Array] = {}
-        self._told: dict[tuple[str, int, int], Array] = {}
+        self._told: dict[_TellingPlace, Array] = {}
         self._read: dict[int, list[PendingRead]] = {}
 
     def meet(self, space: str, numbers: Array, rows: Array, places: Array, *, tells: bool) -> None:
@@ -45,7 +57,7 @@ class Turns:
         flight = self._waits.latest
         assert flight is not None
         for wave, row, place in zip(*(map(int, x) for x in (numbers, rows, places)), strict=True):
-            key = space, wave // self._per_group, place
+            key = _TellingPlace(space, wave // self._per_group, place)
             told = self._told.get(key)
             if told is not None:
                 self._learn(wave)

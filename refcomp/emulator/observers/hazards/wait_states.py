@@ -15,7 +15,14 @@ import numpy as np
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.findings import WAIT
 from refcomp.emulator.generations.wait_counters import register_name
-from refcomp.emulator.generations.wait_states import MOST_TRANS, Footprint, Places, StateTable
+from refcomp.emulator.generations.wait_states import (
+    MOST_TRANS,
+    Footprint,
+    HazardPair,
+    HazardUse,
+    Places,
+    StateTable,
+)
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Observer
 
@@ -61,17 +68,18 @@ class WaitStates(Observer):
         if footprint is None:
             footprint = self._table.footprint(instruction)
             self._footprints[instruction.number] = footprint
-        for does, places in footprint.does:
-            if before := self._before(does):
-                self._check(waves, instruction, does, places, before)
+        for use in footprint.does:
+            if before := self._before(use.name):
+                self._check(waves, instruction, use, before)
         for clock, passed in zip(self._clocks, footprint.passed, strict=True):
             if passed:
                 clock[waves.rows] += passed
-        for name, places in footprint.leaves:
-            self._leave(waves, instruction, name, places)
+        for use in footprint.leaves:
+            self._leave(waves, instruction, use)
 
-    def _leave(self, waves: Any, instruction: Instruction, name: str, places: Places) -> None:
+    def _leave(self, waves: Any, instruction: Instruction, use: HazardUse) -> None:
         self._order += 1
+        name, places = use
         kept = self._left.setdefault(name, {})
         before = kept.pop(instruction.number, None)
         at = np.full_like(self._clocks, _NEVER) if before is None else before.at
@@ -94,42 +102,43 @@ class WaitStates(Observer):
         return sorted(some, key=lambda one: -one.order)
 
     def _check(
-        self, waves: Any, instruction: Instruction, does: str, places: Places, before: list[_Left]
+        self, waves: Any, instruction: Instruction, use: HazardUse, before: list[_Left]
     ) -> None:
-        rest = places
+        rest = use.places
         for left in before:
             if left.places.isdisjoint(rest):
                 continue
-            needed = self._needed(left, does, places)
+            needed = self._needed(left, use)
             between, trans = (self._clocks - left.at)[:, waves.rows]
             wrong = (between < needed) & (trans <= MOST_TRANS)
             if wrong.any():
-                self._tell(waves, instruction, left, does, (needed, left.places & rest), wrong)
+                early = HazardUse(use.name, left.places & rest)
+                self._tell(waves, instruction, left, early, needed, wrong)
             if _hides_others(left):
                 rest -= left.places
 
-    def _needed(self, left: _Left, does: str, places: Places) -> int:
+    def _needed(self, left: _Left, use: HazardUse) -> int:
         needed = self._table.needed
-        if left.places == places:
-            same = needed.get((left.name, does.replace("reads SrcC", "reads the same SrcC")))
+        if left.places == use.places:
+            does = use.name.replace("reads SrcC", "reads the same SrcC")
+            same = needed.get(HazardPair(left.name, does))
             if same is not None:
                 return same
-        return needed[left.name, does]
+        return needed[HazardPair(left.name, use.name)]
 
     def _tell(
         self,
         waves: Any,
         instruction: Instruction,
         left: _Left,
-        does: str,
-        needed: tuple[int, Places],
+        use: HazardUse,
+        needed: int,
         wrong: Array,
     ) -> None:
-        count, places = needed
         between = int((self._clocks - left.at)[0, waves.rows][wrong][0])
         what = (
-            f"uses {_name(places)} {between} of {count} {self._table.unit} after "
-            f"{left.instruction}: {left.name}, then {does}; "
+            f"uses {_name(use.places)} {between} of {needed} {self._table.unit} after "
+            f"{left.instruction}: {left.name}, then {use.name}; "
             f"{self._table.remedy(left.name)} is missing"
         )
         waves.report(WAIT, instruction, what, wrong)

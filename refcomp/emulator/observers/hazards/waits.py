@@ -139,6 +139,6 @@ class Waits(Observer):
             return
         flight.open[waves.rows] &= ~wrong
         if self.is_told:
-            name, counter = register_name(number), next(iter(flight.places))[0]
+            name, counter = register_name(number), next(iter(flight.places)).counter
             what = f"uses {name} without a wait ({counter}) for {flight.instruction}"
             waves.report(WAIT, instruction, what, wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,30 @@ from refcomp.emulator.machine.memory import BASE
 from refcomp.emulator.machine.observation import Access
 from refcomp.emulator.observers.hazards.stamps import Shape
 
+# Along x, y and z.
 Extents = tuple[int, int, int]
 
 
-def thread_of(number: int, shape: Shape, grid: Extents, block: Extents) -> tuple[Extents, Extents]:
-    """The group and the work item of a thread of the launch."""
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """A thread of a launch, as OpenCL and findings name it."""
+
+    # Work-group in the grid, along x, y and z.
+    group: Extents
+    # Work item in its group, along x, y and z.
+    item: Extents
+
+    def __str__(self) -> str:
+        return f"{self.item} of group {self.group}"
+
+
+def thread_of(number: int, shape: Shape, grid: Extents, block: Extents) -> WorkItem:
+    """The work item of a thread of the launch."""
     group, thread = divmod(number, shape.lanes * shape.per_group)
     (x, y, _), (w, h, _) = grid, block
-    return (
-        (group % x, group // x % y, group // (x * y)),
-        (thread % w, thread // w % h, thread // (w * h)),
+    return WorkItem(
+        group=(group % x, group // x % y, group // (x * y)),
+        item=(thread % w, thread // w % h, thread // (w * h)),
     )
 
 

@@ -7,9 +7,9 @@ from refcomp.emulator.instructions.tables.packed import PACKED
 from tests.emulator.snippets import get, make_waves, put, run
 
 
-@pytest.mark.parametrize("name", [n for n, (kind, _) in PACKED.items() if kind.endswith("16")])
+@pytest.mark.parametrize("name", [n for n, row in PACKED.items() if row.kind.endswith("16")])
 def test_halves_are_computed_apart(name):
-    kind, row = PACKED[name]
+    kind, row = PACKED[name].kind, PACKED[name].half
     count = len(row.sources)
     total = count + len(row.implicit)  # what the result was
     lanes = np.random.default_rng(2).integers(0, 0x7000, (3, 64, 2)).astype(np.uint16)

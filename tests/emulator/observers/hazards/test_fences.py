@@ -8,7 +8,7 @@ import pytest
 
 from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
-from refcomp.emulator.generations.memory_order import GFX90A_ORDER
+from refcomp.emulator.generations.memory_order import GFX90A_ORDER, CacheInstruction
 from refcomp.emulator.observers.hazards.fences import Fences
 from refcomp.emulator.observers.hazards.turns import Turns
 from tests.emulator.observers.hazards.hazardous import watch
@@ -85,7 +85,7 @@ def test_other_gpus_need_not_write_back():
 
 def test_caches_are_dropped_from_the_outside_in():
     """Where each unit has one of its own besides, as on RDNA."""
-    order = replace(GFX942.order, drops_own=("buffer_inv", "sc0"))
+    order = replace(GFX942.order, drops_own=CacheInstruction("buffer_inv", "sc0"))
     apart = replace(GFX942, order=order)
     start, end = _TELLS[:-2], _TELLS[-1]
     assert not _told(*start, "buffer_inv sc1", "buffer_inv sc0", end, generation=apart)

@@ -7,7 +7,7 @@ import pytest
 
 from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
-from refcomp.emulator.generations.memory_order import GFX11_ORDER
+from refcomp.emulator.generations.memory_order import GFX11_ORDER, CacheInstruction
 from refcomp.emulator.machine.sources import APERTURES
 from refcomp.emulator.observers.hazards import stamps
 from refcomp.foundation.errors import Unsupported
@@ -26,7 +26,9 @@ _ONE = "v_mov_b32_e32 v4, 0x200"
 _LATER = replace(GFX942, order=replace(GFX11_ORDER, drops=GFX942.order.drops))
 # And must drop what they have there.
 _DROP = "buffer_inv sc0"
-_APART = replace(_LATER, order=replace(_LATER.order, drops_own=("buffer_inv", "sc0")))
+_APART = replace(
+    _LATER, order=replace(_LATER.order, drops_own=CacheInstruction("buffer_inv", "sc0"))
+)
 
 
 def _prepare(waves):

@@ -8,7 +8,7 @@ import pytest
 
 from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
-from refcomp.emulator.generations.memory_order import GFX11_ORDER
+from refcomp.emulator.generations.memory_order import GFX11_ORDER, CacheInstruction
 from refcomp.emulator.observers.hazards.turns import Turns
 from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
@@ -21,7 +21,12 @@ _WAIT = "s_waitcnt vmcnt(0) lgkmcnt(0)"
 _ONE_LANE, _ALL_LANES = "s_mov_b64 exec, 1", "s_mov_b64 exec, -1"
 _DROP = "buffer_inv sc0"
 _APART = replace(
-    GFX942, order=replace(GFX11_ORDER, drops=("buffer_inv", "sc1"), drops_own=("buffer_inv", "sc0"))
+    GFX942,
+    order=replace(
+        GFX11_ORDER,
+        drops=CacheInstruction("buffer_inv", "sc1"),
+        drops_own=CacheInstruction("buffer_inv", "sc0"),
+    ),
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from refcomp.emulator.machine.memory import BASE, Arena
 from refcomp.emulator.machine.observation import Access
 from refcomp.emulator.observers.hazards.stamps import Shape
-from refcomp.emulator.observers.hazards.whereabouts import lanes_of, place_of, thread_of
+from refcomp.emulator.observers.hazards.whereabouts import WorkItem, lanes_of, place_of, thread_of
 from tests.emulator.snippets import instruction, make_waves
 
 
@@ -18,8 +18,10 @@ def _access(space, *index, active=None):
 
 def test_threads_are_numbered_group_by_group():
     shape = Shape(lanes=64, per_group=2)
-    assert thread_of(0, shape, (3, 2, 1), (10, 4, 3)) == ((0, 0, 0), (0, 0, 0))
-    assert thread_of(4 * 128 + 57, shape, (3, 2, 1), (10, 4, 3)) == ((1, 1, 0), (7, 1, 1))
+    assert thread_of(0, shape, (3, 2, 1), (10, 4, 3)) == WorkItem((0, 0, 0), (0, 0, 0))
+    found = thread_of(4 * 128 + 57, shape, (3, 2, 1), (10, 4, 3))
+    assert found == WorkItem(group=(1, 1, 0), item=(7, 1, 1))
+    assert str(found) == "(7, 1, 1) of group (1, 1, 0)"
 
 
 def test_shared_memory_is_told_from_where_the_group_has_it():
