@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from refcomp.emulator.instructions.vector.cross_lane import (
 )
 from refcomp.emulator.instructions.vector.dots import bind_dot
 from refcomp.emulator.instructions.vector.mixed import bind_mixed
-from refcomp.emulator.instructions.vector.pairs import half_of_pair, in_parallel
+from refcomp.emulator.instructions.vector.pairs import BoundInstruction, half_of_pair, in_parallel
 from refcomp.emulator.machine.observation import tell_of
 from refcomp.emulator.machine.registers import RegisterCounts
 from refcomp.foundation.errors import Unsupported
@@ -128,7 +128,7 @@ def _bind_pair(first: Instruction, second: Instruction, of: Generation) -> Run:
     second = replace(second, mode=first.mode)
     runs = [bind(half_of_pair(one), of) for one in (first, second)]
     assert runs[0] is not None and runs[1] is not None
-    return in_parallel((first, runs[0]), (second, runs[1]))
+    return in_parallel(BoundInstruction(first, runs[0]), BoundInstruction(second, runs[1]))
 
 
 def _for(of: Generation) -> Callable[[Instruction], Run | None]:
@@ -158,6 +158,26 @@ def _refuse(instruction: Instruction) -> Run:
     )
 
 
+class ExecutedForm(NamedTuple):
+    """An instruction as it ran, for who asks which of them were ever compared with a reference. A
+    tuple, since sets of them are joined."""
+
+    # As the GPU's manual has it.
+    mnemonic: str
+    # Names of its modifiers.
+    modifiers: frozenset[str]
+
+
+class _BlockKey(NamedTuple):
+    """A block as it is bound. A tuple, since it is looked up before each block that runs."""
+
+    # Number of the first instruction.
+    start: int
+    is_observed: bool
+    # How the waves round: their MODE.
+    mode: int
+
+
 @dataclass(frozen=True, slots=True)
 class BasicBlock:
     """`runs` one after the other, then `end`, if the block does not simply run on to `next`. They
@@ -176,9 +196,9 @@ class DecodedProgram:
 
     def __init__(self, assembly: Assembly, generation: Generation = GFX942) -> None:
         self.assembly, self.generation = assembly, generation
-        self._blocks: dict[tuple[int, bool, int], BasicBlock] = {}
+        self._blocks: dict[_BlockKey, BasicBlock] = {}
         self._starts = set(self._targets())
-        self.executed: set[tuple[str, frozenset[str]]] = set()
+        self.executed: set[ExecutedForm] = set()
 
     def _targets(self) -> Iterator[int]:
         for number in range(len(self.assembly)):
@@ -211,18 +231,19 @@ class DecodedProgram:
     def block(self, number: int, is_observed: bool = False, mode: int = IEEE_MODE) -> BasicBlock:
         """The block that begins with an instruction, for waves that round as `mode` says; observed,
         it tells of all that it runs."""
-        key = number, is_observed, mode
+        key = _BlockKey(number, is_observed, mode)
         if key not in self._blocks:
-            self._blocks[key] = self._make(*key)
+            self._blocks[key] = self._make(key)
         return self._blocks[key]
 
-    def _make(self, start: int, is_observed: bool, mode: int) -> BasicBlock:
+    def _make(self, key: _BlockKey) -> BasicBlock:
+        start, is_observed, mode = key
         runs: list[Run] = []
         number, indexed, registers = start, frozenset[int](), NO_REGISTERS
         while number < len(self.assembly):
             instruction = self._instruction(number, mode)
             both = (instruction, instruction.second)
-            self.executed |= {(one.printed, modifiers_of(one)) for one in both if one}
+            self.executed |= {ExecutedForm(one.printed, modifiers_of(one)) for one in both if one}
             registers = _registers_of(instruction, registers)
             if is_observed:
                 runs.append(tell_of(instruction))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,22 +105,31 @@ def scaled_fma(a: float, b: float, c: float, exponent: int) -> float:
         return math.copysign(math.inf, sign)
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+class _DoubleDouble(NamedTuple):
+    """A number as the exact sum of two f64."""
+
+    # The nearest f64 to the sum, or its upper bits.
+    high: Array
+    # What is left.
+    low: Array
+
+
+def _two_sum(a: Array, b: Array) -> _DoubleDouble:
     total = a + b
     part = total - a
-    return total, (a - (total - part)) + (b - part)
+    return _DoubleDouble(total, (a - (total - part)) + (b - part))
 
 
-def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+def _two_product(a: Array, b: Array) -> _DoubleDouble:
     product = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
-    return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
+    return _DoubleDouble(product, ((ah * bh - product) + ah * bl + al * bh) + al * bl)
 
 
-def _halves(a: Array) -> tuple[Array, Array]:
+def _halves(a: Array) -> _DoubleDouble:
     scaled = _SPLITTER * a
     high = scaled - (scaled - a)
-    return high, a - high
+    return _DoubleDouble(high, a - high)
 
 
 # The steps of a division.

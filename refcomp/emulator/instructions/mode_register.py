@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,13 +41,22 @@ def bind_mode(instruction: Instruction) -> Run | None:
     return _bind_write(instruction) if writes_mode(instruction) else None
 
 
-def _field(instruction: Instruction, text: str) -> tuple[Any, Any]:
-    """How far up the bits stand that are meant, and a one for each of them."""
+class _ModeField(NamedTuple):
+    """Bits of MODE that follow each other."""
+
+    # Number of the lowest bit.
+    start: np.uint32
+    # As many ones as there are bits, from bit 0 on.
+    ones: np.uint32
+
+
+def _field(instruction: Instruction, text: str) -> _ModeField:
+    """The bits that an operand `hwreg(...)` means."""
     match = _REGISTER.match(text)
     if match is None or match[1] != "HW_REG_MODE":
         raise Unsupported(f"the register {text} is not known", where=str(instruction))
     start, width = int(match[2] or 0), int(match[3] or 32)
-    return np.uint32(start), np.uint32((1 << width) - 1)
+    return _ModeField(np.uint32(start), np.uint32((1 << width) - 1))
 
 
 def _bind_read(instruction: Instruction) -> Run:
@@ -69,7 +78,7 @@ def _modes(waves: Any) -> Any:
 
 def _bind_write(instruction: Instruction) -> Run:
     if (part := _PARTS.get(instruction.mnemonic)) is not None:
-        start, ones = np.uint32(part), np.uint32(15)
+        start, ones = _ModeField(np.uint32(part), np.uint32(15))
     else:
         start, ones = _field(instruction, instruction.operands[0].text)
     source = scalar_source(instruction.operands[-1], "u32")

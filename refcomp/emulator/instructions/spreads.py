@@ -5,7 +5,7 @@ gives the shadow of the result: 1 for a bit that nothing wrote.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -112,12 +112,19 @@ def by_field(function: Callable[..., Any], sources: int) -> Callable[..., Array]
     return spread
 
 
-def chained(first: Any, second: Any) -> Callable[..., Any]:
-    """Of `second(first(a, b), c)`: pairs of a spread and a function."""
-    (spread, function), (last, _) = first, second
+class Tracked(NamedTuple):
+    """A function of two integers, with how undefined bits spread through it."""
+
+    function: Callable[[Any, Any], Any]
+    # Shadows of the sources, then their values -> shadow of the result.
+    spread: Callable[[Any, Any, Any, Any], Any]
+
+
+def chained(first: Tracked, second: Tracked) -> Callable[..., Any]:
+    """Of `second(first(a, b), c)`."""
 
     def both(s: Array, t: Array, u: Array, a: Array, b: Array, c: Array) -> Array:
-        result: Array = last(spread(s, t, a, b), u, function(a, b), c)
+        result: Array = second.spread(first.spread(s, t, a, b), u, first.function(a, b), c)
         return result
 
     return both

@@ -66,7 +66,9 @@ def test_fields_move_and_chains_follow():
     bits = np.array([0xF0], np.uint32)
     moved = spreads.by_field(lambda v, n: v >> n, 2)(bits, bits * 0, bits, bits * 0 + 4)
     assert moved == [0xF]
-    chain = spreads.chained((spreads.of_and, np.bitwise_and), (spreads.of_or, np.bitwise_or))
+    both = spreads.Tracked(np.bitwise_and, spreads.of_and)
+    either = spreads.Tracked(np.bitwise_or, spreads.of_or)
+    chain = spreads.chained(both, either)
     zero = bits * 0
     assert chain(bits, zero, zero, zero, zero, zero) == [0]  # and with 0
     assert chain(bits, zero, zero, zero, ~zero, zero) == [0xF0]

@@ -66,7 +66,7 @@ def _transfer(instruction: Instruction, transfer: Transfer, data: Operand) -> An
 
 
 def _update(instruction: Instruction, data: Operand) -> Anywhere | None:
-    result, _ = operands_of_update(instruction)
+    result = operands_of_update(instruction).result
     if bind_update(instruction, GLOBAL, lambda waves: 0, data, result) is None:
         return None
 

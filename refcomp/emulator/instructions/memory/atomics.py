@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,16 +80,15 @@ def rounded_to_bf16(value: Any) -> Array:
 
 
 _HIGH = np.uint32(0xFFFF0000)
-# Name: what becomes of the old value, and whether the type has a sign (None: as the name says).
-_UPDATES: dict[str, tuple[Update, str]] = {
-    **{"add": (np.add, "u"), "sub": (np.subtract, "u"), "inc": (_increment, "u")},
-    **{"rsub": (lambda old, a: a - old, "u"), "dec": (_decrement, "u")},
-    **{"smin": (np.minimum, "i"), "smax": (np.maximum, "i")},
-    **{"umin": (np.minimum, "u"), "umax": (np.maximum, "u")},
-    **{"and": (np.bitwise_and, "u"), "or": (np.bitwise_or, "u"), "xor": (np.bitwise_xor, "u")},
-    **{"swap": (lambda old, a: a, "u"), "cmpswap": (_exchange_if, "u")},
-    **{"mskor": (_mask_or, "u"), "wrap": (_wrap, "u")},
-    **{"pk_add_f16": (_add_halves, "u"), "pk_add_bf16": (_add_upper_halves_of_f32, "u")},
+# Name -> what becomes of the old value: of signed integers, and of unsigned ones.
+_SIGNED_UPDATES: dict[str, Update] = {"smin": np.minimum, "smax": np.maximum}
+_UNSIGNED_UPDATES: dict[str, Update] = {
+    **{"add": np.add, "sub": np.subtract, "rsub": lambda old, a: a - old},
+    **{"inc": _increment, "dec": _decrement, "wrap": _wrap},
+    **{"umin": np.minimum, "umax": np.maximum},
+    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "mskor": _mask_or},
+    **{"swap": lambda old, a: a, "cmpswap": _exchange_if},
+    **{"pk_add_f16": _add_halves, "pk_add_bf16": _add_upper_halves_of_f32},
 }
 _FLOAT_UPDATES = {"add": "v_add", "min": "v_min", "max": "v_max"}
 _SHARED_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
@@ -100,9 +100,10 @@ _SHARED = re.compile(r"ds_(\w+?)(_rtn)?_([uifb])(32|64)$")
 def bind_atomic(instruction: Instruction) -> Run | None:
     """The instruction, ready to run; None when it is no such update."""
     if instruction.mnemonic.startswith("global_atomic_"):
-        result, rest = operands_of_update(instruction)
-        address = global_address(instruction, rest[0], rest[2])
-        return bind_update(instruction, GLOBAL, address, rest[1], result)
+        operands = operands_of_update(instruction)
+        offset, data, base = operands.sources[:3]
+        address = global_address(instruction, offset, base)
+        return bind_update(instruction, GLOBAL, address, data, operands.result)
     if match := _SHARED.match(instruction.mnemonic):
         return _bind_shared(instruction, match, f"{match[3]}{match[4]}".replace("b", "u"))
     if match := _SHARED_PAIRS.match(instruction.mnemonic):
@@ -110,11 +111,34 @@ def bind_atomic(instruction: Instruction) -> Run | None:
     return None
 
 
-def operands_of_update(instruction: Instruction) -> tuple[Operand | None, tuple[Operand, ...]]:
-    """Where the old value goes, if it does, and the other operands."""
+@dataclass(frozen=True, slots=True)
+class UpdateOperands:
+    """The operands of an update of memory."""
+
+    # Where the old value goes; None: nowhere.
+    result: Operand | None
+    # All others, in their order.
+    sources: tuple[Operand, ...]
+
+
+def operands_of_update(instruction: Instruction) -> UpdateOperands:
+    """The operands of a vector update: by a modifier it returns the old value."""
     returns = not {"sc0", "glc"}.isdisjoint(instruction.modifiers)
+    return _update_operands(instruction, returns)
+
+
+def _update_operands(instruction: Instruction, returns: bool) -> UpdateOperands:
     operands = instruction.operands
-    return (operands[0], operands[1:]) if returns else (None, operands)
+    return UpdateOperands(operands[0], operands[1:]) if returns else UpdateOperands(None, operands)
+
+
+class _UpdateData(NamedTuple):
+    """A value that an update takes. A tuple, since it is read whenever the update runs."""
+
+    # Number of its first vector register.
+    register: int
+    # The operand that it is, or stands in.
+    operand: Operand
 
 
 def bind_update(
@@ -129,7 +153,8 @@ def bind_update(
     if found is None:
         return None
     count = 2 if match[1] == "cmpswap" else 1
-    parts = [(vector_index(data) + n * registers_of(found[1]), data) for n in range(count)]
+    registers = (vector_index(data) + n * registers_of(found.kind) for n in range(count))
+    parts = [_UpdateData(register, data) for register in registers]
     return _bind(instruction, space, address, found, parts, result)
 
 
@@ -140,38 +165,51 @@ def _bind_shared(instruction: Instruction, match: re.Match[str], kind: str) -> R
     found = _update(f"{name}_{match[3]}" if name == "pk_add" else name, kind)
     if found is None:
         return None
-    operands = instruction.operands
-    result, rest = (operands[0], operands[1:]) if match[2] else (None, operands)
-    address = shared_address(instruction, rest[0], offset_of(instruction))
-    # Of ds_cmpst the value to compare with comes first.
-    chosen = rest[1:] if name != "cmpswap" else (rest[2], rest[1])
-    data = [(vector_index(operand), operand) for operand in chosen]
-    return _bind(instruction, SHARED, address, found, data, result)
+    operands = _update_operands(instruction, bool(match[2]))
+    place, *values = operands.sources
+    address = shared_address(instruction, place, offset_of(instruction))
+    if name == "cmpswap":
+        # Of ds_cmpst the value to compare with comes first.
+        compared, wanted = values[:2]
+        values = [wanted, compared]
+    data = [_UpdateData(vector_index(operand), operand) for operand in values]
+    return _bind(instruction, SHARED, address, found, data, operands.result)
 
 
-def _update(name: str, kind: str) -> tuple[Update, str] | None:
+@dataclass(frozen=True, slots=True)
+class _TypedUpdate:
+    """What becomes of the old value, and of which type."""
+
+    # Old value, then the values of the instruction -> new value.
+    function: Update
+    # Type of all of them.
+    kind: str
+
+
+def _update(name: str, kind: str) -> _TypedUpdate | None:
     if kind.startswith("f"):
         if name == "cmpswap":
-            return _exchange_if, kind
+            return _TypedUpdate(_exchange_if, kind)
         row = _FLOAT_UPDATES.get(name)
-        return (VECTOR_FLOATS[f"{row}_{kind}"].function, kind) if row else None
-    if name not in _UPDATES:
-        return None
-    function, sign = _UPDATES[name]
-    return function, f"{sign}{bits_of(kind)}"
+        return _TypedUpdate(VECTOR_FLOATS[f"{row}_{kind}"].function, kind) if row else None
+    if name in _SIGNED_UPDATES:
+        return _TypedUpdate(_SIGNED_UPDATES[name], f"i{bits_of(kind)}")
+    if name in _UNSIGNED_UPDATES:
+        return _TypedUpdate(_UNSIGNED_UPDATES[name], f"u{bits_of(kind)}")
+    return None
 
 
 def _bind(
     instruction: Instruction,
     space: Space,
     address: Address,
-    update: tuple[Update, str],
-    data: list[tuple[int, Operand]],
+    update: _TypedUpdate,
+    data: list[_UpdateData],
     result: Operand | None,
 ) -> Run:
-    function, kind = update
+    function, kind = update.function, update.kind
     width = bits_of(kind) // 8
-    watched = frozenset().union(*(numbers_of(o, f"u{8 * width}") for _, o in data))
+    watched = frozenset().union(*(numbers_of(one.operand, f"u{8 * width}") for one in data))
 
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), width, instruction)
@@ -198,7 +236,7 @@ def _bind(
 
 
 def _check_data(
-    waves: Any, ins: Instruction, data: list[tuple[int, Operand]], kind: str, active: Any
+    waves: Any, ins: Instruction, data: list[_UpdateData], kind: str, active: Any
 ) -> None:
     for index, _ in data:
         shadow = waves.shadow.vector(index, kind.replace("f", "u").replace("i", "u"), waves.rows)

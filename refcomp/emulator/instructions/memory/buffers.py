@@ -102,8 +102,8 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
     access, is_direct = _access(instruction), "lds" in instruction.modifiers
     if access is None:
         return None
-    sources, place = _place(instruction, is_plain)
-    find, held = checked(instruction, sources, place), _Held()
+    place = _place(instruction, is_plain)
+    find, held = checked(instruction, place.sources, place.find), _Held()
     whole = _within_range(access, held, 0)
     words = () if is_plain else access.words
     parts = [_within_range(word, held, _PIECE * number) for number, word in enumerate(words)]
@@ -158,32 +158,48 @@ def _clear(waves: Any, registers: RegisterRange) -> None:
         put(waves, registers.first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
 
 
-def _place(
-    instruction: Instruction, is_plain: bool
-) -> tuple[list[OperandSource], Callable[[Any], BufferAddresses]]:
+@dataclass(frozen=True, slots=True)
+class _BufferPlace:
+    """How an access finds its place."""
+
+    # All operands that it depends on.
+    sources: list[OperandSource]
+    # Waves -> addresses of their lanes.
+    find: Callable[[Any], BufferAddresses]
+
+
+def _place(instruction: Instruction, is_plain: bool) -> _BufferPlace:
     vector, descriptor, more = instruction.operands[-3:]
-    lower, upper = _descriptor(descriptor)
+    words = _descriptor(descriptor)
     scalar, constant = vector_source(more, "u32", {}, 0), np.uint64(offset_of(instruction))
-    index, offset = _vector_parts(instruction, vector)
+    parts = _vector_parts(instruction, vector)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
 
-    def place(waves: Any) -> BufferAddresses:
-        low, high = lower.value(waves), upper.value(waves)
+    def find(waves: Any) -> BufferAddresses:
+        low, high = words.low.value(waves), words.high.value(waves)
         if is_plain:
             _refuse_fields(instruction, low, high)
         by_lane = np.where(high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0))
-        number = _wide(index, waves) + by_lane
-        within = _wide(offset, waves) + constant
+        number = _wide(parts.index, waves) + by_lane
+        within = _wide(parts.offset, waves) + constant
         return _located(low, high, number, within, _wide(scalar, waves))
 
-    parts = [lower, upper, scalar, *(part for part in (index, offset) if part is not None)]
-    return parts, place
+    vectors = [part for part in (parts.index, parts.offset) if part is not None]
+    return _BufferPlace([words.low, words.high, scalar, *vectors], find)
 
 
-def _vector_parts(
-    instruction: Instruction, vector: Operand
-) -> tuple[OperandSource | None, OperandSource | None]:
-    """What of the index and the offset stands in vector registers: the index first."""
+@dataclass(frozen=True, slots=True)
+class _VectorParts:
+    """What of an address stands in vector registers; None: that part is 0."""
+
+    # Number of the record, by `idxen`.
+    index: OperandSource | None
+    # Bytes, by `offen`.
+    offset: OperandSource | None
+
+
+def _vector_parts(instruction: Instruction, vector: Operand) -> _VectorParts:
+    """The index comes first where both stand in registers."""
     found: list[OperandSource | None] = []
     for name in ("idxen", "offen"):
         if name in instruction.modifiers:
@@ -191,7 +207,7 @@ def _vector_parts(
             found.append(vector_source(replace(vector, index=place, count=1), "u32", {}, 0))
         else:
             found.append(None)
-    return found[0], found[1]
+    return _VectorParts(*found)
 
 
 _SCALARS = re.compile(r"s_buffer_load_dword(?:x(\d+))?$")
@@ -203,12 +219,12 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
     if match is None:
         return None
     count, (result, descriptor, offset) = int(match[1] or 1), instruction.operands
-    lower, upper = _descriptor(descriptor)
+    words = _descriptor(descriptor)
     more, constant = vector_source(offset, "u32", {}, 0), np.uint64(offset_of(instruction))
     ends = np.arange(_PIECE, _PIECE * (count + 1), _PIECE, dtype=np.uint64)
 
     def run(waves: Any) -> None:
-        low, high, within = (_wide(source, waves) for source in (lower, upper, more))
+        low, high, within = (_wide(source, waves) for source in (words.low, words.high, more))
         within = (within + constant) & ~np.uint64(3)
         # Records, of a scalar load, are as long as the stride says.
         limit = (high & np.uint64(0xFFFFFFFF)) * np.maximum(_stride(low), np.uint64(1))
@@ -236,11 +252,19 @@ def _load_word(waves: Any, ins: Instruction, result: int, address: Array, inside
         waves.select(rows)
 
 
-def _descriptor(operand: Operand) -> tuple[OperandSource, OperandSource]:
-    """The lower and the upper half of four scalar registers."""
+@dataclass(frozen=True, slots=True)
+class _DescriptorWords:
+    """The four scalar registers of a descriptor, as two numbers of 64 bits."""
+
+    # Bits 0 to 63: address, stride, and whether the buffer is swizzled.
+    low: OperandSource
+    # Bits 64 to 127: number of records, and how they are laid out.
+    high: OperandSource
+
+
+def _descriptor(operand: Operand) -> _DescriptorWords:
     places = (replace(operand, index=operand.index + n, count=2) for n in (0, 2))
-    lower, upper = (vector_source(place, "u64", {}, 0) for place in places)
-    return lower, upper
+    return _DescriptorWords(*(vector_source(place, "u64", {}, 0) for place in places))
 
 
 def _stride(low: Any) -> Any:

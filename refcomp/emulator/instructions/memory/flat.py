@@ -7,6 +7,7 @@ those of the private aperture a lane's own, all others the device's memory. The 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,14 @@ def bind_flat(instruction: Instruction) -> Run | None:
     """The instruction, ready to run; None when it is no such access."""
     if not instruction.mnemonic.startswith("flat_"):
         return None
-    operand, data = _operands(instruction)
-    access = bind_anywhere(instruction, data)
+    operands = _operands(instruction)
+    access = bind_anywhere(instruction, operands.data)
     if access is None:
         return None
-    source, offset = vector_source(operand, "u64", {}, 0), np.uint64(offset_of(instruction))
+    source, offset = (
+        vector_source(operands.address, "u64", {}, 0),
+        np.uint64(offset_of(instruction)),
+    )
 
     def address(waves: Any) -> Array:
         return np.asarray(source.value(waves) + offset)
@@ -61,14 +65,22 @@ def bind_flat(instruction: Instruction) -> Run | None:
     return run
 
 
-def _operands(instruction: Instruction) -> tuple[Operand, Operand]:
-    """The address, and what is moved to or from it."""
-    is_store, is_atomic = kind_of_access(instruction.mnemonic)
-    if is_atomic:
-        _, (address, data) = operands_of_update(instruction)
-        return address, data
+@dataclass(frozen=True, slots=True)
+class _FlatOperands:
+    """The operands of an access, whatever their order."""
+
+    address: Operand
+    # What is moved to or from there.
+    data: Operand
+
+
+def _operands(instruction: Instruction) -> _FlatOperands:
+    kind = kind_of_access(instruction.mnemonic)
+    if kind.is_atomic:
+        address, data = operands_of_update(instruction).sources
+        return _FlatOperands(address, data)
     first, second = instruction.operands[:2]
-    return (first, second) if is_store else (second, first)
+    return _FlatOperands(first, second) if kind.is_store else _FlatOperands(second, first)
 
 
 def _upper(aperture: str) -> Any:

@@ -190,17 +190,17 @@ def _median(a: Any, b: Any, c: Any) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
-_AND = (spreads.of_and, np.bitwise_and)
-_OR = (spreads.of_or, np.bitwise_or)
-_XOR = (spreads.of_xor, np.bitwise_xor)
-_SUM = (spreads.of_sum, np.add)
-_LEFT = (spreads.by_shift(shift_left, 1), shift_left)
+_AND = spreads.Tracked(np.bitwise_and, spreads.of_and)
+_OR = spreads.Tracked(np.bitwise_or, spreads.of_or)
+_XOR = spreads.Tracked(np.bitwise_xor, spreads.of_xor)
+_SUM = spreads.Tracked(np.add, spreads.of_sum)
+_LEFT = spreads.Tracked(shift_left, spreads.by_shift(shift_left, 1))
 
 
-def _pair(first: Any, second: Any) -> dict[str, Any]:
+def _pair(first: spreads.Tracked, second: spreads.Tracked) -> dict[str, Any]:
     """`second(first(a, b), c)`."""
     return {
-        "function": lambda a, b, c: second[1](first[1](a, b), c),
+        "function": lambda a, b, c: second.function(first.function(a, b), c),
         "spread": spreads.chained(first, second),
     }
 
@@ -233,7 +233,7 @@ def _bitwise() -> dict[str, Semantics]:
         **{"add3": (_SUM, _SUM), "xad": (_XOR, _SUM)},
     }
     for name, (first, second) in chains.items():
-        kind = "b32" if second[1] is np.bitwise_or else "u32"
+        kind = "b32" if second is _OR else "u32"
         rows[f"v_{name}_{kind}"] = operation(three, **_pair(first, second))
     return rows
 
@@ -324,7 +324,7 @@ def _carries() -> dict[str, Semantics]:
         "v_mad_u64_u32": operation("u64 mask = u32 u32 u64", _multiply_add_u64, **carries),
         "v_mad_i64_i32": operation("i64 mask = i32 i32 i64", _multiply_add_i64, **carries),
         "v_lshl_add_u64": operation(
-            "u64 = u64 u32 u64", **_pair((_LEFT[0], _shift_a_little), _SUM)
+            "u64 = u64 u32 u64", **_pair(spreads.Tracked(_shift_a_little, _LEFT.spread), _SUM)
         ),
     }
 

@@ -138,15 +138,15 @@ def _and_inverted(a: Any, b: Any) -> Array:
     return np.bitwise_and(a, ~b)
 
 
-_LOGIC: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
-    "and": (np.bitwise_and, spreads.of_and),
-    "or": (np.bitwise_or, spreads.of_or),
-    "xor": (np.bitwise_xor, spreads.of_xor),
-    "nand": (lambda a, b: ~(a & b), spreads.of_and),
-    "nor": (lambda a, b: ~(a | b), spreads.of_or),
-    "xnor": (lambda a, b: ~(a ^ b), spreads.of_xor),
-    "andn2": (_and_inverted, spreads.of_and_inverted),
-    "orn2": (_or_inverted, spreads.of_or_inverted),
+_LOGIC = {
+    "and": spreads.Tracked(np.bitwise_and, spreads.of_and),
+    "or": spreads.Tracked(np.bitwise_or, spreads.of_or),
+    "xor": spreads.Tracked(np.bitwise_xor, spreads.of_xor),
+    "nand": spreads.Tracked(lambda a, b: ~(a & b), spreads.of_and),
+    "nor": spreads.Tracked(lambda a, b: ~(a | b), spreads.of_or),
+    "xnor": spreads.Tracked(lambda a, b: ~(a ^ b), spreads.of_xor),
+    "andn2": spreads.Tracked(_and_inverted, spreads.of_and_inverted),
+    "orn2": spreads.Tracked(_or_inverted, spreads.of_or_inverted),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def _bind(instruction: Instruction, row: Semantics, first_of: Any = None) -> Run
     def run(waves: Registers) -> None:
         values = [source.value(waves) for source in sources]
         if place is not None and waves.writes_all and waves.dirty.isdisjoint(watched):
-            function(*values, out=waves.values.typed[place[1]][place[0]])
+            function(*values, out=waves.values.typed[place.kind][place.register])
             waves.define(defined)
             return
         result = function(*values)
@@ -92,17 +92,26 @@ def _bind(instruction: Instruction, row: Semantics, first_of: Any = None) -> Run
     return run
 
 
+class _DirectResult(NamedTuple):
+    """Where numpy may write a result to without a detour. A tuple, since it is looked at whenever
+    the instruction runs."""
+
+    # Number of the vector register.
+    register: int
+    # Type of the result, a key of `File.typed`.
+    kind: str
+
+
 def _place_to_compute_in(
     instruction: Instruction, row: Semantics, function: Any
-) -> tuple[int, str] | None:
-    """The register, and its type, that numpy may write a result to without a detour."""
+) -> _DirectResult | None:
     is_whole = not row.keeps_high and "dst_sel" not in instruction.modifiers
     if not isinstance(function, np.ufunc) or len(row.results) != 1 or not is_whole:
         return None
     (kind,) = row.results
     if kind in MASKS or bits_of(kind) != 32:
         return None
-    return vector_index(instruction.operands[0]), kind
+    return _DirectResult(vector_index(instruction.operands[0]), kind)
 
 
 def _in_lanes(row: Semantics, lanes: int) -> Semantics:

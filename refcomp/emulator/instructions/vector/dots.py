@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,21 +92,25 @@ def _parts(value: Any, element: str, bits: int) -> list[Array]:
     return [((word << n).view(kind) >> kind(32 - bits)).astype(np.int64) for n in left]
 
 
-Half = tuple[bool, bool]
+class _FactorHalf(NamedTuple):
+    """Which half of a register a product takes as a factor. A tuple, since each sum reads four."""
+
+    is_high: bool
+    is_negative: bool
 
 
-def _halves(instruction: Instruction, position: int) -> tuple[Half, Half]:
-    """Of the lower and the upper product: whether a factor is the upper half, and negated."""
+def _halves(instruction: Instruction, position: int) -> tuple[_FactorHalf, _FactorHalf]:
+    """A factor of the lower and of the upper product."""
     low, negative, negative_high = (
         flags_of(instruction.modifiers, name, 3)[position]
         for name in ("op_sel", "neg_lo", "neg_hi")
     )
     usual = "op_sel_hi" not in instruction.modifiers
     high = usual or flags_of(instruction.modifiers, "op_sel_hi", 3)[position]
-    return (low, negative), (high, negative_high)
+    return _FactorHalf(low, negative), _FactorHalf(high, negative_high)
 
 
-def _chosen(parts: list[Array], *halves: Half) -> list[Array]:
+def _chosen(parts: list[Array], *halves: _FactorHalf) -> list[Array]:
     return [-parts[is_high] if is_negative else parts[is_high] for is_high, is_negative in halves]
 
 

@@ -6,7 +6,7 @@ v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v1, v0        swaps v0 and v1
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,22 @@ def half_of_pair(instruction: Instruction) -> Instruction:
     return replace(instruction, operands=operands, second=None)
 
 
-def in_parallel(first: tuple[Instruction, Run], second: tuple[Instruction, Run]) -> Run:
+@dataclass(frozen=True, slots=True)
+class BoundInstruction:
+    """An instruction together with what runs it."""
+
+    instruction: Instruction
+    run: Run
+
+
+def in_parallel(first: BoundInstruction, second: BoundInstruction) -> Run:
     """Runs both. Each writes one vector register, not the same; they run one after the other where
     the first to run writes nothing that the other reads."""
-    if not _reads_result(second[0], first[0]):
-        return _in_turn(first[1], second[1])
-    if not _reads_result(first[0], second[0]):
-        return _in_turn(second[1], first[1])
-    return _crossed(first[0].operands[0].index, first[1], second[1])
+    if not _reads_result(second.instruction, first.instruction):
+        return _in_turn(first.run, second.run)
+    if not _reads_result(first.instruction, second.instruction):
+        return _in_turn(second.run, first.run)
+    return _crossed(first.instruction.operands[0].index, first.run, second.run)
 
 
 def _reads_result(reader: Instruction, writer: Instruction) -> bool:

@@ -9,7 +9,7 @@ op_sel[0], lanes that are not active give nothing; with op_sel[1], 0 instead of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,15 @@ from refcomp.foundation.errors import Unsupported
 Run = Callable[[Any], None]
 
 
+class _LaneChoice(NamedTuple):
+    """Where each lane reads: [wave, lane]. A tuple, since each exchange makes one."""
+
+    # Number of the lane that is read.
+    origin: Array
+    # That lane gives something.
+    is_on: Array
+
+
 def bind_permlane(instruction: Instruction) -> Run:
     """v_permlane16_b32 and v_permlanex16_b32: from a lane of the own row, or of its neighbour."""
     operands, row = instruction.operands, 16 if "lanex" in instruction.mnemonic else 0
@@ -32,14 +41,14 @@ def bind_permlane(instruction: Instruction) -> Run:
     base, shift = (lane & ~15) ^ row, np.uint32(4) * (lane & 7).astype(np.uint32)
     is_high = (lane & 8) != 0
 
-    def choose(waves: Any) -> tuple[Array, Array]:
+    def choose(waves: Any) -> _LaneChoice:
         if waves.dirty and not waves.dirty.isdisjoint(chosen[0].numbers | chosen[1].numbers):
             _check_choice(waves, instruction, chosen)
         low, high = (np.reshape(source.value(waves), (-1, 1)) for source in chosen)
         place = base + (np.where(is_high, high, low) >> shift & np.uint32(15)).astype(np.intp)
         place = np.broadcast_to(place, (waves.count(), waves.lanes))
         is_on = np.take_along_axis(waves.mask, place, 1) | reads_inactive
-        return place, is_on
+        return _LaneChoice(place, is_on)
 
     return _exchange(instruction, choose, writes_zero=writes_zero)
 
@@ -57,15 +66,15 @@ def bind_permlane64(instruction: Instruction) -> Run:
     lane = np.arange(instruction.lanes)
     origin = (lane + 32) % 64 if instruction.lanes == 64 else lane
 
-    def choose(waves: Any) -> tuple[Array, Array]:
+    def choose(waves: Any) -> _LaneChoice:
         shape = waves.count(), waves.lanes
-        return np.broadcast_to(origin, shape), np.ones(shape, np.bool_)
+        return _LaneChoice(np.broadcast_to(origin, shape), np.ones(shape, np.bool_))
 
     return _exchange(instruction, choose, writes_zero=False)
 
 
 def _exchange(
-    instruction: Instruction, choose: Callable[[Any], tuple[Array, Array]], *, writes_zero: bool
+    instruction: Instruction, choose: Callable[[Any], _LaneChoice], *, writes_zero: bool
 ) -> Run:
     index = vector_index(instruction.operands[0])
     source = vector_source(instruction.operands[1], "u32", {}, 0)
