@@ -13,6 +13,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from threading import RLock
 from typing import Any
@@ -81,6 +82,16 @@ class KernelFailure(UserError):
         self.findings = findings
 
 
+@dataclass(frozen=True, slots=True)
+class _FunctionOf:
+    """What the handle of a function stands for."""
+
+    # Handle of the module.
+    module: int
+    # Name of the kernel.
+    name: str
+
+
 class EmulatedHip:
     """One emulated GPU. `disassemble` gives the assembly text of a code object; `is_watched` has it
     look for bits that nothing wrote; `observers` see all launches; `hazards` has it look for
@@ -110,7 +121,7 @@ class EmulatedHip:
         self._handles = count(1)
         self._kinds: dict[int, str] = {}
         self._modules: dict[int, LoadedCode] = {}
-        self._functions: dict[int, tuple[int, str]] = {}
+        self._functions: dict[int, _FunctionOf] = {}
         self._events: dict[int, float] = {}
         self._pinned: dict[int, Any] = {}
 
@@ -290,7 +301,7 @@ class EmulatedHip:
         if name.decode(errors="replace") not in self._modules[module].code.kernels:
             return _number("NotFound")
         function[0] = handle = next(self._handles)
-        self._functions[handle] = (module, name.decode())
+        self._functions[handle] = _FunctionOf(module, name.decode())
         return 0
 
     def hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -301,8 +312,8 @@ class EmulatedHip:
 
     def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
         *numbers, shared_bytes, stream, params, extra = rest
-        module, name = self._functions.get(function, (0, ""))
-        if module not in self._modules or self._check(stream, "stream"):
+        kernel = self._functions.get(function)
+        if kernel is None or kernel.module not in self._modules or self._check(stream, "stream"):
             return _INVALID_HANDLE
         arguments = None if params else _arguments(extra)
         if arguments is None or 0 in numbers:
@@ -311,12 +322,14 @@ class EmulatedHip:
         if bx * by * bz > THREADS_LIMIT:
             return _number("InvalidConfiguration")
         shape = (x, y, z), (bx, by, bz)
-        request = LaunchRequest(name, *shape, arguments, shared_bytes, self._limits, self.observers)
-        loaded = self._modules[module]
+        request = LaunchRequest(
+            kernel.name, *shape, arguments, shared_bytes, self._limits, self.observers
+        )
+        loaded = self._modules[kernel.module]
         with self._lock, _named_arguments(loaded, request):
             report = launch(loaded, request)
         if report.findings:
-            raise KernelFailure(name, report.findings)
+            raise KernelFailure(kernel.name, report.findings)
         return 0
 
     # Handles.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from refcomp.emulator.execution.program import known_mnemonics
+from refcomp.emulator.execution.program import ExecutedForm, known_mnemonics
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.observers.coverage import (
     OF_FLOATS,
@@ -107,9 +107,7 @@ def entry_of(mnemonic: str, seen: Seen | None, of: Generation = GFX942) -> Entry
     return Entry(mnemonic, is_approximate(mnemonic, of), seen, tuple(lacks))
 
 
-def not_compared(
-    executed: Iterable[tuple[str, frozenset[str]]], of: Generation = GFX942
-) -> tuple[str, ...]:
+def not_compared(executed: Iterable[ExecutedForm], of: Generation = GFX942) -> tuple[str, ...]:
     """What ran, as mnemonics and their modifiers, and was never compared so with a reference."""
     entries, found = {entry.mnemonic: entry for entry in read_ledger(of)}, set()
     for mnemonic, modifiers in executed:

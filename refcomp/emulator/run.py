@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,26 @@ _ARENA_BYTES = 1 << 30
 _SCALARS = {
     size: tuple(f"{kind}{8 * size}" for kind in ("int", "uint", "float")) for size in (2, 4, 8)
 } | {1: ("int8", "uint8")}
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedArgument:
+    """What an argument is on the GPU, for the time of a launch."""
+
+    # Where the array lies; None: it is a number.
+    address: int | None
+    # The argument itself: a number, or the address in 8 bytes.
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalLayout:
+    """A launch after local memory got its place among the shared bytes of a group."""
+
+    # Offsets stand in place of local memory.
+    arguments: list[Any]
+    # Shared bytes beyond the kernel's own.
+    shared_bytes: int
 
 
 class EmulatedGpu:
@@ -85,39 +105,41 @@ class EmulatedGpu:
                 remedy="give one for each, in this order; the GPU fills in hidden ones",
             )
         own = loaded.kernel(kernel).descriptor.shared_bytes
-        arguments, shared_bytes = _with_local(explicit, arguments, own, shared_bytes)
-        with self._placed(explicit, arguments) as placed:
+        layout = _with_local(explicit, arguments, own, shared_bytes)
+        with self._placed(explicit, layout.arguments) as placed:
             buffer = _pack(explicit, placed)
             seeing = (*self.observers, *observers)
             kept = tuple(
-                address
-                for given, (address, _) in zip(arguments, placed, strict=True)
-                if address is not None and not given.flags.writeable
+                one.address
+                for given, one in zip(layout.arguments, placed, strict=True)
+                if one.address is not None and not given.flags.writeable
             )
-            request = LaunchRequest(kernel, grid, block, buffer, shared_bytes, limits, seeing, kept)
+            request = LaunchRequest(
+                kernel, grid, block, buffer, layout.shared_bytes, limits, seeing, kept
+            )
             report = launch(loaded, request)
-            for given, (address, _) in zip(arguments, placed, strict=True):
-                if address is not None and given.flags.writeable:
-                    found = self.arena.read(address, given.nbytes)
+            for given, one in zip(layout.arguments, placed, strict=True):
+                if one.address is not None and given.flags.writeable:
+                    found = self.arena.read(one.address, given.nbytes)
                     given.reshape(-1).view(np.uint8)[:] = found
         return report
 
     @contextmanager
     def _placed(
         self, explicit: Sequence[KernelArgument], arguments: Sequence[Any]
-    ) -> Iterator[list[tuple[int | None, bytes]]]:
+    ) -> Iterator[list[_PlacedArgument]]:
         """What the arguments are on the GPU, for the time of a launch."""
-        placed: list[tuple[int | None, bytes]] = []
+        placed: list[_PlacedArgument] = []
         try:
             for argument, given in zip(explicit, arguments, strict=True):
                 placed.append(self._put(argument, given))
             yield placed
         finally:
-            for address, _ in placed:
-                if address is not None:
-                    self.arena.free(address)
+            for one in placed:
+                if one.address is not None:
+                    self.arena.free(one.address)
 
-    def _put(self, argument: KernelArgument, given: Any) -> tuple[int | None, bytes]:
+    def _put(self, argument: KernelArgument, given: Any) -> _PlacedArgument:
         if not isinstance(given, np.ndarray):
             if argument.kind == "global_buffer" and not isinstance(given, np.uint64):
                 raise UserError(
@@ -125,7 +147,7 @@ class EmulatedGpu:
                     why=f"it is an address of global memory, and {given!r} is given",
                     remedy="give an array, or an address as uint64",
                 )
-            return None, np.asarray(given).tobytes()
+            return _PlacedArgument(None, np.asarray(given).tobytes())
         if argument.kind != "global_buffer":
             raise UserError(
                 f"the argument {argument.name} is a number, not an array",
@@ -147,7 +169,7 @@ class EmulatedGpu:
         if place is None:
             raise MemoryError(f"no room for the argument {argument.name}")
         self.arena.write(place.address, given.reshape(-1).view(np.uint8))
-        return place.address, place.address.to_bytes(8, "little")
+        return _PlacedArgument(place.address, place.address.to_bytes(8, "little"))
 
 
 def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
@@ -159,9 +181,9 @@ def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
 
 def _with_local(
     explicit: Sequence[KernelArgument], arguments: Sequence[Any], own: int, more: int
-) -> tuple[list[Any], int]:
-    """Return the arguments with offsets in place of local memory, and the shared bytes beyond the
-    kernel's `own`. UserError where local memory is given for something else, or not given."""
+) -> _LocalLayout:
+    """Give local memory its place behind the kernel's `own` shared bytes and `more`. UserError
+    where local memory is given for something else, or not given."""
     for argument, given in zip(explicit, arguments, strict=True):
         if (argument.kind == LOCAL_POINTER) != isinstance(given, LocalMemory):
             raise _misplaced_local(argument)
@@ -173,7 +195,7 @@ def _with_local(
     offsets, end = place_local(own + more, pieces)
     places = iter(offsets)
     placed = [np.uint32(next(places)) if isinstance(g, LocalMemory) else g for g in arguments]
-    return placed, end - own
+    return _LocalLayout(placed, end - own)
 
 
 def _misplaced_local(argument: KernelArgument) -> UserError:
@@ -201,15 +223,15 @@ def _scalar_of(argument: KernelArgument) -> str:
     return f"give a number of {argument.size} bytes, as {names}"
 
 
-def _pack(explicit: Sequence[KernelArgument], placed: Sequence[tuple[int | None, bytes]]) -> bytes:
+def _pack(explicit: Sequence[KernelArgument], placed: Sequence[_PlacedArgument]) -> bytes:
     size = max((a.offset + a.size for a in explicit), default=0)
     buffer = bytearray(size)
-    for argument, (_, content) in zip(explicit, placed, strict=True):
-        if len(content) != argument.size:
-            given = len(content)
+    for argument, one in zip(explicit, placed, strict=True):
+        given = len(one.content)
+        if given != argument.size:
             raise UserError(
                 f"the argument {argument.name} has {argument.size} bytes, not {given}",
                 remedy=_scalar_of(argument),
             )
-        buffer[argument.offset : argument.offset + argument.size] = content
+        buffer[argument.offset : argument.offset + argument.size] = one.content
     return bytes(buffer)

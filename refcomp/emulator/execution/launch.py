@@ -21,7 +21,7 @@ from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code
 from refcomp.emulator.code.findings import Finding, Findings
 from refcomp.emulator.execution.execute import Execution
 from refcomp.emulator.execution.initial_state import Start, begin_waves
-from refcomp.emulator.execution.program import DecodedProgram
+from refcomp.emulator.execution.program import DecodedProgram, ExecutedForm
 from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS, Generation
 from refcomp.emulator.limits import USUAL_LIMITS, Limits, Watchdog
 from refcomp.emulator.machine.arrays import Array
@@ -56,7 +56,7 @@ class LoadedCode:
     arena: Arena
 
     @property
-    def executed(self) -> frozenset[tuple[str, frozenset[str]]]:
+    def executed(self) -> frozenset[ExecutedForm]:
         """The mnemonics and modifiers of all that ran so far."""
         return frozenset().union(*(program.executed for program in self.programs.values()))
 
@@ -137,8 +137,8 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
     around = _surroundings(loaded, kernel, request)
     arguments = _kernarg_segment(kernel, request)
     contents = (
-        (_packet(kernel, request, loaded.base), "the dispatch packet"),
-        (arguments, "the arguments"),
+        _LaunchData(_packet(kernel, request, loaded.base), "the dispatch packet"),
+        _LaunchData(arguments, "the arguments"),
     )
     with _placed(loaded.arena, contents) as (packet, kernarg):
         for observer in request.observers:
@@ -184,16 +184,25 @@ def _run(execution: Execution) -> None:
         observer.ended(waves)
 
 
+@dataclass(frozen=True, slots=True)
+class _LaunchData:
+    """Bytes that a driver puts into memory for a launch."""
+
+    content: bytes
+    # What messages call them.
+    label: str
+
+
 @contextmanager
-def _placed(arena: Arena, contents: Sequence[tuple[bytes, str]]) -> Iterator[list[int]]:
+def _placed(arena: Arena, contents: Sequence[_LaunchData]) -> Iterator[list[int]]:
     """Where bytes lie for the time of a launch. MemoryError, by the name of what found no room."""
     addresses: list[int] = []
     try:
-        for content, label in contents:
-            place = arena.allocate(len(content), label)
+        for data in contents:
+            place = arena.allocate(len(data.content), data.label)
             if place is None:
-                raise MemoryError(f"no room for {label}")
-            arena.write(place.address, content)
+                raise MemoryError(f"no room for {data.label}")
+            arena.write(place.address, data.content)
             addresses.append(place.address)
         yield addresses
     finally:
