@@ -57,7 +57,9 @@ class Judgement(NamedTuple):
     """The judgement on one dimension of an access. It is empty if the index is in range."""
 
     beyond: Bound | None = None  # an index out of range that occurs in every call
-    conditions: tuple[Expr, ...] = ()  # a call that breaks one accesses an index out of range
+    conditions: tuple[
+        Expr, ...
+    ] = ()  # a call that breaks one accesses an index out of range
 
 
 class Box:
@@ -77,7 +79,9 @@ class Box:
         self._points = Enumeration(self._constant, self._lets)
         self._extents: tuple[Expr, ...] = ()  # those that might be empty
         self._inside: Facts | None = None
-        self._is_guarded = False  # whether the accesses are perhaps not made at any size
+        self._is_guarded = (
+            False  # whether the accesses are perhaps not made at any size
+        )
 
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
         """This box with one more axis, whose extent must be the same in each iteration."""
@@ -298,16 +302,23 @@ class Box:
                 if left is None or right is None or left.axes & right.axes:
                     return None
                 if not (left.axes or right.axes or is_constant(left, right)):
-                    ends = {"a": typed(left.low, a.dtype), "b": typed(right.low, b.dtype)}
+                    ends = {
+                        "a": typed(left.low, a.dtype),
+                        "b": typed(right.low, b.dtype),
+                    }
                     value = with_changes(expr, **ends)
                     return Attained(value, value)
-                found = RULES[type(expr)](self.is_nonnegative, in_i64(left), in_i64(right))
+                found = RULES[type(expr)](
+                    self.is_nonnegative, in_i64(left), in_i64(right)
+                )
                 if found is not None:
                     found = replace(found, wraps=_merged(left.wraps, right.wraps))
                 return self._fitted(found, expr.dtype)
         return None
 
-    def _converted(self, values: Attained | None, source: DType, dtype: DType) -> Attained | None:
+    def _converted(
+        self, values: Attained | None, source: DType, dtype: DType
+    ) -> Attained | None:
         if values is None or not dtype.is_int:
             return None
         if values.axes or isinstance(values.low, int):
@@ -324,7 +335,9 @@ class Box:
             return None
         low, high, wraps = values.low, values.high, list(values.wraps)
         if isinstance(low, int) and isinstance(high, int):
-            return values if dtype.min_value <= low and high <= dtype.max_value else None
+            return (
+                values if dtype.min_value <= low and high <= dtype.max_value else None
+            )
         if dtype == I64:
             return values
         if dtype == U64:
@@ -334,9 +347,13 @@ class Box:
         if fits_below is False or fits_above is False:
             return None
         if fits_below is not True:
-            wraps.append(LT(as_expr(self._simplified(low)), IntImm(dtype.min_value, I64)))
+            wraps.append(
+                LT(as_expr(self._simplified(low)), IntImm(dtype.min_value, I64))
+            )
         if fits_above is not True:
-            wraps.append(LT(IntImm(dtype.max_value, I64), as_expr(self._simplified(high))))
+            wraps.append(
+                LT(IntImm(dtype.max_value, I64), as_expr(self._simplified(high)))
+            )
         return replace(values, wraps=tuple(wraps))
 
     def _attained_by_variable(self, var: Var) -> Attained | None:
@@ -361,7 +378,9 @@ def is_size(var: Var) -> bool:
 def _positive_parts(extent: Expr) -> list[Expr]:
     """Return expressions that are positive if `extent` is, such as m - 2 for max(m - 2, 0)."""
     parts = [extent]
-    while isinstance(extent, Max) and isinstance(extent.b, IntImm) and extent.b.value <= 0:
+    while (
+        isinstance(extent, Max) and isinstance(extent.b, IntImm) and extent.b.value <= 0
+    ):
         extent = extent.a
         parts.append(extent)
     return parts

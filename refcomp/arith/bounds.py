@@ -71,7 +71,9 @@ class Bounds:
         self._intervals: dict[int, Interval] = {}
         self._moduli: dict[int, Modular] = {}
         self._exact: dict[int, Sum | None] = {}
-        self._lets: dict[int, Expr] = {}  # by variable, of the lets whose bodies are evaluated
+        self._lets: dict[
+            int, Expr
+        ] = {}  # by variable, of the lets whose bodies are evaluated
         self._is_made_of_indices: dict[int, bool] = {}
 
     def interval(self, expr: Expr) -> Interval:
@@ -135,12 +137,16 @@ class Bounds:
             return False
         if interval.is_finite:
             return True
-        if dtype != I64 or not all(abs(k) < _INDEX_FACTOR for k in total.terms.values()):
+        if dtype != I64 or not all(
+            abs(k) < _INDEX_FACTOR for k in total.terms.values()
+        ):
             return False
         atoms = (atom for monomial in total.terms for atom in monomial)
         return all(self.is_index(self.table.expr(atom)) for atom in atoms)
 
-    def _evaluated(self, expr: Expr, memo: dict[int, _T], compute: Callable[[Expr], _T]) -> _T:
+    def _evaluated(
+        self, expr: Expr, memo: dict[int, _T], compute: Callable[[Expr], _T]
+    ) -> _T:
         found = memo.get(id(expr))
         if found is None:
             bottom_up(expr, self._parts, memo, compute)
@@ -155,12 +161,17 @@ class Bounds:
             self._lets[id(expr.var)] = expr.value
         if not self._is_sum(expr):
             return children(expr)
-        atoms = (atom for monomial in self.table.sum_of(expr).terms for atom in monomial)
+        atoms = (
+            atom for monomial in self.table.sum_of(expr).terms for atom in monomial
+        )
         return [self.table.expr(atom) for atom in atoms]
 
     def is_too_deep(self, expr: Expr) -> bool:
         """Whether nothing is said of a choice, as it holds too many others."""
-        return isinstance(expr, IfThenElseExpr) and self.table.choices(expr) > _MOST_CHOICES
+        return (
+            isinstance(expr, IfThenElseExpr)
+            and self.table.choices(expr) > _MOST_CHOICES
+        )
 
     def _is_sum(self, expr: Expr) -> bool:
         if not isinstance(expr, Add | Sub | Mul) or not is_summable(expr.dtype):
@@ -214,7 +225,11 @@ class Bounds:
 
     def _interval_of_wrapped(self, total: Sum, dtype: DType) -> Interval:
         interval = self.interval_of_sum(total)
-        return interval if self._is_exact_in(interval, total, dtype) else range_of_dtype(dtype)
+        return (
+            interval
+            if self._is_exact_in(interval, total, dtype)
+            else range_of_dtype(dtype)
+        )
 
     def _interval_of_product(self, monomial: Monomial) -> Interval:
         result = self.interval(self.table.expr(monomial[0]))
@@ -235,7 +250,11 @@ class Bounds:
         if self._is_sum(expr):
             total = self.table.sum_of(expr)
             found = self.modular_of_sum(total)
-            return found if self.is_exact(total, expr.dtype) else found.wrapped(expr.dtype.bits)
+            return (
+                found
+                if self.is_exact(total, expr.dtype)
+                else found.wrapped(expr.dtype.bits)
+            )
         if self.residues:
             known = self.residues.get((((self.table.serial(expr),), 1),))
             if known is not None:
@@ -254,7 +273,9 @@ def _interval_of_cast(bounds: Bounds, expr: Any) -> Interval:
     source = expr.value.dtype
     if not (source.is_int or source.is_bool):
         return range_of_dtype(expr.dtype)
-    return bounds.interval(expr.value)  # where it does not fit, the caller takes the whole type
+    return bounds.interval(
+        expr.value
+    )  # where it does not fit, the caller takes the whole type
 
 
 def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
@@ -266,7 +287,9 @@ def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
 def _interval_of_truncated(bounds: Bounds, expr: Any) -> Interval:
     a, b = bounds.interval(expr.a), bounds.interval(expr.b)
     if a.is_at_least(0) and isinstance(expr, Mod) and not b.is_at_least(0):
-        return Interval(0, a.high)  # the remainder has the sign of `a`, and is no greater
+        return Interval(
+            0, a.high
+        )  # the remainder has the sign of `a`, and is no greater
     if not (a.is_at_least(0) and b.is_at_least(0)):
         return range_of_dtype(expr.dtype)
     return a.floordiv(b) if isinstance(expr, Div) else a.floormod(b)
@@ -275,7 +298,9 @@ def _interval_of_truncated(bounds: Bounds, expr: Any) -> Interval:
 def _interval_of_and(bounds: Bounds, expr: Any) -> Interval:
     """Clearing bits of a value that is not negative makes it no greater."""
     sides = [bounds.interval(expr.a), bounds.interval(expr.b)]
-    highs = [side.high for side in sides if side.is_at_least(0) and side.high is not None]
+    highs = [
+        side.high for side in sides if side.is_at_least(0) and side.high is not None
+    ]
     return Interval(0, min(highs)) if highs else range_of_dtype(expr.dtype)
 
 
@@ -344,7 +369,11 @@ def _modular_of_division(bounds: Bounds, expr: Any) -> Modular:
     if divisor is None or divisor < 0:
         return Modular()
     found = bounds.modular(expr.a)
-    return found.floordiv(divisor) if isinstance(expr, FloorDiv) else found.floormod(divisor)
+    return (
+        found.floordiv(divisor)
+        if isinstance(expr, FloorDiv)
+        else found.floormod(divisor)
+    )
 
 
 def _modular_of_either(bounds: Bounds, expr: Any) -> Modular:
@@ -352,7 +381,9 @@ def _modular_of_either(bounds: Bounds, expr: Any) -> Modular:
 
 
 _MODULI: dict[type[Expr], Callable[[Bounds, Any], Modular]] = {
-    Mul: lambda bounds, e: (bounds.modular(e.a) * bounds.modular(e.b)).wrapped(e.dtype.bits),
+    Mul: lambda bounds, e: (bounds.modular(e.a) * bounds.modular(e.b)).wrapped(
+        e.dtype.bits
+    ),
     FloorDiv: _modular_of_division,
     FloorMod: _modular_of_division,
     Min: _modular_of_either,

@@ -63,7 +63,23 @@ def fold_integers(cls: type[Expr], a: int, b: int, dtype: DType) -> int | None:
 _INTEGERS: dict[type[Expr], Callable[[int, int], int]] = {
     cls: OPERATORS[cls.__name__.lower()]
     for cls in (
-        *(EQ, NE, LT, LE, GT, GE, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max),
+        *(
+            EQ,
+            NE,
+            LT,
+            LE,
+            GT,
+            GE,
+            Add,
+            Sub,
+            Mul,
+            Div,
+            Mod,
+            FloorDiv,
+            FloorMod,
+            Min,
+            Max,
+        ),
         *(BitAnd, BitOr, BitXor, And, Or),
     )
 }
@@ -72,7 +88,9 @@ _COMPARISONS: dict[type[Expr], Callable[[Any, Any], bool]] = {
 }
 
 
-def fold_floats(cls: type[Expr], a: float, b: float, dtype: DType) -> bool | float | None:
+def fold_floats(
+    cls: type[Expr], a: float, b: float, dtype: DType
+) -> bool | float | None:
     """`cls(a, b)` for floats of `dtype`; a bool for a comparison."""
     if cls in _COMPARISONS:
         return _COMPARISONS[cls](a, b)
@@ -82,7 +100,9 @@ def fold_floats(cls: type[Expr], a: float, b: float, dtype: DType) -> bool | flo
         value = float(_FLOATS[cls](np.float64(a), np.float64(b)))
     # In f64 the operation is rounded once. For a narrower type that is innocuous before the
     # rounding to dtype, as f64 has more than twice its digits and two (Figueroa 1995).
-    if math.isnan(value) or (dtype.kind == "bfloat" and abs(value) < _LEAST_NORMAL_BF16):
+    if math.isnan(value) or (
+        dtype.kind == "bfloat" and abs(value) < _LEAST_NORMAL_BF16
+    ):
         return None if value else value
     return round_to_dtype(value, dtype)
 
@@ -105,7 +125,11 @@ def fold_cast(value: int | float, source: DType, target: DType) -> int | float |
     if target.is_int:
         return _to_integer(value, target) if source.is_float else int(value)
     if target.is_float:
-        return _float_of(value, target) if source.is_float else _float_of_int(int(value), target)
+        return (
+            _float_of(value, target)
+            if source.is_float
+            else _float_of_int(int(value), target)
+        )
     return None
 
 
@@ -122,11 +146,17 @@ def _float_of(value: float, target: DType) -> float | None:
     with np.errstate(over="ignore"):
         is_exact_in_f32 = math.isinf(value) or float(np.float32(value)) == value
     # Conversion to bf16 goes through f32, so that a longer value would be rounded twice.
-    return round_to_dtype(value, target) if target.kind == "float" or is_exact_in_f32 else None
+    return (
+        round_to_dtype(value, target)
+        if target.kind == "float" or is_exact_in_f32
+        else None
+    )
 
 
 def _float_of_int(value: int, target: DType) -> float | None:
-    if abs(value) <= _EXACT_IN_F32 or (abs(value) <= _EXACT_IN_F64 and target.kind == "float"):
+    if abs(value) <= _EXACT_IN_F32 or (
+        abs(value) <= _EXACT_IN_F64 and target.kind == "float"
+    ):
         return round_to_dtype(float(value), target)
     if target.kind != "float":
         return None

@@ -10,7 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from refcomp.foundation.dtype import I64, DType
-from refcomp.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
+from refcomp.ir.expr import (
+    Add,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Sub,
+    Var,
+)
 
 Bound = int | Expr  # plain integers are by far the most, and cost no proof
 

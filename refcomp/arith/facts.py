@@ -61,7 +61,9 @@ class Facts:
     @cached_property
     def bounds(self) -> Bounds:
         """Intervals and remainders under these facts."""
-        return Bounds(self.table, self._ranges, self._indices, self._known, self._residues)
+        return Bounds(
+            self.table, self._ranges, self._indices, self._known, self._residues
+        )
 
     @cached_property
     def simplifier(self) -> Simplifier:
@@ -74,7 +76,10 @@ class Facts:
         As the loop's body is entered, the extent is at least 1.
         """
         self.table.declare(var, LOOP_RANK)
-        low, count = self.simplifier.representative(minimum), self.simplifier.representative(extent)
+        low, count = (
+            self.simplifier.representative(minimum),
+            self.simplifier.representative(extent),
+        )
         return self._extended_once(Facts._bind, var, low, count)
 
     def _bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
@@ -103,7 +108,9 @@ class Facts:
 
     def assume(self, condition: Expr) -> Facts:
         """`condition`, a bool, holds. Vectors and what is read from memory are not used."""
-        return self._extended_once(Facts._assume, self.simplifier.representative(condition))
+        return self._extended_once(
+            Facts._assume, self.simplifier.representative(condition)
+        )
 
     def _assume(self, condition: Expr) -> Facts:
         facts = self
@@ -141,14 +148,18 @@ class Facts:
         facts.truths[id(negated)] = not truth
         if not truth:
             condition = negated
-        if not isinstance(condition, LT | LE | EQ | NE) or not is_summable(condition.a.dtype):
+        if not isinstance(condition, LT | LE | EQ | NE) or not is_summable(
+            condition.a.dtype
+        ):
             return facts
         a, b = self._symbolic(condition.a), self._symbolic(condition.b)
         if a is None or b is None:
             return facts
         return facts._assume_difference(condition, b.plus(a, -1))
 
-    def _assume_difference(self, condition: LT | LE | EQ | NE, difference: Sum) -> Facts:
+    def _assume_difference(
+        self, condition: LT | LE | EQ | NE, difference: Sum
+    ) -> Facts:
         """A comparison of exact sides, of which `difference` is the right less the left."""
         if isinstance(condition, LT):
             return self._with_least(difference, 1)
@@ -167,7 +178,11 @@ class Facts:
 
     def _with_residue(self, a: Expr, b: Expr) -> Facts:
         """x mod c == r."""
-        if not (isinstance(a, FloorMod) and isinstance(a.b, IntImm) and isinstance(b, IntImm)):
+        if not (
+            isinstance(a, FloorMod)
+            and isinstance(a.b, IntImm)
+            and isinstance(b, IntImm)
+        ):
             return self
         total = self._symbolic(a.a)
         if total is None or a.b.value == 0 or total.is_const:
@@ -176,7 +191,9 @@ class Facts:
         if abs(factor) != 1:
             return self
         facts = self._copy()
-        facts._residues[key] = Modular(abs(a.b.value), b.value - total.const).scale(factor)
+        facts._residues[key] = Modular(abs(a.b.value), b.value - total.const).scale(
+            factor
+        )
         return facts
 
     def _with_least(self, total: Sum | None, least: int) -> Facts:
@@ -240,7 +257,11 @@ class Facts:
 
     def _copy(self) -> Facts:
         facts = Facts.__new__(Facts)
-        facts.table, facts.assumed, facts._indices = self.table, self.assumed, self._indices
+        facts.table, facts.assumed, facts._indices = (
+            self.table,
+            self.assumed,
+            self._indices,
+        )
         facts.lower, facts.upper = dict(self.lower), dict(self.upper)
         facts.truths, facts.values = dict(self.truths), dict(self.values)
         facts._ranges, facts._known = dict(self._ranges), dict(self._known)
@@ -253,6 +274,12 @@ def _within(values: Interval, dtype: DType, is_index: bool) -> Interval:
     full = range_of_dtype(dtype)
     if not (is_index and dtype == I64):
         return full.intersect(values)
-    low = values.low if values.low is not None and values.low > dtype.min_value else None
-    high = values.high if values.high is not None and values.high < dtype.max_value else None
+    low = (
+        values.low if values.low is not None and values.low > dtype.min_value else None
+    )
+    high = (
+        values.high
+        if values.high is not None and values.high < dtype.max_value
+        else None
+    )
     return Interval(low, high)

@@ -49,12 +49,16 @@ def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | Non
         case And(a=a, b=b) | Or(a=a, b=b) if isinstance(condition, And) == holds:
             left, right = comparisons(a, holds), comparisons(b, holds)
             return None if left is None or right is None else (*left, *right)
-        case BinaryExpr(a=a, b=b) if a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64:
+        case BinaryExpr(a=a, b=b) if (
+            a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64
+        ):
             return _comparison(condition, a, b, holds)
     return None
 
 
-def _comparison(condition: Expr, a: Expr, b: Expr, holds: bool) -> tuple[AtMost, ...] | None:
+def _comparison(
+    condition: Expr, a: Expr, b: Expr, holds: bool
+) -> tuple[AtMost, ...] | None:
     kind = type(condition)
     if kind in (GT, GE):
         kind, a, b = _MIRRORED[kind], b, a
@@ -88,7 +92,9 @@ def linear(expr: Expr, var: Var) -> Linear | None:
             if left is None or right is None:
                 return None
             sign = 1 if isinstance(expr, Add) else -1
-            return Linear(left.factor + sign * right.factor, left.rest + right.rest * sign)
+            return Linear(
+                left.factor + sign * right.factor, left.rest + right.rest * sign
+            )
         case Mul(a=a, b=IntImm(value=factor)) | Mul(a=IntImm(value=factor), b=a):
             inner = linear(a, var)
             return inner and Linear(inner.factor * factor, inner.rest * factor)

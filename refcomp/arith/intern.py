@@ -30,7 +30,10 @@ _T = TypeVar("_T")
 # declared, then shape symbols; so that an index reads `i * 64 + j + n`.
 LOOP_RANK, FREE_RANK, SYMBOL_RANK = 0, 1, 2
 Rank = tuple[int, int]
-_NOWHERE = (SYMBOL_RANK + 1, 0), (FREE_RANK, -1)  # where constants stand: after all others
+_NOWHERE = (
+    (SYMBOL_RANK + 1, 0),
+    (FREE_RANK, -1),
+)  # where constants stand: after all others
 
 
 class ExprTable:
@@ -187,7 +190,9 @@ def bottom_up(
         expr, has_parts = stack.pop()
         if id(expr) in done:
             continue
-        missing = [] if has_parts else [part for part in parts(expr) if id(part) not in done]
+        missing = (
+            [] if has_parts else [part for part in parts(expr) if id(part) not in done]
+        )
         if missing:
             stack.append((expr, True))
             stack += [(part, False) for part in reversed(missing)]

@@ -44,7 +44,9 @@ class Interval:
     def lies_in(self, other: Interval) -> bool:
         """Whether every value of this interval is one of `other`."""
         low = other.low is None or (self.low is not None and self.low >= other.low)
-        return low and (other.high is None or (self.high is not None and self.high <= other.high))
+        return low and (
+            other.high is None or (self.high is not None and self.high <= other.high)
+        )
 
     def lies_in_or_open(self, other: Interval) -> bool:
         """Whether every bound it has lies in `other`; a missing one counts as lying in it."""
@@ -73,7 +75,9 @@ class Interval:
 
     def __add__(self, other: Interval) -> Interval:
         low = None if self.low is None or other.low is None else self.low + other.low
-        high = None if self.high is None or other.high is None else self.high + other.high
+        high = (
+            None if self.high is None or other.high is None else self.high + other.high
+        )
         return Interval(low, high)
 
     def shift(self, offset: int) -> Interval:
@@ -96,12 +100,18 @@ class Interval:
 
     def minimum(self, other: Interval) -> Interval:
         """The values of min(a, b)."""
-        low = None if self.low is None or other.low is None else min(self.low, other.low)
+        low = (
+            None if self.low is None or other.low is None else min(self.low, other.low)
+        )
         return Interval(low, _inner(self.high, other.high, min))
 
     def maximum(self, other: Interval) -> Interval:
         """The values of max(a, b)."""
-        high = None if self.high is None or other.high is None else max(self.high, other.high)
+        high = (
+            None
+            if self.high is None or other.high is None
+            else max(self.high, other.high)
+        )
         return Interval(_inner(self.low, other.low, max), high)
 
     def floordiv(self, divisor: Interval) -> Interval:
@@ -113,7 +123,11 @@ class Interval:
 
     def floormod(self, divisor: Interval) -> Interval:
         """The values of a mod b, the remainder of floordiv."""
-        if self.is_at_least(0) and self.high is not None and divisor.is_at_least(self.high + 1):
+        if (
+            self.is_at_least(0)
+            and self.high is not None
+            and divisor.is_at_least(self.high + 1)
+        ):
             return self
         low: int | None = 0
         high: int | None = 0
@@ -128,7 +142,9 @@ class Interval:
         return Interval(low, high)
 
 
-def _inner(a: int | None, b: int | None, choose: Callable[[int, int], int]) -> int | None:
+def _inner(
+    a: int | None, b: int | None, choose: Callable[[int, int], int]
+) -> int | None:
     if a is None or b is None:
         return b if a is None else a
     return choose(a, b)
@@ -150,7 +166,9 @@ def _product(a: _End, b: _End) -> _End:
 def _quotient(a: _End, b: _End) -> _End:
     if isinstance(a, int) and isinstance(b, int):
         return a // b
-    if isinstance(a, int):  # a finite value over an endless divisor: just below or at zero
+    if isinstance(
+        a, int
+    ):  # a finite value over an endless divisor: just below or at zero
         return 0 if a == 0 or (a > 0) == (b > 0) else -1
     return _INFINITY if (a > 0) == (b > 0) else -_INFINITY
 
@@ -158,7 +176,9 @@ def _quotient(a: _End, b: _End) -> _End:
 def _from_ends(ends: Iterable[_End]) -> Interval:
     values = tuple(ends)
     low, high = min(values), max(values)
-    return Interval(low if isinstance(low, int) else None, high if isinstance(high, int) else None)
+    return Interval(
+        low if isinstance(low, int) else None, high if isinstance(high, int) else None
+    )
 
 
 def _signed_parts(divisor: Interval) -> list[Interval]:

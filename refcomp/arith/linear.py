@@ -20,12 +20,16 @@ from refcomp.arith.intern import ExprTable, Rank
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 
-Monomial = tuple[int, ...]  # serial numbers of atoms, ascending; a square repeats its atom
+Monomial = tuple[
+    int, ...
+]  # serial numbers of atoms, ascending; a square repeats its atom
 Terms = dict[Monomial, int]
 Key = tuple[tuple[Monomial, int], ...]
 Parts = tuple[list[Add | Sub | Mul], list[Expr]]
 _ADDITIVE = (Add, Sub, Mul)
-_MOST_FACTORS = 8  # longer products are atoms, so that a chain of n factors stays linear in n
+_MOST_FACTORS = (
+    8  # longer products are atoms, so that a chain of n factors stays linear in n
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,11 @@ def is_additive(expr: Expr) -> TypeGuard[Add | Sub | Mul]:
     """Whether `expr` is an inner node of a sum: + or -, or * by a constant."""
     if not isinstance(expr, _ADDITIVE) or not is_summable(expr.dtype):
         return False
-    return not isinstance(expr, Mul) or isinstance(expr.a, IntImm) or isinstance(expr.b, IntImm)
+    return (
+        not isinstance(expr, Mul)
+        or isinstance(expr.a, IntImm)
+        or isinstance(expr.b, IntImm)
+    )
 
 
 def addends(root: Expr) -> Parts:
@@ -207,7 +215,9 @@ def wrapped(total: Sum, dtype: DType) -> Sum:
     `x + 255`.
     """
     reach = dtype.max_value
-    if -reach <= total.const <= reach and all(-reach <= k <= reach for k in total.terms.values()):
+    if -reach <= total.const <= reach and all(
+        -reach <= k <= reach for k in total.terms.values()
+    ):
         return total
     terms = {monomial: _reduced(k, dtype) for monomial, k in total.terms.items()}
     return Sum({m: k for m, k in terms.items() if k}, _reduced(total.const, dtype))
@@ -260,7 +270,11 @@ class SumTable(ExprTable):
                 stack += [part.b, part.a]
             else:
                 factors.append(self.serial(part))
-        return self.atom(expr) if stack or len(factors) > _MOST_FACTORS else _product(factors)
+        return (
+            self.atom(expr)
+            if stack or len(factors) > _MOST_FACTORS
+            else _product(factors)
+        )
 
     def build(self, total: Sum, dtype: DType) -> Expr:
         """The expression of `total`, in the order that the module docstring gives."""
@@ -279,7 +293,9 @@ class SumTable(ExprTable):
             offset = self.constant(abs(const), dtype)
             result = self.make(Add if const > 0 else Sub, result, offset)
         if first is not None and all(self._is_leaf(monomial) for monomial, _ in items):
-            self._sums.setdefault(id(result), Sum(dict(items), total.const))  # as it would be read
+            self._sums.setdefault(
+                id(result), Sum(dict(items), total.const)
+            )  # as it would be read
         return result
 
     def _is_leaf(self, monomial: Monomial) -> bool:

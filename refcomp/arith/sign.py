@@ -63,7 +63,11 @@ class SignSearch:
         interval = self._bounds.interval_of_sum(total)
         if interval.is_at_least(0):
             return True
-        if interval.is_at_most(-1) or len(total.terms) > _MOST_TERMS or self._budget <= 0:
+        if (
+            interval.is_at_most(-1)
+            or len(total.terms) > _MOST_TERMS
+            or self._budget <= 0
+        ):
             return False
         self._budget -= 1
         return self._by_bounds(total, depth) or self._by_assumptions(total, depth)
@@ -105,7 +109,9 @@ class SignSearch:
         is_loop = kind == LOOP_RANK
         return is_loop, order if is_loop else 0, atom not in self._known.lower, atom
 
-    def _by_cases(self, expr: Any, factor: Sum, rest: Sum, is_low: bool, depth: int) -> bool:
+    def _by_cases(
+        self, expr: Any, factor: Sum, rest: Sum, is_low: bool, depth: int
+    ) -> bool:
         """min(a, b) from above is either operand, from below both must do; max mirrored."""
         if isinstance(expr, Min | Max):
             a, b = expr.a, expr.b
@@ -121,9 +127,15 @@ class SignSearch:
             return False
         return combine(self.is_nonnegative(case, depth + 1) for case in cases)
 
-    def _scaled(self, expr: Expr, factor: Sum, rest: Sum, is_low: bool) -> Iterator[Sum]:
+    def _scaled(
+        self, expr: Expr, factor: Sum, rest: Sum, is_low: bool
+    ) -> Iterator[Sum]:
         """c * total >= c * rest + factor * (the bound of c * (x // c)), without a division."""
-        if not isinstance(expr, FloorDiv) or not isinstance(expr.b, IntImm) or expr.b.value <= 0:
+        if (
+            not isinstance(expr, FloorDiv)
+            or not isinstance(expr.b, IntImm)
+            or expr.b.value <= 0
+        ):
             return
         divided, divisor = self._bounds.exact_sum(expr.a), expr.b.value
         if divided is not None:
@@ -150,11 +162,18 @@ class SignSearch:
             return [number(0)]
         divided = self._bounds.exact_sum(expr.a)
         is_plain = divided is not None and self._bounds.interval(expr.a).is_at_least(0)
-        return [divisor.shift(-1), divided] if is_plain and divided else [divisor.shift(-1)]
+        return (
+            [divisor.shift(-1), divided]
+            if is_plain and divided
+            else [divisor.shift(-1)]
+        )
 
     def _bounds_of_quotient(self, expr: FloorDiv, is_low: bool) -> list[Sum]:
         """x // m is monotone in x where m > 0."""
-        divided, divisor = self._bounds.exact_sum(expr.a), self._bounds.exact_sum(expr.b)
+        divided, divisor = (
+            self._bounds.exact_sum(expr.a),
+            self._bounds.exact_sum(expr.b),
+        )
         if divided is None or divisor is None:
             return []
         bound = self._extreme(divided, is_low)

@@ -31,7 +31,9 @@ class HalfOpenRange:
     is_exact: bool
 
 
-def solve(condition: Expr, var: Var, hidden: Sequence[Var], facts: Facts) -> HalfOpenRange | None:
+def solve(
+    condition: Expr, var: Var, hidden: Sequence[Var], facts: Facts
+) -> HalfOpenRange | None:
     """Values of the i64 `var` for which `condition` holds whatever the `hidden` variables are.
 
     `facts` know the ranges of all of them, and hold where the condition is evaluated; `hidden` are
@@ -53,7 +55,11 @@ def solve(condition: Expr, var: Var, hidden: Sequence[Var], facts: Facts) -> Hal
 def _difference(condition: Expr, facts: Facts) -> Sum | None:
     """What is at least 0 just where the condition holds."""
     known = facts.simplifier.representative(condition)
-    if not isinstance(known, LT | LE) or known.a.dtype != I64 or facts.table.reads_memory(known):
+    if (
+        not isinstance(known, LT | LE)
+        or known.a.dtype != I64
+        or facts.table.reads_memory(known)
+    ):
         return None
     a, b = facts.bounds.exact_sum(known.a), facts.bounds.exact_sum(known.b)
     if a is None or b is None:
@@ -75,7 +81,10 @@ def _end(var: Var, factor: Sum, facts: Facts) -> Sum | None:
     """The end of the variable's range at which its product with `factor` is least."""
     if factor.is_const and factor.const == 0:
         return None
-    sign, serial = facts.bounds.interval_of_sum(factor), facts.table.serial(facts.table.intern(var))
+    sign, serial = (
+        facts.bounds.interval_of_sum(factor),
+        facts.table.serial(facts.table.intern(var)),
+    )
     values = facts.bounds.interval(facts.table.expr(serial))
     if sign.is_at_least(0):
         symbolic, constant = facts.lower.get(serial), values.low
@@ -105,12 +114,18 @@ def _is_free(total: Sum, var: Var, facts: Facts) -> bool:
     return all(free_of(facts.table.expr(atom), var) for atom in atoms)
 
 
-def _range(factor: Sum, rest: Sum, is_exact: bool, facts: Facts) -> HalfOpenRange | None:
+def _range(
+    factor: Sum, rest: Sum, is_exact: bool, facts: Facts
+) -> HalfOpenRange | None:
     """Where factor * variable + rest is at least 0."""
     sign = facts.bounds.interval_of_sum(factor)
     if sign.is_at_least(1):
         least = _quotient(rest, factor, facts)
-        return None if least is None else HalfOpenRange(Sub(IntImm(0, I64), least), None, is_exact)
+        return (
+            None
+            if least is None
+            else HalfOpenRange(Sub(IntImm(0, I64), least), None, is_exact)
+        )
     if sign.is_at_most(-1):
         # One past the last: floor(rest / step) + 1.
         step = factor.scale(-1)

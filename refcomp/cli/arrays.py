@@ -20,7 +20,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from refcomp.foundation.artifacts import Dim, TensorParam, dim_to_text, evaluate_dim, names_in_dim
+from refcomp.foundation.artifacts import (
+    Dim,
+    TensorParam,
+    dim_to_text,
+    evaluate_dim,
+    names_in_dim,
+)
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.symbol_sizes import Extent, Sizes
@@ -66,7 +72,9 @@ def read_npz(path: str | None) -> Arrays:
     except OSError as error:
         if error.errno == EINVAL:  # a place before the beginning of the file
             raise _not_plain_arrays(path, "the archive is damaged") from error
-        raise UserError(f"{path} cannot be read", why=error.strerror or str(error)) from error
+        raise UserError(
+            f"{path} cannot be read", why=error.strerror or str(error)
+        ) from error
     except _DAMAGE as error:
         raise _not_plain_arrays(path, "the archive is damaged") from error
 
@@ -92,7 +100,9 @@ def _member(path: str, loaded: Any, name: str) -> Any:
     except _DAMAGE as error:
         is_pickled = "pickle" in str(error)
         why = (
-            "holds Python objects, and reading these could run code" if is_pickled else "is damaged"
+            "holds Python objects, and reading these could run code"
+            if is_pickled
+            else "is damaged"
         )
         raise _not_plain_arrays(path, f"{name!r} {why}") from error
     if not isinstance(array, np.ndarray):
@@ -114,7 +124,9 @@ def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
         with open(path, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
     except OSError as error:
-        raise UserError(f"{path} cannot be written", why=error.strerror or str(error)) from error
+        raise UserError(
+            f"{path} cannot be written", why=error.strerror or str(error)
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,9 @@ def chosen_sizes(
             remedy = f"symbols: {', '.join(known) or 'none'}"
             raise UserError(f"there is no symbolic dimension {name!r}", remedy=remedy)
         if size < 0:
-            raise UserError(f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0")
+            raise UserError(
+                f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0"
+            )
         sizes.add(name, size, "--symbol")
     for name, size in scalars.items():
         sizes.add(name, size, "--scalar")
@@ -202,9 +216,13 @@ def complete(
     known = ", ".join(map(str, params)) or "none"
     for name in given.keys() - {param.name for param in params}:
         raise UserError(
-            f"there is no input {name!r}", where=source or None, remedy=f"inputs: {known}"
+            f"there is no input {name!r}",
+            where=source or None,
+            remedy=f"inputs: {known}",
         )
-    views = {p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given}
+    views = {
+        p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given
+    }
     if sizes is None:
         sizes = chosen_sizes(params, filling.symbols)
         add_sizes(sizes, [GivenArrays(params, views, source)])
@@ -248,14 +266,18 @@ def _filled_or_refused(
         ) from error
 
 
-def filled(dtype: DType, shape: tuple[int, ...], mode: str, random: np.random.Generator) -> Any:
+def filled(
+    dtype: DType, shape: tuple[int, ...], mode: str, random: np.random.Generator
+) -> Any:
     """An array of zeros, ones or random values: floats in [-1, 1), integers in [0, 16)."""
     if mode != "random":
         return np.full(shape, mode == "ones", to_numpy(dtype))
     if dtype.is_bool:
         return random.integers(0, 2, shape).astype(np.bool_)
     if dtype.is_int:
-        return random.integers(0, min(16, dtype.max_value + 1), shape).astype(to_numpy(dtype))
+        return random.integers(0, min(16, dtype.max_value + 1), shape).astype(
+            to_numpy(dtype)
+        )
     return random.uniform(-1, 1, shape).astype(to_numpy(dtype))
 
 

@@ -26,11 +26,14 @@ from refcomp.runtime.module import Module
 @click.command(
     "assemble",
     epilog=examples(
-        "refcomp assemble matmul.ll -o matmul.module", "refcomp assemble matmul.ll --format asm"
+        "refcomp assemble matmul.ll -o matmul.module",
+        "refcomp assemble matmul.ll --format asm",
     ),
 )
 @click.argument("file", default="-")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where the result goes.")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Where the result goes."
+)
 @click.option(
     "--format",
     "form",
@@ -47,9 +50,13 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
     and are checked against the functions. --json reports what was made, and needs -o.
     """
     if as_json and output == STANDARD:
-        raise UserError("--json and the result would both go to stdout", remedy="give -o FILE")
+        raise UserError(
+            "--json and the result would both go to stdout", remedy="give -o FILE"
+        )
     if form != "asm":
-        refuse_terminal(output, "give -o FILE, or send stdout to a file or to `refcomp execute`")
+        refuse_terminal(
+            output, "give -o FILE, or send stdout to a file or to `refcomp execute`"
+        )
     text = read_text(file)
     header = read_header(text, name_of(file))
     check_header(header, text, name_of(file))
@@ -61,7 +68,9 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
         write_bytes(made, output)
     if as_json:
         names = [signature.name for signature in header.signatures]
-        write_json({"format": form, "bytes": len(made), "file": output, "functions": names})
+        write_json(
+            {"format": form, "bytes": len(made), "file": output, "functions": names}
+        )
 
 
 def _make(text: str, header: Header, form: str) -> bytes:

@@ -14,10 +14,16 @@ from refcomp.cli.streams import write_json
 from refcomp.foundation.errors import UserError
 
 
-@click.command("certify", epilog=examples("refcomp certify matmul.py:matmul --every-step"))
+@click.command(
+    "certify", epilog=examples("refcomp certify matmul.py:matmul --every-step")
+)
 @click.argument("program", metavar="SCRIPT.py[:NAME]")
-@click.option("--every-step", is_flag=True, help="Compare after each primitive and each pass.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--every-step", is_flag=True, help="Compare after each primitive and each pass."
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of the random inputs."
+)
 @json_option
 @click.pass_context
 def command(
@@ -33,7 +39,9 @@ def command(
     that are checked at entry, and those that depend on data. REFCOMP_CERTIFY=1 does so in each
     build, in a line on stderr.
     """
-    found = [_certify(piece, every_step, seed) for piece in load_program(program).pieces]
+    found = [
+        _certify(piece, every_step, seed) for piece in load_program(program).pieces
+    ]
     if as_json:
         write_json([_to_json(certificate) for certificate in found])
     else:
@@ -50,7 +58,9 @@ def _certify(piece: LoweredFunction, every_step: bool, seed: int) -> Certificate
             remedy="return (schedule, [arguments])",
         )
     name = piece.func.name
-    return certify(piece.schedule, piece.args, name=name, every_step=every_step, seed=seed)
+    return certify(
+        piece.schedule, piece.args, name=name, every_step=every_step, seed=seed
+    )
 
 
 def _to_json(certificate: Certificate) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from refcomp.ir.verify import LEVELS
 
 @click.command("check", epilog=examples("refcomp check matmul.ir --level nested"))
 @click.argument("file", default="-")
-@click.option("--level", type=click.Choice(LEVELS), help="The level it must be legal at.")
+@click.option(
+    "--level", type=click.Choice(LEVELS), help="The level it must be legal at."
+)
 @json_option
 def command(file: str, level: str | None, as_json: bool) -> None:
     """Check loop-IR text: syntax, names, types, level, ranges.
@@ -26,7 +28,9 @@ def command(file: str, level: str | None, as_json: bool) -> None:
     leaves its buffer whatever the sizes are is refused. What a call must fulfil, so that none does,
     is printed after `requires`.
     """
-    report = [_check(func, level) for func in text_to_checked_funcs(read_text(file), file)]
+    report = [
+        _check(func, level) for func in text_to_checked_funcs(read_text(file), file)
+    ]
     if as_json:
         write_json(report)
         return

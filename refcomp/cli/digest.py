@@ -35,7 +35,9 @@ def digest(name: str, array: Any) -> dict[str, Any]:
 def to_json(value: Any) -> Any:
     """A numpy number as JSON has it; NaN and the infinities, which JSON lacks, as text."""
     plain = value.item() if isinstance(value, np.generic) else value
-    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
+    return (
+        str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
+    )
 
 
 def digest_to_text(entry: dict[str, Any]) -> str:

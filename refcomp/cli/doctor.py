@@ -37,7 +37,9 @@ _HOST = "llvm"
 _OK, _MISSING, _NO_DEVICE = "ok", "missing", "no device"
 # By the extra that brings it; without one all have it.
 _PACKAGES = {
-    **dict.fromkeys(("numpy", "jinja2", "click", "rich", "ml_dtypes", "pyelftools"), ""),
+    **dict.fromkeys(
+        ("numpy", "jinja2", "click", "rich", "ml_dtypes", "pyelftools"), ""
+    ),
     **{"onnx": "onnx", "pyopencl": "opencl"},
 }
 
@@ -115,7 +117,9 @@ def _try_target(kind: str, meaning: str) -> TargetReport:
     try:
         module = _build_trial(kind)
         # From here on only the device can be missing.
-        state = _NO_DEVICE if not device_for(kind).exist and _library_of(kind) else _MISSING
+        state = (
+            _NO_DEVICE if not device_for(kind).exist and _library_of(kind) else _MISSING
+        )
         reason = _run_trial(module, kind)
     except RefcompError as error:
         reason = str(error)
@@ -150,7 +154,11 @@ def _run_trial(module: Module, kind: str) -> str:
     arrays = [array(given, device), array(np.zeros_like(given), device)]
     module(*arrays)
     result = arrays[1].asnumpy()
-    return "" if np.array_equal(result, given + given) else f"it computed {result} for [2, 4, 6]"
+    return (
+        ""
+        if np.array_equal(result, given + given)
+        else f"it computed {result} for [2, 4, 6]"
+    )
 
 
 def _print(
@@ -166,7 +174,9 @@ def _print(
             _print_tool(report)
     click.echo("\npackages")
     for package in packages:
-        _print_row(package.version != "", package.package, package.version or package.install)
+        _print_row(
+            package.version != "", package.package, package.version or package.install
+        )
     click.echo("\ntargets")
     for target in targets:
         label = target.state if target.state == _NO_DEVICE else ""

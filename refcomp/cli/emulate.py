@@ -62,13 +62,17 @@ _OF_PROGRAMS = "mcpu", "contract", "symbols", "seed"
 _ASKED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-def _extents(ctx: click.Context, param: click.Parameter, value: str | None) -> Extents | None:
+def _extents(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> Extents | None:
     """`64`, `16,16` or `8,8,4`."""
     if value is None:
         return None
     words = value.split(",")
     if len(words) > 3 or not all(word.isdecimal() and int(word) for word in words):
-        raise click.BadParameter(f"{value!r} is not one to three positive numbers", ctx, param)
+        raise click.BadParameter(
+            f"{value!r} is not one to three positive numbers", ctx, param
+        )
     x, y, z = (*map(int, words), *(1,) * (3 - len(words)))
     return x, y, z
 
@@ -148,7 +152,9 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     default=True,
     help="Look for bits that nothing wrote: takes up to half as long again.",
 )
-@click.option("--hazards", is_flag=True, help=f"Look for hazards: {', '.join(HAZARDS)}.")
+@click.option(
+    "--hazards", is_flag=True, help=f"Look for hazards: {', '.join(HAZARDS)}."
+)
 @click.option(
     "--hazard",
     "chosen",
@@ -168,7 +174,11 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
 )
 @click.option("--card", help=f"Which card an estimate is for: {', '.join(CARDS)}.")
 @click.option(
-    "--gpu", "mcpu", default="gfx942", show_default=True, help="What a program is compiled for."
+    "--gpu",
+    "mcpu",
+    default="gfx942",
+    show_default=True,
+    help="What a program is compiled for.",
 )
 @click.option("--contract", is_flag=True, help="Let a program round a * b + c once.")
 @symbol_option
@@ -217,9 +227,16 @@ def _emulate_program(asked: _Asked) -> int:
         max_seconds=asked.max_seconds,
     )
     filling = Filling("random", asked.seed, dict(asked.symbols))
-    run = emulate_program(asked.file, device, filling, contract=asked.contract, card=asked.card)
+    run = emulate_program(
+        asked.file, device, filling, contract=asked.contract, card=asked.card
+    )
     is_profiled = asked.page is not None or not device.hazards
-    tell_program(run, asked.page or IN_THE_TERMINAL, is_profiled=is_profiled, as_json=asked.as_json)
+    tell_program(
+        run,
+        asked.page or IN_THE_TERMINAL,
+        is_profiled=is_profiled,
+        as_json=asked.as_json,
+    )
     return FAILED if run.failures else FINE
 
 
@@ -241,9 +258,14 @@ def _emulate_kernel(asked: _Asked, data: bytes, grid: Extents, block: Extents) -
             shared_bytes=asked.shared,
             limits=Limits(asked.max_steps, asked.max_seconds),
         )
-    reports = [report_of(one, Binary(data, "hsaco"), card=asked.card) for one in profile.kernels]
+    reports = [
+        report_of(one, Binary(data, "hsaco"), card=asked.card)
+        for one in profile.kernels
+    ]
     unsure = not_compared(loaded.executed, loaded.generation)
-    _tell(name, report, [one for one in given if one.path], reports, unsure, asked.as_json)
+    _tell(
+        name, report, [one for one in given if one.path], reports, unsure, asked.as_json
+    )
     if asked.page is not None:
         write_profile(reports, asked.page)
     return FAILED if report.findings else FINE
@@ -261,7 +283,11 @@ def _code_object(data: bytes, file: str) -> CodeObject:
 
 def _kernels_to_list(code: CodeObject, asked: _Asked) -> list[KernelEntry]:
     """Return the kernels that a request is not complete for; none where one can be launched."""
-    chosen = [*code.kernels.values()] if asked.kernel is None else [code.kernel(asked.kernel)]
+    chosen = (
+        [*code.kernels.values()]
+        if asked.kernel is None
+        else [code.kernel(asked.kernel)]
+    )
     if asked.arguments or not chosen:
         return []
     takes_arguments = any(explicit_arguments(kernel) for kernel in chosen)
@@ -282,13 +308,19 @@ def _runs_program(ctx: click.Context, file: str) -> bool:
     asked = {name for name in names if ctx.get_parameter_source(name) in _ASKED}
     idle = [one.opts[0] for one in ctx.command.params if one.name in asked]
     if idle:
-        kinds = ("code object", "program") if is_program(file) else ("program", "code object")
+        kinds = (
+            ("code object", "program")
+            if is_program(file)
+            else ("program", "code object")
+        )
         told = "for a {} only, this is a {}".format(*kinds)
         raise click.UsageError(f"{', '.join(idle)}: {told}", ctx)
     looks_for_hazards = ctx.params["hazards"] or ctx.params["chosen"]
     is_profiled = ctx.params["page"] or (is_program(file) and not looks_for_hazards)
     if ctx.params["card"] and not is_profiled:
-        raise click.UsageError("--card: an estimate is part of a profile; add --profile", ctx)
+        raise click.UsageError(
+            "--card: an estimate is part of a profile; add --profile", ctx
+        )
     return is_program(file)
 
 
@@ -303,11 +335,18 @@ def _tell(
     for one in outputs:
         _save(str(one.path), one.value)
     if not outputs:
-        note("nothing is kept of what the kernel wrote: say which array it writes, out:FILE.npy")
+        note(
+            "nothing is kept of what the kernel wrote: say which array it writes, out:FILE.npy"
+        )
     findings = [str(finding) for finding in report.findings]
     digests = [digest(one.name, _as_numbers(one.value)) for one in outputs]
     if as_json:
-        told = {"kernel": kernel, "steps": report.steps, "outputs": digests, "findings": findings}
+        told = {
+            "kernel": kernel,
+            "steps": report.steps,
+            "outputs": digests,
+            "findings": findings,
+        }
         told |= {"profile": reports_to_json(reports)} if reports else {}
         write_json(told | {"not_compared": unsure})
         return
@@ -325,7 +364,11 @@ def _as_numbers(array: Any) -> Any:
         as_dtype(array.dtype)
         return array
     width = array.dtype.itemsize
-    return array.view(f"u{width}") if width in (1, 2, 4, 8) else array.reshape(-1).view(np.uint8)
+    return (
+        array.view(f"u{width}")
+        if width in (1, 2, 4, 8)
+        else array.reshape(-1).view(np.uint8)
+    )
 
 
 def _save(path: str, array: Any) -> None:
@@ -336,9 +379,13 @@ def _save(path: str, array: Any) -> None:
 
 
 def _print_ledger(ctx: click.Context) -> None:
-    pages = {generation.name: read_ledger(generation) for generation in GENERATIONS.values()}
+    pages = {
+        generation.name: read_ledger(generation) for generation in GENERATIONS.values()
+    }
     if ctx.meta[JSON_ASKED]:  # the flag itself is not read yet
-        write_json({name: [_entry_to_json(e) for e in page] for name, page in pages.items()})
+        write_json(
+            {name: [_entry_to_json(e) for e in page] for name, page in pages.items()}
+        )
         ctx.exit(FINE)
     for name, page in pages.items():
         click.echo("\n".join([f"{name}:", *map(str, page)]))
@@ -361,7 +408,9 @@ def _load(gpu: EmulatedGpu, data: bytes, asked: _Asked) -> LoadedCode:
     except RefcompError as error:
         error.where = error.where or name_of(asked.file)
         raise
-    card_for(loaded.generation.name, asked.card)  # refuses a wrong one before anything runs
+    card_for(
+        loaded.generation.name, asked.card
+    )  # refuses a wrong one before anything runs
     return loaded
 
 
@@ -375,5 +424,7 @@ def _only(names: list[str]) -> str:
     if len(names) > 1:
         known = ", ".join(sorted(names))
         remedy = f"name one by --kernel: {known}"
-        raise UserError("which kernel is to run?", why=f"there are {len(names)}", remedy=remedy)
+        raise UserError(
+            "which kernel is to run?", why=f"there are {len(names)}", remedy=remedy
+        )
     return names[0]

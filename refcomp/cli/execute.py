@@ -100,14 +100,18 @@ _BINARY = (b"PK", b"\x7fELF")
     metavar="NAME=VALUE",
     help="The value of a scalar argument (default 1; 0 with --fill-mode zeros).",
 )
-@click.option("--function", "name", metavar="NAME", help="Which of several functions to run.")
+@click.option(
+    "--function", "name", metavar="NAME", help="Which of several functions to run."
+)
 @target_option("What loop-IR text is run by (default interp)", default=None)
 @click.option(
     "--as-is",
     is_flag=True,
     help="Interpret text with kernels without the passes that insert barriers.",
 )
-@click.option("--calls", is_flag=True, help="Let loop-IR text call C functions of this host.")
+@click.option(
+    "--calls", is_flag=True, help="Let loop-IR text call C functions of this host."
+)
 @json_option
 def command(
     file: str,
@@ -178,7 +182,8 @@ def _load(file: str, target: Target | None, calls: bool, as_is: bool) -> Module:
     text = bytes_to_text(data, file)
     if text.startswith("; refcomp."):
         raise UserError(
-            f"{name_of(file)} is LLVM IR text", remedy="send it through `refcomp assemble` first"
+            f"{name_of(file)} is LLVM IR text",
+            remedy="send it through `refcomp assemble` first",
         )
     funcs = text_to_checked_funcs(text, file)
     if not calls:
@@ -192,14 +197,22 @@ def _load(file: str, target: Target | None, calls: bool, as_is: bool) -> Module:
     return Module.from_callables(callables, signatures, target="interp", sources={})
 
 
-def _callables(funcs: Sequence[PrimFunc], as_is: bool) -> list[tuple[PrimFunc, ArrayCallable]]:
+def _callables(
+    funcs: Sequence[PrimFunc], as_is: bool
+) -> list[tuple[PrimFunc, ArrayCallable]]:
     """The functions that can be called, by the interpreter: of programs those of the host."""
     hosts = [func for func in funcs if level_of(func) == "launch"]
     if not hosts:
-        ready = [func if as_is else in_order(func, "; --as-is leaves them out") for func in funcs]
+        ready = [
+            func if as_is else in_order(func, "; --as-is leaves them out")
+            for func in funcs
+        ]
         return [(func, partial(interpret_text, func)) for func in ready]
     kernels = tuple(func for func in funcs if func not in hosts)
-    return [(host, partial(interpret_program_text, Program(host, kernels))) for host in hosts]
+    return [
+        (host, partial(interpret_program_text, Program(host, kernels)))
+        for host in hosts
+    ]
 
 
 def _refuse_calls(funcs: Sequence[PrimFunc], file: str) -> None:
@@ -234,7 +247,9 @@ def _load_archive(file: str, data: bytes, target: Target | None) -> Module:
 
 def _choose(module: Module, name: str | None) -> Function:
     if name is None and len(module.signatures) > 1:
-        note(f"running {module.entry_name}; others: {', '.join([*module.signatures][1:])}")
+        note(
+            f"running {module.entry_name}; others: {', '.join([*module.signatures][1:])}"
+        )
     return module.entry if name is None else module[name]
 
 
@@ -246,9 +261,13 @@ def make_arguments(signature: Signature, given: Arrays, filling: Filling) -> Arr
     for param in tensors:
         if isinstance(arrays.get(param.name), int | float):
             raise UserError(
-                f"{param.name} is no scalar", where=str(param), remedy="give it in an .npz file: -i"
+                f"{param.name} is no scalar",
+                where=str(param),
+                remedy="give it in an .npz file: -i",
             )
-    numbers = {name: _number(scalars[name], given[name]) for name in scalars if name in given}
+    numbers = {
+        name: _number(scalars[name], given[name]) for name in scalars if name in given
+    }
     whole = {name: int(n) for name, n in numbers.items() if scalars[name].dtype.is_int}
     known = chosen_sizes(tensors, filling.symbols, whole)
     add_sizes(known, [GivenArrays(tensors, arrays)])
@@ -272,7 +291,9 @@ def _check_chosen(signature: Signature, sizes: Sizes) -> None:
             for size in _EXAMPLES:
                 if evaluate_dim(condition.test, sizes.values | {name: size}):
                     option = "--symbol" if name in signature.symbols else "--scalar"
-                    raise refusal(signature, condition, sizes, f"choose {option} {name}={size}")
+                    raise refusal(
+                        signature, condition, sizes, f"choose {option} {name}={size}"
+                    )
 
 
 def _number(param: ScalarParam, value: Any) -> Any:
@@ -281,7 +302,9 @@ def _number(param: ScalarParam, value: Any) -> Any:
     if param.dtype.is_float:
         return plain
     if not math.isfinite(plain) or plain != int(plain):
-        raise UserError(f"argument {param.name} is {plain}, expected a number of {param.dtype}")
+        raise UserError(
+            f"argument {param.name} is {plain}, expected a number of {param.dtype}"
+        )
     return bool(plain) if param.dtype.is_bool else int(plain)
 
 

@@ -39,12 +39,21 @@ COMMANDS = {
     "lower": ("lower", "Lower a Python program or an ONNX model to loop-IR text."),
     "check": ("check", "Check loop-IR text: syntax, names, types, level, ranges."),
     "pass": ("passes", "Run passes over loop-IR text."),
-    "certify": ("certify", "Compare a program's schedules with what they compute, exactly."),
+    "certify": (
+        "certify",
+        "Compare a program's schedules with what they compute, exactly.",
+    ),
     "judge": ("judge", "Judge arrays that another backend computed."),
     "mutate": ("mutate", "See which comparisons notice wrong code."),
     "print": ("print", "Print loop-IR text as LLVM IR."),
-    "assemble": ("assemble", "Make machine code of LLVM IR that `refcomp print` wrote."),
-    "execute": ("execute", "Run a compiled module, or loop-IR text by the interpreter."),
+    "assemble": (
+        "assemble",
+        "Make machine code of LLVM IR that `refcomp print` wrote.",
+    ),
+    "execute": (
+        "execute",
+        "Run a compiled module, or loop-IR text by the interpreter.",
+    ),
     "emulate": ("emulate", "Run a kernel of an AMD code object without a GPU."),
 }
 JSON_ASKED = "refcomp.cli.json"
@@ -74,10 +83,14 @@ class LazyGroup(click.Group):
         """The command, imported; None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"refcomp.cli.{COMMANDS[cmd_name][0]}").command
+        command: click.Command = import_module(
+            f"refcomp.cli.{COMMANDS[cmd_name][0]}"
+        ).command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """The list of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
@@ -91,12 +104,16 @@ class LazyGroup(click.Group):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             told = f"{error.message.rstrip('.')}; options of a command stand behind its name"
-            raise click.NoSuchOption(error.option_name, told, error.possibilities, ctx) from error
+            raise click.NoSuchOption(
+                error.option_name, told, error.possibilities, ctx
+            ) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its failures become exit codes."""
         if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # names may hold any character
+            sys.stdout.reconfigure(
+                errors="backslashreplace"
+            )  # names may hold any character
         try:
             super().invoke(ctx)
             sys.stdout.flush()
@@ -131,16 +148,25 @@ def _close_stdout() -> None:
 def _tell(ctx: click.Context, error: Exception) -> None:
     if ctx.params.get("show_traceback"):
         click.echo(printable("".join(traceback.format_exception(error))), err=True)
-    told = json.dumps(error_to_json(error)) if ctx.meta[JSON_ASKED] else error_to_text(error)
+    told = (
+        json.dumps(error_to_json(error))
+        if ctx.meta[JSON_ASKED]
+        else error_to_text(error)
+    )
     click.echo(told, err=True)
 
 
 @click.group(
-    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="refcomp")
 @click.option(
-    "--traceback", "show_traceback", is_flag=True, help="Show where in refcomp an error arose."
+    "--traceback",
+    "show_traceback",
+    is_flag=True,
+    help="Show where in refcomp an error arose.",
 )
 def main(show_traceback: bool) -> None:
     """A small tensor compiler: each stage of it is a command."""

@@ -33,7 +33,14 @@ from refcomp.foundation.python_limits import paused_collector
 
 _LINE = re.compile(r"^[;#] refcomp\.(target|requires|signature) (.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^define i32 @([A-Za-z0-9_]+)\(([^)\n]*)\)", re.MULTILINE)
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, RefcompError)
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    RefcompError,
+)
 _LANGUAGE = "llvm"
 
 
@@ -48,7 +55,9 @@ class Header:
 
 def signature_lines(signatures: Iterable[Signature], mark: str) -> str:
     """A comment line for each signature; `mark` begins a comment in the text's language."""
-    return "".join(f"{mark} refcomp.signature {json.dumps(s.to_json())}\n" for s in signatures)
+    return "".join(
+        f"{mark} refcomp.signature {json.dumps(s.to_json())}\n" for s in signatures
+    )
 
 
 def with_header(source: Source, target: Target, signatures: Sequence[Signature]) -> str:

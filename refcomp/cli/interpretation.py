@@ -38,7 +38,9 @@ def in_order(func: PrimFunc, advice: str = "") -> PrimFunc:
             changing.append(step.name)
         func = changed
     if changing:
-        note(f"{func.name}: ran {', '.join(changing)} first, as the target interp does{advice}")
+        note(
+            f"{func.name}: ran {', '.join(changing)} first, as the target interp does{advice}"
+        )
     return func
 
 
@@ -50,7 +52,9 @@ def _is_unordered(func: PrimFunc) -> bool:
 def _lacks_barriers(*funcs: PrimFunc) -> bool:
     """Return True if there are kernels in `funcs`, and no barriers."""
     has_kernels = any(any(kernels_in(func.body)) for func in funcs)
-    return has_kernels and not any(isinstance(n, Barrier) for f in funcs for n in walk(f.body))
+    return has_kernels and not any(
+        isinstance(n, Barrier) for f in funcs for n in walk(f.body)
+    )
 
 
 def interpret_text(

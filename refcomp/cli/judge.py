@@ -64,9 +64,13 @@ _ORDER = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)
 @click.argument("what", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
 @click.argument("call", metavar="[-- COMMAND...]", nargs=-1)
 @inputs_option
-@click.option("-r", "--results", metavar="NPZ", help="What the backend computed, by name.")
 @click.option(
-    "--in-order", is_flag=True, help="Sums are added in the order of their axes, not in any."
+    "-r", "--results", metavar="NPZ", help="What the backend computed, by name."
+)
+@click.option(
+    "--in-order",
+    is_flag=True,
+    help="Sums are added in the order of their axes, not in any.",
 )
 @click.option(
     "--accumulate",
@@ -102,18 +106,26 @@ def command(
     wrong.
     """
     reference = load_reference(what)
-    licence = Licence(not in_order, None if accumulate is None else _float_type(accumulate))
+    licence = Licence(
+        not in_order, None if accumulate is None else _float_type(accumulate)
+    )
     _check_source(call, results)
     given = GivenArrays(reference.params, read_npz(inputs), inputs or "")
     found = _named_results(reference, read_npz(results), results) if results else None
     sizes = chosen_sizes([*reference.params, *reference.results], dict(symbols))
     add_sizes(sizes, [given, found] if found else [given])
     filling = Filling(fill_mode, seed, dict(symbols))
-    feeds, _ = complete(given.params, given.arrays, filling, source=given.source, sizes=sizes)
+    feeds, _ = complete(
+        given.params, given.arrays, filling, source=given.source, sizes=sizes
+    )
     if found is None:
-        found = _named_results(reference, _run(call, reference, feeds), f"what {call[0]} wrote")
+        found = _named_results(
+            reference, _run(call, reference, feeds), f"what {call[0]} wrote"
+        )
         add_sizes(sizes, [found])
-    arrays, _ = complete(found.params, found.arrays, filling, source=found.source, sizes=sizes)
+    arrays, _ = complete(
+        found.params, found.arrays, filling, source=found.source, sizes=sizes
+    )
     report = judge(reference, feeds, arrays, licence, sizes.values)
     if as_json:
         write_json(report)
@@ -126,7 +138,9 @@ def command(
 def _float_type(name: str) -> DType:
     dtype = as_dtype(name)
     if not dtype.is_float:
-        raise UserError(f"floats are not added up in {name}", remedy="--accumulate float32")
+        raise UserError(
+            f"floats are not added up in {name}", remedy="--accumulate float32"
+        )
     return dtype
 
 
@@ -144,15 +158,20 @@ def judge(
     bounds = reference.bounds(inputs, list(results), licence, sizes)
     reports = {name: judge_bounded(results[name], bounds[name]) for name in bounds}
     verdicts = {report.verdict for report in reports.values()}
-    worst = next((VERDICTS[v] for v in _ORDER if VERDICTS[v] in verdicts), VERDICTS[EXACT])
+    worst = next(
+        (VERDICTS[v] for v in _ORDER if VERDICTS[v] in verdicts), VERDICTS[EXACT]
+    )
     is_wrong = worst == VERDICTS[WRONG]
     return {
         "verdict": worst,
         "sizes": dict(sizes),
         "results": [
-            _to_json(name, report, bounds[name], results[name]) for name, report in reports.items()
+            _to_json(name, report, bounds[name], results[name])
+            for name, report in reports.items()
         ],
-        "suspects": reference.suspects(inputs, results, licence, sizes) if is_wrong else [],
+        "suspects": reference.suspects(inputs, results, licence, sizes)
+        if is_wrong
+        else [],
     }
 
 
@@ -219,7 +238,9 @@ def _named_results(reference: Reference, arrays: Arrays, source: str) -> GivenAr
 
 def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:
     """Return the arrays that the command writes for the inputs in `feeds`, in a private folder."""
-    inputs = {name: array for name, array in feeds.items() if name not in reference.outputs}
+    inputs = {
+        name: array for name, array in feeds.items() if name not in reference.outputs
+    }
     tool, *args = call
     found = shutil.which(tool)
     if found is None:
@@ -232,7 +253,9 @@ def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:
     with private_folder() as folder:
         paths = {hole: str(folder / f"{hole}.npz") for hole in ("inputs", "results")}
         write_npz(paths["inputs"], inputs)
-        process = start_tool([os.path.abspath(found), *(_filled(arg, paths) for arg in args)])
+        process = start_tool(
+            [os.path.abspath(found), *(_filled(arg, paths) for arg in args)]
+        )
         done = finish_tool(process, tool_timeout_s())
         if done.status != 0:
             raise ToolchainError(

@@ -71,7 +71,9 @@ def _array(path: str) -> Any:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
         why = error.strerror or str(error)
-        raise UserError(f"{path} cannot be read", why=why, remedy=ARGUMENT_FORMS) from error
+        raise UserError(
+            f"{path} cannot be read", why=why, remedy=ARGUMENT_FORMS
+        ) from error
     except (ValueError, EOFError) as error:
         # Not numpy's own words: they tell how to load what is hostile.
         why = "it is damaged, of another kind, or holds Python objects"
@@ -102,4 +104,6 @@ def _number(dtype: str, value: str, text: str) -> Any:
 
 
 def _not_a_number(text: str, why: str) -> UserError:
-    return UserError(f"--arg {text} is no number of that type", why=why, remedy=ARGUMENT_FORMS)
+    return UserError(
+        f"--arg {text} is no number of that type", why=why, remedy=ARGUMENT_FORMS
+    )

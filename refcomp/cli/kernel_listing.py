@@ -43,7 +43,10 @@ def listing_to_text(code: CodeObject, kernels: Sequence[KernelEntry], file: str)
 
 def listing_to_json(code: CodeObject, kernels: Sequence[KernelEntry]) -> dict[str, Any]:
     """Return the same for scripts."""
-    return {"gpu": code.mcpu, "kernels": [_kernel_to_json(kernel) for kernel in kernels]}
+    return {
+        "gpu": code.mcpu,
+        "kernels": [_kernel_to_json(kernel) for kernel in kernels],
+    }
 
 
 def _kernel_to_json(kernel: KernelEntry) -> dict[str, Any]:

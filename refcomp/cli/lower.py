@@ -15,7 +15,9 @@ from refcomp.ir.printer import print_func, print_funcs
 
 @click.command("lower", epilog=examples("refcomp lower matmul.py:matmul -o matmul.ir"))
 @click.argument("program", metavar="SCRIPT.py[:NAME]|MODEL.onnx")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Where the text goes."
+)
 @json_option
 def command(program: str, output: str, as_json: bool) -> None:
     """Lower a Python program or an ONNX model to loop-IR text.
@@ -35,6 +37,8 @@ def _to_json(piece: LoweredFunction) -> dict[str, Any]:
     return {
         "name": piece.func.name,
         "signature": signature_of(piece.func).to_json(),
-        "schedule": [str(step) for step in piece.schedule.steps] if piece.schedule else None,
+        "schedule": [str(step) for step in piece.schedule.steps]
+        if piece.schedule
+        else None,
         "loop_ir": print_func(piece.func),
     }

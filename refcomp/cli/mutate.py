@@ -46,7 +46,9 @@ _ALL = "all"
     help="How many mutants of each, about, drawn from all.",
 )
 @click.option("--all", "try_all", is_flag=True, help="All mutants: many minutes.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of what is drawn."
+)
 @json_option
 @click.pass_context
 def command(
@@ -76,7 +78,8 @@ def command(
     else:
         click.echo(to_text(report))
     if any(
-        _percent(part["noticed"][OURS], part["wrong"]) < LEAST for part in report["of"].values()
+        _percent(part["noticed"][OURS], part["wrong"]) < LEAST
+        for part in report["of"].values()
     ):
         context.exit(FAILED)
 
@@ -119,7 +122,10 @@ def to_json(found: Mapping[str, Sequence[Mutant]]) -> dict[str, Any]:
     """The counts by policy and by kind of mutation, of all and of what was mutated, and the
     survivors of ours with a reason."""
     together = [mutant for mutants in found.values() for mutant in mutants]
-    return {**_counts(together), "of": {name: _counts(part) for name, part in found.items()}}
+    return {
+        **_counts(together),
+        "of": {name: _counts(part) for name, part in found.items()},
+    }
 
 
 def _counts(mutants: Sequence[Mutant]) -> dict[str, Any]:
@@ -152,7 +158,9 @@ def to_text(report: dict[str, Any]) -> str:
     below it, and all of them together at the end."""
     blocks = [_to_block(name, part) for name, part in report["of"].items()]
     if len(blocks) > 1:
-        blocks.append(_to_table("", {"all": {"wrong": report["wrong"], **report["noticed"]}}))
+        blocks.append(
+            _to_table("", {"all": {"wrong": report["wrong"], **report["noticed"]}})
+        )
     return "\n".join(blocks)
 
 
@@ -160,7 +168,9 @@ def _to_block(name: str, part: dict[str, Any]) -> str:
     rows = {**part["kinds"], "all": {"wrong": part["wrong"], **part["noticed"]}}
     lines = [_to_table(name, rows)]
     lines.append(f"{part['mutants']} mutants, {part['wrong']} of them wrong code")
-    lines += [f"  {count} equivalent: {why}" for why, count in part["equivalent"].items()]
+    lines += [
+        f"  {count} equivalent: {why}" for why, count in part["equivalent"].items()
+    ]
     lines += [f"  {count} no code: {why}" for why, count in part["refused"].items()]
     lines += [f"  survives: {s['mutant']} ({s['reason']})" for s in part["survivors"]]
     return "\n".join([*lines, ""])
@@ -168,9 +178,15 @@ def _to_block(name: str, part: dict[str, Any]) -> str:
 
 def _to_table(name: str, rows: Mapping[str, Mapping[str, int]]) -> str:
     width = max(map(len, (*rows, name, "comparison off by one")))
-    lines = [" ".join([name.ljust(width), "wrong", *(f"{policy:>11}" for policy in POLICIES)])]
+    lines = [
+        " ".join(
+            [name.ljust(width), "wrong", *(f"{policy:>11}" for policy in POLICIES)]
+        )
+    ]
     for kind, row in rows.items():
-        shares = [f"{_percent(row[policy], row['wrong']):>9.1f} %" for policy in POLICIES]
+        shares = [
+            f"{_percent(row[policy], row['wrong']):>9.1f} %" for policy in POLICIES
+        ]
         lines.append(" ".join([kind.ljust(width), f"{row['wrong']:5}", *shares]))
     return "\n".join(lines)
 

@@ -37,7 +37,9 @@ def target_option(
     )
 
 
-def pair_of(convert_value: Callable[[str], float]) -> Callable[[str], tuple[str, float]]:
+def pair_of(
+    convert_value: Callable[[str], float],
+) -> Callable[[str], tuple[str, float]]:
     """What reads NAME=VALUE; UserError when the value is not what `convert_value` takes."""
 
     def convert(text: str) -> tuple[str, float]:
@@ -46,7 +48,9 @@ def pair_of(convert_value: Callable[[str], float]) -> Callable[[str], tuple[str,
             return name, convert_value(value)
         except ValueError as error:
             kind = "an integer" if convert_value is int else "a number"
-            raise UserError(f"{text!r} is not NAME=VALUE with {kind} behind the =") from error
+            raise UserError(
+                f"{text!r} is not NAME=VALUE with {kind} behind the ="
+            ) from error
 
     return convert
 
@@ -75,7 +79,13 @@ fill_mode_option = click.option(
     help="What inputs hold that are not in the .npz file.",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="For random inputs.",
 )
 inputs_option = click.option("-i", "--inputs", metavar="NPZ", help="Inputs by name.")
-outputs_option = click.option("-o", "--outputs", metavar="NPZ", help="Where outputs go, by name.")
+outputs_option = click.option(
+    "-o", "--outputs", metavar="NPZ", help="Where outputs go, by name."
+)

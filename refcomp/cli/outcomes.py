@@ -40,7 +40,11 @@ _CODES: dict[type[RefcompError], int] = {
 
 
 # What Python and the dynamic loader say where memory, or a limit of it, is at its end.
-_OUT_OF_MEMORY = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+_OUT_OF_MEMORY = (
+    "failed to map segment",
+    "cannot allocate memory",
+    "can't start new thread",
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -61,7 +65,9 @@ def is_of_the_machine(error: BaseException) -> bool:
 def exit_code(error: BaseException) -> int:
     """The exit code that `error` ends a command with."""
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
-    otherwise = FAILED if isinstance(error, RefcompError) or is_of_the_machine(error) else BUG
+    otherwise = (
+        FAILED if isinstance(error, RefcompError) or is_of_the_machine(error) else BUG
+    )
     return next(codes, otherwise)
 
 
@@ -107,4 +113,6 @@ def usage_to_json(error: click.ClickException) -> dict[str, Any]:
     asked = getattr(error, "ctx", None)
     help_of = asked.command_path if asked else "refcomp"
     parts = {"what": error.format_message(), "remedy": f"see `{help_of} --help`"}
-    return {"error": {"kind": type(error).__name__, "exit_code": error.exit_code, **parts}}
+    return {
+        "error": {"kind": type(error).__name__, "exit_code": error.exit_code, **parts}
+    }

@@ -33,13 +33,24 @@ _BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
 
 
 @click.command(
-    "pass", epilog=examples("refcomp pass --all -i matmul.ir -o passed.ir", "refcomp pass --list")
+    "pass",
+    epilog=examples(
+        "refcomp pass --all -i matmul.ir -o passed.ir", "refcomp pass --list"
+    ),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("-i", "--input", "file", default="-", metavar="FILE", help="Where the text is from.")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
-@click.option("--all", "run_all", is_flag=True, help="All that the target has still to run.")
-@click.option("--list", "list_only", is_flag=True, help="Only tell the passes of the target.")
+@click.option(
+    "-i", "--input", "file", default="-", metavar="FILE", help="Where the text is from."
+)
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Where the text goes."
+)
+@click.option(
+    "--all", "run_all", is_flag=True, help="All that the target has still to run."
+)
+@click.option(
+    "--list", "list_only", is_flag=True, help="Only tell the passes of the target."
+)
 @target_option("Whose passes are meant by --all and --list")
 @json_option
 def command(
@@ -59,17 +70,26 @@ def command(
         _write_list(target, as_json)
         return
     if run_all == bool(names):
-        raise click.UsageError("give either names of passes or --all; --list tells the names")
+        raise click.UsageError(
+            "give either names of passes or --all; --list tells the names"
+        )
     chosen = [find_pass(name) for name in names]
     text = read_text(file)
     funcs = text_to_checked_funcs(text, file)
-    results = [_run(func, chosen) if names else _run_all(func, target) for func in funcs]
+    results = [
+        _run(func, chosen) if names else _run_all(func, target) for func in funcs
+    ]
     signatures = changed_signatures(text, name_of(file), funcs, results)
     if as_json:
         pairs = zip(funcs, results, strict=True)
-        write_json([{"name": f.name, "loop_ir": print_made([made])} for f, made in pairs], output)
+        write_json(
+            [{"name": f.name, "loop_ir": print_made([made])} for f, made in pairs],
+            output,
+        )
     else:
-        write_text(signature_lines(signatures, "#") + print_made(results), output, "python")
+        write_text(
+            signature_lines(signatures, "#") + print_made(results), output, "python"
+        )
 
 
 def _write_list(target: Target, as_json: bool) -> None:
@@ -98,7 +118,9 @@ def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
     return func
 
 
-def run_verified_step(made: Made, step: PipelineStep, limits: DeviceLimits | None = None) -> Made:
+def run_verified_step(
+    made: Made, step: PipelineStep, limits: DeviceLimits | None = None
+) -> Made:
     """Run one step. CompilerBug when that made something illegal."""
     if isinstance(made, PrimFunc) and step.scope == Scope.FUNCTION:
         return run_verified(made, step.function)
@@ -122,14 +144,21 @@ def changed_signatures(
 ) -> list[Signature]:
     """How functions are called that the types of their arguments do not tell any more."""
     kept = called_signatures(text, name, funcs)
-    now = [signature_of(made if isinstance(made, PrimFunc) else made.host) for made in results]
+    now = [
+        signature_of(made if isinstance(made, PrimFunc) else made.host)
+        for made in results
+    ]
     return [old for old, new in zip(kept, now, strict=True) if old.params != new.params]
 
 
-def called_signatures(text: str, name: str, funcs: Sequence[PrimFunc]) -> list[Signature]:
+def called_signatures(
+    text: str, name: str, funcs: Sequence[PrimFunc]
+) -> list[Signature]:
     """How each of `funcs`, which were read from `text`, is called. UserError when `text` tells it
     otherwise than by the types that lowering changes."""
-    told = {signature.name: signature for signature in read_header(text, name).signatures}
+    told = {
+        signature.name: signature for signature in read_header(text, name).signatures
+    }
     plain = [signature_of(func) for func in funcs]
     for signature in plain:
         if not _is_lowered(told.get(signature.name, signature), signature):
@@ -140,7 +169,8 @@ def called_signatures(text: str, name: str, funcs: Sequence[PrimFunc]) -> list[S
                 remedy="remove the line `# refcomp.signature ...`, or mend the function",
             )
     return [
-        replace(told.get(signature.name, signature), checks=signature.checks) for signature in plain
+        replace(told.get(signature.name, signature), checks=signature.checks)
+        for signature in plain
     ]
 
 
@@ -150,7 +180,9 @@ def _is_lowered(before: Signature, after: Signature) -> bool:
         return False
     pairs = zip(before.params, after.params, strict=True)
     params = tuple(
-        replace(old, dtype=new.dtype) if (old.dtype, new.dtype) == (_BF16, _U16) else old
+        replace(old, dtype=new.dtype)
+        if (old.dtype, new.dtype) == (_BF16, _U16)
+        else old
         for old, new in pairs
     )
     return replace(before, params=params, checks=after.checks) == after

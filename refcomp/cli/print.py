@@ -19,13 +19,21 @@ from refcomp.foundation.target import Target
 from refcomp.ir.func import PrimFunc
 
 
-@click.command("print", epilog=examples("refcomp print --all-passes matmul.ir -o matmul.ll"))
+@click.command(
+    "print", epilog=examples("refcomp print --all-passes matmul.ir -o matmul.ll")
+)
 @click.argument("file", default="-")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where the text goes.")
-@click.option("--all-passes", is_flag=True, help="First run the passes that are missing.")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Where the text goes."
+)
+@click.option(
+    "--all-passes", is_flag=True, help="First run the passes that are missing."
+)
 @target_option()
 @json_option
-def command(file: str, output: str, all_passes: bool, target: Target, as_json: bool) -> None:
+def command(
+    file: str, output: str, all_passes: bool, target: Target, as_json: bool
+) -> None:
     """Print loop-IR text as LLVM IR.
 
     Prints what it is given: text that has not been through all passes is refused, unless

@@ -47,7 +47,9 @@ _MODEL = ".onnx"
 _WIDTHS = 100, 160  # at least and at most
 
 
-def page_path(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def page_path(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> str | None:
     """What --profile is given: a page, or nothing for a table."""
     if value in (None, IN_THE_TERMINAL) or str(value).endswith(_PAGES):
         return value
@@ -99,7 +101,12 @@ class ProgramRun:
 
 
 def emulate_program(
-    file: str, device: EmulatedDevice, filling: Filling, *, contract: bool, card: str | None
+    file: str,
+    device: EmulatedDevice,
+    filling: Filling,
+    *,
+    contract: bool,
+    card: str | None,
 ) -> ProgramRun:
     """Compile each function of a program, or a model, for the device, and call it once."""
     card_for(device.gpu, card)  # refuses a wrong one at once
@@ -111,7 +118,9 @@ def emulate_program(
         with build_options(contract=contract), progress(f"emulating {piece.func.name}"):
             module = build_functions([piece.func], f"rocm -mcpu={device.gpu}")
             failure = _failure(partial(_call, module, device, filling, profile))
-        runs.append(_ran(profile, failure, partial(_report, module, piece.schedule, card)))
+        runs.append(
+            _ran(profile, failure, partial(_report, module, piece.schedule, card))
+        )
     return ProgramRun(
         reports=tuple(report for run in runs for report in run.reports),
         failures=tuple(failure for run in runs for failure in run.failures),
@@ -120,7 +129,11 @@ def emulate_program(
 
 
 def _run_model(
-    file: str, device: EmulatedDevice, filling: Filling, contract: bool, card: str | None
+    file: str,
+    device: EmulatedDevice,
+    filling: Filling,
+    contract: bool,
+    card: str | None,
 ) -> ProgramRun:
     """Run a whole model, each kernel on what the ones before it made."""
     profile = Profile()
@@ -133,15 +146,22 @@ def _run_model(
     return _ran(profile, failure, partial(_report, module.module, None, card))
 
 
-def _call(module: Module, device: EmulatedDevice, filling: Filling, profile: Profile) -> None:
+def _call(
+    module: Module, device: EmulatedDevice, filling: Filling, profile: Profile
+) -> None:
     there = device.observed_by(profile)
     arguments = make_arguments(module.entry.signature, {}, filling)
-    placed = [array(a, there) if isinstance(a, np.ndarray) else a for a in arguments.values()]
+    placed = [
+        array(a, there) if isinstance(a, np.ndarray) else a for a in arguments.values()
+    ]
     module(*placed)
 
 
 def _report(
-    module: Module | None, schedule: Schedule | None, card: str | None, counts: KernelCounts
+    module: Module | None,
+    schedule: Schedule | None,
+    card: str | None,
+    counts: KernelCounts,
 ) -> ProfileReport:
     return report_of(counts, module, schedule, card)
 
@@ -156,7 +176,9 @@ def _failure(work: Callable[[], object]) -> KernelFailure | None:
 
 
 def _ran(
-    profile: Profile, failure: KernelFailure | None, report: Callable[[KernelCounts], ProfileReport]
+    profile: Profile,
+    failure: KernelFailure | None,
+    report: Callable[[KernelCounts], ProfileReport],
 ) -> ProgramRun:
     """Return a run of one function; counts of a kernel that was stopped are no profile."""
     if failure is not None:
@@ -165,7 +187,9 @@ def _ran(
     return ProgramRun(tuple(map(report, profile.kernels)), (), launches)
 
 
-def tell_program(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -> None:
+def tell_program(
+    run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool
+) -> None:
     """Print a table for each kernel if they are profiled, and what was found, or both as JSON;
     write the page where one is asked for. UserError when no kernel was launched."""
     if not run.launches and not run.failures:
@@ -173,7 +197,9 @@ def tell_program(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool
     findings = [str(failure.why) for failure in run.failures]
     reports = run.reports if is_profiled else ()
     if as_json:
-        told: dict[str, Any] = {"profile": reports_to_json(reports)} if is_profiled else {}
+        told: dict[str, Any] = (
+            {"profile": reports_to_json(reports)} if is_profiled else {}
+        )
         write_json(told | {"launches": run.launches, "findings": findings})
     else:
         if reports:
@@ -187,7 +213,9 @@ def tell_program(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool
 
 
 def _counted(launches: int) -> str:
-    return "1 launch of a kernel" if launches == 1 else f"{launches} launches of kernels"
+    return (
+        "1 launch of a kernel" if launches == 1 else f"{launches} launches of kernels"
+    )
 
 
 def write_profile(reports: Sequence[ProfileReport], page: str) -> None:

@@ -87,7 +87,9 @@ def _guarded(path: str, call: Callable[[], Any]) -> Any:
     except RefcompError:
         raise
     except (Exception, SystemExit) as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
+        frames = [
+            f for f in traceback.extract_tb(error.__traceback__) if f.filename == path
+        ]
         line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else 0)
         raise UserError(
             f"the program failed: {type(error).__name__}: {error}",
@@ -103,7 +105,9 @@ def _to_piece(value: Any, name: str) -> LoweredFunction:
         case (Schedule() as schedule, list() | tuple() as args):
             return LoweredFunction(lower(schedule, args, name), schedule, tuple(args))
         case (Schedule() as schedule, list() | tuple() as args, str(own_name)):
-            return LoweredFunction(lower(schedule, args, own_name), schedule, tuple(args))
+            return LoweredFunction(
+                lower(schedule, args, own_name), schedule, tuple(args)
+            )
     raise UserError(
         f"{name}() returned a {type(value).__name__}",
         remedy="return (schedule, [arguments]), (schedule, [arguments], name), a PrimFunc, "

@@ -79,7 +79,11 @@ class TensorReference:
         ]
 
     def bounds(
-        self, inputs: Arrays, names: Sequence[str], licence: Licence, sizes: Mapping[str, int]
+        self,
+        inputs: Arrays,
+        names: Sequence[str],
+        licence: Licence,
+        sizes: Mapping[str, int],
     ) -> dict[str, Bounded]:
         """Return the bounds of the named tensors, from the inputs and the `sizes` of symbols."""
         found = bound_errors(
@@ -94,7 +98,11 @@ class TensorReference:
         return {var: sizes[name] for name, var in self.symbols.items() if name in sizes}
 
     def suspects(
-        self, inputs: Arrays, results: Arrays, licence: Licence, sizes: Mapping[str, int]
+        self,
+        inputs: Arrays,
+        results: Arrays,
+        licence: Licence,
+        sizes: Mapping[str, int],
     ) -> list[str]:
         """Labels of the operations one of which made the first result that does not follow from
         the inputs and the other results; empty when each follows."""
@@ -109,7 +117,9 @@ class TensorReference:
         return []
 
     def _feeds(self, inputs: Arrays) -> dict[Tensor, Any]:
-        return {self.tensors[name]: inputs[name] for name in self.inputs} | dict(self.constants)
+        return {self.tensors[name]: inputs[name] for name in self.inputs} | dict(
+            self.constants
+        )
 
     def _labels(self, tensor: Tensor, given: Mapping[Tensor, Any]) -> list[str]:
         """What lies between `tensor` and what is given."""
@@ -135,17 +145,29 @@ class LoopReference:
         return tuple(param.name for param in self.results)
 
     def bounds(
-        self, inputs: Arrays, _names: Sequence[str], _licence: Licence, sizes: Mapping[str, int]
+        self,
+        inputs: Arrays,
+        _names: Sequence[str],
+        _licence: Licence,
+        sizes: Mapping[str, int],
     ) -> dict[str, Bounded]:
         """What the outputs must be, to the bit."""
         arrays = {name: array.copy() for name, array in inputs.items()}
         pairs = zip(signature_of(self.func).symbols, self.func.symbols, strict=True)
         symbols = {var: sizes[name] for name, var in pairs if name in sizes}
-        interpret_text(self.func, [arrays[param.name] for param in self.params], symbols)
-        return {param.name: _exactly(arrays[param.name], param) for param in self.results}
+        interpret_text(
+            self.func, [arrays[param.name] for param in self.params], symbols
+        )
+        return {
+            param.name: _exactly(arrays[param.name], param) for param in self.results
+        }
 
     def suspects(
-        self, _inputs: Arrays, _results: Arrays, _licence: Licence, _sizes: Mapping[str, int]
+        self,
+        _inputs: Arrays,
+        _results: Arrays,
+        _licence: Licence,
+        _sizes: Mapping[str, int],
     ) -> list[str]:
         """The function; what of it is wrong, a schedule would tell (`refcomp certify`)."""
         return [f"function {self.func.name}"]
@@ -208,7 +230,9 @@ def reference_of(graph: Graph) -> TensorReference:
     """What the tensors of a model must be, by the names that it gives them."""
     symbols = Symbols()
     given = (*graph.inputs, *graph.constants)
-    made: dict[Value, Tensor] = {value: value_to_placeholder(value, symbols) for value in given}
+    made: dict[Value, Tensor] = {
+        value: value_to_placeholder(value, symbols) for value in given
+    }
     labels: dict[Operation, str] = {}
     for node in graph.nodes:
         fresh = node_to_te(node, made)
@@ -216,7 +240,9 @@ def reference_of(graph: Graph) -> TensorReference:
             labels.setdefault(op, f"node {node.name} ({node.operator})")
         made |= fresh
     constants = {made[value]: array for value, array in graph.constants.items()}
-    named = {value.name: tensor for value, tensor in made.items() if tensor not in constants}
+    named = {
+        value.name: tensor for value, tensor in made.items() if tensor not in constants
+    }
     return TensorReference(
         tuple(value.name for value in graph.inputs),
         tuple(value.name for value in graph.outputs),
@@ -228,8 +254,12 @@ def reference_of(graph: Graph) -> TensorReference:
 
 def _of_loops(func: PrimFunc) -> LoopReference:
     calls = {node.name for node in walk(func.body) if isinstance(node, Call)}
-    inexact = sorted(name for name in calls if name in INTRINSICS and INTRINSICS[name].ulp)
-    params = [param for param in signature_of(func).params if isinstance(param, TensorParam)]
+    inexact = sorted(
+        name for name in calls if name in INTRINSICS and INTRINSICS[name].ulp
+    )
+    params = [
+        param for param in signature_of(func).params if isinstance(param, TensorParam)
+    ]
     if inexact or len(params) != len(func.params):
         what = f"calls {', '.join(inexact)}" if inexact else "takes scalar arguments"
         raise Unsupported(
@@ -237,4 +267,6 @@ def _of_loops(func: PrimFunc) -> LoopReference:
             why="loop IR is judged to the bit, on arrays alone",
             remedy="give the tensor expressions that it was lowered from",
         )
-    return LoopReference(in_order(func), params, [param for param in params if param.is_output])
+    return LoopReference(
+        in_order(func), params, [param for param in params if param.is_output]
+    )

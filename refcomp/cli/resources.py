@@ -32,7 +32,9 @@ _NOTE = (
 )
 
 
-def kernel_resources(funcs: Sequence[PrimFunc], target: Target) -> list[KernelResources]:
+def kernel_resources(
+    funcs: Sequence[PrimFunc], target: Target
+) -> list[KernelResources]:
     """What the kernels of `funcs` take. Unsupported for targets other than AMD GPUs."""
     resources = backend_of(target).resources
     if resources is None:

@@ -30,7 +30,9 @@ from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.graph import Graph
 
 
-@click.command("run", epilog=examples("refcomp run model.onnx -i in.npz -o out.npz --print-top 3"))
+@click.command(
+    "run", epilog=examples("refcomp run model.onnx -i in.npz -o out.npz --print-top 3")
+)
 @click.argument("model", metavar="MODEL.onnx")
 @inputs_option
 @outputs_option
@@ -43,9 +45,16 @@ from refcomp.graph.graph import Graph
     "top",
     type=click.IntRange(min=1),
     metavar="N",
-    help=("Print the N greatest elements of each row (the last dimension) of each output."),
+    help=(
+        "Print the N greatest elements of each row (the last dimension) of each output."
+    ),
 )
-@click.option("--print-time", "timed", is_flag=True, help="Print how long compiling and runs take.")
+@click.option(
+    "--print-time",
+    "timed",
+    is_flag=True,
+    help="Print how long compiling and runs take.",
+)
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
@@ -77,12 +86,18 @@ def command(
         filling = Filling(fill_mode, seed, dict(symbols))
         feeds, _ = complete(params_of(graph), read_npz(inputs), filling)
         tell(f"compiling {len(graph.nodes)} nodes for {target}")
-        executor, compile_s = _timed(lambda: GraphExecutor(compile_graph(graph, target)))
+        executor, compile_s = _timed(
+            lambda: GraphExecutor(compile_graph(graph, target))
+        )
         tell("running")
         results = _run(executor, feeds)
     # Outside of `progress`, whose animation would be measured, too.
-    runs = [_timed(lambda: executor.run(feeds))[1] for _ in range(repeat if timed else 0)]
-    report = {"outputs": [_to_json(name, array, top) for name, array in results.items()]}
+    runs = [
+        _timed(lambda: executor.run(feeds))[1] for _ in range(repeat if timed else 0)
+    ]
+    report = {
+        "outputs": [_to_json(name, array, top) for name, array in results.items()]
+    }
     times = _times(compile_s, runs)
     if as_json:
         write_json(report | ({"time": times} if timed else {}))
@@ -105,7 +120,10 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 def _run(executor: GraphExecutor, feeds: Mapping[str, Any]) -> Arrays:
     names = [value.name for value in executor.module.graph.outputs]
-    return {name: array.asnumpy() for name, array in zip(names, executor.run(feeds), strict=True)}
+    return {
+        name: array.asnumpy()
+        for name, array in zip(names, executor.run(feeds), strict=True)
+    }
 
 
 def _to_json(name: str, array: Any, top: int | None) -> dict[str, Any]:
@@ -135,7 +153,9 @@ def _times(compile_s: float, runs: list[float]) -> dict[str, Any]:
     if not runs:
         return {}
     milliseconds = 1e3 * np.array(runs)
-    spread = {name: float(getattr(np, name)(milliseconds)) for name in ("min", "mean", "max")}
+    spread = {
+        name: float(getattr(np, name)(milliseconds)) for name in ("min", "mean", "max")
+    }
     median = {"median": float(np.median(milliseconds))}
     return {"compile_s": compile_s, "run_ms": spread | median, "runs": len(runs)}
 
@@ -144,9 +164,13 @@ def _print(outputs: list[dict[str, Any]], times: dict[str, Any] | None) -> None:
     for output in outputs:
         click.echo(digest_to_text(output))
         for number, row in enumerate(output.get("top", [])):
-            pairs = (f"{entry['index']}: {number_to_text(entry['value'])}" for entry in row)
+            pairs = (
+                f"{entry['index']}: {number_to_text(entry['value'])}" for entry in row
+            )
             click.echo(f"  row {number}: {', '.join(pairs)}")
     if times:
-        run = "  ".join(f"{name} {value:.4g}" for name, value in times["run_ms"].items())
+        run = "  ".join(
+            f"{name} {value:.4g}" for name, value in times["run_ms"].items()
+        )
         click.echo(f"compiled in {times['compile_s']:.3g} s")
         click.echo(f"{times['runs']} runs, milliseconds each: {run}")

@@ -83,7 +83,9 @@ def command(
     with progress("loading"):
         chosen = _choose(_parts(load_program(program, target), target), stage)
     if as_json:
-        listed = [{"stage": s.name, "language": s.language, "text": s.text()} for s in chosen]
+        listed = [
+            {"stage": s.name, "language": s.language, "text": s.text()} for s in chosen
+        ]
         write_json(listed)
     elif len(chosen) == 1:
         write_text(chosen[0].text(), language=chosen[0].language)
@@ -114,9 +116,13 @@ def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
     """
     funcs = [piece.func for piece in program.pieces]
     scheduled = [piece for piece in program.pieces if piece.schedule is not None]
-    stages = [Shown(name, "python", partial(str, text)) for name, text in program.graphs]
+    stages = [
+        Shown(name, "python", partial(str, text)) for name, text in program.graphs
+    ]
     if scheduled:
-        stages.append(Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled)))
+        stages.append(
+            Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled))
+        )
     stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
     yield stages
     if backend_of(target).compile is None:
@@ -131,7 +137,9 @@ def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
     yield _texts(made, target)
 
 
-def _after_steps(funcs: Sequence[PrimFunc], target: Target) -> tuple[list[Shown], list[Made]]:
+def _after_steps(
+    funcs: Sequence[PrimFunc], target: Target
+) -> tuple[list[Shown], list[Made]]:
     """Return a stage for each step of the pipeline, and what all of them make of `funcs`."""
     left = [steps_left(func, target.kind) for func in funcs]
     limits = device_limits(target) if backend_of(target).has_kernels else None
@@ -163,12 +171,16 @@ def _make_text(text: Callable[[], str]) -> str:
 
 
 def _schedules_to_text(pieces: Sequence[LoweredFunction]) -> str:
-    return "\n".join(_schedule_to_text(p.func.name, p.schedule) for p in pieces if p.schedule)
+    return "\n".join(
+        _schedule_to_text(p.func.name, p.schedule) for p in pieces if p.schedule
+    )
 
 
 def _schedule_to_text(name: str, schedule: Schedule) -> str:
     lines = [f"# schedule of {name}"]
-    lines += [f"{step}  # {step.line}" for step in schedule.steps] or ["# no primitives"]
+    lines += [f"{step}  # {step.line}" for step in schedule.steps] or [
+        "# no primitives"
+    ]
     loops = ((stage, _loops(stage)) for stage in schedule.stages)
     lines += [f"# stage {stage.name}: {text}" for stage, text in loops if text]
     return "\n".join(lines) + "\n"
@@ -179,7 +191,9 @@ def _loops(stage: Stage) -> str:
     if stage.placement == "inline":
         return "inlined"
     loops = stage.loops
-    named = (f"{axis.name} {loops.marks.get(axis, '')}".strip() for axis in loops.leaves)
+    named = (
+        f"{axis.name} {loops.marks.get(axis, '')}".strip() for axis in loops.leaves
+    )
     return ", ".join(named)
 
 
@@ -206,7 +220,9 @@ def _unknown_stage(name: str, names: Sequence[str]) -> UserError:
     passes = [stage for stage in known if stage.startswith(_AFTER)]
     words = [stage for stage in known if stage not in passes]
     if passes:
-        words.append(f"{_AFTER}PASS, such as {passes[0]} (--stage {_ALL_PASSES} shows each)")
+        words.append(
+            f"{_AFTER}PASS, such as {passes[0]} (--stage {_ALL_PASSES} shows each)"
+        )
     near = did_you_mean(name, known) or did_you_mean(f"{_AFTER}{name}", passes)
     remedy = f"{near} stages: {', '.join(words)}".strip()
     return UserError(f"this computation has no stage {name!r}", remedy=remedy)

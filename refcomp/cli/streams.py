@@ -73,13 +73,17 @@ def _write_highlighted(text: str, language: str) -> None:
     from rich.console import Console  # noqa: PLC0415  (40 ms that a pipe does not pay)
     from rich.syntax import Syntax  # noqa: PLC0415
 
-    Console().print(Syntax(text, language, theme="ansi_dark", background_color="default"))
+    Console().print(
+        Syntax(text, language, theme="ansi_dark", background_color="default")
+    )
 
 
 def refuse_terminal(path: str, remedy: str) -> None:
     """UserError, with `remedy`, when what goes to `path` would go to a terminal."""
     if path == STANDARD and is_terminal(sys.stdout):
-        raise UserError("stdout is a terminal, and machine code would disturb it", remedy=remedy)
+        raise UserError(
+            "stdout is a terminal, and machine code would disturb it", remedy=remedy
+        )
 
 
 def write_bytes(data: bytes, path: str) -> None:

@@ -63,7 +63,11 @@ def remarks(report: Mapping[str, Any]) -> list[str]:
     if report["sizes"]:
         sizes = ", ".join(f"{name} = {size}" for name, size in report["sizes"].items())
         lines.append(f"sizes: {sizes}")
-    lines += [f"{result['name']}: {result['why']}" for result in report["results"] if result["why"]]
+    lines += [
+        f"{result['name']}: {result['why']}"
+        for result in report["results"]
+        if result["why"]
+    ]
     lines += [f"suspect: {suspect}" for suspect in report["suspects"]]
     return [printable(line) for line in lines]
 
@@ -84,7 +88,9 @@ def columns_to_text(rows: Sequence[Sequence[str]]) -> str:
     lines = []
     for first, *others in rows:
         cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        cells += [
+            cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)
+        ]
         lines.append("  ".join(cells))
     return "\n".join(lines)
 

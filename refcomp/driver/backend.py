@@ -16,7 +16,13 @@ from refcomp.driver.steps import Made, PipelineStep, Scope
 from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import BuildOptions
-from refcomp.foundation.target import DeviceLimits, Target, TargetKind, as_target, register_kind
+from refcomp.foundation.target import (
+    DeviceLimits,
+    Target,
+    TargetKind,
+    as_target,
+    register_kind,
+)
 from refcomp.runtime.module import Module
 
 
@@ -80,7 +86,9 @@ class Backend:
     load: Load
     compile: Compile | None = None
     print: Print | None = None
-    texts: Callable[[Sequence[Made], Target], Mapping[str, Callable[[], str]]] | None = None
+    texts: (
+        Callable[[Sequence[Made], Target], Mapping[str, Callable[[], str]]] | None
+    ) = None
     options: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     limits: DeviceLimits | None = None
@@ -100,7 +108,9 @@ _BACKENDS: dict[str, Backend] = {}
 def register_backend(backend: Backend) -> Backend:
     """Make `backend` known. Raises UserError for a record that cannot work, or a taken name."""
     _check(backend)
-    register_kind(TargetKind(backend.name, backend.summary, backend.options, backend.limits))
+    register_kind(
+        TargetKind(backend.name, backend.summary, backend.options, backend.limits)
+    )
     _BACKENDS[backend.name] = backend
     return backend
 
@@ -108,23 +118,32 @@ def register_backend(backend: Backend) -> Backend:
 def _check(backend: Backend) -> None:
     """Raise UserError for mistakes that would show only when something is built."""
     if not isinstance(backend, Backend):
-        raise UserError(f"{backend!r} is not a back end", remedy="pass a refcomp.Backend(...)")
+        raise UserError(
+            f"{backend!r} is not a back end", remedy="pass a refcomp.Backend(...)"
+        )
     licences = {field.name for field in fields(BuildOptions)}
     name, steps = backend.name, backend.steps
     faults = {
-        "its name is not a word of a-z, 0-9 and _": not re.fullmatch(r"[a-z][a-z0-9_]*", str(name)),
+        "its name is not a word of a-z, 0-9 and _": not re.fullmatch(
+            r"[a-z][a-z0-9_]*", str(name)
+        ),
         "its options are not a mapping": not isinstance(backend.options, Mapping),
         "it has no loader": not callable(backend.load),
-        "a step is not a PipelineStep": not all(isinstance(s, PipelineStep) for s in steps),
+        "a step is not a PipelineStep": not all(
+            isinstance(s, PipelineStep) for s in steps
+        ),
     }
     if not any(faults.values()):
         unknown = [s.licence for s in steps if s.licence and s.licence not in licences]
         splits = any(step.scope == Scope.SPLIT for step in steps)
         faults = {
             f"no build option is called {', '.join(unknown)}": bool(unknown),
-            "it has limits, and no step that splits kernels off": backend.has_kernels > splits,
-            "a step splits kernels off, and it has no limits": splits > backend.has_kernels,
-            "it has kernels, and its device is the host": splits and backend.device == "cpu",
+            "it has limits, and no step that splits kernels off": backend.has_kernels
+            > splits,
+            "a step splits kernels off, and it has no limits": splits
+            > backend.has_kernels,
+            "it has kernels, and its device is the host": splits
+            and backend.device == "cpu",
         }
     for why, is_so in faults.items():
         if is_so:

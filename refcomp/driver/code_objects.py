@@ -38,7 +38,9 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
     if not data.startswith(_ELF):
         raise UserError(
             f"{name} is no code object",
-            why=f"it begins with {data[:4]!r}, not as an ELF file" if data else "it is empty",
+            why=f"it begins with {data[:4]!r}, not as an ELF file"
+            if data
+            else "it is empty",
             remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
         )
     refuse_unlinked(data, os.fspath(path))
@@ -59,7 +61,8 @@ def _packed_signature(kernel: KernelMetadata) -> PackedSignature:
     return PackedSignature(
         name=kernel.name,
         arguments=tuple(
-            PackedArgument(arg.offset, arg.size, arg.kind, arg.alignment) for arg in given
+            PackedArgument(arg.offset, arg.size, arg.kind, arg.alignment)
+            for arg in given
         ),
         block=kernel.block,
         most_threads=kernel.most_threads,

@@ -22,7 +22,9 @@ from refcomp.ir.func import PrimFunc
 
 
 @paused_collector()
-def compile_functions(funcs: Sequence[PrimFunc], target: Target | str) -> CompiledFunctions:
+def compile_functions(
+    funcs: Sequence[PrimFunc], target: Target | str
+) -> CompiledFunctions:
     """Run the target's pipeline on `funcs`, and compile the results together.
 
     Raises UserError for what the target cannot do; ToolchainError when its tools cannot compile.
@@ -56,8 +58,12 @@ def printer_of(target: Target) -> Print:
     else:
         why = "its back end prints only what it compiles at once"
     has_text = backend.compile is not None
-    remedy = "`refcomp show` shows the text" if has_text else "print for the target llvm"
-    raise Unsupported(f"nothing is printed for the target {backend.name}", why=why, remedy=remedy)
+    remedy = (
+        "`refcomp show` shows the text" if has_text else "print for the target llvm"
+    )
+    raise Unsupported(
+        f"nothing is printed for the target {backend.name}", why=why, remedy=remedy
+    )
 
 
 def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
@@ -70,7 +76,9 @@ def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], 
         return backend.texts(made, target)
     if backend.compile is None:
         return {}
-    code = backend.compile(made, target, device_limits(target) if backend.has_kernels else None)
+    code = backend.compile(
+        made, target, device_limits(target) if backend.has_kernels else None
+    )
     texts: dict[str, Callable[[], str]] = {
         language: partial(str, text) for language, text in code.sources.items()
     }

@@ -20,7 +20,12 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target, as_target
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip.driver import HipDriver
-from refcomp.runtime.hip.library import HipLibrary, emulated_hip, library_of, register_emulator
+from refcomp.runtime.hip.library import (
+    HipLibrary,
+    emulated_hip,
+    library_of,
+    register_emulator,
+)
 from refcomp.toolchain import disassemble
 
 # Options of an emulator, beside the names of hazards.
@@ -95,13 +100,17 @@ def rocm_emulator(
     """
     if not isinstance(profile, Profile | None):
         what = f"profile={profile!r} counts nothing"
-        raise UserError(what, remedy="give a refcomp.Profile(), and read its kernels afterwards")
+        raise UserError(
+            what, remedy="give a refcomp.Profile(), and read its kernels afterwards"
+        )
     observers = observers if profile is None else (*observers, profile)
     given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
     limits = [f"{name}={value}" for name, value in given.items() if value is not None]
     words = [*_words(hazards), *([] if is_watched else [_UNCHECKED]), *limits]
     choice = ":".join([str(arch), *words])
-    driver = _observed_driver(choice, observers) if observers else _emulator_driver(choice)
+    driver = (
+        _observed_driver(choice, observers) if observers else _emulator_driver(choice)
+    )
     driver.count()  # which tells whether there is such an emulator
     kind = re.sub(r"\W", "_", choice)
     number = f"_observed{next(_observed)}" if observers else ""
@@ -135,7 +144,11 @@ def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
     arch, *words = choice.split(":")
     limits = dict(word.split("=", 1) for word in words if "=" in word)
     known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
-    words = [word for word in words if word.partition("=")[0] not in (_MAX_STEPS, _MAX_SECONDS)]
+    words = [
+        word
+        for word in words
+        if word.partition("=")[0] not in (_MAX_STEPS, _MAX_SECONDS)
+    ]
     if unknown := [word for word in words if word not in known]:
         what = f"an emulated GPU has no option {', '.join(unknown)}"
         raise UserError(what, where=choice, remedy=f"use some of: {', '.join(known)}")

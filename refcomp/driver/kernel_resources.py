@@ -62,7 +62,9 @@ def resources_of(code: object) -> tuple[KernelResources, ...]:
     if not isinstance(code, Binary) or code.format != "hsaco":
         raise unknown_resources()
     told = read_code_object(code.data)
-    return tuple(_resources(kernel, occupancy_of(kernel, told.mcpu)) for kernel in told.kernels)
+    return tuple(
+        _resources(kernel, occupancy_of(kernel, told.mcpu)) for kernel in told.kernels
+    )
 
 
 def unknown_resources() -> Unsupported:
@@ -114,7 +116,9 @@ def _shared_bytes(kernel: PrimFunc, threads: int) -> int:
     def total(stmt: Stmt) -> int:
         # A statement that stands in several places is printed at each, with memory of its own.
         if id(stmt) not in known:
-            inner = sum(total(child) for child in children(stmt) if isinstance(child, Stmt))
+            inner = sum(
+                total(child) for child in children(stmt) if isinstance(child, Stmt)
+            )
             known[id(stmt)] = inner + _own_shared_bytes(stmt, threads, unit)
         return known[id(stmt)]
 
@@ -147,7 +151,9 @@ def _warn(text: str) -> None:
 def _advice(kernel: PrimFunc, told: KernelMetadata) -> str:
     indexing = next(_loops_indexing_local_memory(kernel), None)
     if indexing is not None and told.private_bytes:
-        what = [f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"]
+        what = [
+            f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"
+        ]
         remedy = f"unroll {_loop_name(indexing)}, whose variable chooses among local elements"
     else:
         what = _vectors_in_memory(told)
@@ -178,7 +184,9 @@ def _counted(number: int, name: str) -> str:
 
 
 def _loops_indexing_local_memory(kernel: PrimFunc) -> Iterator[For]:
-    lets = {node.var: node.value for node in walk(kernel.body) if isinstance(node, LetStmt)}
+    lets = {
+        node.var: node.value for node in walk(kernel.body) if isinstance(node, LetStmt)
+    }
     for loop in walk(kernel.body):
         if not isinstance(loop, For) or loop.kind in THREAD_TAGS:
             continue
@@ -226,7 +234,9 @@ def _smaller(kernel: PrimFunc) -> str:
 
 
 def _written_at(kernel: PrimFunc, buffer: Buffer) -> Origin | None:
-    writes = (n for n in walk(kernel.body) if isinstance(n, Store) and n.buffer is buffer)
+    writes = (
+        n for n in walk(kernel.body) if isinstance(n, Store) and n.buffer is buffer
+    )
     return next((write.origin for write in writes if write.origin), None)
 
 

@@ -26,7 +26,9 @@ def check_outside_calls(funcs: Sequence[PrimFunc], target: Target) -> tuple[str,
                 continue
             if is_gpu_intrinsic(node.name):
                 _check_gpu(node.name, target)
-            elif "llvm" not in backend_of(target).calls or not node.name.startswith("llvm."):
+            elif "llvm" not in backend_of(target).calls or not node.name.startswith(
+                "llvm."
+            ):
                 find_c_function(node.name, libraries)
     return libraries
 
@@ -42,7 +44,9 @@ def _check_gpu(name: str, target: Target) -> None:
 
 def _imported_functions(funcs: Sequence[PrimFunc], target: Target) -> set[str]:
     """The functions that LLVM IR of the user's own defines, which only hosts can take in."""
-    names = {name for func in funcs for text in func.imports for name in functions_in(text)}
+    names = {
+        name for func in funcs for text in func.imports for name in functions_in(text)
+    }
     if names and "llvm" not in backend_of(target).calls:
         raise UserError(
             f"the target {target} cannot take in LLVM IR",

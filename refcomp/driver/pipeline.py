@@ -18,7 +18,9 @@ def steps_for(kind: str) -> tuple[PipelineStep, ...]:
     """Return all steps for a kind of target, in order, as far as the build options license them."""
     options = current_options()
     steps = backend_of(kind).steps
-    return tuple(step for step in steps if not step.licence or getattr(options, step.licence))
+    return tuple(
+        step for step in steps if not step.licence or getattr(options, step.licence)
+    )
 
 
 def passes_for(kind: str) -> tuple[PipelineStep, ...]:
@@ -76,5 +78,7 @@ def find_pass(name: str) -> Pass:
             remedy="`refcomp pass --all --target opencl` runs it; `refcomp show` shows it",
         )
     if name not in passes:
-        raise UserError(f"there is no pass {name!r}", remedy=f"passes: {', '.join(passes)}")
+        raise UserError(
+            f"there is no pass {name!r}", remedy=f"passes: {', '.join(passes)}"
+        )
     return passes[name]

@@ -44,7 +44,9 @@ from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 
 Pass = Callable[[PrimFunc], PrimFunc]
-Made = PrimFunc | Program  # what steps make of a function: itself, or on devices a Program
+Made = (
+    PrimFunc | Program
+)  # what steps make of a function: itself, or on devices a Program
 
 
 class Scope(StrEnum):
@@ -52,7 +54,9 @@ class Scope(StrEnum):
 
     FUNCTION = "function"  # the whole function
     SPLIT = "split"  # the whole function, of which it makes a Program
-    DEVICE_LIMITS = "limits"  # each kernel of the Program, with the limits of the device
+    DEVICE_LIMITS = (
+        "limits"  # each kernel of the Program, with the limits of the device
+    )
     KERNEL = "kernel"  # each kernel of the Program
     PROGRAM = "program"  # each kernel of the Program, and the host's part
 
@@ -74,7 +78,10 @@ class PipelineStep:
 
 
 _NARROW = PipelineStep(
-    narrow_index_types, "flat", "while loops tell the ranges of indices", licence="narrow_indices"
+    narrow_index_types,
+    "flat",
+    "while loops tell the ranges of indices",
+    licence="narrow_indices",
 )
 CHECK_ACCESSES = PipelineStep(
     check_accesses,
@@ -82,76 +89,153 @@ CHECK_ACCESSES = PipelineStep(
     "first: a check names the user's own statement",
     licence="check_bounds",
 )
-_LAZY = PipelineStep(make_selects_lazy, "nested", "before any pass moves or widens a read")
+_LAZY = PipelineStep(
+    make_selects_lazy, "nested", "before any pass moves or widens a read"
+)
 HOST_STEPS = (
     CHECK_ACCESSES,
-    PipelineStep(refuse_bound_loops, "nested", "early: no other pass need know of kernels"),
-    _LAZY,
-    PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
-    PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
-    PipelineStep(simplify_expressions, "nested", "guards proved here need no masks later"),
     PipelineStep(
-        fuse_multiply_add, "nested", "while each product is written once", licence="contract"
+        refuse_bound_loops, "nested", "early: no other pass need know of kernels"
     ),
-    PipelineStep(hoist_conditions, "nested", "before loops are cut by what is left in them"),
-    PipelineStep(partition_loops, "nested", "before vectorizing: whole tiles then need no masks"),
+    _LAZY,
+    PipelineStep(
+        inject_virtual_threads, "nested", "first, while buffers have dimensions to add"
+    ),
+    PipelineStep(
+        inject_double_buffers, "nested", "before loops are cut: it takes them whole"
+    ),
+    PipelineStep(
+        simplify_expressions, "nested", "guards proved here need no masks later"
+    ),
+    PipelineStep(
+        fuse_multiply_add,
+        "nested",
+        "while each product is written once",
+        licence="contract",
+    ),
+    PipelineStep(
+        hoist_conditions, "nested", "before loops are cut by what is left in them"
+    ),
+    PipelineStep(
+        partition_loops, "nested", "before vectorizing: whole tiles then need no masks"
+    ),
     PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
-    PipelineStep(vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"),
-    PipelineStep(apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"),
-    PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
-    PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
+    PipelineStep(
+        vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"
+    ),
+    PipelineStep(
+        apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"
+    ),
+    PipelineStep(
+        unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"
+    ),
+    PipelineStep(
+        simplify_expressions, "flat", "copies have constant indices that fold"
+    ),
     PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
-    PipelineStep(reuse_storage, "flat", "when dead uses are gone, and loops are still whole"),
+    PipelineStep(
+        reuse_storage, "flat", "when dead uses are gone, and loops are still whole"
+    ),
     _NARROW,
-    PipelineStep(outline_parallel, "flat", "while loops are whole: a region captures few values"),
-    PipelineStep(lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"),
+    PipelineStep(
+        outline_parallel, "flat", "while loops are whole: a region captures few values"
+    ),
+    PipelineStep(
+        lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"
+    ),
     PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
-    PipelineStep(introduce_lets, "host", "last, as every other pass may share subtrees"),
+    PipelineStep(
+        introduce_lets, "host", "last, as every other pass may share subtrees"
+    ),
 )
 
 INTERPRETER_STEPS = (
     CHECK_ACCESSES,
     _LAZY,
-    PipelineStep(inject_virtual_threads, "nested", "while buffers have dimensions to add"),
-    PipelineStep(insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"),
+    PipelineStep(
+        inject_virtual_threads, "nested", "while buffers have dimensions to add"
+    ),
+    PipelineStep(
+        insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"
+    ),
 )
 _DEVICE = (
     CHECK_ACCESSES,
     _LAZY,
-    PipelineStep(inject_virtual_threads, "nested", "first, while buffers have dimensions to add"),
-    PipelineStep(inject_double_buffers, "nested", "before loops are cut: it takes them whole"),
-    PipelineStep(simplify_expressions, "nested", "simple indices are easily proved apart"),
     PipelineStep(
-        fuse_multiply_add, "nested", "while each product is written once", licence="contract"
+        inject_virtual_threads, "nested", "first, while buffers have dimensions to add"
     ),
-    PipelineStep(insert_barriers, "nested", "while indices have dimensions and loops are whole"),
+    PipelineStep(
+        inject_double_buffers, "nested", "before loops are cut: it takes them whole"
+    ),
+    PipelineStep(
+        simplify_expressions, "nested", "simple indices are easily proved apart"
+    ),
+    PipelineStep(
+        fuse_multiply_add,
+        "nested",
+        "while each product is written once",
+        licence="contract",
+    ),
+    PipelineStep(
+        insert_barriers, "nested", "while indices have dimensions and loops are whole"
+    ),
     PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
-    PipelineStep(vectorize_loops, "flat", "after barriers: what needs one stays a loop"),
-    PipelineStep(apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"),
-    PipelineStep(unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"),
-    PipelineStep(serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"),
-    PipelineStep(simplify_expressions, "flat", "copies have constant indices that fold"),
-    PipelineStep(remove_no_ops, "flat", "before the split, so that no kernel takes too much"),
+    PipelineStep(
+        vectorize_loops, "flat", "after barriers: what needs one stays a loop"
+    ),
+    PipelineStep(
+        apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"
+    ),
+    PipelineStep(
+        unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"
+    ),
+    PipelineStep(
+        serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"
+    ),
+    PipelineStep(
+        simplify_expressions, "flat", "copies have constant indices that fold"
+    ),
+    PipelineStep(
+        remove_no_ops, "flat", "before the split, so that no kernel takes too much"
+    ),
     _NARROW,
     PipelineStep(
-        split_host_device, "launch", "when loops are whole and nothing moves any more", Scope.SPLIT
+        split_host_device,
+        "launch",
+        "when loops are whole and nothing moves any more",
+        Scope.SPLIT,
     ),
     PipelineStep(
-        check_device_limits, "flat", "as soon as there are kernels to tell of", Scope.DEVICE_LIMITS
+        check_device_limits,
+        "flat",
+        "as soon as there are kernels to tell of",
+        Scope.DEVICE_LIMITS,
     ),
     PipelineStep(
-        lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type", Scope.KERNEL
+        lower_intrinsics,
+        "flat",
+        "before bf16 is gone: the error bounds are by type",
+        Scope.KERNEL,
     ),
     PipelineStep(
-        lower_bfloat16, "device", "after the split, as the host has no floats", Scope.PROGRAM
+        lower_bfloat16,
+        "device",
+        "after the split, as the host has no floats",
+        Scope.PROGRAM,
     ),
 )
 _LETS = PipelineStep(
-    introduce_lets, "device", "last, as every other pass may share subtrees", Scope.KERNEL
+    introduce_lets,
+    "device",
+    "last, as every other pass may share subtrees",
+    Scope.KERNEL,
 )
 OPENCL_STEPS = (
     *_DEVICE,
-    PipelineStep(fit_vector_lanes, "device", "when nothing widens vectors any more", Scope.KERNEL),
+    PipelineStep(
+        fit_vector_lanes, "device", "when nothing widens vectors any more", Scope.KERNEL
+    ),
     _LETS,
 )
 ROCM_STEPS = (*_DEVICE, _LETS)
@@ -164,7 +248,9 @@ def kernels_of(made: Sequence[Made]) -> list[PrimFunc]:
 
 
 @deep_recursion()
-def run_step(step: PipelineStep, made: Made, limits: DeviceLimits | None = None) -> Made:
+def run_step(
+    step: PipelineStep, made: Made, limits: DeviceLimits | None = None
+) -> Made:
     """Run one step, and verify what it changed; `made` itself comes back when nothing changed.
 
     Device limits are not checked without `limits`.
@@ -204,5 +290,8 @@ def _split(step: PipelineStep, func: PrimFunc) -> Program:
 
 def print_made(made: Sequence[Made]) -> str:
     """Print functions and Programs as one text."""
-    texts = (print_func(one) if isinstance(one, PrimFunc) else print_program(one) for one in made)
+    texts = (
+        print_func(one) if isinstance(one, PrimFunc) else print_program(one)
+        for one in made
+    )
     return "\n".join(texts)

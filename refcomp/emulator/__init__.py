@@ -16,7 +16,12 @@ limits.py       when a launch is given up
 """
 
 from refcomp.emulator.code.findings import Finding
-from refcomp.emulator.execution.launch import LaunchReport, LaunchRequest, launch, load_code
+from refcomp.emulator.execution.launch import (
+    LaunchReport,
+    LaunchRequest,
+    launch,
+    load_code,
+)
 from refcomp.emulator.generations.generation import ARCHITECTURES
 from refcomp.emulator.run import EmulatedGpu
 

@@ -51,7 +51,10 @@ _ATTRIBUTES = {
     **{"MaxThreadsPerBlock": THREADS_LIMIT, "MaxSharedMemoryPerBlock": SHARED_LIMIT},
     **{"MultiprocessorCount": 1, "ClockRate": 1000, "MemoryClockRate": 1000},
     **{"MemoryBusWidth": 64, "L2CacheSize": 1 << 20, "MaxRegistersPerBlock": 65536},
-    **{"MaxThreadsPerMultiProcessor": 2048, "MaxSharedMemoryPerMultiprocessor": SHARED_LIMIT},
+    **{
+        "MaxThreadsPerMultiProcessor": 2048,
+        "MaxSharedMemoryPerMultiprocessor": SHARED_LIMIT,
+    },
     **{"PciDomainID": 0, "PciBusId": 0, "PciDeviceId": 0},
 }
 _TO_DEVICE, _FROM_DEVICE = 1, 2
@@ -66,7 +69,9 @@ def _attribute(name: str) -> int:
 
 
 _INVALID_VALUE, _INVALID_HANDLE = _number("InvalidValue"), _number("InvalidHandle")
-_NAMES = {number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"}
+_NAMES = {
+    number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"
+}
 
 
 class KernelFailure(UserError):
@@ -168,11 +173,17 @@ class EmulatedHip:
         return 0
 
     def hipGetErrorName(self, number: int) -> bytes:
-        return _NAMES.get(number, "hipSuccess" if not number else "hipErrorUnknown").encode()
+        return _NAMES.get(
+            number, "hipSuccess" if not number else "hipErrorUnknown"
+        ).encode()
 
     def hipGetErrorString(self, number: int) -> bytes:
         words = self.hipGetErrorName(number).decode().removeprefix("hipError")
-        return "".join(f" {c.lower()}" if c.isupper() else c for c in words).strip().encode()
+        return (
+            "".join(f" {c.lower()}" if c.isupper() else c for c in words)
+            .strip()
+            .encode()
+        )
 
     # Memory.
 
@@ -218,9 +229,13 @@ class EmulatedHip:
     def hipMemcpyAsync(
         self, target: int, source: int, size: int, kind: int, stream: int | None
     ) -> int:
-        return self._check(stream, "stream") or self.hipMemcpy(target, source, size, kind)
+        return self._check(stream, "stream") or self.hipMemcpy(
+            target, source, size, kind
+        )
 
-    def hipMemcpyPeer(self, target: int, to: int, source: int, of: int, size: int) -> int:
+    def hipMemcpyPeer(
+        self, target: int, to: int, source: int, of: int, size: int
+    ) -> int:
         return self.hipMemcpy(target, source, size, _TO_DEVICE | _FROM_DEVICE)
 
     def hipMemset(self, target: int, value: int, size: int) -> int:
@@ -230,7 +245,9 @@ class EmulatedHip:
             self._arena.write(target, np.full(size, value & 0xFF, np.uint8))
         return 0
 
-    def hipMemsetAsync(self, target: int, value: int, size: int, stream: int | None) -> int:
+    def hipMemsetAsync(
+        self, target: int, value: int, size: int, stream: int | None
+    ) -> int:
         return self._check(stream, "stream") or self.hipMemset(target, value, size)
 
     # Streams and events.
@@ -313,7 +330,11 @@ class EmulatedHip:
     def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
         *numbers, shared_bytes, stream, params, extra = rest
         kernel = self._functions.get(function)
-        if kernel is None or kernel.module not in self._modules or self._check(stream, "stream"):
+        if (
+            kernel is None
+            or kernel.module not in self._modules
+            or self._check(stream, "stream")
+        ):
             return _INVALID_HANDLE
         arguments = None if params else _arguments(extra)
         if arguments is None or 0 in numbers:
@@ -353,7 +374,11 @@ def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[Non
     for argument in explicit_arguments(loaded.kernel(request.kernel)):
         content = request.arguments[argument.offset : argument.offset + argument.size]
         address = int.from_bytes(content, "little")
-        found = loaded.arena.allocation_at(address) if argument.kind == "global_buffer" else None
+        found = (
+            loaded.arena.allocation_at(address)
+            if argument.kind == "global_buffer"
+            else None
+        )
         if found is not None and found.address == address:
             renamed.append((found, found.label))
             found.label = f"the memory of {argument.name}"
@@ -371,7 +396,11 @@ def _host_bytes(address: int, size: int) -> Any:
 
 def _arguments(extra: Any) -> bytes | None:
     """The packed arguments of a launch."""
-    wanted = (hip_api.LAUNCH_BUFFER_POINTER, hip_api.LAUNCH_BUFFER_SIZE, hip_api.LAUNCH_END)
+    wanted = (
+        hip_api.LAUNCH_BUFFER_POINTER,
+        hip_api.LAUNCH_BUFFER_SIZE,
+        hip_api.LAUNCH_END,
+    )
     if not extra or tuple(extra[n] for n in (0, 2, 4)) != wanted:
         return None
     size = ctypes.c_size_t.from_address(extra[3]).value

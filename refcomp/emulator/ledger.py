@@ -59,7 +59,9 @@ class Entry:
             return f"{self.mnemonic}: {certainty}, not compared"
         lacks = f", not compared with {', '.join(self.lacks)}" if self.lacks else ""
         modifiers = ", ".join(sorted(self.seen.modifiers))
-        return f"{self.mnemonic}: {certainty}{lacks}" + (f"; {modifiers}" if modifiers else "")
+        return f"{self.mnemonic}: {certainty}{lacks}" + (
+            f"; {modifiers}" if modifiers else ""
+        )
 
 
 @cache
@@ -68,7 +70,9 @@ def read_ledger(of: Generation = GFX942) -> tuple[Entry, ...]:
     path = FOLDER / f"{of.name}.md"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     seen = {m[1]: _seen_of(m[2]) for line in lines if (m := _LINE.match(line))}
-    return tuple(entry_of(n, seen.get(n), of) for n in sorted({*known_mnemonics(of), *seen}))
+    return tuple(
+        entry_of(n, seen.get(n), of) for n in sorted({*known_mnemonics(of), *seen})
+    )
 
 
 def ledger_text(seen: Mapping[str, Seen], of: Generation) -> str:
@@ -81,7 +85,9 @@ def ledger_text(seen: Mapping[str, Seen], of: Generation) -> str:
 
 def _told(seen: Seen) -> str:
     parts = [_PARTIAL] if seen.is_partial else []
-    parts += [_OPERANDS + " ".join(e for e in (*OF_FLOATS, *OF_INTEGERS) if e in seen.edges)]
+    parts += [
+        _OPERANDS + " ".join(e for e in (*OF_FLOATS, *OF_INTEGERS) if e in seen.edges)
+    ]
     parts += [_MODIFIERS + " ".join(sorted(seen.modifiers))]
     return "".join(f"; {part}" for part in parts if part not in (_OPERANDS, _MODIFIERS))
 
@@ -101,13 +107,17 @@ def entry_of(mnemonic: str, seen: Seen | None, of: Generation = GFX942) -> Entry
     """What is told of an instruction of which that was seen."""
     lacks: list[str] = []
     if seen is not None:
-        lacks += [_PARTIAL] if depends_on_lanes(mnemonic) and not seen.is_partial else []
+        lacks += (
+            [_PARTIAL] if depends_on_lanes(mnemonic) and not seen.is_partial else []
+        )
         wanted = edges_wanted(mnemonic, of) - seen.edges
         lacks += [edge for edge in (*OF_FLOATS, *OF_INTEGERS) if edge in wanted]
     return Entry(mnemonic, is_approximate(mnemonic, of), seen, tuple(lacks))
 
 
-def not_compared(executed: Iterable[ExecutedForm], of: Generation = GFX942) -> tuple[str, ...]:
+def not_compared(
+    executed: Iterable[ExecutedForm], of: Generation = GFX942
+) -> tuple[str, ...]:
     """What ran, as mnemonics and their modifiers, and was never compared so with a reference."""
     entries, found = {entry.mnemonic: entry for entry in read_ledger(of)}, set()
     for mnemonic, modifiers in executed:

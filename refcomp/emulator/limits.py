@@ -37,7 +37,9 @@ class Limits:
             ("seconds", self.seconds, int | float),
         ):
             if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
-                what = "a whole number from 1 on" if kinds is int else "a number above 0"
+                what = (
+                    "a whole number from 1 on" if kinds is int else "a number above 0"
+                )
                 raise UserError(
                     f"a launch cannot be given up after {value!r} {name}",
                     remedy=f"give {what}, or leave the limit out",

@@ -35,7 +35,8 @@ from refcomp.foundation.local_memory import LOCAL_POINTER, LocalMemory, place_lo
 
 _ARENA_BYTES = 1 << 30
 _SCALARS = {
-    size: tuple(f"{kind}{8 * size}" for kind in ("int", "uint", "float")) for size in (2, 4, 8)
+    size: tuple(f"{kind}{8 * size}" for kind in ("int", "uint", "float"))
+    for size in (2, 4, 8)
 } | {1: ("int8", "uint8")}
 
 
@@ -176,7 +177,9 @@ def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
     """The arguments that whoever launches a kernel gives. What has no name, as other compilers have
     it, is called by its number: #0."""
     given = (one for one in kernel.arguments if not one.kind.startswith("hidden_"))
-    return [replace(one, name=one.name or f"#{number}") for number, one in enumerate(given)]
+    return [
+        replace(one, name=one.name or f"#{number}") for number, one in enumerate(given)
+    ]
 
 
 def _with_local(
@@ -194,7 +197,9 @@ def _with_local(
     ]
     offsets, end = place_local(own + more, pieces)
     places = iter(offsets)
-    placed = [np.uint32(next(places)) if isinstance(g, LocalMemory) else g for g in arguments]
+    placed = [
+        np.uint32(next(places)) if isinstance(g, LocalMemory) else g for g in arguments
+    ]
     return _LocalLayout(placed, end - own)
 
 
@@ -223,7 +228,9 @@ def _scalar_of(argument: KernelArgument) -> str:
     return f"give a number of {argument.size} bytes, as {names}"
 
 
-def _pack(explicit: Sequence[KernelArgument], placed: Sequence[_PlacedArgument]) -> bytes:
+def _pack(
+    explicit: Sequence[KernelArgument], placed: Sequence[_PlacedArgument]
+) -> bytes:
     size = max((a.offset + a.size for a in explicit), default=0)
     buffer = bytearray(size)
     for argument, one in zip(explicit, placed, strict=True):

@@ -116,7 +116,9 @@ def _kernel(item: Mapping[str, Any]) -> KernelMetadata:
     return KernelMetadata(
         name=_of(str, item, ".name"),
         symbol=_of(str, item, ".symbol"),
-        arguments=tuple(_argument(_checked(dict, "an argument", arg)) for arg in arguments),
+        arguments=tuple(
+            _argument(_checked(dict, "an argument", arg)) for arg in arguments
+        ),
         kernarg_bytes=_count(item, ".kernarg_segment_size"),
         kernarg_alignment=_count(item, ".kernarg_segment_align"),
         shared_bytes=_count(item, ".group_segment_fixed_size"),
@@ -166,7 +168,10 @@ def _checked(kind: type[Any], what: str, value: Any) -> Any:
 
 
 def _count(
-    item: Mapping[str, Any], key: str, default: int | None = None, most: int = _MAX_COUNT
+    item: Mapping[str, Any],
+    key: str,
+    default: int | None = None,
+    most: int = _MAX_COUNT,
 ) -> int:
     if default is None and key not in item:
         raise ValueError(f"{key} is missing")

@@ -24,9 +24,12 @@ def _conversion(dtype: DType) -> Callable[[int, int], int]:
 
 
 _DIM_OPERATORS = {
-    name: OPERATORS[name] for name in ("add", "sub", "mul", "floordiv", "floormod", "min", "max")
+    name: OPERATORS[name]
+    for name in ("add", "sub", "mul", "floordiv", "floormod", "min", "max")
 }
-_TEST_OPERATORS = {name: OPERATORS[name] for name in ("lt", "le", "eq", "ne", "and", "or")}
+_TEST_OPERATORS = {
+    name: OPERATORS[name] for name in ("lt", "le", "eq", "ne", "and", "or")
+}
 _CONVERSIONS: dict[str, Callable[[int, int], int]] = {
     str(dtype): _conversion(dtype) for dtype in SCALAR_DTYPES if dtype.is_int
 }
@@ -48,7 +51,9 @@ def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
     if isinstance(dim, str):
         return symbols[dim]
     operator, left, right = dim
-    return int(_OPERATORS[operator](evaluate_dim(left, symbols), evaluate_dim(right, symbols)))
+    return int(
+        _OPERATORS[operator](evaluate_dim(left, symbols), evaluate_dim(right, symbols))
+    )
 
 
 def names_in_dim(dim: Dim) -> Iterator[str]:
@@ -83,12 +88,16 @@ def dim_to_plain_text(dim: Dim, binding: int = 0) -> str:
     if operator == "add" and isinstance(right, int) and right < 0:
         sign, right = "-", -right
     is_associative = operator in ("add", "and", "or")
-    first = dim_to_plain_text(left, own + (operator in _TEST_OPERATORS and not is_associative))
+    first = dim_to_plain_text(
+        left, own + (operator in _TEST_OPERATORS and not is_associative)
+    )
     text = f"{first} {sign} {dim_to_plain_text(right, own + (not is_associative))}"
     return f"({text})" if own < binding else text
 
 
-def _dim_from_json(value: Any, operators: Container[str] = _DIM_OPERATORS.keys()) -> Dim:
+def _dim_from_json(
+    value: Any, operators: Container[str] = _DIM_OPERATORS.keys()
+) -> Dim:
     if isinstance(value, int | str) and not isinstance(value, bool):
         return value
     operator, left, right = value
@@ -108,7 +117,9 @@ class TensorParam:
 
     def __str__(self) -> str:
         dims = ", ".join(dim_to_text(dim) for dim in self.shape)
-        return f"{self.name}: {self.dtype}[{dims}]" + (" (output)" if self.is_output else "")
+        return f"{self.name}: {self.dtype}[{dims}]" + (
+            " (output)" if self.is_output else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +257,9 @@ def signature_from_json(value: Mapping[str, Any]) -> Signature:
             params.append(ScalarParam(name, dtype))
     symbols = tuple(map(_text, value["symbols"]))
     requires = tuple(map(_condition_from_json, value.get("requires", ())))
-    checks = tuple(checked_access_from_text(_text(item)) for item in value.get("checks", ()))
+    checks = tuple(
+        checked_access_from_text(_text(item)) for item in value.get("checks", ())
+    )
     return Signature(_text(value["name"]), tuple(params), symbols, requires, checks)
 
 
@@ -296,7 +309,9 @@ class PackedCall:
     def to_text(self) -> str:
         """A text that `packed_call_from_text` reads back: `my.sum|read f32 2|write f32 1|i64`."""
         parts = (
-            f"{arg.access} {arg.dtype} {arg.rank}" if isinstance(arg, BufferArgument) else str(arg)
+            f"{arg.access} {arg.dtype} {arg.rank}"
+            if isinstance(arg, BufferArgument)
+            else str(arg)
             for arg in self.args
         )
         return "|".join([self.name, *parts])

@@ -51,7 +51,11 @@ def find_c_function(name: str, libraries: Sequence[str] = ()) -> Any:
             remedy='build for the target "llvm", or use a function of refcomp, such as popcount',
         )
     of_user, standard = _first_with(name, libraries), _first_with(name, _ALWAYS)
-    if of_user is not None and standard is not None and _address(of_user) != _address(standard):
+    if (
+        of_user is not None
+        and standard is not None
+        and _address(of_user) != _address(standard)
+    ):
         raise UserError(
             f"the C function {name!r} is in {', '.join(libraries)}, but in the C library, too",
             why="the dynamic loader would take the C library's",

@@ -25,7 +25,9 @@ from refcomp.foundation.cache_folder import find_safe_folder, make_private
 from refcomp.foundation.errors import UserError
 
 DEFAULT_LIMIT = 2 << 30
-_MAX_DIGITS = 18  # of the limit: no disk is larger, and Python refuses to read thousands
+_MAX_DIGITS = (
+    18  # of the limit: no disk is larger, and Python refuses to read thousands
+)
 
 _MAGIC = b"refcomp-entry-1\n"
 _HEADER_SIZE = len(_MAGIC) + hashlib.sha256().digest_size
@@ -68,7 +70,9 @@ def _decode(key: str, raw: bytes) -> bytes | None:
 class Cache:
     """A store under the directory `root`, of about `limit` bytes at most."""
 
-    def __init__(self, root: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], limit: int = DEFAULT_LIMIT
+    ) -> None:
         self.root = Path(root)
         self.limit = limit
         # The real path of `root`, once it is there and known to be safe.
@@ -155,7 +159,10 @@ class Cache:
 
     def _is_check_due(self, key: str, size: int) -> bool:
         # Keys are evenly spread, so that the rule needs no counter shared between processes.
-        return int(key[:8], 16) % _PUTS_PER_CHECK == 0 or size * _PUTS_PER_CHECK > self.limit
+        return (
+            int(key[:8], 16) % _PUTS_PER_CHECK == 0
+            or size * _PUTS_PER_CHECK > self.limit
+        )
 
     @contextmanager
     def _lock(self, key: str) -> Iterator[None]:

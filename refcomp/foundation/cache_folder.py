@@ -89,7 +89,9 @@ def _walk(path: str) -> tuple[list[_Step], bool]:
 
 def _look(place: str) -> _Step:
     status = os.lstat(place)
-    return _Step(place, status, os.readlink(place) if stat.S_ISLNK(status.st_mode) else None)
+    return _Step(
+        place, status, os.readlink(place) if stat.S_ISLNK(status.st_mode) else None
+    )
 
 
 def _check_way(path: str, step: _Step, owners: frozenset[int]) -> None:

@@ -86,7 +86,9 @@ class DType:
     @property
     def max_value(self) -> int:
         """The greatest value of an integer type (1 for bool)."""
-        return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
+        return (
+            (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
+        )
 
 
 BOOL = DType("bool", 1)
@@ -135,7 +137,9 @@ def as_dtype(value: Any) -> DType:
     if isinstance(value, str):
         return _parse(value)
     if value is None:
-        raise UserError("None is given as a dtype", remedy='pass one, such as "float32"')
+        raise UserError(
+            "None is given as a dtype", remedy='pass one, such as "float32"'
+        )
     if hasattr(value, "dtype") and not isinstance(value, type):
         raise UserError(
             f"a {type(value).__name__} is given as a dtype",

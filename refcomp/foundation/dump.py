@@ -26,7 +26,9 @@ def dump_stage(name: str, text: str) -> None:
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        Path(folder, f"{next(_numbers):03}_{safe}.txt").write_text(text, encoding="utf-8")
+        Path(folder, f"{next(_numbers):03}_{safe}.txt").write_text(
+            text, encoding="utf-8"
+        )
     except OSError as error:
         raise UserError(
             f"stages cannot be written to {folder}",

@@ -22,7 +22,9 @@ _MAX_HEADERS = 1 << 14  # of segments or sections; linkers write some dozens
 _MAX_NOTE_SEGMENTS = 16
 _MAX_NOTES = 1 << 14
 _MAX_SYMBOLS = 1 << 18  # and relocations
-_MAX_NAME_CHARACTERS = 1 << 26  # all names together: in a damaged file they may share their ends
+_MAX_NAME_CHARACTERS = (
+    1 << 26
+)  # all names together: in a damaged file they may share their ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ class ElfFile:
         """Return the segments that a loader places in memory. ValueError."""
         with _damage_refused():
             return tuple(
-                Segment(one["p_vaddr"], one["p_memsz"], one["p_offset"], one["p_filesz"])
+                Segment(
+                    one["p_vaddr"], one["p_memsz"], one["p_offset"], one["p_filesz"]
+                )
                 for one in self._segment_headers("PT_LOAD")
             )
 
@@ -127,7 +131,9 @@ class ElfFile:
         for _, header in self._section_headers():
             if header["sh_type"] != "SHT_RELA":
                 continue
-            table = RelocationTable(self._elf, header["sh_offset"], header["sh_size"], True)
+            table = RelocationTable(
+                self._elf, header["sh_offset"], header["sh_size"], True
+            )
             if header["sh_entsize"] != table.entry_size:
                 raise ValueError(f"relocations of {header['sh_entsize']} bytes")
             for one in table.iter_relocations():
@@ -147,7 +153,9 @@ class ElfFile:
         table = self._table("sh", elf.num_sections(), elf.structs.Elf_Shdr)
         for header in table:
             size = header["sh_size"]
-            if header["sh_type"] != "SHT_NOBITS" and header["sh_offset"] + size > len(self._data):
+            if header["sh_type"] != "SHT_NOBITS" and header["sh_offset"] + size > len(
+                self._data
+            ):
                 raise ValueError(f"a section of {size} bytes ends behind the file")
             if header["sh_type"] in ("SHT_SYMTAB", "SHT_DYNSYM"):
                 self._check_symbols(size, header["sh_entsize"])
@@ -156,9 +164,13 @@ class ElfFile:
     def _check_symbols(self, size: int, entry_size: int) -> None:
         expected = self._elf.structs.Elf_Sym.sizeof()
         if entry_size != expected:
-            raise ValueError(f"symbols have an entry size of {entry_size}, not {expected}")
+            raise ValueError(
+                f"symbols have an entry size of {entry_size}, not {expected}"
+            )
         if size % expected:
-            raise ValueError(f"symbols take {size} bytes, not a multiple of entry size {expected}")
+            raise ValueError(
+                f"symbols take {size} bytes, not a multiple of entry size {expected}"
+            )
 
     def _first_section(self, kind: str) -> Any:
         for number, header in self._section_headers():
@@ -170,12 +182,16 @@ class ElfFile:
         from elftools.common.utils import struct_parse  # noqa: PLC0415 (takes long)
 
         start, size = self._elf[f"e_{prefix}off"], self._elf[f"e_{prefix}entsize"]
-        if count and size != form.sizeof():  # entries of no length would be read for ever
+        if (
+            count and size != form.sizeof()
+        ):  # entries of no length would be read for ever
             raise ValueError(f"{prefix}entsize is {size}, not {form.sizeof()}")
         if count > _MAX_HEADERS:
             raise ValueError(f"a table of {count} entries")
         stream = self._elf.stream
-        return [struct_parse(form, stream, start + number * size) for number in range(count)]
+        return [
+            struct_parse(form, stream, start + number * size) for number in range(count)
+        ]
 
 
 def needed_libraries(data: bytes) -> tuple[str, ...]:
@@ -209,7 +225,13 @@ def _damage_refused() -> Iterator[None]:
     from elftools.common.exceptions import ELFError  # noqa: PLC0415 (takes long)
     from elftools.construct import ConstructError  # noqa: PLC0415
 
-    programming = AssertionError, ArithmeticError, AttributeError, LookupError, TypeError
+    programming = (
+        AssertionError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+    )
     try:
         yield
     except (ELFError, ConstructError) as error:

@@ -40,7 +40,11 @@ class RefcompError(Exception):
         hide_from_pytest()
 
     def __str__(self) -> str:
-        labelled = (("where", self.where), ("why", self.why), ("what to do", self.remedy))
+        labelled = (
+            ("where", self.where),
+            ("why", self.why),
+            ("what to do", self.remedy),
+        )
         details = [f"  {label}: {text}" for label, text in labelled if text]
         return "\n".join([self.what, *details])
 
@@ -94,7 +98,10 @@ class ToolchainError(RefcompError):
         if self.command:
             lines.append(f"  command: {' '.join(self.command)}")
         if self.stderr:
-            lines += ["  stderr:", *(f"    {line}" for line in self.stderr.splitlines())]
+            lines += [
+                "  stderr:",
+                *(f"    {line}" for line in self.stderr.splitlines()),
+            ]
         if self.kept is not None:
             lines.append(f"  kept: {self.kept}")
         return "\n".join(lines)

@@ -36,7 +36,9 @@ class LocalMemory:
             )
 
 
-def place_local(start: int, wanted: Iterable[tuple[LocalMemory, int]]) -> tuple[list[int], int]:
+def place_local(
+    start: int, wanted: Iterable[tuple[LocalMemory, int]]
+) -> tuple[list[int], int]:
     """Return the offset of each piece and the end of the last, in bytes.
 
     Each piece comes with its alignment in bytes; the first begins at `start` or behind it.

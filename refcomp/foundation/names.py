@@ -72,7 +72,9 @@ class UniqueNames:
     `reserved` are names that nobody may hold. A number follows `separator`, from `first` on.
     """
 
-    def __init__(self, reserved: Iterable[str] = (), separator: str = "_", first: int = 1) -> None:
+    def __init__(
+        self, reserved: Iterable[str] = (), separator: str = "_", first: int = 1
+    ) -> None:
         self._taken = set(reserved)
         self._separator, self._first = separator, first
         # Lower numbers of a wish are taken: a thousand equal wishes shall not try half a million.

@@ -97,7 +97,10 @@ def _check(changes: dict[str, bool]) -> None:
     for name, value in changes.items():
         if name not in known:
             raise UserError(
-                f"there is no build option {name!r}", remedy=f"options: {', '.join(known)}"
+                f"there is no build option {name!r}",
+                remedy=f"options: {', '.join(known)}",
             )
         if not isinstance(value, bool):
-            raise UserError(f"the build option {name} is {value!r}", remedy="pass True or False")
+            raise UserError(
+                f"the build option {name} is {value!r}", remedy="pass True or False"
+            )

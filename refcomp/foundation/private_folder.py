@@ -65,7 +65,9 @@ def _explained() -> Iterator[None]:
         yield
     except OSError as error:
         raise ToolchainError(
-            "no temporary folder can be made", why=str(error), remedy="set TMPDIR to a folder"
+            "no temporary folder can be made",
+            why=str(error),
+            remedy="set TMPDIR to a folder",
         ) from error
 
 
@@ -107,10 +109,14 @@ def _remove_if_stale(parent: int, name: str, outer: int) -> None:
     Works by descriptors only: what somebody puts in the place of `name` meanwhile is not touched,
     since rmdir takes empty folders alone.
     """
-    if os.fstat(outer).st_uid != os.geteuid() or not {_LOCK, _WORK}.issuperset(os.listdir(outer)):
+    if os.fstat(outer).st_uid != os.geteuid() or not {_LOCK, _WORK}.issuperset(
+        os.listdir(outer)
+    ):
         return
     with _opened(_LOCK, _FILE, outer) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: still in use
+        fcntl.flock(
+            lock, fcntl.LOCK_EX | fcntl.LOCK_NB
+        )  # BlockingIOError: still in use
         # Its process may have let the folder be kept between our open and our lock.
         named = os.stat(_LOCK, dir_fd=outer, follow_symlinks=False)
         if not os.path.samestat(os.fstat(lock), named):

@@ -22,7 +22,9 @@ _LOCK = threading.Lock()
 
 
 @overload
-def register_func(name: str, f: None = None, override: bool = False) -> Callable[[_F], _F]: ...
+def register_func(
+    name: str, f: None = None, override: bool = False
+) -> Callable[[_F], _F]: ...
 @overload
 def register_func(name: str, f: _F, override: bool = False) -> _F: ...
 @overload
@@ -46,7 +48,8 @@ def _register(name: str, function: Any, override: bool) -> Any:
     checked_callee(name)
     if not callable(function):
         raise UserError(
-            f"{function!r} cannot be registered as {name!r}", remedy="register what can be called"
+            f"{function!r} cannot be registered as {name!r}",
+            remedy="register what can be called",
         )
     with _LOCK:
         if name in _FUNCTIONS and override is not True:
@@ -59,7 +62,9 @@ def _register(name: str, function: Any, override: bool) -> Any:
     return function
 
 
-def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any] | None:
+def get_global_func(
+    name: str, allow_missing: bool = False
+) -> Callable[..., Any] | None:
     """The function registered under `name`; where there is none, None or a UserError."""
     checked_name(name, "a function")
     with _LOCK:

@@ -62,7 +62,9 @@ class Sizes:
         found = _linear_unknown(extent.dim, self.values)
         if found is None:
             return False
-        self.add(found.name, max(0, (extent.size - found.rest) // found.slope), extent.origin)
+        self.add(
+            found.name, max(0, (extent.size - found.rest) // found.slope), extent.origin
+        )
         return True
 
     def explain(self, *dims: Dim) -> str:

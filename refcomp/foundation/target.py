@@ -45,7 +45,8 @@ def register_kind(kind: TargetKind) -> None:
     """Makes `kind` known; UserError when its name is taken."""
     if kind.name in _KINDS:
         raise UserError(
-            f"target kind {kind.name!r} is registered already", remedy="choose another name"
+            f"target kind {kind.name!r} is registered already",
+            remedy="choose another name",
         )
     _KINDS[kind.name] = kind
 
@@ -63,7 +64,9 @@ class Target:
     options: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return " ".join([self.kind, *(f"-{name}={value}" for name, value in self.options)])
+        return " ".join(
+            [self.kind, *(f"-{name}={value}" for name, value in self.options)]
+        )
 
     def option(self, name: str, default: str) -> str:
         """The value of an option, or `default` when it was not given."""
@@ -80,20 +83,26 @@ def as_target(value: Target | str) -> Target:
         known = "\n    ".join(f"{k.name}: {k.meaning}" for k in _KINDS.values())
         gpu = re.search(r"gfx\w+", value) if isinstance(value, str) else None
         hint = f"write rocm -mcpu={gpu[0]}; " if gpu else ""
-        raise UserError(f"unknown target {value!r}", remedy=f"{hint}use one of\n    {known}")
+        raise UserError(
+            f"unknown target {value!r}", remedy=f"{hint}use one of\n    {known}"
+        )
     if not all(word.isprintable() for word in words):
         raise UserError(
             f"the target {value!r} holds a character that no option has",
             why="options become arguments of tools, as texts of one line",
             remedy="check where the text comes from",
         )
-    return Target(kind.name, tuple(sorted(_read_option(kind, word) for word in words[1:])))
+    return Target(
+        kind.name, tuple(sorted(_read_option(kind, word) for word in words[1:]))
+    )
 
 
 def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
     name, equals, value = word.removeprefix("-").partition("=")
     if not word.startswith("-") or not equals or not value or name not in kind.options:
-        known = ", ".join(f"-{option}=... ({text})" for option, text in kind.options.items())
+        known = ", ".join(
+            f"-{option}=... ({text})" for option, text in kind.options.items()
+        )
         raise UserError(
             f"target {kind.name} has no option {word!r}",
             remedy=f"options: {known or 'none'}",
@@ -123,7 +132,9 @@ def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits
     if threads > limits.threads:  # the axes allow no less than the group
         x, y, z = (max(axis, threads) for axis in per_axis)
         per_axis = (x, y, z)
-    return replace(limits, threads=threads, shared_bytes=shared_bytes, threads_per_axis=per_axis)
+    return replace(
+        limits, threads=threads, shared_bytes=shared_bytes, threads_per_axis=per_axis
+    )
 
 
 def number_option(target: Target, option: str, default: int) -> int:
@@ -133,6 +144,8 @@ def number_option(target: Target, option: str, default: int) -> int:
     text = target.option(option, "")
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise UserError(
-            f"-{option}={text} is no positive number", where=str(target), remedy=f"-{option}=256"
+            f"-{option}={text} is no positive number",
+            where=str(target),
+            remedy=f"-{option}=256",
         )
     return int(text)

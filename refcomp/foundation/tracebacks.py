@@ -64,7 +64,9 @@ def _is_of_the_user(error: BaseException) -> bool:
     frames = [entry.tb_frame for entry in _entries(error.__traceback__)]
     if not frames or is_ours(frames[-1]):
         return False
-    libraries = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
+    libraries = tuple(
+        sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")
+    )
     return not frames[-1].f_code.co_filename.startswith(libraries)
 
 
@@ -85,7 +87,11 @@ def only_users_frames(error: BaseException) -> Iterator[None]:
 
     The cause of a deliberate failure is left out where it has no frame of the user.
     """
-    hidden = [item for item in _chain(error) if not shows_everything() and _is_of_the_user(item)]
+    hidden = [
+        item
+        for item in _chain(error)
+        if not shows_everything() and _is_of_the_user(item)
+    ]
     before = [(e, e.__traceback__, e.__cause__, e.__suppress_context__) for e in hidden]
     try:
         for item in hidden:
@@ -111,7 +117,9 @@ def install_hooks() -> None:
     """Print errors of the main thread and of others with the user's frames only."""
     show, show_of_thread = sys.excepthook, threading.excepthook
 
-    def hook(kind: type[BaseException], error: BaseException, entry: TracebackType | None) -> None:
+    def hook(
+        kind: type[BaseException], error: BaseException, entry: TracebackType | None
+    ) -> None:
         with only_users_frames(error):
             show(kind, error, error.__traceback__)
         _check_variable()

@@ -34,7 +34,9 @@ _PIECE = 16 << 20  # bytes of a file that are read at a time
 _Proto = Any
 
 
-def from_onnx(source: str | os.PathLike[str] | bytes, *, max_bytes: int = MAX_BYTES) -> Graph:
+def from_onnx(
+    source: str | os.PathLike[str] | bytes, *, max_bytes: int = MAX_BYTES
+) -> Graph:
     """The graph of an ONNX file, or of its bytes. Symbolic extents keep their names.
 
     `max_bytes` bounds the file's size. See the module's docstring for what is refused.
@@ -49,8 +51,9 @@ def from_onnx(source: str | os.PathLike[str] | bytes, *, max_bytes: int = MAX_BY
 
 def _onnx() -> Any:
     try:
-        import onnx  # noqa: PLC0415  optional
         import onnx.numpy_helper  # noqa: PLC0415
+
+        import onnx  # noqa: PLC0415  optional
     except ImportError as error:
         raise UserError(
             "reading an ONNX model needs the package onnx, which is not installed",
@@ -71,7 +74,9 @@ def _read(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
             while len(pieces) <= max_bytes and (piece := file.read(_PIECE)):
                 pieces += piece
     except (OSError, ValueError) as error:
-        raise UserError(f"the model {str(path)!r} cannot be read", why=str(error)) from error
+        raise UserError(
+            f"the model {str(path)!r} cannot be read", why=str(error)
+        ) from error
     _check_size(len(pieces), repr(str(path)), max_bytes)
     return bytes(pieces)
 
@@ -87,7 +92,9 @@ def _check_size(size: int, what: str, max_bytes: int) -> None:
 def _parse(data: bytes) -> _Proto:
     onnx = _onnx()
     if not data:
-        raise UserError("the model is empty", remedy="give a file that an exporter has finished")
+        raise UserError(
+            "the model is empty", remedy="give a file that an exporter has finished"
+        )
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's own class moved between its versions
@@ -134,11 +141,15 @@ class _Importer:
         for node in self.proto.node:
             self._add_node(node)
         self.reasons.raise_any()
-        return self.context.builder.finish([self._output(o.name) for o in self.proto.output])
+        return self.context.builder.finish(
+            [self._output(o.name) for o in self.proto.output]
+        )
 
     def _read_constants(self) -> dict[str, Array]:
         if self.proto.sparse_initializer:
-            raise Unsupported("the model stores sparse constants", remedy="store them densely")
+            raise Unsupported(
+                "the model stores sparse constants", remedy="store them densely"
+            )
         stored: dict[str, Array] = {}
         for tensor in self.proto.initializer:
             if tensor.name in stored:
@@ -149,7 +160,10 @@ class _Importer:
     def read_tensor(self, tensor: _Proto) -> Array:
         """The elements of a stored tensor, its size checked before anything is made of it."""
         what = f"constant {tensor.name!r}"
-        if tensor.data_location == self.onnx.TensorProto.EXTERNAL or tensor.external_data:
+        if (
+            tensor.data_location == self.onnx.TensorProto.EXTERNAL
+            or tensor.external_data
+        ):
             raise UserError(
                 f"{what} lies in another file",
                 why="external data names paths, which a model of unknown origin must not choose",
@@ -157,14 +171,20 @@ class _Importer:
             )
         dims = list(tensor.dims)
         dtype = self.element_dtype(tensor.data_type, what)
-        stored = len(tensor.raw_data) or 8 * sum(len(value) for _, value in _numbers(tensor))
+        stored = len(tensor.raw_data) or 8 * sum(
+            len(value) for _, value in _numbers(tensor)
+        )
         least = math.prod(dims) * (1 if tensor.raw_data else 0)
         if any(dim < 0 for dim in dims) or least > stored:
-            raise UserError(f"{what} of shape {dims} has no more than {stored} bytes of data")
+            raise UserError(
+                f"{what} of shape {dims} has no more than {stored} bytes of data"
+            )
         try:
             array = np.asarray(self.onnx.numpy_helper.to_array(tensor))
         except Exception as error:
-            raise UserError(f"{what} of shape {dims} is damaged", why=str(error)) from error
+            raise UserError(
+                f"{what} of shape {dims} is damaged", why=str(error)
+            ) from error
         assert as_dtype(array.dtype) == dtype
         return array
 
@@ -187,13 +207,19 @@ class _Importer:
                 continue  # older models list their constants among the inputs
             what = f"input {info.name!r}"
             if not info.type.HasField("tensor_type"):
-                raise Unsupported(f"{what} is no tensor", remedy="export it with tensors only")
+                raise Unsupported(
+                    f"{what} is no tensor", remedy="export it with tensors only"
+                )
             kind = info.type.tensor_type
             if not kind.HasField("shape"):
-                raise UserError(f"{what} has no shape", remedy="export the model with shapes")
+                raise UserError(
+                    f"{what} has no shape", remedy="export the model with shapes"
+                )
             dtype = self.element_dtype(kind.elem_type, what)
             shape = [self._dim(d, what, k) for k, d in enumerate(kind.shape.dim)]
-            self.context.add(info.name, self.context.builder.input(info.name, dtype, shape))
+            self.context.add(
+                info.name, self.context.builder.input(info.name, dtype, shape)
+            )
 
     def _dim(self, dim: _Proto, what: str, place: int) -> int | str:
         if not dim.HasField("dim_value"):
@@ -204,7 +230,11 @@ class _Importer:
 
     def _add_node(self, node: _Proto) -> None:
         known = node.domain in ("", "ai.onnx") and node.op_type in CONVERTERS
-        title = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        title = (
+            node.op_type
+            if node.domain in ("", "ai.onnx")
+            else f"{node.domain}.{node.op_type}"
+        )
         self._check_defined(node)
         try:
             if not known:
@@ -213,7 +243,9 @@ class _Importer:
             if self.lost & set(node.input):
                 self.lost.update(node.output)
                 return
-            CONVERTERS[node.op_type].convert(self.context, node.input, node.output, attributes)
+            CONVERTERS[node.op_type].convert(
+                self.context, node.input, node.output, attributes
+            )
         except Unsupported as error:
             self.reasons.add(title, error.what)
             self.lost.update(filter(None, node.output))

@@ -66,7 +66,9 @@ class OnnxNode:
             raise UserError(f"its input {place} is missing")
         return value
 
-    def emit(self, operator: str, inputs: Sequence[Value | None], **attributes: Any) -> None:
+    def emit(
+        self, operator: str, inputs: Sequence[Value | None], **attributes: Any
+    ) -> None:
         """The node's outputs are those of `operator`."""
         builder = self.context.builder
         made = builder.nodes(operator, inputs, attributes, self.outputs)
@@ -106,7 +108,9 @@ def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
     def check(attributes: Attributes) -> None:
         for name, value in allowed.items():
             if attributes.get(name, value) != value:
-                raise Unsupported(f"its attribute {name} is {attributes[name]!r}, not {value!r}")
+                raise Unsupported(
+                    f"its attribute {name} is {attributes[name]!r}, not {value!r}"
+                )
 
     return check
 
@@ -120,12 +124,22 @@ def _same(operator: str, count: int) -> Converter:
 
 # Windows: convolution and pooling.
 
-_WINDOW = {"auto_pad": "string", "kernel_shape": "ints", "pads": "ints", "strides": "ints"}
+_WINDOW = {
+    "auto_pad": "string",
+    "kernel_shape": "ints",
+    "pads": "ints",
+    "strides": "ints",
+}
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 def _check_window(attributes: Attributes) -> None:
-    for name, count in (("kernel_shape", 2), ("strides", 2), ("dilations", 2), ("pads", 4)):
+    for name, count in (
+        ("kernel_shape", 2),
+        ("strides", 2),
+        ("dilations", 2),
+        ("pads", 4),
+    ):
         if len(attributes.get(name, (0,) * count)) != count:
             raise Unsupported(f"its attribute {name} is not for two spatial axes")
     if any(pad < 0 for pad in attributes.get("pads", ())):
@@ -152,7 +166,9 @@ def _padding(call: OnnxNode, data: Value, kernel: Sequence[int]) -> tuple[int, .
     before, after = [], []
     for k, size in enumerate(data.shape[2:]):
         if not isinstance(size, int):
-            raise Unsupported(f"its auto_pad is {mode} and its spatial extents are symbolic")
+            raise Unsupported(
+                f"its auto_pad is {mode} and its spatial extents are symbolic"
+            )
         reach = (kernel[k] - 1) * dilations[k] + 1
         total = max(0, (-(-size // strides[k]) - 1) * strides[k] + reach - size)
         less = total // 2
@@ -196,7 +212,9 @@ def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[OnnxNode], Non
         }
         padding = _padding(call, data, kernel)
         strides = call.attributes.get("strides", (1, 1))
-        call.emit(operator, [data], kernel=kernel, strides=strides, padding=padding, **given)
+        call.emit(
+            operator, [data], kernel=kernel, strides=strides, padding=padding, **given
+        )
 
     return emit
 
@@ -297,7 +315,9 @@ def _split(call: OnnxNode) -> None:
         raise UserError(f"its axis {axis} is out of range")
     given = call.input(1)
     if given is not None:
-        sizes = tuple(int(size) for size in call.context.constant(given, "split").reshape(-1))
+        sizes = tuple(
+            int(size) for size in call.context.constant(given, "split").reshape(-1)
+        )
     else:
         sizes = _equal_parts(data.shape[axis], len(call.outputs))
     if len(sizes) != len(call.outputs):
@@ -336,7 +356,9 @@ _CONSTANT_VALUES = {
 _DILATION = ("dilation", "dilations", tuple)
 
 CONVERTERS: dict[str, Converter] = {
-    "Conv": Converter(_conv, {**_WINDOW, "dilations": "ints", "group": "int"}, _check_window),
+    "Conv": Converter(
+        _conv, {**_WINDOW, "dilations": "ints", "group": "int"}, _check_window
+    ),
     "MaxPool": Converter(
         _pool("max_pool2d", _DILATION),
         {**_WINDOW, "dilations": "ints", "ceil_mode": "int", "storage_order": "int"},
@@ -363,13 +385,19 @@ CONVERTERS: dict[str, Converter] = {
     "Sub": _same("subtract", 2),
     "Mul": _same("multiply", 2),
     "Div": _same("divide", 2),
-    "Gemm": Converter(_gemm, {"alpha": "float", "beta": "float", "transA": "int", "transB": "int"}),
+    "Gemm": Converter(
+        _gemm, {"alpha": "float", "beta": "float", "transA": "int", "transB": "int"}
+    ),
     "MatMul": Converter(_matmul),
     "Softmax": Converter(_softmax, {"axis": "int"}),
     "Flatten": Converter(_flatten, {"axis": "int"}),
-    "Reshape": Converter(_reshape, {"allowzero": "int"}, _refuse_unless({"allowzero": 0})),
+    "Reshape": Converter(
+        _reshape, {"allowzero": "int"}, _refuse_unless({"allowzero": 0})
+    ),
     "Transpose": Converter(_transpose, {"perm": "ints"}),
     "Concat": Converter(_concat, {"axis": "int"}),
-    "Split": Converter(_split, {"axis": "int", "num_outputs": "int"}, most_outputs=1 << 16),
+    "Split": Converter(
+        _split, {"axis": "int", "num_outputs": "int"}, most_outputs=1 << 16
+    ),
     "Constant": Converter(_constant, _CONSTANT_VALUES, _check_constant),
 }

@@ -37,7 +37,9 @@ class GraphBuilder:
     def input(self, name: str, dtype: Any, shape: Sequence[Dim]) -> Value:
         """An input; UserError when the name is taken."""
         if name in self._names:
-            raise UserError(f"the graph has two inputs named {name!r}", remedy="rename one of them")
+            raise UserError(
+                f"the graph has two inputs named {name!r}", remedy="rename one of them"
+            )
         value = Value(self._names.take(name), as_dtype(dtype), tuple(shape))
         self._inputs.append(value)
         return value
@@ -68,7 +70,9 @@ class GraphBuilder:
             Value(self._names.take(name), dtype, shape)
             for name, (dtype, shape) in zip(wanted, types, strict=False)
         )
-        self._nodes.append(GraphNode(operator, tuple(inputs), outputs, given, tuple(subgraphs)))
+        self._nodes.append(
+            GraphNode(operator, tuple(inputs), outputs, given, tuple(subgraphs))
+        )
         return outputs
 
     def node(
@@ -90,12 +94,16 @@ class GraphBuilder:
             if needed & set(node.outputs):
                 kept.append(node)
                 needed |= set(node.reads)
-        constants = {value: a for value, a in self._constants.items() if value in needed}
+        constants = {
+            value: a for value, a in self._constants.items() if value in needed
+        }
         nodes = tuple(reversed(kept))
         return Graph(self.name, tuple(self._inputs), tuple(outputs), nodes, constants)
 
 
-def _without_defaults(operator: str, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+def _without_defaults(
+    operator: str, attributes: Mapping[str, Attribute]
+) -> dict[str, Attribute]:
     """The attributes that say something: equal nodes have equal attributes."""
     if operator == FUSED:
         return dict(attributes)

@@ -56,7 +56,9 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     optimized, chosen = optimize(graph), as_target(target)
     lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
     with build_options(certify=False):  # each schedule was, if that is asked for
-        module = build_functions([func for func, _ in lowered], chosen) if lowered else None
+        module = (
+            build_functions([func for func, _ in lowered], chosen) if lowered else None
+        )
     kernels = tuple(kernel for _, kernel in lowered)
     return GraphModule(optimized, kernels, module, chosen)
 
@@ -88,5 +90,7 @@ def _workspace(tensor: Tensor, kernel: str) -> Value:
 
 
 def _title(node: GraphNode) -> str:
-    operators = [n.operator for n in node.subgraphs[0].nodes] if node.operator == FUSED else []
+    operators = (
+        [n.operator for n in node.subgraphs[0].nodes] if node.operator == FUSED else []
+    )
     return re.sub(r"\W", "_", "_".join(operators or [node.operator]))[:60]

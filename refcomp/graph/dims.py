@@ -29,7 +29,12 @@ def add(a: Dim, b: Dim) -> Dim:
         return a + b
     if b == 0:
         return a
-    if isinstance(a, tuple) and a[0] == "add" and isinstance(a[2], int) and isinstance(b, int):
+    if (
+        isinstance(a, tuple)
+        and a[0] == "add"
+        and isinstance(a[2], int)
+        and isinstance(b, int)
+    ):
         return add(a[1], a[2] + b)
     return ("add", a, b)
 
@@ -49,7 +54,12 @@ def multiply(a: Dim, b: Dim) -> Dim:
         return a * b
     if b in (0, 1):
         return a if b == 1 else 0
-    if isinstance(a, tuple) and a[0] == "mul" and isinstance(a[2], int) and isinstance(b, int):
+    if (
+        isinstance(a, tuple)
+        and a[0] == "mul"
+        and isinstance(a[2], int)
+        and isinstance(b, int)
+    ):
         return multiply(a[1], a[2] * b)
     return ("mul", a, b)
 
@@ -61,7 +71,9 @@ def floor_divide(a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     match a, b:
-        case ("mul", symbol, int(factor)), int(divisor) if divisor and factor % divisor == 0:
+        case ("mul", symbol, int(factor)), int(divisor) if (
+            divisor and factor % divisor == 0
+        ):
             return multiply(symbol, factor // divisor)
     return ("floordiv", a, b)
 
@@ -129,4 +141,6 @@ def expr_to_dim(expr: Expr, names: Mapping[Var, str] = MappingProxyType({})) -> 
             return expr_to_dim(inner, names)
         case ir.BinaryExpr(a=a, b=b) if type(expr) in _FROM_EXPR:
             return _FROM_EXPR[type(expr)](expr_to_dim(a, names), expr_to_dim(b, names))
-    raise Unsupported(f"an extent is a {type(expr).__name__}", why="only sums, products, quotients")
+    raise Unsupported(
+        f"an extent is a {type(expr).__name__}", why="only sums, products, quotients"
+    )

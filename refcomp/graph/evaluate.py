@@ -18,9 +18,15 @@ from refcomp.graph.verify import verify_graph
 def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
     """The outputs for inputs given by name. UserError when these do not fit the graph."""
     verify_graph(graph)
-    if not isinstance(feeds, Mapping) or not all(hasattr(a, "dtype") for a in feeds.values()):
-        raise UserError("feeds are not arrays by name", remedy='pass a dict: {"x": array}')
-    check_feeds(graph, {name: (array.dtype, array.shape) for name, array in feeds.items()})
+    if not isinstance(feeds, Mapping) or not all(
+        hasattr(a, "dtype") for a in feeds.values()
+    ):
+        raise UserError(
+            "feeds are not arrays by name", remedy='pass a dict: {"x": array}'
+        )
+    check_feeds(
+        graph, {name: (array.dtype, array.shape) for name, array in feeds.items()}
+    )
     return _evaluate(graph, {value: feeds[value.name] for value in graph.inputs})
 
 

@@ -35,7 +35,9 @@ class GraphExecutor:
                 remedy="pass what refcomp.compile_graph returned",
             )
         self.module = module
-        self.device = device_for(module.target) if device is None else checked_device(device)
+        self.device = (
+            device_for(module.target) if device is None else checked_device(device)
+        )
         self.launches = 0
         self._lock = threading.Lock()
         self._plans: dict[tuple[int, ...], Plan] = {}
@@ -66,11 +68,15 @@ class GraphExecutor:
         """Output number `index` of the last run; UserError when there is none."""
         results = self._results
         if not 0 <= index < len(results):
-            remedy = f"numbers 0 to {len(results) - 1}" if results else "call run() first"
+            remedy = (
+                f"numbers 0 to {len(results) - 1}" if results else "call run() first"
+            )
             raise UserError(f"there is no output {index}", remedy=remedy)
         return results[index]
 
-    def run(self, feeds: Mapping[str, Any] | None = None, /, **inputs: Any) -> list[NDArray]:
+    def run(
+        self, feeds: Mapping[str, Any] | None = None, /, **inputs: Any
+    ) -> list[NDArray]:
         """The outputs as fresh arrays.
 
         Inputs are NDArrays or numpy arrays by name; `feeds` takes names that are no identifiers.
@@ -110,6 +116,7 @@ def _form(name: str, value: Any) -> tuple[Any, tuple[int, ...]]:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or not isinstance(shape, tuple):
         raise UserError(
-            f"input {name!r} is a {type(value).__name__}", remedy="pass an NDArray or a numpy array"
+            f"input {name!r} is a {type(value).__name__}",
+            remedy="pass an NDArray or a numpy array",
         )
     return dtype, shape

@@ -16,7 +16,9 @@ from refcomp.foundation.symbol_sizes import Extent, Sizes
 from refcomp.graph.graph import Graph, Value, spell, spell_dim
 
 
-def check_feeds(graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]) -> dict[str, int]:
+def check_feeds(
+    graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]
+) -> dict[str, int]:
     """The value of each symbol, given the dtype and shape of every input by name."""
     _check_names(graph, feeds)
     sizes = Sizes()
@@ -37,7 +39,9 @@ def check_name(graph: Graph, name: str) -> Value:
     for value in graph.inputs:
         if value.name == name:
             return value
-    raise UserError(f"the graph has no input {name!r}", remedy=f"inputs: {_listed(graph)}")
+    raise UserError(
+        f"the graph has no input {name!r}", remedy=f"inputs: {_listed(graph)}"
+    )
 
 
 def _listed(graph: Graph) -> str:
@@ -63,10 +67,14 @@ def check_type(value: Value, dtype: Any, shape: tuple[int, ...]) -> None:
             remedy=f"convert it to {to_numpy(value.dtype).name} first",
         )
     if len(shape) != len(value.shape):
-        raise UserError(f"input {value} has {len(value.shape)} dimensions, shape {shape} given")
+        raise UserError(
+            f"input {value} has {len(value.shape)} dimensions, shape {shape} given"
+        )
 
 
-def _check_shape(value: Value, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
+def _check_shape(
+    value: Value, shape: tuple[int, ...], symbols: Mapping[str, int]
+) -> None:
     for place, (dim, extent) in enumerate(zip(value.shape, shape, strict=True)):
         unknown = [name for name in names_in_dim(dim) if name not in symbols]
         if unknown:

@@ -69,8 +69,12 @@ class GraphNode:
     def __str__(self) -> str:
         outputs = ", ".join(map(str, self.outputs))
         inputs = ", ".join("_" if v is None else spell(v.name) for v in self.inputs)
-        given = ", ".join(f"{k}={_spell_attribute(v)}" for k, v in sorted(self.attributes.items()))
-        return f"{outputs} = {self.operator}({inputs})" + (f" {{{given}}}" if given else "")
+        given = ", ".join(
+            f"{k}={_spell_attribute(v)}" for k, v in sorted(self.attributes.items())
+        )
+        return f"{outputs} = {self.operator}({inputs})" + (
+            f" {{{given}}}" if given else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,7 +39,9 @@ def infer_types(
     tensors = [None if v is None else value_to_placeholder(v, symbols) for v in inputs]
     try:
         outputs = _apply(operator, tensors, attributes)
-        return [(tensor.dtype, tuple(map(expr_to_dim, tensor.shape))) for tensor in outputs]
+        return [
+            (tensor.dtype, tuple(map(expr_to_dim, tensor.shape))) for tensor in outputs
+        ]
     except RefcompError as error:
         error.where = error.where or where or None
         raise
@@ -58,7 +60,9 @@ def _apply(
 def value_to_placeholder(value: Value, symbols: Symbols) -> Tensor:
     """A placeholder of the value's dtype and shape, under its name made plain."""
     shape = tuple(dim_to_expr(dim, symbols) for dim in value.shape)
-    return placeholder(shape, value.dtype, name=re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40])
+    return placeholder(
+        shape, value.dtype, name=re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40]
+    )
 
 
 def node_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
@@ -66,13 +70,21 @@ def node_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, 
     if node.operator == FUSED:
         return _subgraph_to_te(node, tensors)
     inputs = [None if value is None else tensors[value] for value in node.inputs]
-    return dict(zip(node.outputs, _apply(node.operator, inputs, node.attributes), strict=True))
+    return dict(
+        zip(node.outputs, _apply(node.operator, inputs, node.attributes), strict=True)
+    )
 
 
-def _subgraph_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
+def _subgraph_to_te(
+    node: GraphNode, tensors: Mapping[Value, Tensor]
+) -> dict[Value, Tensor]:
     (graph,) = node.subgraphs
     given = [value for value in node.inputs if value is not None]
-    inside = {own: tensors[value] for own, value in zip(graph.inputs, given, strict=True)}
+    inside = {
+        own: tensors[value] for own, value in zip(graph.inputs, given, strict=True)
+    }
     for inner in graph.nodes:
         inside |= node_to_te(inner, inside)
-    return dict(zip(node.outputs, (inside[value] for value in graph.outputs), strict=True))
+    return dict(
+        zip(node.outputs, (inside[value] for value in graph.outputs), strict=True)
+    )

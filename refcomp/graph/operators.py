@@ -58,7 +58,9 @@ class Operator:
         most = math.inf if self.variadic else len(self.inputs)
         given = len(inputs)
         missing = [
-            n for n, v in zip(self.inputs[: self.least_inputs], inputs, strict=False) if v is None
+            n
+            for n, v in zip(self.inputs[: self.least_inputs], inputs, strict=False)
+            if v is None
         ]
         if not self.least_inputs <= given <= most or missing:
             lacking = f", without {', '.join(missing)}" if missing else ""
@@ -78,8 +80,14 @@ class Operator:
                 )
             if type(value) is not specs[name].kind:
                 wanted = specs[name].kind.__name__
-                raise UserError(f"{self.name}: attribute {name} is {value!r}, no {wanted}")
-        missing = [n for n, spec in specs.items() if spec.default is None and n not in attributes]
+                raise UserError(
+                    f"{self.name}: attribute {name} is {value!r}, no {wanted}"
+                )
+        missing = [
+            n
+            for n, spec in specs.items()
+            if spec.default is None and n not in attributes
+        ]
         if missing:
             raise UserError(f"{self.name} lacks the attribute {', '.join(missing)}")
 
@@ -90,7 +98,9 @@ _OPERATORS: dict[str, Operator] = {}
 def register_operator(operator: Operator) -> None:
     """Makes `operator` known by its name; UserError when the name is taken."""
     if not isinstance(operator, Operator):
-        raise UserError(f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator")
+        raise UserError(
+            f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator"
+        )
     if operator.name in _OPERATORS:
         raise UserError(f"operator {operator.name} is registered already")
     _OPERATORS[operator.name] = operator
@@ -118,19 +128,27 @@ _KERNEL = AttributeSpec("kernel", tuple)
 _LAYOUT = AttributeSpec("layout", str, "NCHW")
 
 
-def _register_elementwise(name: str, compute: Any, numpy: Any, *attributes: AttributeSpec) -> None:
-    register_operator(Operator(name, ("data",), compute, numpy, attributes, "elementwise"))
+def _register_elementwise(
+    name: str, compute: Any, numpy: Any, *attributes: AttributeSpec
+) -> None:
+    register_operator(
+        Operator(name, ("data",), compute, numpy, attributes, "elementwise")
+    )
 
 
 def _register_broadcast(name: str, compute: Any, numpy: Any) -> None:
     register_operator(Operator(name, ("a", "b"), compute, numpy, (), "elementwise"))
 
 
-def _register_pool(name: str, compute: Any, numpy: Any, *attributes: AttributeSpec) -> None:
+def _register_pool(
+    name: str, compute: Any, numpy: Any, *attributes: AttributeSpec
+) -> None:
     register_operator(Operator(name, ("data",), compute, numpy, (*attributes, _LAYOUT)))
 
 
-def _register_movement(name: str, compute: Any, numpy: Any, *attributes: AttributeSpec) -> None:
+def _register_movement(
+    name: str, compute: Any, numpy: Any, *attributes: AttributeSpec
+) -> None:
     register_operator(Operator(name, ("data",), compute, numpy, attributes, "movement"))
 
 
@@ -166,7 +184,9 @@ register_operator(
     )
 )
 _WINDOW = (_KERNEL, _STRIDES, _PADDING)
-_register_pool("max_pool2d", pool.max_pool2d, pool.max_pool2d_numpy, *_WINDOW, _DILATION)
+_register_pool(
+    "max_pool2d", pool.max_pool2d, pool.max_pool2d_numpy, *_WINDOW, _DILATION
+)
 _register_pool(
     "avg_pool2d",
     pool.avg_pool2d,
@@ -174,7 +194,9 @@ _register_pool(
     *_WINDOW,
     AttributeSpec("count_include_pad", bool, False),
 )
-_register_pool("global_avg_pool2d", pool.global_avg_pool2d, pool.global_avg_pool2d_numpy)
+_register_pool(
+    "global_avg_pool2d", pool.global_avg_pool2d, pool.global_avg_pool2d_numpy
+)
 register_operator(
     Operator(
         "gemm",
@@ -222,7 +244,10 @@ _register_movement(
     "flatten", transform.flatten, transform.flatten_numpy, AttributeSpec("axis", int, 1)
 )
 _register_movement(
-    "transpose", transform.transpose, transform.transpose_numpy, AttributeSpec("axes", tuple)
+    "transpose",
+    transform.transpose,
+    transform.transpose_numpy,
+    AttributeSpec("axes", tuple),
 )
 register_operator(
     Operator(

@@ -29,7 +29,9 @@ class GraphStep:
 
 STEPS = (
     GraphStep(remove_identities, "first: they hide what stands next to each other"),
-    GraphStep(fold_constants, "what folding batch norms needs may be computed from constants"),
+    GraphStep(
+        fold_constants, "what folding batch norms needs may be computed from constants"
+    ),
     GraphStep(fold_batch_norm, "before the layout, as it knows one layout of weights"),
     GraphStep(choose_layout, "while nodes are single"),
     GraphStep(pack_matrices, "leaves a transpose of constants, as choose_layout does"),

@@ -65,8 +65,14 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
     lives: dict[Value, Life] = dict.fromkeys(module.graph.inputs, (-1, -1))
     for step, kernel in enumerate(module.kernels):
         lives |= dict.fromkeys((*kernel.outputs, *kernel.workspaces), (step, step))
-        lives |= {value: (lives[value][0], step) for value in kernel.inputs if value in lives}
-    lives |= {value: (lives[value][0], end) for value in module.graph.outputs if value in lives}
+        lives |= {
+            value: (lives[value][0], step) for value in kernel.inputs if value in lives
+        }
+    lives |= {
+        value: (lives[value][0], end)
+        for value in module.graph.outputs
+        if value in lives
+    }
     return lives
 
 
@@ -78,7 +84,9 @@ def _memory_of_values(
     if not isinstance(driver, PartingDriver):
         return [_allocate(device, size, symbols) for size in sizes]
     whole = _allocate(device, placed.total, symbols)
-    return [driver.part(whole, *part) for part in zip(placed.offsets, sizes, strict=True)]
+    return [
+        driver.part(whole, *part) for part in zip(placed.offsets, sizes, strict=True)
+    ]
 
 
 def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> DeviceMemory:
@@ -100,5 +108,7 @@ def _bound_kernels(
     for kernel in module.kernels:
         assert module.module is not None
         arguments = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
-        bound.append(module.module[kernel.name].bind(*(arrays[value] for value in arguments)))
+        bound.append(
+            module.module[kernel.name].bind(*(arrays[value] for value in arguments))
+        )
     return tuple(bound)

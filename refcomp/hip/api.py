@@ -66,7 +66,10 @@ FUNCTIONS: dict[str, str] = {
     ),
 }
 # These return a text.
-TEXTS: dict[str, str] = {"hipGetErrorName": "i32 error", "hipGetErrorString": "i32 error"}
+TEXTS: dict[str, str] = {
+    "hipGetErrorName": "i32 error",
+    "hipGetErrorString": "i32 error",
+}
 
 # What precedes each value of the last argument of hipModuleLaunchKernel.
 LAUNCH_BUFFER_POINTER, LAUNCH_BUFFER_SIZE, LAUNCH_END = 1, 2, 3
@@ -106,7 +109,9 @@ class PropertiesCall:
 
 # The first one that the library has: from HIP 6 on there are two layouts of the answer.
 PROPERTIES = (
-    PropertiesCall("hipGetDevicePropertiesR0600", number("hipDeviceProp_t.gcnArchName", 6)),
+    PropertiesCall(
+        "hipGetDevicePropertiesR0600", number("hipDeviceProp_t.gcnArchName", 6)
+    ),
     PropertiesCall("hipGetDeviceProperties", number("hipDeviceProp_t.gcnArchName", 5)),
 )
 

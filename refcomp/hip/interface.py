@@ -78,7 +78,9 @@ def function_names() -> tuple[str, ...]:
 def of_library(loaded: ctypes.CDLL) -> HipFunctions:
     """The functions of AMD's library, those that its version has."""
     found = {name: _symbol(loaded, name) for name in function_names()}
-    return HipFunctions(**{name: function for name, function in found.items() if function})
+    return HipFunctions(
+        **{name: function for name, function in found.items() if function}
+    )
 
 
 def offered_by(offered: object) -> HipFunctions:
@@ -134,7 +136,9 @@ def _text_function(name: str, method: Callable[..., bytes]) -> Any:
 
     def call(*args: Any) -> int:
         text = method(*args)
-        return ctypes.addressof(kept.setdefault(text, ctypes.create_string_buffer(text)))
+        return ctypes.addressof(
+            kept.setdefault(text, ctypes.create_string_buffer(text))
+        )
 
     callback = ctypes.CFUNCTYPE(Address, *_argument_types(name))(call)
     function = ctypes.cast(callback, _prototype(name))

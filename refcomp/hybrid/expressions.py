@@ -44,14 +44,28 @@ _COMPARISONS: dict[type[ast.AST], tuple[Callable[[Any, Any], Any], type[Any]]] =
     ast.GtE: (operator.ge, GE),
 }
 _INTRINSICS = (
-    *("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid"),
+    *(
+        "exp",
+        "exp2",
+        "exp10",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "sigmoid",
+    ),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
     *("asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "abs"),
     *("isnan", "isinf", "isfinite", "hypot", "copysign", "pow", "power"),
     *("select", "if_then_else", "min", "max"),
 )
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(maths, {"pow": "power", "min": "minimum", "max": "maximum"}.get(name, name))
+    name: getattr(
+        maths, {"pow": "power", "min": "minimum", "max": "maximum"}.get(name, name)
+    )
     for name in _INTRINSICS
 }
 
@@ -91,14 +105,18 @@ class Evaluator:
         """The value of `node` as an expression of the loop IR."""
         value = self.value(node)
         if isinstance(value, BufferPointer | tuple | str) or value is None:
-            self.source.refuse(node, f"{ast.unparse(node)} is no number", "read an element of it")
+            self.source.refuse(
+                node, f"{ast.unparse(node)} is no number", "read an element of it"
+            )
         return as_expr(value)
 
     def constant(self, node: ast.expr, kind: type[Any], what: str) -> Any:
         """The value of `node`, which must be known while compiling."""
         value = self.value(node)
         if not isinstance(value, kind) or isinstance(value, bool):
-            self.source.refuse(node, f"{what} must be a constant, not {ast.unparse(node)}")
+            self.source.refuse(
+                node, f"{what} must be a constant, not {ast.unparse(node)}"
+            )
         return value
 
     # One rule for each form.
@@ -114,7 +132,9 @@ class Evaluator:
             return held.pointer[0] if isinstance(held, Cell) else held
         if node.id not in self.source.outer:
             self.source.refuse(
-                node, f"{node.id} has no value here", "assign it in the same block, before"
+                node,
+                f"{node.id} has no value here",
+                "assign it in the same block, before",
             )
         return self._outer(node, self.source.outer[node.id])
 
@@ -139,7 +159,9 @@ class Evaluator:
         owner = self.value(node.value)
         if isinstance(owner, BufferPointer) and node.attr in ("shape", "ndim", "dtype"):
             shape = tuple(getattr(dim, "value", dim) for dim in owner.view.shape)
-            return {"shape": shape, "ndim": len(shape), "dtype": str(owner.dtype)}[node.attr]
+            return {"shape": shape, "ndim": len(shape), "dtype": str(owner.dtype)}[
+                node.attr
+            ]
         self.source.refuse(node, f"{ast.unparse(node.value)} has no {node.attr} here")
 
     def _subscript(self, node: ast.Subscript) -> Any:
@@ -152,7 +174,9 @@ class Evaluator:
             return owner[index]
         self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
 
-    def element(self, node: ast.Subscript, owner: BufferPointer, index: Any) -> tuple[Any, ...]:
+    def element(
+        self, node: ast.Subscript, owner: BufferPointer, index: Any
+    ) -> tuple[Any, ...]:
         """One index for each dimension; UserError for another number, and for negative ones."""
         indices = index if isinstance(index, tuple) else (index,)
         rank = len(owner.view.shape)
@@ -163,7 +187,9 @@ class Evaluator:
                 "give one index per dimension",
             )
         if any(isinstance(i, int) and i < 0 for i in indices):
-            self.source.refuse(node, "an index counts from the begin", "use shape[0] - 1, ...")
+            self.source.refuse(
+                node, "an index counts from the begin", "use shape[0] - 1, ..."
+            )
         return indices
 
     def _unary(self, node: ast.UnaryOp) -> Any:
@@ -175,7 +201,9 @@ class Evaluator:
         return ~value if isinstance(node.op, ast.Invert) else value
 
     def _binary(self, node: ast.BinOp) -> Any:
-        return self.combine(node, type(node.op), self.value(node.left), self.value(node.right))
+        return self.combine(
+            node, type(node.op), self.value(node.left), self.value(node.right)
+        )
 
     def combine(self, node: ast.AST, op: type[ast.AST], a: Any, b: Any) -> Any:
         """What the operator `op` gives for two values."""
@@ -192,7 +220,9 @@ class Evaluator:
             )
         if op is ast.Mod and x.dtype.is_float:
             self.source.refuse(
-                node, f"`%` of {x.dtype} is not compiled", "compute a - floor(a / b) * b"
+                node,
+                f"`%` of {x.dtype} is not compiled",
+                "compute a - floor(a / b) * b",
             )
         if op is ast.Pow:
             return maths.power(x, y)
@@ -201,11 +231,16 @@ class Evaluator:
         return _OPERATORS[op](x, y)
 
     def _compare(self, node: ast.Compare) -> Any:
-        values = [self.value(node.left), *(self.value(item) for item in node.comparators)]
+        values = [
+            self.value(node.left),
+            *(self.value(item) for item in node.comparators),
+        ]
         parts = []
         for op, a, b in zip(node.ops, values, values[1:], strict=False):
             if type(op) not in _COMPARISONS:
-                self.source.refuse(node, "`in` and `is` are no part of hybrid functions")
+                self.source.refuse(
+                    node, "`in` and `is` are no part of hybrid functions"
+                )
             plain, cls = _COMPARISONS[type(op)]
             known = not isinstance(a, Expr) and not isinstance(b, Expr)
             parts.append(plain(a, b) if known else binary(cls, a, b))
@@ -220,7 +255,9 @@ class Evaluator:
         result = values[-1]
         for value in reversed(values[:-1]):
             if isinstance(value, Expr):
-                result = maths.if_then_else(value, cast(BOOL, result), cast(BOOL, False))
+                result = maths.if_then_else(
+                    value, cast(BOOL, result), cast(BOOL, False)
+                )
             elif not value:
                 result = value
         return result
@@ -238,7 +275,9 @@ class Evaluator:
         condition = self.value(node.test)
         if not isinstance(condition, Expr):
             return self.value(node.body if condition else node.orelse)
-        return maths.if_then_else(condition, self.number(node.body), self.number(node.orelse))
+        return maths.if_then_else(
+            condition, self.number(node.body), self.number(node.orelse)
+        )
 
     def _call(self, node: ast.Call) -> Any:
         if node.keywords:
@@ -252,7 +291,9 @@ class Evaluator:
         if name in FUNCTIONS:
             return self._function(FUNCTIONS[name], args)
         known = ", ".join(["len", *sorted(FUNCTIONS), *CASTS])
-        self.source.refuse(node, f"{ast.unparse(node.func)} cannot be called here", f"use {known}")
+        self.source.refuse(
+            node, f"{ast.unparse(node.func)} cannot be called here", f"use {known}"
+        )
 
     def _function(self, function: Callable[..., Any], args: list[Any]) -> Any:
         if function in (maths.minimum, maths.maximum) and len(args) > 2:

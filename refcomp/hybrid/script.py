@@ -54,9 +54,17 @@ class HybridFunction:
 
     def _check_parameters(self) -> None:
         args = self.source.definition.args
-        if args.vararg or args.kwarg or args.kwonlyargs or args.defaults or args.posonlyargs:
+        if (
+            args.vararg
+            or args.kwarg
+            or args.kwonlyargs
+            or args.defaults
+            or args.posonlyargs
+        ):
             self.source.refuse(
-                self.source.definition, "its parameters are plain names", "def f(a, b, n): ..."
+                self.source.definition,
+                "its parameters are plain names",
+                "def f(a, b, n): ...",
             )
 
     def _compile(self, args: Sequence[Any]) -> Any:
@@ -71,7 +79,9 @@ class HybridFunction:
         for name, arg in zip(names, args, strict=True):
             value = self._checked(name, arg)
             if isinstance(arg, Tensor):
-                view = BufferView(decl_buffer(arg.shape, arg.dtype, name).buffer, access=READ)
+                view = BufferView(
+                    decl_buffer(arg.shape, arg.dtype, name).buffer, access=READ
+                )
                 tensors.append(arg)
                 views.append(view)
                 value = writer.builder.buffer_ptr(view)
@@ -89,11 +99,15 @@ class HybridFunction:
             remedy="pass tensors, expressions, numbers or tuples of them; or numpy arrays alone",
         )
 
-    def _as_extern(self, writer: Writer, tensors: list[Tensor], views: list[BufferView]) -> Any:
+    def _as_extern(
+        self, writer: Writer, tensors: list[Tensor], views: list[BufferView]
+    ) -> Any:
         returned, body = writer.returned, writer.builder.get()
         definition = self.source.definition
         if not returned:
-            self.source.refuse(definition, "it returns nothing", "return what output_tensor made")
+            self.source.refuse(
+                definition, "it returns nothing", "return what output_tensor made"
+            )
         unused = [view.name for view in writer.outputs if view not in returned]
         if unused:
             self.source.refuse(definition, f"it does not return its output {unused[0]}")

@@ -84,16 +84,22 @@ class Writer:
         elif isinstance(held, Cell):
             self._set(target, held, self.evaluator.value(value))
         elif self._assigned.get(target.id, 0) > 1:
-            self.evaluator.names[target.id] = self._cell(target, self.evaluator.number(value))
+            self.evaluator.names[target.id] = self._cell(
+                target, self.evaluator.number(value)
+            )
         else:
-            self.evaluator.names[target.id] = self._named(target, self.evaluator.value(value))
+            self.evaluator.names[target.id] = self._named(
+                target, self.evaluator.value(value)
+            )
 
     def _named(self, target: ast.Name, value: Any) -> Any:
         """A name that is assigned once: a variable, unless the value is known or an array."""
         if not isinstance(value, Expr) or isinstance(value, IntImm):
             return value
         return (
-            value if self._depth == 0 and _is_shape(value) else self.builder.let(target.id, value)
+            value
+            if self._depth == 0 and _is_shape(value)
+            else self.builder.let(target.id, value)
         )
 
     def _cell(self, target: ast.Name, value: Expr) -> Cell:
@@ -111,7 +117,9 @@ class Writer:
             )
         dtype, is_number = cell.pointer.dtype, isinstance(value, int | float)
         given = as_expr(value).dtype
-        fits = given == dtype or (is_number and (dtype.is_float or isinstance(value, int)))
+        fits = given == dtype or (
+            is_number and (dtype.is_float or isinstance(value, int))
+        )
         if not fits:
             self.source.refuse(
                 target,
@@ -123,13 +131,17 @@ class Writer:
     def _memory(self, name: str, node: ast.expr) -> BufferPointer | None:
         """What `output_tensor` or `allocate` makes; None for any other value."""
         word = (
-            node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            node.func.id
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            else ""
         )
         if word not in ("output_tensor", "allocate") or not isinstance(node, ast.Call):
             return None
         given = {"dtype": "float32", "scope": "global"}
         given |= zip(
-            ("shape", "dtype", "scope"), map(self.evaluator.value, node.args), strict=False
+            ("shape", "dtype", "scope"),
+            map(self.evaluator.value, node.args),
+            strict=False,
         )
         given |= {str(k.arg): self.evaluator.value(k.value) for k in node.keywords}
         if given.keys() != {"shape", "dtype", "scope"}:
@@ -138,7 +150,9 @@ class Writer:
         if word == "allocate":
             return self.builder.allocate(dtype, shape, name=name, scope=given["scope"])
         if self._depth:
-            self.source.refuse(node, "an output is made outside of all loops and branches")
+            self.source.refuse(
+                node, "an output is made outside of all loops and branches"
+            )
         view = decl_buffer(shape, dtype, name)
         self.outputs.append(view)
         return self.builder.buffer_ptr(view)
@@ -146,7 +160,9 @@ class Writer:
     def _store(self, target: ast.Subscript, value: Expr) -> None:
         pointer = self.evaluator.value(target.value)
         if not isinstance(pointer, BufferPointer):
-            self.source.refuse(target, f"{ast.unparse(target.value)} has no elements to assign")
+            self.source.refuse(
+                target, f"{ast.unparse(target.value)} has no elements to assign"
+            )
         if pointer.view.access == READ:
             self.source.refuse(
                 target,
@@ -163,7 +179,11 @@ class Writer:
         if isinstance(target, ast.Subscript):
             self._store(target, as_expr(value))
             return
-        held = self.evaluator.names.get(target.id) if isinstance(target, ast.Name) else None
+        held = (
+            self.evaluator.names.get(target.id)
+            if isinstance(target, ast.Name)
+            else None
+        )
         if not isinstance(held, Cell):
             self.source.refuse(node, f"{ast.unparse(target)} is no local number")
         self._set(target, held, value)
@@ -172,7 +192,10 @@ class Writer:
 
     def _for(self, node: ast.For) -> None:
         call = node.iter
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or node.orelse:
+        if (
+            not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name))
+            or node.orelse
+        ):
             self._refuse_loop(node)
         if not isinstance(node.target, ast.Name):
             self.source.refuse(node, "a loop has one variable")
@@ -188,12 +211,16 @@ class Writer:
 
     def _refuse_loop(self, node: ast.For) -> NoReturn:
         words = ", ".join([*LOOP_WORDS, "const_range", "bind"])
-        self.source.refuse(node, "a loop runs over one of its words", f"use one of {words}")
+        self.source.refuse(
+            node, "a loop runs over one of its words", f"use one of {words}"
+        )
 
     def _range(self, call: ast.Call) -> tuple[Any, Any, int]:
         values = [self.evaluator.value(arg) for arg in call.args]
         if not 1 <= len(values) <= 3 or call.keywords:
-            self.source.refuse(call, "a range has an end, or a begin and an end, and a step")
+            self.source.refuse(
+                call, "a range has an end, or a begin and an end, and a step"
+            )
         begin, end = (0, values[0]) if len(values) == 1 else values[:2]
         step = values[2] if len(values) == 3 else 1
         if not isinstance(step, int) or step < 1:
@@ -205,11 +232,17 @@ class Writer:
         begin, end, step = self._range(call)
         self._concurrent += kind == PARALLEL
         if step == 1:
-            with self._block(), self.builder.for_range(begin, end, node.target.id, kind) as var:
+            with (
+                self._block(),
+                self.builder.for_range(begin, end, node.target.id, kind) as var,
+            ):
                 self._body(node, var)
         else:
             count = _steps(begin, end, step)
-            with self._block(), self.builder.for_range(0, count, node.target.id, kind) as var:
+            with (
+                self._block(),
+                self.builder.for_range(0, count, node.target.id, kind) as var,
+            ):
                 self._body(node, var * step + begin)
         self._concurrent -= kind == PARALLEL
 
@@ -224,14 +257,18 @@ class Writer:
             self.source.refuse(call, "the ends of const_range are constants")
         values = range(begin, end, step)
         if len(values) > MOST_COPIES:
-            self.source.refuse(call, f"const_range has at most {MOST_COPIES} values", "use unroll")
+            self.source.refuse(
+                call, f"const_range has at most {MOST_COPIES} values", "use unroll"
+            )
         for value in values:
             with self._block():
                 self._body(node, value)
 
     def _bind(self, node: ast.For, call: ast.Call) -> None:
         if len(call.args) != 2:
-            self.source.refuse(call, 'bind has a tag and an extent: bind("threadIdx.x", 64)')
+            self.source.refuse(
+                call, 'bind has a tag and an extent: bind("threadIdx.x", 64)'
+            )
         axis = thread_axis(self.evaluator.value(call.args[0]))
         extent = self.evaluator.value(call.args[1])
         with self._block(), self.builder.scope():

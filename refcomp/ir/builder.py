@@ -121,7 +121,8 @@ class IRBuilder:
         """Adds a statement."""
         if not isinstance(stmt, Stmt):
             raise UserError(
-                f"{stmt!r} is no statement", remedy="emit a store, a call, or what get() gave"
+                f"{stmt!r} is no statement",
+                remedy="emit a store, a call, or what get() gave",
             )
         if stmt.origin is None and self.origin is not None:
             stmt = with_fields(stmt, origin=self.origin)
@@ -130,7 +131,9 @@ class IRBuilder:
     def get(self) -> Stmt:
         """All statements as one, with the loops over thread axes as kernels."""
         if len(self._scopes) > 1:
-            raise UserError("a scope is still open", remedy="call get() after all `with` blocks")
+            raise UserError(
+                "a scope is still open", remedy="call get() after all `with` blocks"
+            )
         result: Stmt = _with_kernels(self._scopes[-1].close())
         return result
 
@@ -140,7 +143,9 @@ class IRBuilder:
         The buffers that are written are its outputs.
         """
         body = self.get()
-        params = tuple(arg.buffer if isinstance(arg, BufferView) else arg for arg in args)
+        params = tuple(
+            arg.buffer if isinstance(arg, BufferView) else arg for arg in args
+        )
         written = written_buffers(body)
         outputs = [p.name for p in params if isinstance(p, Buffer) and p in written]
         return PrimFunc(checked_name(name, "a function"), params, body, tuple(outputs))
@@ -168,13 +173,19 @@ class IRBuilder:
 
     @contextmanager
     def for_range(
-        self, begin: Any, end: Any, name: str = "i", for_type: str = SERIAL, dtype: Any = I64
+        self,
+        begin: Any,
+        end: Any,
+        name: str = "i",
+        for_type: str = SERIAL,
+        dtype: Any = I64,
     ) -> Iterator[Var]:
         """A loop over begin, ..., end - 1: serial, parallel, unroll or vectorize."""
         kind = _LOOP_KINDS.get(for_type)
         if kind is None:
             raise UserError(
-                f"a loop cannot be {for_type!r}", remedy=f"use one of {', '.join(_LOOP_KINDS)}"
+                f"a loop cannot be {for_type!r}",
+                remedy=f"use one of {', '.join(_LOOP_KINDS)}",
             )
         var = Var(checked_name(name, "a loop"), as_dtype(dtype))
         minimum = cast(var.dtype, begin)
@@ -197,7 +208,8 @@ class IRBuilder:
         outer = self._scopes[-1]
         if outer.last_if < 0 or outer.last_if != len(outer.stmts) - 1:
             raise UserError(
-                "else_scope follows no if_scope", remedy="open it right after the if_scope"
+                "else_scope follows no if_scope",
+                remedy="open it right after the if_scope",
             )
         branch = outer.stmts[-1]
         assert isinstance(branch, IfThenElse)
@@ -219,7 +231,9 @@ class IRBuilder:
         """Memory for the rest of the scope, of `shape` (one int or expression, or several)."""
         dims = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
         extents = tuple(cast(I64, dim) for dim in dims)
-        buffer = Buffer(checked_name(name, "a buffer"), as_dtype(dtype), extents, scope or "global")
+        buffer = Buffer(
+            checked_name(name, "a buffer"), as_dtype(dtype), extents, scope or "global"
+        )
         self._around_the_rest(lambda body: Allocate(buffer, body))
         return BufferPointer(self, BufferView(buffer))
 
@@ -250,7 +264,8 @@ class IRBuilder:
         """What reads and writes the memory of a view."""
         if not isinstance(view, BufferView):
             raise UserError(
-                f"{view!r} is no buffer", remedy="declare one: decl_buffer(shape, dtype)"
+                f"{view!r} is no buffer",
+                remedy="declare one: decl_buffer(shape, dtype)",
             )
         return BufferPointer(self, view)
 
@@ -284,6 +299,8 @@ def _with_kernels(stmt: Stmt) -> Stmt:
         loops.append(body)
         body = body.body
     body = _with_kernels(body)
-    for loop in sorted(loops, key=lambda loop: NEST_ORDER.index(loop.kind), reverse=True):
+    for loop in sorted(
+        loops, key=lambda loop: NEST_ORDER.index(loop.kind), reverse=True
+    ):
         body = with_fields(loop, body=body)
     return body

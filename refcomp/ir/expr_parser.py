@@ -89,7 +89,9 @@ class ExprParser:
         """A name that may be given to something; `what` is for people."""
         token = self.stream.expect_name(what)
         if is_reserved(token.text):
-            self.stream.fail(token, f"expected {what}, but {token} means something else")
+            self.stream.fail(
+                token, f"expected {what}, but {token} means something else"
+            )
         return token
 
     def bind(self, token: Token, value: Var | Buffer) -> None:
@@ -113,7 +115,9 @@ class ExprParser:
     def _unknown(self, token: Token, what: str, known: list[str]) -> NoReturn:
         near = difflib.get_close_matches(token.text, known, 1)
         remedy = (
-            f"did you mean {near[0]}?" if near else f"known here: {' '.join(known[:20]) or '-'}"
+            f"did you mean {near[0]}?"
+            if near
+            else f"known here: {' '.join(known[:20]) or '-'}"
         )
         self.stream.fail(token, f"unknown {what} {token}", remedy)
 
@@ -150,9 +154,13 @@ class ExprParser:
         self._apply_pending(operands, pending, 0)
         return operands.pop()
 
-    def _refuse_chain(self, token: Token, level: int, pending: list[tuple[Token, int]]) -> None:
+    def _refuse_chain(
+        self, token: Token, level: int, pending: list[tuple[Token, int]]
+    ) -> None:
         if level == COMPARISON and pending and pending[-1][1] == COMPARISON:
-            self.stream.fail(token, "comparisons do not chain", "write `a < b and b < c`")
+            self.stream.fail(
+                token, "comparisons do not chain", "write `a < b and b < c`"
+            )
 
     def _apply_pending(
         self, operands: list[Expr], pending: list[tuple[Token, int]], level: int
@@ -172,7 +180,9 @@ class ExprParser:
                 token, f"`/` divides floats, not {a.dtype}", "use // or truncdiv(a, b)"
             )
         if token.text == "%" and a.dtype.is_float:
-            self.stream.fail(token, f"`%` takes integers, not {a.dtype}", "use truncmod(a, b)")
+            self.stream.fail(
+                token, f"`%` takes integers, not {a.dtype}", "use truncmod(a, b)"
+            )
         self._check_dtypes(token, a, b)
         node: Expr = OPERATORS[token.text][0](a, b)
         return self.check(token, node)
@@ -209,7 +219,9 @@ class ExprParser:
             return self._number(sign, token, -1)
         if match := FLOAT_WORD.fullmatch(token.text):
             return _float_word(match, -1)
-        self.stream.fail(sign, "only a constant can have a sign", "write 0 - x, or x * -1.0f32")
+        self.stream.fail(
+            sign, "only a constant can have a sign", "write 0 - x, or x * -1.0f32"
+        )
 
     def _number(self, place: Token, token: Token, sign: int) -> Expr:
         match = _NUMBER.fullmatch(token.text)
@@ -221,7 +233,9 @@ class ExprParser:
         if dtype.is_float:
             return self._float(place, sign * float(digits), dtype)
         if not is_whole:
-            self.stream.fail(token, f"{token} needs the dtype of a float", f"write {digits}f32")
+            self.stream.fail(
+                token, f"{token} needs the dtype of a float", f"write {digits}f32"
+            )
         return self._int(place, sign * int(digits[:40]), dtype)
 
     def _int(self, place: Token, value: int, dtype: DType) -> Expr:
@@ -233,7 +247,9 @@ class ExprParser:
     def _float(self, place: Token, value: float, dtype: DType) -> Expr:
         constant = FloatImm(value, dtype)
         if math.isinf(constant.value):
-            self.stream.fail(place, f"the constant does not fit {dtype}", f"write {dtype}.inf")
+            self.stream.fail(
+                place, f"the constant does not fit {dtype}", f"write {dtype}.inf"
+            )
         return constant
 
     def _parentheses(self) -> Expr:
@@ -293,7 +309,9 @@ class ExprParser:
         if value is None:
             self._unknown(token, "variable", list(self.names))
         if isinstance(value, Buffer):
-            self.stream.fail(token, f"{token} is a buffer", f"read an element: {token.text}[i]")
+            self.stream.fail(
+                token, f"{token} is a buffer", f"read an element: {token.text}[i]"
+            )
         return value
 
     def named(self, token: Token) -> Var | Buffer:
@@ -309,7 +327,9 @@ class ExprParser:
         """The buffer that `token` names."""
         value = self.names.get(token.text)
         if value is None:
-            known = [name for name, held in self.names.items() if isinstance(held, Buffer)]
+            known = [
+                name for name, held in self.names.items() if isinstance(held, Buffer)
+            ]
             self._unknown(token, "buffer", known)
         if isinstance(value, Var):
             self.stream.fail(token, f"{token} is a variable, not a buffer")
@@ -383,7 +403,9 @@ class ExprParser:
         a, b = args
         self._check_dtypes(name, a, b)
         if name.text == "truncdiv" and a.dtype.is_float:
-            self.stream.fail(name, f"truncdiv takes integers, not {a.dtype}", "use a / b")
+            self.stream.fail(
+                name, f"truncdiv takes integers, not {a.dtype}", "use a / b"
+            )
         node: Expr = BINARY_FUNCTIONS[name.text](a, b)
         return self.check(name, node)
 
@@ -416,7 +438,9 @@ class ExprParser:
         self.stream.expect(",", "before the number of lanes")
         token = self.stream.take()
         if not token.text.isdigit() or len(token.text) > 9:
-            self.stream.fail(token, f"expected the number of lanes, a constant, found {token}")
+            self.stream.fail(
+                token, f"expected the number of lanes, a constant, found {token}"
+            )
         self.stream.expect(")", "after the number of lanes")
         return int(token.text)
 

@@ -100,11 +100,17 @@ def checks_fault(func: PrimFunc) -> str | None:
         return str(error)
     status = func.params[-1] if func.params else None
     wanted = len(func.checks), STATUS_WORDS
-    if isinstance(status, Buffer) and status.dtype == I64 and status.name in func.outputs:
+    if (
+        isinstance(status, Buffer)
+        and status.dtype == I64
+        and status.name in func.outputs
+    ):
         shape = tuple(as_int(dim) for dim in status.shape)
         if shape == wanted:
             return None
-    return f"a function with {len(func.checks)} checks takes an i64{list(wanted)} out last"
+    return (
+        f"a function with {len(func.checks)} checks takes an i64{list(wanted)} out last"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,13 +86,26 @@ class MatrixProduct:
         return ".wmma." in self.name and self.factors == self.size
 
 
-def _matrix(name: str, dtypes: str, counts: str, gpus: tuple[str, ...], wave: int) -> MatrixProduct:
+def _matrix(
+    name: str, dtypes: str, counts: str, gpus: tuple[str, ...], wave: int
+) -> MatrixProduct:
     element, total = map(as_dtype, dtypes.split())
     factors, sums, size = map(int, counts.split())
-    return MatrixProduct(f"{_PREFIX}{name}", element, total, factors, sums, gpus, wave, size)
+    return MatrixProduct(
+        f"{_PREFIX}{name}", element, total, factors, sums, gpus, wave, size
+    )
 
 
-_BYTES = ("gfx906", "gfx908", "gfx90a", "gfx94", "gfx95", "gfx1011", "gfx1012", "gfx103")
+_BYTES = (
+    "gfx906",
+    "gfx908",
+    "gfx90a",
+    "gfx94",
+    "gfx95",
+    "gfx1011",
+    "gfx1012",
+    "gfx103",
+)
 _MATRIX = ("gfx908", "gfx90a", "gfx94", "gfx95")
 _DOT = (*_BYTES, "gfx11", "gfx120")
 _TABLE = (
@@ -118,7 +131,9 @@ _TABLE = (
     _matrix("wmma.f32.16x16x16.f16", "f16 f32", "16 8 16", ("gfx11",), 32),
     _matrix("wmma.f32.16x16x16.bf16", "bf16 f32", "16 8 16", ("gfx11",), 32),
     _matrix("wmma.f32.16x16x16.f16.v8f32.v8f16", "f16 f32", "8 8 16", ("gfx120",), 32),
-    _matrix("wmma.f32.16x16x16.bf16.v8f32.v8i16", "bf16 f32", "8 8 16", ("gfx120",), 32),
+    _matrix(
+        "wmma.f32.16x16x16.bf16.v8f32.v8i16", "bf16 f32", "8 8 16", ("gfx120",), 32
+    ),
 )
 GPU_INTRINSICS: dict[str, DotProduct | MatrixProduct] = {
     intrinsic.name: intrinsic for intrinsic in _TABLE
@@ -136,9 +151,14 @@ def gpu_intrinsic_fault(call: PureExtern) -> str | None:
     if intrinsic is None:
         return f"{call.name} is no instruction that is known; known: {' '.join(GPU_INTRINSICS)}"
     given, wanted = tuple(arg.dtype for arg in call.args), intrinsic.operands
-    if given not in (wanted, tuple(map(_passed, wanted))) or call.dtype != intrinsic.sum:
+    if (
+        given not in (wanted, tuple(map(_passed, wanted)))
+        or call.dtype != intrinsic.sum
+    ):
         told = f"({', '.join(map(str, wanted))}) -> {intrinsic.sum}"
-        return f"{call.name} is {told}, not ({', '.join(map(str, given))}) -> {call.dtype}"
+        return (
+            f"{call.name} is {told}, not ({', '.join(map(str, given))}) -> {call.dtype}"
+        )
     which = as_int(call.args[-1])
     if isinstance(intrinsic, MatrixProduct) and which not in range(intrinsic.sums):
         return f"the last operand of {call.name} is a constant from 0 to {intrinsic.sums - 1}"

@@ -44,7 +44,10 @@ _FLOAT = ("float", "bfloat")
 _INT = ("int", "uint")
 
 _TABLE = (
-    *(Intrinsic(name, 1, _FLOAT, 0.0) for name in ("sqrt", "floor", "ceil", "trunc", "round")),
+    *(
+        Intrinsic(name, 1, _FLOAT, 0.0)
+        for name in ("sqrt", "floor", "ceil", "trunc", "round")
+    ),
     Intrinsic("abs", 1, (*_FLOAT, "int"), 0.0),
     Intrinsic("fma", 3, ("float",), 0.0),
     Intrinsic("copysign", 2, _FLOAT, 0.0),
@@ -52,7 +55,18 @@ _TABLE = (
     *(
         Intrinsic(name, 1, _FLOAT, 4.0)
         for name in (
-            *("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "erf", "rsqrt"),
+            *(
+                "exp",
+                "exp2",
+                "exp10",
+                "expm1",
+                "log",
+                "log2",
+                "log10",
+                "log1p",
+                "erf",
+                "rsqrt",
+            ),
             *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
             *("asinh", "acosh", "atanh", "sigmoid"),
         )
@@ -77,7 +91,9 @@ def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
     checked_name(name, "an intrinsic")
     intrinsic = INTRINSICS.get(name) or SUBGROUP_INTRINSICS.get(name)
     if intrinsic is None:
-        raise UserError(f"unknown intrinsic {name!r}", remedy=f"known: {' '.join(INTRINSICS)}")
+        raise UserError(
+            f"unknown intrinsic {name!r}", remedy=f"known: {' '.join(INTRINSICS)}"
+        )
     if count != intrinsic.arity:
         raise UserError(f"{name} takes {intrinsic.arity} operands, {count} given")
     if dtype.kind not in intrinsic.kinds:

@@ -47,7 +47,9 @@ class KernelNest:
         """The extents of the loops of `tags`, 1 for those that are not there."""
         loops = [self.loop(tag) for tag in tags]
         dtype = self.loops[0].var.dtype
-        return tuple(IntImm(1, dtype) if loop is None else loop.extent for loop in loops)
+        return tuple(
+            IntImm(1, dtype) if loop is None else loop.extent for loop in loops
+        )
 
     @property
     def grid(self) -> tuple[Expr, ...]:
@@ -87,7 +89,11 @@ def kernels_in(root: Stmt) -> Iterator[For]:
         if isinstance(stmt, For) and is_bound(stmt):
             yield stmt
         else:
-            stack.extend(child for child in reversed([*children(stmt)]) if isinstance(child, Stmt))
+            stack.extend(
+                child
+                for child in reversed([*children(stmt)])
+                if isinstance(child, Stmt)
+            )
 
 
 def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
@@ -113,7 +119,11 @@ def _statements(root: Stmt, without: frozenset[int] = frozenset()) -> Iterator[S
         stmt = stack.pop()
         if isinstance(stmt, Stmt) and id(stmt) not in without:
             yield stmt
-            stack.extend(child for child in reversed([*children(stmt)]) if isinstance(child, Stmt))
+            stack.extend(
+                child
+                for child in reversed([*children(stmt)])
+                if isinstance(child, Stmt)
+            )
 
 
 def _nest_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
@@ -158,7 +168,9 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
 
 def varying_variables(nest: KernelNest) -> set[Var]:
     """The variables whose values may differ between the threads of a group."""
-    varying: set[Var] = {loop.var for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS}
+    varying: set[Var] = {
+        loop.var for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS
+    }
     for stmt in _statements(nest.body):
         if isinstance(stmt, LetStmt | For) and _diverges(stmt, varying):
             varying.add(stmt.var)
@@ -168,7 +180,9 @@ def varying_variables(nest: KernelNest) -> set[Var]:
 def may_vary(expr: Expr, varying: set[Var]) -> bool:
     """Whether `expr` may have other values in other threads of a group; `varying` are the variables
     that may, those of lets within it included."""
-    return _may_differ(expr, varying) or any(isinstance(item, Let) for item in walk(expr))
+    return _may_differ(expr, varying) or any(
+        isinstance(item, Let) for item in walk(expr)
+    )
 
 
 def _asks_too_few(node: Node, is_uniform: bool) -> bool:

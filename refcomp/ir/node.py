@@ -23,7 +23,9 @@ class Node:
     """
 
     __slots__ = ()
-    __match_args__: ClassVar[tuple[str, ...]] = ()  # the fields, in order; set by `node`
+    __match_args__: ClassVar[
+        tuple[str, ...]
+    ] = ()  # the fields, in order; set by `node`
     by_identity: ClassVar[bool] = False
     binds: ClassVar[tuple[str, ...]] = ()
     binds_in: ClassVar[tuple[str, ...]] = ("body",)
@@ -61,17 +63,25 @@ def node(cls: type[_N]) -> type[_N]:
     """Class decorator: makes a node class (see the module docstring)."""
     made: Any = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
     if not all(isinstance(f.type, str) for f in fields(made)):
-        raise TypeError(f"{cls.__name__}: its module needs `from __future__ import annotations`")
+        raise TypeError(
+            f"{cls.__name__}: its module needs `from __future__ import annotations`"
+        )
     names = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
     _CHILD_FIELDS[made] = names
-    _DATA_FIELDS[made] = tuple(f.name for f in fields(made) if f.name not in (*names, "origin"))
-    CHILD_READERS[made] = _reader(names, [f.type for f in fields(made) if f.name in names])
+    _DATA_FIELDS[made] = tuple(
+        f.name for f in fields(made) if f.name not in (*names, "origin")
+    )
+    CHILD_READERS[made] = _reader(
+        names, [f.type for f in fields(made) if f.name in names]
+    )
     if all(f.type in ("Expr", "Stmt") for f in fields(made)):
         MADE_OF_NODES.add(made)
     return cast(type[_N], made)
 
 
-def _reader(names: tuple[str, ...], annotations: list[Any]) -> Callable[[Any], tuple[Any, ...]]:
+def _reader(
+    names: tuple[str, ...], annotations: list[Any]
+) -> Callable[[Any], tuple[Any, ...]]:
     """What reads all children: every traversal does, so that the usual fields have their own."""
     if not names:
         return lambda item: ()

@@ -36,7 +36,14 @@ _SAME = (
     "sum tan tanh trunc"
 )
 REFCOMP_NAMES = _RENAMED | {name: name for name in _SAME.split()}
-_REDUCTIONS = ("all", "any", "max", "min", "prod", "sum")  # numpy's, over the elements of an array
+_REDUCTIONS = (
+    "all",
+    "any",
+    "max",
+    "min",
+    "prod",
+    "sum",
+)  # numpy's, over the elements of an array
 
 # numpy's name of an operator: the methods of its left and of its right operand.
 _OPERATORS = {
@@ -74,7 +81,9 @@ class NotANumber:
         """Return what to write for `call`, a call of a function of refcomp on `x`."""
         return f"use {call}"
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **options: Any
+    ) -> Any:
         if method == "__call__" and not options and ufunc.__name__ in _OPERATORS:
             left, right = inputs
             of_left, of_right = _OPERATORS[ufunc.__name__]
@@ -87,13 +96,17 @@ class NotANumber:
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise self._refusal_of_numpy(name, ", ".join("xyz"[: ufunc.nin]))
 
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> NoReturn:
+    def __array_function__(
+        self, function: Any, types: Any, args: Any, options: Any
+    ) -> NoReturn:
         name = function.__name__
         raise self._refusal_of_numpy(name, "c, x, y" if name == "where" else "x")
 
     def _refusal_of_numpy(self, name: str, arguments: str) -> UserError:
         if name in _REDUCTIONS:
-            remedy = f"use refcomp.{name}(x, axis=k) with k = refcomp.reduce_axis((0, n))"
+            remedy = (
+                f"use refcomp.{name}(x, axis=k) with k = refcomp.reduce_axis((0, n))"
+            )
         elif name in REFCOMP_NAMES:
             remedy = self._advise(f"refcomp.{REFCOMP_NAMES[name]}({arguments})")
         else:
@@ -105,7 +118,9 @@ class NotANumber:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        self._refuse("numpy's array()", "pass numbers to the built function; it fills an array")
+        self._refuse(
+            "numpy's array()", "pass numbers to the built function; it fills an array"
+        )
 
     def _refuse(self, function: str, remedy: str) -> NoReturn:
         raise UserError(
@@ -151,7 +166,10 @@ class NotANumber:
         self._refuse("`**`", self._advise("refcomp.power(x, y) or refcomp.exp2(y)"))
 
     def __divmod__(self, other: Any) -> NoReturn:
-        self._refuse("divmod()", self._advise("refcomp.floordiv(x, y) and refcomp.floormod(x, y)"))
+        self._refuse(
+            "divmod()",
+            self._advise("refcomp.floordiv(x, y) and refcomp.floormod(x, y)"),
+        )
 
     def __rdivmod__(self, other: Any) -> NoReturn:
         self.__divmod__(other)

@@ -67,14 +67,18 @@ def parse_funcs_with_lines(
     funcs = []
     while not parser.is_at_end():
         funcs.append(parser.func())
-    return funcs, {stmt: parser.stream.line_of(token) for stmt, token in parser.begins.items()}
+    return funcs, {
+        stmt: parser.stream.line_of(token) for stmt, token in parser.begins.items()
+    }
 
 
 def parse_program(text: str, filename: str = "<stdin>") -> Program:
     """The host's function and then the kernels in `text`; UserError when there is none."""
     funcs = parse_funcs(text, filename)
     if not funcs:
-        raise UserError("a program without functions", where=filename, remedy="begin with `func`")
+        raise UserError(
+            "a program without functions", where=filename, remedy="begin with `func`"
+        )
     return Program(funcs[0], tuple(funcs[1:]))
 
 
@@ -160,8 +164,14 @@ class _Parser:
         self.exprs.declares_symbols = True
         params, outputs = self._params()
         self.exprs.declares_symbols = False
-        imports, requires, checks = self._texts("import"), self._requires(), self._texts("check")
-        func = PrimFunc(name.text, params, Block(()), outputs, imports, requires, checks)
+        imports, requires, checks = (
+            self._texts("import"),
+            self._requires(),
+            self._texts("check"),
+        )
+        func = PrimFunc(
+            name.text, params, Block(()), outputs, imports, requires, checks
+        )
         self.exprs.check(begin, func)
         return func.with_body(self._braces(_Open(lambda body: body, mark)))
 
@@ -171,7 +181,9 @@ class _Parser:
         while self.stream.take_if(word):
             token = self.stream.take()
             try:
-                texts.append(str(json.loads(token.text if token.kind == "text" else "")))
+                texts.append(
+                    str(json.loads(token.text if token.kind == "text" else ""))
+                )
             except ValueError:
                 self.stream.fail(token, f"expected a text in quotes, found {token}")
         return tuple(texts)
@@ -182,7 +194,9 @@ class _Parser:
             return ()
         token = self.stream.peek()
         conditions = self.exprs.indices("(", ")")
-        return tuple(self.exprs.check(token, Requirement(condition)) for condition in conditions)
+        return tuple(
+            self.exprs.check(token, Requirement(condition)) for condition in conditions
+        )
 
     def _declare_scalars(self) -> None:
         """Binds the scalar parameters, which the shapes of buffers before them may name."""
@@ -224,7 +238,9 @@ class _Parser:
         dtype = self.exprs.dtype()
         var, after = self.exprs.names.get(name.text), self.stream.peek()
         if not isinstance(var, Var) or after.text not in (",", ")"):
-            self.stream.fail(after, f"expected `,`, `)` or `[` after `{dtype}`, found {after}")
+            self.stream.fail(
+                after, f"expected `,`, `)` or `[` after `{dtype}`, found {after}"
+            )
         return var
 
     def _buffer(self, name: Token) -> Buffer:
@@ -232,7 +248,9 @@ class _Parser:
         dtype = self.exprs.dtype()
         shape = self.exprs.indices("[", "]")
         scope = "global"
-        if self.stream.peek().kind == "name" and not self.stream.is_next("align", "out"):
+        if self.stream.peek().kind == "name" and not self.stream.is_next(
+            "align", "out"
+        ):
             scope = self.stream.take().text
         alignment = self._alignment() if self.stream.take_if("align") else 0
         return self.exprs.check(name, Buffer(name.text, dtype, shape, scope, alignment))
@@ -272,7 +290,9 @@ class _Parser:
             self._add(opened[-1], self._store(), token)
             return
         if len(opened) > MAX_BLOCKS:
-            self.stream.fail(token, f"statements are nested deeper than {MAX_BLOCKS} levels")
+            self.stream.fail(
+                token, f"statements are nested deeper than {MAX_BLOCKS} levels"
+            )
         opened.append(opener(self.stream.take()))
         opened[-1].token = token
         self.stream.expect("{", f"before the body of {token}")
@@ -296,7 +316,9 @@ class _Parser:
         kind = self._loop_kind()
         mark = self.exprs.bound_count()
         self.exprs.bind(name, var)
-        return self._open(token, lambda body: For(var, minimum, extent, kind, body), mark)
+        return self._open(
+            token, lambda body: For(var, minimum, extent, kind, body), mark
+        )
 
     def _range(self, var: Var) -> tuple[Expr, Expr]:
         """`(extent)` or `(minimum, extent=extent)`."""
@@ -305,7 +327,9 @@ class _Parser:
         extent = self.exprs.expression()
         if self.stream.take_if(","):
             minimum = extent
-            self.stream.expect("extent", "after the minimum: range(minimum, extent=...)")
+            self.stream.expect(
+                "extent", "after the minimum: range(minimum, extent=...)"
+            )
             self.stream.expect("=", "after `extent`")
             extent = self.exprs.expression()
         self.stream.expect(")", "after the range")
@@ -371,21 +395,29 @@ class _Parser:
         self.exprs.bind(task, first)
         self.exprs.bind(count, second)
         return self._open(
-            token, lambda body: ParallelRegion(name, captures, first, second, body), mark
+            token,
+            lambda body: ParallelRegion(name, captures, first, second, body),
+            mark,
         )
 
     def _atomic(self, token: Token) -> Stmt:
         operator = self.stream.take()
         if operator.text not in ATOMIC_OPERATORS:
             self.stream.fail(operator, f"expected one of {', '.join(ATOMIC_OPERATORS)}")
-        buffer = self.exprs.buffer(self.stream.expect_name("the buffer that is updated"))
+        buffer = self.exprs.buffer(
+            self.stream.expect_name("the buffer that is updated")
+        )
         indices = self.exprs.indices("[", "]")
         self.stream.expect("with", "before the value")
         value = self.exprs.expression()
-        return self.exprs.check(token, AtomicUpdate(operator.text, buffer, indices, value))
+        return self.exprs.check(
+            token, AtomicUpdate(operator.text, buffer, indices, value)
+        )
 
     def _prefetch(self, token: Token) -> Stmt:
-        buffer = self.exprs.buffer(self.stream.expect_name("the buffer that will be read"))
+        buffer = self.exprs.buffer(
+            self.stream.expect_name("the buffer that will be read")
+        )
         return self.exprs.check(token, Prefetch(buffer, self.exprs.indices("[", "]")))
 
     def _pragma(self, token: Token) -> _Open:
@@ -403,7 +435,9 @@ class _Parser:
         block = self.exprs.indices("(", ")")
         has_shared = self.stream.take_if("shared_bytes")
         shared = self.exprs.indices("(", ")") if has_shared else ()
-        return self.exprs.check(token, LaunchKernel(name, arguments, grid, block, shared))
+        return self.exprs.check(
+            token, LaunchKernel(name, arguments, grid, block, shared)
+        )
 
     def _packed(self, token: Token) -> Stmt:
         return self.exprs.check(token, CallPacked(*self.exprs.callee()))
@@ -433,7 +467,9 @@ class _Parser:
         if not self.stream.take_if("@"):
             indices = self.exprs.indices("[", "]")
             self.stream.expect("=", "after what is written to")
-            return self.exprs.check(token, BufferStore(buffer, indices, self.exprs.expression()))
+            return self.exprs.check(
+                token, BufferStore(buffer, indices, self.exprs.expression())
+            )
         self.stream.expect("[", "after `@`")
         index = self.exprs.expression()
         self.stream.expect("]", "after the index")

@@ -181,7 +181,10 @@ class _Writer:
     def _listing(self, depth: int, stmts: tuple[Stmt, ...]) -> list[_Part]:
         parts: list[_Part] = ["{"]
         for stmt in stmts:
-            parts += [partial(self._begin_line, depth + 1), partial(self.stmt, depth + 1, stmt)]
+            parts += [
+                partial(self._begin_line, depth + 1),
+                partial(self.stmt, depth + 1, stmt),
+            ]
         return [*parts, partial(self._begin_line, depth), "}"]
 
     # Functions and statements.
@@ -213,7 +216,11 @@ class _Writer:
         scope = "" if buffer.scope == "global" else f" {to_identifier(buffer.scope)}"
         alignment = f" align {buffer.alignment}" if buffer.alignment else ""
         shape = self._listed(buffer.shape)
-        return [f"{self._name(buffer)}: {buffer.dtype}[", *shape, f"]{scope}{alignment}"]
+        return [
+            f"{self._name(buffer)}: {buffer.dtype}[",
+            *shape,
+            f"]{scope}{alignment}",
+        ]
 
     def stmt(self, depth: int, stmt: Stmt) -> list[_Part]:
         self.begins[len(self._lines)] = stmt
@@ -226,7 +233,12 @@ class _Writer:
         if as_int(loop.minimum) != 0:
             head += [self.expr(loop.minimum), ", extent="]
         kind = "" if loop.kind == SERIAL else f" {loop.kind}"
-        return [*head, self.expr(loop.extent), f"){kind} ", *self._scope(depth, loop, loop.body)]
+        return [
+            *head,
+            self.expr(loop.extent),
+            f"){kind} ",
+            *self._scope(depth, loop, loop.body),
+        ]
 
     def _buffer_store(self, _depth: int, store: BufferStore) -> list[_Part]:
         target = [f"{self._name(store.buffer)}[", *self._listed(store.indices), "] = "]
@@ -245,7 +257,12 @@ class _Writer:
         return [*head, *self._scope(depth, stmt, stmt.body)]
 
     def _if_then_else(self, depth: int, stmt: IfThenElse) -> list[_Part]:
-        head = ["if (", self.expr(stmt.condition), ") ", *self._braces(depth, stmt.then_case)]
+        head = [
+            "if (",
+            self.expr(stmt.condition),
+            ") ",
+            *self._braces(depth, stmt.then_case),
+        ]
         if stmt.else_case is None:
             return head
         if isinstance(stmt.else_case, IfThenElse):
@@ -256,7 +273,11 @@ class _Writer:
         return ["block ", *self._listing(depth, stmt.stmts)]
 
     def _let_stmt(self, depth: int, stmt: LetStmt) -> list[_Part]:
-        head = [f"let {self._bind(stmt.var)}: {stmt.var.dtype} = ", self.expr(stmt.value), " "]
+        head = [
+            f"let {self._bind(stmt.var)}: {stmt.var.dtype} = ",
+            self.expr(stmt.value),
+            " ",
+        ]
         return [*head, *self._scope(depth, stmt, stmt.body)]
 
     def _region(self, depth: int, stmt: ParallelRegion) -> list[_Part]:
@@ -269,11 +290,18 @@ class _Writer:
         return ["barrier"]
 
     def _atomic_update(self, _depth: int, stmt: AtomicUpdate) -> list[_Part]:
-        target = [f"atomic {stmt.operator} {self._name(stmt.buffer)}[", *self._listed(stmt.indices)]
+        target = [
+            f"atomic {stmt.operator} {self._name(stmt.buffer)}[",
+            *self._listed(stmt.indices),
+        ]
         return [*target, "] with ", self.expr(stmt.value)]
 
     def _prefetch(self, _depth: int, stmt: Prefetch) -> list[_Part]:
-        return [f"prefetch {self._name(stmt.buffer)}[", *self._listed(stmt.indices), "]"]
+        return [
+            f"prefetch {self._name(stmt.buffer)}[",
+            *self._listed(stmt.indices),
+            "]",
+        ]
 
     def _pragma(self, depth: int, stmt: Pragma) -> list[_Part]:
         head = [f"pragma {to_identifier(stmt.key)} ", self.expr(stmt.value), " "]
@@ -292,13 +320,20 @@ class _Writer:
         return ["packed ", *self._called(to_identifier(stmt.name), *stmt.args)]
 
     def _call_extern(self, _depth: int, stmt: CallExtern) -> list[_Part]:
-        return [f"extern {stmt.result} ", *self._called(to_identifier(stmt.name), *stmt.args)]
+        return [
+            f"extern {stmt.result} ",
+            *self._called(to_identifier(stmt.name), *stmt.args),
+        ]
 
     # Expressions.
 
     def any_expr(self, node: Node) -> list[_Part]:
         """An expression or a buffer or a node of another room."""
-        return self._buffer(node) if isinstance(node, Buffer) else self._expr(node, LOOSEST)
+        return (
+            self._buffer(node)
+            if isinstance(node, Buffer)
+            else self._expr(node, LOOSEST)
+        )
 
     def expr(self, expr: Expr, least: int = LOOSEST) -> _Part:
         """`expr`, in parentheses where it binds less tightly than `least`."""
@@ -315,7 +350,9 @@ class _Writer:
             return self._binary(expr, least)
         rule = _EXPRS.get(type(expr))
         parts: list[_Part] = self._unknown(expr) if rule is None else rule(self, expr)
-        return ["(", *parts, ")"] if isinstance(expr, nodes.Not) and least > NOT else parts
+        return (
+            ["(", *parts, ")"] if isinstance(expr, nodes.Not) and least > NOT else parts
+        )
 
     def _binary(self, expr: BinaryExpr, least: int) -> list[_Part]:
         text, level = _SPELLING[type(expr)]
@@ -339,10 +376,21 @@ class _Writer:
         return [*self._called("broadcast", expr.value)[:-1], f", {expr.lanes})"]
 
     def _let(self, expr: nodes.Let) -> list[_Part]:
-        head = [f"(let {self._bind(expr.var)}: {expr.var.dtype} = ", self.expr(expr.value)]
-        return [*head, " in ", self.expr(expr.body), ")", partial(self._unbind, (expr.var,))]
+        head = [
+            f"(let {self._bind(expr.var)}: {expr.var.dtype} = ",
+            self.expr(expr.value),
+        ]
+        return [
+            *head,
+            " in ",
+            self.expr(expr.body),
+            ")",
+            partial(self._unbind, (expr.var,)),
+        ]
 
-    def _choice(self, name: str, expr: nodes.Select | nodes.IfThenElseExpr) -> list[_Part]:
+    def _choice(
+        self, name: str, expr: nodes.Select | nodes.IfThenElseExpr
+    ) -> list[_Part]:
         return self._called(name, expr.condition, expr.true_value, expr.false_value)
 
     def _buffer_load(self, expr: BufferLoad) -> list[_Part]:
@@ -358,12 +406,17 @@ class _Writer:
         return [f"{expr.access}({self._name(expr.buffer)}", *at, f"{seen_as})"]
 
     def _pure_extern(self, expr: nodes.PureExtern) -> list[_Part]:
-        return [f"extern {expr.dtype} ", *self._called(to_identifier(expr.name), *expr.args)]
+        return [
+            f"extern {expr.dtype} ",
+            *self._called(to_identifier(expr.name), *expr.args),
+        ]
 
     def _unknown(self, node: Node) -> list[_Part]:
         """A node of another room: its class, the names in its data, and its children."""
         data = [getattr(node, name) for name in data_fields(type(node))]
-        parts: list[_Part] = [", ".join(str(getattr(value, "name", value)) for value in data)]
+        parts: list[_Part] = [
+            ", ".join(str(getattr(value, "name", value)) for value in data)
+        ]
         for name in child_fields(type(node)):
             value = getattr(node, name)
             for child in value if isinstance(value, tuple) else (value,):
@@ -413,7 +466,9 @@ _EXPRS: dict[type[Any], Callable[[_Writer, Any], list[_Part]]] = {
     nodes.Ramp: _Writer._ramp,
     nodes.Broadcast: _Writer._broadcast,
     nodes.Let: _Writer._let,
-    nodes.Call: lambda writer, expr: writer._called(to_identifier(expr.name), *expr.args),
+    nodes.Call: lambda writer, expr: writer._called(
+        to_identifier(expr.name), *expr.args
+    ),
     BufferLoad: _Writer._buffer_load,
     Load: _Writer._load,
     AddressOf: _Writer._address_of,

@@ -47,7 +47,9 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
     if element.is_float:
         scalar = FloatImm(_as_float(value), element)
     elif isinstance(value, float) and not value.is_integer():
-        raise UserError(f"{value} is no constant of dtype {target}", remedy="round it first")
+        raise UserError(
+            f"{value} is no constant of dtype {target}", remedy="round it first"
+        )
     else:
         scalar = IntImm(int(value), element)
         if isinstance(scalar, IntImm) and scalar.value != int(value):
@@ -88,7 +90,11 @@ def _cast_lanes(target: DType, value: Expr) -> Expr:
     if value.dtype == target:
         return value
     if isinstance(value, IntImm) and (target.is_int or target.is_float):
-        return const(value.value, target) if _fits(value.value, target) else Cast(target, value)
+        return (
+            const(value.value, target)
+            if _fits(value.value, target)
+            else Cast(target, value)
+        )
     if isinstance(value, FloatImm) and target.is_float:
         return FloatImm(value.value, target)
     return Cast(target, value)
@@ -122,7 +128,11 @@ def promote(a: DType, b: DType) -> DType:
     A float wins over integers, integers over bool; then the wider wins. Of i and u of one width the
     unsigned wins, as in C. f16 with bf16 gives f32, as neither holds the other.
     """
-    if a.kind != b.kind and {a.kind, b.kind} == {"bfloat", "float"} and a.bits == b.bits:
+    if (
+        a.kind != b.kind
+        and {a.kind, b.kind} == {"bfloat", "float"}
+        and a.bits == b.bits
+    ):
         return F32
     if _rank(a) == _rank(b):
         return a if a.kind == "uint" else b
@@ -138,7 +148,9 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     x, y = as_expr(a), as_expr(b)
     lanes = max(x.dtype.lanes, y.dtype.lanes)
     if {x.dtype.lanes, y.dtype.lanes} - {1, lanes}:
-        raise UserError(f"operands of {x.dtype.lanes} and {y.dtype.lanes} lanes do not match")
+        raise UserError(
+            f"operands of {x.dtype.lanes} and {y.dtype.lanes} lanes do not match"
+        )
     joint = promote(x.dtype.element, y.dtype.element).with_lanes(lanes)
     return cast(joint, x), cast(joint, y)
 

@@ -73,7 +73,9 @@ def map_children(node: _N, function: Rewrite) -> _N: ...
 def map_children(node: _N, function: Callable[[_C], _C], *, only: type[_C]) -> _N: ...
 
 
-def map_children(node: _N, function: Callable[[Any], Node], *, only: type[Node] = Node) -> _N:
+def map_children(
+    node: _N, function: Callable[[Any], Node], *, only: type[Node] = Node
+) -> _N:
     """Return `node` with `function` applied to each child, or to those of the class `only`.
 
     The result is the same object when nothing changed.
@@ -94,7 +96,9 @@ def map_children(node: _N, function: Callable[[Any], Node], *, only: type[Node] 
 def _map_items(
     items: tuple[Node, ...], function: Callable[[Any], Node], only: type[Node]
 ) -> tuple[Node, ...]:
-    mapped = tuple([function(item) if isinstance(item, only) else item for item in items])
+    mapped = tuple(
+        [function(item) if isinstance(item, only) else item for item in items]
+    )
     return items if all(map(is_, mapped, items)) else mapped
 
 
@@ -102,12 +106,18 @@ def with_fields(node: _N, **changes: Any) -> _N:
     """A copy of `node` with some fields replaced; `origin` and the rest are carried over."""
     cls = type(node)
     names = cls.__match_args__
-    return cls(*[changes[name] if name in changes else getattr(node, name) for name in names])
+    return cls(
+        *[changes[name] if name in changes else getattr(node, name) for name in names]
+    )
 
 
 def with_changes(node: _N, **fields: Any) -> _N:
     """As `with_fields`, but the same object when every field is the same object already."""
-    changes = {name: value for name, value in fields.items() if value is not getattr(node, name)}
+    changes = {
+        name: value
+        for name, value in fields.items()
+        if value is not getattr(node, name)
+    }
     return with_fields(node, **changes) if changes else node
 
 
@@ -201,5 +211,7 @@ def buffers_in(root: Node) -> tuple[Buffer, ...]:
         if isinstance(item, _ACCESSES):
             found[item.buffer] = None
         if isinstance(item, LaunchKernel):
-            found.update((arg, None) for arg in item.arguments if isinstance(arg, Buffer))
+            found.update(
+                (arg, None) for arg in item.arguments if isinstance(arg, Buffer)
+            )
     return tuple(found)

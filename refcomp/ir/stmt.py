@@ -58,7 +58,10 @@ class Origin:
         parts = (f"axis {self.axis}", f"by {self.primitive}", f"at {self.line}")
         given = (self.axis, self.primitive, self.line)
         return ", ".join(
-            [f"stage {self.stage}", *(p for p, g in zip(parts, given, strict=True) if g)]
+            [
+                f"stage {self.stage}",
+                *(p for p, g in zip(parts, given, strict=True) if g),
+            ]
         )
 
 

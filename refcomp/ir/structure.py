@@ -133,7 +133,9 @@ class _Comparison:
             self._done.clear()
         self._trail.append([])
         for x, y in zip(xs, ys, strict=True):
-            self._push_pairs(_values(x, _label_free(type(x))), _values(y, _label_free(type(y))))
+            self._push_pairs(
+                _values(x, _label_free(type(x))), _values(y, _label_free(type(y)))
+            )
         return True
 
     def _leave(self, _a: Node, _b: Node) -> bool:
@@ -171,7 +173,9 @@ class _Hashing:
             self._results.append(_hash_value(value))
         elif value.by_identity:
             mark = self._scopes.mark(value)
-            self._results.append(hash((type(value), id(value) if mark is None else mark)))
+            self._results.append(
+                hash((type(value), id(value) if mark is None else mark))
+            )
         elif id(value) in self._known:
             self._results.append(self._known[id(value)])
         else:
@@ -188,7 +192,9 @@ class _Hashing:
             self._steps.append((self._enter, (node, len(values))))
         self._steps.extend((self._visit, value) for value in reversed(values))
 
-    def _push(self, after: Callable[[Any], None], argument: Any, values: tuple[Any, ...]) -> None:
+    def _push(
+        self, after: Callable[[Any], None], argument: Any, values: tuple[Any, ...]
+    ) -> None:
         self._steps.append((after, argument))
         self._steps.extend((self._visit, value) for value in reversed(values))
 

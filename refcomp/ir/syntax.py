@@ -93,7 +93,9 @@ def word_to_dtype(word: str) -> DType | None:
 def is_reserved(name: str) -> bool:
     """Whether `name` means something else than a variable or a buffer."""
     return (
-        name in WORDS or FLOAT_WORD.fullmatch(name) is not None or word_to_dtype(name) is not None
+        name in WORDS
+        or FLOAT_WORD.fullmatch(name) is not None
+        or word_to_dtype(name) is not None
     )
 
 
@@ -116,5 +118,9 @@ def float_to_text(value: float, dtype: DType) -> str:
 def _digits(value: float, dtype: DType) -> str:
     if dtype.bits == 64 or (value.is_integer() and abs(value) < 1e9):
         return repr(value)
-    roundings = (float(np.format_float_scientific(value, digits)) for digits in range(17))
-    return repr(next(near for near in roundings if round_to_dtype(near, dtype) == value))
+    roundings = (
+        float(np.format_float_scientific(value, digits)) for digits in range(17)
+    )
+    return repr(
+        next(near for near in roundings if round_to_dtype(near, dtype) == value)
+    )

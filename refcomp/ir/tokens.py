@@ -56,7 +56,10 @@ class TokenStream:
             match = _TOKEN.match(self._text, place)
             if match is None:
                 stray = Token("symbol", self._text[place], place)
-                self.fail(stray, f"the character {stray.text!r} begins nothing that is known here")
+                self.fail(
+                    stray,
+                    f"the character {stray.text!r} begins nothing that is known here",
+                )
             kind = match.lastgroup
             if kind in ("name", "number", "text", "symbol"):
                 tokens.append(Token(kind, match[0], place))  # type: ignore[arg-type]

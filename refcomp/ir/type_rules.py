@@ -55,8 +55,24 @@ _ANY = (*_NUMBER, "bool")
 _PASSED_IN_C = (*_INT, "float", "bool")
 # What a requirement is made of: the entry checks of every target evaluate these, and no others.
 _ENTRY_NODES = (
-    *(nodes.Var, nodes.IntImm, nodes.Cast, nodes.Comparison, nodes.And, nodes.Or, nodes.Not),
-    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.FloorDiv, nodes.FloorMod, nodes.Min, nodes.Max),
+    *(
+        nodes.Var,
+        nodes.IntImm,
+        nodes.Cast,
+        nodes.Comparison,
+        nodes.And,
+        nodes.Or,
+        nodes.Not,
+    ),
+    *(
+        nodes.Add,
+        nodes.Sub,
+        nodes.Mul,
+        nodes.FloorDiv,
+        nodes.FloorMod,
+        nodes.Min,
+        nodes.Max,
+    ),
 )
 _ENTRY_OPERATORS = "+, -, *, //, %, min, max, comparisons, and, or, not"
 
@@ -131,7 +147,9 @@ def _if_then_else_expr(item: nodes.IfThenElseExpr) -> str | None:
     return _choice("IfThenElseExpr", item, 1)
 
 
-def _choice(name: str, item: nodes.Select | nodes.IfThenElseExpr, lanes: int) -> str | None:
+def _choice(
+    name: str, item: nodes.Select | nodes.IfThenElseExpr, lanes: int
+) -> str | None:
     a, b = item.true_value.dtype, item.false_value.dtype
     if a != b:
         return f"the values of {name} have dtypes {a} and {b}, which differ"
@@ -168,13 +186,17 @@ def _lanes(lanes: int) -> str | None:
 def _let(item: nodes.Let | LetStmt) -> str | None:
     if item.var.dtype == item.value.dtype:
         return _not_among("a variable", item.var.dtype, _ANY)
-    return f"{item.var.name} has dtype {item.var.dtype}, its value has {item.value.dtype}"
+    return (
+        f"{item.var.name} has dtype {item.var.dtype}, its value has {item.value.dtype}"
+    )
 
 
 def _call(item: nodes.Call) -> str | None:
     dtypes = [arg.dtype for arg in item.args]
     if len(set(dtypes)) > 1 and not is_subgroup_call(item):
-        return f"the operands of {item.name} have dtypes {_listed(dtypes)}, which differ"
+        return (
+            f"the operands of {item.name} have dtypes {_listed(dtypes)}, which differ"
+        )
     dtype = dtypes[0] if dtypes else item.dtype
     try:
         expected = find_intrinsic(item.name, dtype, len(dtypes)).result_dtype(dtype)
@@ -203,14 +225,18 @@ def _buffer_load(item: BufferLoad) -> str | None:
 
 
 def _buffer_store(item: BufferStore) -> str | None:
-    return _indices(item.buffer, item.indices) or _stored(item.buffer, item.value.dtype, 1)
+    return _indices(item.buffer, item.indices) or _stored(
+        item.buffer, item.value.dtype, 1
+    )
 
 
 def _stored(buffer: Buffer, dtype: DType, lanes: int) -> str | None:
     expected = buffer.dtype.with_lanes(lanes)
     if dtype == expected:
         return None
-    return f"a value of dtype {dtype} is stored to {buffer.name}, where {expected} belongs"
+    return (
+        f"a value of dtype {dtype} is stored to {buffer.name}, where {expected} belongs"
+    )
 
 
 def _load(item: Load) -> str | None:
@@ -218,13 +244,17 @@ def _load(item: Load) -> str | None:
 
 
 def _store(item: Store) -> str | None:
-    return _flat_index(item) or _stored(item.buffer, item.value.dtype, item.index.dtype.lanes)
+    return _flat_index(item) or _stored(
+        item.buffer, item.value.dtype, item.index.dtype.lanes
+    )
 
 
 def _flat_index(item: Load | Store) -> str | None:
     dtype = item.index.dtype
     if dtype.element not in INDEX_DTYPES:
-        return f"the index of {item.buffer.name} has dtype {dtype}; it must be i64 or i32"
+        return (
+            f"the index of {item.buffer.name} has dtype {dtype}; it must be i64 or i32"
+        )
     if item.predicate is None:
         return None
     return _condition("the predicate", item.predicate.dtype, dtype.lanes)
@@ -238,7 +268,9 @@ def _for(item: For) -> str | None:
         return f"a loop variable has dtype {dtypes[0]}; it must be i64 or i32"
     if item.kind not in LOOP_KINDS:
         return f"a loop is {', '.join(LOOP_KINDS)}, not {item.kind}"
-    if item.kind in (VECTORIZED, UNROLLED) and not isinstance(item.extent, nodes.IntImm):
+    if item.kind in (VECTORIZED, UNROLLED) and not isinstance(
+        item.extent, nodes.IntImm
+    ):
         return f"the extent of a loop that is {item.kind} must be a constant"
     return None
 
@@ -253,7 +285,9 @@ def _buffer(item: Buffer) -> str | None:
     if item.scope not in SCOPES:
         return f"{item.name} lies in {', '.join(SCOPES)}, not {item.scope}"
     if item.alignment < 0 or item.alignment & (item.alignment - 1):
-        return f"the alignment of {item.name} is a power of two or 0, not {item.alignment}"
+        return (
+            f"the alignment of {item.name} is a power of two or 0, not {item.alignment}"
+        )
     for dim in item.shape:
         if dim.dtype != I64:
             return f"a dimension of {item.name} has dtype {dim.dtype}; it must be i64"
@@ -326,7 +360,9 @@ def _call_packed(item: CallPacked) -> str | None:
 
 
 def _call_extern(item: CallExtern) -> str | None:
-    return _c_function(item.name, item.result) or _arguments(item.name, item.args, _PASSED_IN_C)
+    return _c_function(item.name, item.result) or _arguments(
+        item.name, item.args, _PASSED_IN_C
+    )
 
 
 def _pure_extern(item: nodes.PureExtern) -> str | None:
@@ -336,7 +372,9 @@ def _pure_extern(item: nodes.PureExtern) -> str | None:
     if is_gpu_intrinsic(item.name):
         return gpu_intrinsic_fault(item)
     name = item.name.replace(".", "_") if item.is_llvm_intrinsic else item.name
-    return _c_function(name, item.dtype) or _arguments(item.name, item.args, _PASSED_IN_C)
+    return _c_function(name, item.dtype) or _arguments(
+        item.name, item.args, _PASSED_IN_C
+    )
 
 
 def _c_function(name: str, result: DType) -> str | None:
@@ -379,9 +417,13 @@ def _prim_func(item: PrimFunc) -> str | None:
             return f"the symbol {symbol.name} has dtype {symbol.dtype}; it must be i64"
     for buffer in item.buffers:
         if buffer.scope == "shared":
-            return f"the parameter {buffer.name} is shared; memory of a caller is global"
+            return (
+                f"the parameter {buffer.name} is shared; memory of a caller is global"
+            )
     unknown = set(item.outputs) - {buffer.name for buffer in item.buffers}
-    return f"the output {min(unknown)} is no parameter" if unknown else checks_fault(item)
+    return (
+        f"the output {min(unknown)} is no parameter" if unknown else checks_fault(item)
+    )
 
 
 def _requirement(item: Requirement) -> str | None:
@@ -389,9 +431,13 @@ def _requirement(item: Requirement) -> str | None:
         return f"a requirement is a bool, not {item.condition.dtype}"
     for part in walk(item.condition):
         if not isinstance(part, _ENTRY_NODES):
-            return f"a requirement compares sizes and integers, by {_ENTRY_OPERATORS} only"
+            return (
+                f"a requirement compares sizes and integers, by {_ENTRY_OPERATORS} only"
+            )
         if isinstance(part, Expr) and part.dtype.kind not in (*_INT, "bool"):
-            return f"a requirement compares sizes and integers, not values of {part.dtype}"
+            return (
+                f"a requirement compares sizes and integers, not values of {part.dtype}"
+            )
     return None
 
 
@@ -400,11 +446,15 @@ def _nothing(_item: Any) -> None:
 
 
 _RULES: dict[type[Any], Callable[[Any], str | None]] = {
-    **dict.fromkeys((nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Mod), _binary(_NUMBER)),
+    **dict.fromkeys(
+        (nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Mod), _binary(_NUMBER)
+    ),
     **dict.fromkeys((nodes.FloorDiv, nodes.FloorMod), _binary(_INT)),
     **dict.fromkeys((nodes.BitAnd, nodes.BitOr, nodes.BitXor), _binary(_INT)),
     **dict.fromkeys((nodes.ShiftLeft, nodes.ShiftRight), _binary(_INT)),
-    **dict.fromkeys((nodes.EQ, nodes.NE, nodes.LT, nodes.LE, nodes.GT, nodes.GE), _binary(_ANY)),
+    **dict.fromkeys(
+        (nodes.EQ, nodes.NE, nodes.LT, nodes.LE, nodes.GT, nodes.GE), _binary(_ANY)
+    ),
     **dict.fromkeys((nodes.Min, nodes.Max), _binary(_ANY)),
     **dict.fromkeys((nodes.And, nodes.Or), _binary(("bool",))),
     nodes.Var: _var,

@@ -112,7 +112,9 @@ def find_fault(func: PrimFunc, level: str) -> Fault | None:
     Raises UserError when there is no such level.
     """
     if level not in LEVELS:
-        raise UserError(f"unknown level {level!r}", remedy=f"levels are {', '.join(LEVELS)}")
+        raise UserError(
+            f"unknown level {level!r}", remedy=f"levels are {', '.join(LEVELS)}"
+        )
     try:
         _Check(level).run(func)
     except _FaultFound as found:
@@ -194,7 +196,9 @@ class _Check:
         self._push(_Check._leave, node)
         self._push_fields(node, inner)
         self._push(_Check._enter, node)
-        self._push_fields(node, tuple(f for f in child_fields(type(node)) if f not in inner))
+        self._push_fields(
+            node, tuple(f for f in child_fields(type(node)) if f not in inner)
+        )
 
     def _push_fields(self, node: Node, names: tuple[str, ...]) -> None:
         for name in reversed(names):
@@ -231,7 +235,9 @@ class _Check:
     def _enter_region(self, region: ParallelRegion) -> None:
         self._require(not self._outside, "a ParallelRegion lies in another")
         for captured in region.captures:
-            self._require(captured in self._visible, f"{captured.name} is captured, but not bound")
+            self._require(
+                captured in self._visible, f"{captured.name} is captured, but not bound"
+            )
         self._outside.append((self._visible, self._checked))
         self._visible, self._checked = set(region.captures), set()
 
@@ -242,7 +248,9 @@ class _Check:
 
     def _check_is_scalar(self, node: Expr) -> None:
         if node.dtype.lanes != 1:
-            raise self._fault(f"{type(node).__name__} has dtype {node.dtype}, not a scalar")
+            raise self._fault(
+                f"{type(node).__name__} has dtype {node.dtype}, not a scalar"
+            )
 
     def _check_is_no_bfloat(self, node: Expr) -> None:
         if node.dtype.kind == "bfloat":
@@ -270,7 +278,9 @@ class _Check:
 
     def _check_pure_extern(self, node: nodes.PureExtern) -> None:
         if self._level == "device" and not is_gpu_intrinsic(node.name):
-            raise self._fault(f"a call of the host's function {node.name} is not allowed")
+            raise self._fault(
+                f"a call of the host's function {node.name} is not allowed"
+            )
         if self._level in ("host", "launch") and is_gpu_intrinsic(node.name):
             raise self._fault(f"the GPU's instruction {node.name} is not allowed")
 
@@ -280,7 +290,9 @@ class _Check:
 
     def _check_launch(self, node: LaunchKernel) -> None:
         for arg in node.arguments:
-            self._require(arg in self._visible, f"{arg.name} is an argument, but not bound here")
+            self._require(
+                arg in self._visible, f"{arg.name} is an argument, but not bound here"
+            )
 
     def _check_loop(self, node: For) -> None:
         if node.kind not in _KINDS.get(self._level, (node.kind,)):
@@ -288,7 +300,9 @@ class _Check:
 
     def _check_allocation(self, node: Allocate) -> None:
         is_allowed = self._level != "launch" or node.buffer.scope == "global"
-        self._require(is_allowed, f"{node.buffer.name} is {node.buffer.scope}, not global")
+        self._require(
+            is_allowed, f"{node.buffer.name} is {node.buffer.scope}, not global"
+        )
 
     def _check_writable(self, buffer: Buffer) -> None:
         if buffer in self._inputs:
@@ -298,10 +312,14 @@ class _Check:
         fault = type_fault(buffer)
         self._require(fault is None, fault or "")
         if self._level in ("host", "device"):
-            self._require(buffer.dtype.kind != "bfloat", f"{buffer.name} holds {buffer.dtype}")
+            self._require(
+                buffer.dtype.kind != "bfloat", f"{buffer.name} holds {buffer.dtype}"
+            )
         if self._level != "nested" and buffer.scope == "local":
             constant = all(isinstance(dim, IntImm) for dim in buffer.shape)
-            self._require(constant, f"{buffer.name} is local, but its shape is not constant")
+            self._require(
+                constant, f"{buffer.name} is local, but its shape is not constant"
+            )
         for dim in buffer.shape:
             self._push(_Check._visit, dim)
 

@@ -16,7 +16,14 @@ from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.stmt import BufferStore
 
-_MASKS: dict[Any, str] = {"r": READ, "w": WRITE, "rw": UPDATE, 1: READ, 2: WRITE, 3: UPDATE}
+_MASKS: dict[Any, str] = {
+    "r": READ,
+    "w": WRITE,
+    "rw": UPDATE,
+    1: READ,
+    2: WRITE,
+    3: UPDATE,
+}
 
 _ZERO = IntImm(0, I64)
 
@@ -67,7 +74,8 @@ class BufferView:
         both ("rw"); with an offset, in elements, that of a later one."""
         if access_mask not in _MASKS:
             raise UserError(
-                f"{access_mask!r} is no way to use {self.name}", remedy='one of "r", "w", "rw"'
+                f"{access_mask!r} is no way to use {self.name}",
+                remedy='one of "r", "w", "rw"',
             )
         is_whole = isinstance(offset, int) and offset == 0
         at = () if is_whole else flat_indices(self.buffer, offset)

@@ -101,7 +101,11 @@ class CrossThread:
     @cached_property
     def rows(self) -> list[str]:
         """The tags of threads that have results of their own."""
-        used = self.kernel.tags if self._is_local else tuple(self.stage.loops.marks.values())
+        used = (
+            self.kernel.tags
+            if self._is_local
+            else tuple(self.stage.loops.marks.values())
+        )
         is_row = set(used) & set(THREADS_IN_BLOCK_TAGS) - set(self.sharing)
         return [tag for tag in self.kernel.tags if tag in is_row]
 
@@ -142,7 +146,9 @@ class CrossThread:
         dims = tuple(IntImm(max(1, dim), I64) for dim in shape)
         made = self.stage.op.outputs
         return [
-            Buffer(f"{self.stage.name}.{name}{k or ''}", t.dtype, dims, scope, _ALIGNMENT)
+            Buffer(
+                f"{self.stage.name}.{name}{k or ''}", t.dtype, dims, scope, _ALIGNMENT
+            )
             for k, t in enumerate(made)
         ]
 
@@ -171,7 +177,9 @@ class CrossThread:
     def reset(self) -> Stmt:
         """The identity at a point of `axes`."""
         pairs = zip(self.shares, self.reducer.identities, strict=True)
-        return block([self._store(buffer, self._point, value) for buffer, value in pairs])
+        return block(
+            [self._store(buffer, self._point, value) for buffer, value in pairs]
+        )
 
     def update(self, values: Sequence[Expr], condition: Expr) -> Stmt:
         """One more term, where `condition` holds, at a point of `axes`."""
@@ -182,15 +190,21 @@ class CrossThread:
         return IfThenElse(condition, stmt, None, self.loops.origin())
 
     def finish(
-        self, stores: Callable[[Sequence[Expr]], tuple[Stmt, ...]], guards: Sequence[AxisGuard]
+        self,
+        stores: Callable[[Sequence[Expr]], tuple[Stmt, ...]],
+        guards: Sequence[AxisGuard],
     ) -> Stmt:
         """Combines the shares and stores the results, where `guards` hold."""
         self._check_results()
         shares = [BufferLoad(buffer, self._point) for buffer in self.shares]
         stmts = self._tree(shares) if self.count > 1 else []
         first = (*self._row, IntImm(0, I64))
-        results = [BufferLoad(b, first) for b in self.parts] if self.count > 1 else shares
-        stmts.append(self.loops.guarded([*guards, *self._storing()], block(stores(results))))
+        results = (
+            [BufferLoad(b, first) for b in self.parts] if self.count > 1 else shares
+        )
+        stmts.append(
+            self.loops.guarded([*guards, *self._storing()], block(stores(results)))
+        )
         return self._over_results(block(stmts))
 
     def _over_results(self, body: Stmt) -> Stmt:
@@ -207,12 +221,18 @@ class CrossThread:
         other half has."""
         own = (*self._row, self._number)
         pairs = zip(self.parts, shares, strict=True)
-        stmts = [self.loops.guarded(self.idle, block([self._store(b, own, v) for b, v in pairs]))]
+        stmts = [
+            self.loops.guarded(
+                self.idle, block([self._store(b, own, v) for b, v in pairs])
+            )
+        ]
         count = self.count
         while count > 1:
             half = (count + 1) // 2
             other = (*self._row, self._number + half)
-            mine, theirs = ([BufferLoad(b, at) for b in self.parts] for at in (own, other))
+            mine, theirs = (
+                [BufferLoad(b, at) for b in self.parts] for at in (own, other)
+            )
             step = self._combined(self.parts, own, mine, theirs)
             is_in = AxisGuard(None, LT(self._number, IntImm(count - half, I64)))
             stmts.append(self.loops.guarded([is_in, *self.idle], step))
@@ -220,10 +240,16 @@ class CrossThread:
         return stmts
 
     def _combined(
-        self, buffers: Sequence[Buffer], at: Indices, a: Sequence[Expr], b: Sequence[Expr]
+        self,
+        buffers: Sequence[Buffer],
+        at: Indices,
+        a: Sequence[Expr],
+        b: Sequence[Expr],
     ) -> Stmt:
         pairs = zip(buffers, self.reducer.combine(a, b), strict=True)
-        return store_together([self._store(buffer, at, value) for buffer, value in pairs])
+        return store_together(
+            [self._store(buffer, at, value) for buffer, value in pairs]
+        )
 
     def _store(self, buffer: Buffer, at: Indices, value: Expr) -> BufferStore:
         return BufferStore(buffer, at, value, self.loops.origin())
@@ -250,7 +276,9 @@ class CrossThread:
             return []
         chosen = self.stage.memory.store_predicate
         return [
-            AxisGuard(None, EQ(self.kernel.variables[tag], IntImm(chosen.get(tag, 0), I64)))
+            AxisGuard(
+                None, EQ(self.kernel.variables[tag], IntImm(chosen.get(tag, 0), I64))
+            )
             for tag in self.sharing
         ]
 

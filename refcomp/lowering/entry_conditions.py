@@ -112,20 +112,26 @@ def with_entry_conditions(
         if key in required:
             known = required[key]
             required[key] = known if known.origin is not None else requirement
-        elif not prove(requirement.condition, given.about(_buffer_of(requirement), "", facts)):
+        elif not prove(
+            requirement.condition, given.about(_buffer_of(requirement), "", facts)
+        ):
             required[key] = requirement
     if [*map(id, required.values())] == [*map(id, func.requires)]:
         return func
     return with_fields(func, requires=tuple(required.values()))
 
 
-def _requirements(func: PrimFunc, box: Box, lines: Mapping[Stmt, str]) -> Iterator[Requirement]:
+def _requirements(
+    func: PrimFunc, box: Box, lines: Mapping[Stmt, str]
+) -> Iterator[Requirement]:
     judged: set[tuple[Box, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
         node = access.node
         if len(node.indices) != len(node.buffer.shape):  # an update at the flat level
             continue
-        for dim, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
+        for dim, (index, extent) in enumerate(
+            zip(node.indices, node.buffer.shape, strict=True)
+        ):
             key = (access.box, id(node.buffer), dim, id(index))
             if key in judged:
                 continue
@@ -187,9 +193,13 @@ def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
             continue
         seen.add((id(node), box))
         if isinstance(node, BufferLoad):
-            yield _Access(node, stmt, box, NEST_CONDITIONS if id(node) in operands else "")
+            yield _Access(
+                node, stmt, box, NEST_CONDITIONS if id(node) in operands else ""
+            )
         if isinstance(node, IfThenElseExpr | Select):
-            stack.append((node.false_value, box.with_guard(node.condition, holds=False)))
+            stack.append(
+                (node.false_value, box.with_guard(node.condition, holds=False))
+            )
             stack.append((node.true_value, box.with_guard(node.condition)))
             stack.append((node.condition, box))
         else:
@@ -202,7 +212,9 @@ def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> Requirement
     stage, line = ("", line) if origin is None else (origin.stage, origin.line)
     by = f"stage {stage}" if stage else f"`{_first_line(access.stmt)}`"
     buffer = access.node.buffer.name
-    return RequirementOrigin(_text(access), f"{by} {verb}", line, buffer, dim, access.advice)
+    return RequirementOrigin(
+        _text(access), f"{by} {verb}", line, buffer, dim, access.advice
+    )
 
 
 def _text(access: _Access) -> str:
@@ -220,7 +232,9 @@ def _refuse(
 ) -> NoReturn:
     buffer, origin = access.node.buffer, access.stmt.origin
     used = set(variables_in(access.node.indices[dim]))
-    loops = [node for node in walk(func.body) if isinstance(node, For) and node.var in used]
+    loops = [
+        node for node in walk(func.body) if isinstance(node, For) and node.var in used
+    ]
     around = "".join(f", in {_first_line(loop).removesuffix(' {')}" for loop in loops)
     line = lines.get(access.stmt)
     at = f" ({origin})" if origin is not None else f", at {line}" if line else ""

@@ -15,7 +15,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import Rewrite, map_children, replace_buffers, rewriter, walk, with_fields
+from refcomp.ir.rewrite import (
+    Rewrite,
+    map_children,
+    replace_buffers,
+    rewriter,
+    walk,
+    with_fields,
+)
 from refcomp.ir.stmt import Origin, Stmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.extern import ExternOp

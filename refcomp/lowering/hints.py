@@ -50,7 +50,12 @@ def _padded(stage: Stage, dim: int, inner: list[Expr]) -> Expr:
     wish = stage.memory.alignments[dim]
     sizes = as_ints(inner)
     if sizes is None:
-        _refuse(stage, dim, "the dimensions inside it have no constant extents", "split them first")
+        _refuse(
+            stage,
+            dim,
+            "the dimensions inside it have no constant extents",
+            "split them first",
+        )
     rest = prod(sizes[1:])
     for longer in range(sizes[0], sizes[0] + wish.factor):
         if longer * rest % wish.factor == wish.offset:
@@ -76,7 +81,11 @@ def prefetches_at(
 ) -> Iterator[Stmt]:
     """A prefetch for each read that the stage asked to have prefetched in loop `axis`."""
     for wish in bounds.stage.loops.prefetches:
-        if wish.axis is axis and wish.tensor in buffers and not _is_made_inside(bounds, wish):
+        if (
+            wish.axis is axis
+            and wish.tensor in buffers
+            and not _is_made_inside(bounds, wish)
+        ):
             for indices in _first_reads(bounds, wish):
                 region = regions.get(wish.tensor)
                 at = indices if region is None else _within(indices, region)
@@ -88,7 +97,8 @@ def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
     stage = bounds.stage
     producer = next(s for s in stage.siblings if wish.tensor in s.op.outputs)
     return any(
-        loop.stage is stage and stage.loops.position(loop.axis) >= stage.loops.position(wish.axis)
+        loop.stage is stage
+        and stage.loops.position(loop.axis) >= stage.loops.position(wish.axis)
         for loop in loops_around(producer)
     )
 
@@ -107,9 +117,17 @@ def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, 
     seen: set[int] = set()
     for body in bounds.bodies:
         for node in walk(body):
-            if isinstance(node, TensorRead) and node.tensor is wish.tensor and id(node) not in seen:
+            if (
+                isinstance(node, TensorRead)
+                and node.tensor is wish.tensor
+                and id(node) not in seen
+            ):
                 seen.add(id(node))
-                if any(isinstance(i, TensorRead) for index in node.indices for i in walk(index)):
+                if any(
+                    isinstance(i, TensorRead)
+                    for index in node.indices
+                    for i in walk(index)
+                ):
                     continue  # where it reads is only known when it does
                 values = (substitute(index, roots) for index in node.indices)
                 yield tuple(simplify(substitute(value, later)) for value in values)

@@ -22,7 +22,9 @@ from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import IterVar
 
 _OWN_AXIS = Provenance("", "")
-Slot = IterVar | Kernel  # a loop, or the place where all bound loops of the kernel stand
+Slot = (
+    IterVar | Kernel
+)  # a loop, or the place where all bound loops of the kernel stand
 AttachStages = Callable[[IterVar, Stmt], Stmt]
 
 
@@ -53,13 +55,20 @@ class Loops:
             slots.insert(kernel.start, kernel)
         return slots
 
-    def wrap(self, slots: Sequence[Slot], body: Stmt, guards: Sequence[AxisGuard]) -> Stmt:
+    def wrap(
+        self, slots: Sequence[Slot], body: Stmt, guards: Sequence[AxisGuard]
+    ) -> Stmt:
         """Return `body` inside `slots` and `guards`, each guard as far outside as it can stand."""
         around_attached: list[AxisGuard] = []
         others: list[AxisGuard] = []
         for guard in guards:
-            (around_attached if self._may_guard_attached(guard) else others).append(guard)
-        outer, inner = self._placed(slots, around_attached, -1), self._placed(slots, others)
+            (around_attached if self._may_guard_attached(guard) else others).append(
+                guard
+            )
+        outer, inner = (
+            self._placed(slots, around_attached, -1),
+            self._placed(slots, others),
+        )
         for number in reversed(range(len(slots))):
             body = self.guarded(inner.get(number, []), body)
             body = self._inside(slots[number], body, outer.get(number, []))
@@ -69,10 +78,15 @@ class Loops:
         """Return True for a guard around attached stages, on which all threads agree."""
         kernel = self.bounds.place.kernel
         threads = () if kernel is None else kernel.variables.values()
-        return self.guards_attached and not any(v in threads for v in variables_in(guard.condition))
+        return self.guards_attached and not any(
+            v in threads for v in variables_in(guard.condition)
+        )
 
     def _placed(
-        self, slots: Sequence[Slot], guards: Sequence[AxisGuard], deepest: int | None = None
+        self,
+        slots: Sequence[Slot],
+        guards: Sequence[AxisGuard],
+        deepest: int | None = None,
     ) -> dict[int, list[AxisGuard]]:
         """Return guards by the number of the innermost slot around them, -1 for none.
 
@@ -82,7 +96,8 @@ class Loops:
         numbers = self._numbers(slots)
         if deepest is None:
             deepest = max(
-                (k for k, slot in enumerate(slots) if slot in self.attach_points), default=-1
+                (k for k, slot in enumerate(slots) if slot in self.attach_points),
+                default=-1,
             )
         placed: dict[int, list[AxisGuard]] = {}
         for guard in guards:
@@ -108,8 +123,12 @@ class Loops:
         if slot not in self.bounds.stage.threads.bound:
             body = self._loop(slot, body)
         for wish in self.bounds.stage.loops.pragmas:
-            if wish.axis is slot and isinstance(wish.value, int):  # texts belong to the function
-                body = Pragma(wish.key, IntImm(wish.value, I64), body, self.origin(slot))
+            if wish.axis is slot and isinstance(
+                wish.value, int
+            ):  # texts belong to the function
+                body = Pragma(
+                    wish.key, IntImm(wish.value, I64), body, self.origin(slot)
+                )
         return body
 
     def _loop(self, axis: IterVar, body: Stmt) -> Stmt:
@@ -121,10 +140,16 @@ class Loops:
     def _kernel(self, kernel: Kernel, body: Stmt) -> Stmt:
         for tag in reversed(kernel.tags):
             var, loops = kernel.variables[tag], kernel.bound.get(tag, ())
-            extent, origin = kernel.env[tag].extent if not loops else None, self.origin()
+            extent, origin = (
+                kernel.env[tag].extent if not loops else None,
+                self.origin(),
+            )
             for first in loops[:1]:
                 bounds = self.all_bounds[first.stage]
-                extent, origin = bounds.extents[first.axis], origin_of(bounds, first.axis)
+                extent, origin = (
+                    bounds.extents[first.axis],
+                    origin_of(bounds, first.axis),
+                )
             assert extent is not None
             body = For(var, IntImm(0, I64), extent, tag, body, origin)
         return body

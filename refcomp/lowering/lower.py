@@ -24,7 +24,13 @@ from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk, with_fields
+from refcomp.ir.rewrite import (
+    replace_buffers,
+    substitute,
+    variables_in,
+    walk,
+    with_fields,
+)
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lowering.bounds.infer_stages import infer_stages
 from refcomp.lowering.bounds.kernels import GLOBAL
@@ -66,11 +72,15 @@ def lower(
     body = _lower_stages(stages, bodies, buffers, _shape_facts(args))
     requires = required_reads(stages, bodies, args)
     computed = {tensor for stage in stages for tensor in stage.op.outputs}
-    outputs = tuple(buffer.name for tensor, buffer in buffers.items() if tensor in computed)
+    outputs = tuple(
+        buffer.name for tensor, buffer in buffers.items() if tensor in computed
+    )
     params = tuple(buffers[arg] if isinstance(arg, Tensor) else arg for arg in args)
     called = checked_name(name, "a function")
     imports = imported_texts(stages)
-    func = _with_unique_names(PrimFunc(called, params, body, outputs, imports, requires))
+    func = _with_unique_names(
+        PrimFunc(called, params, body, outputs, imports, requires)
+    )
     _check_variables(func)
     return func
 
@@ -92,13 +102,18 @@ def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
 def _bodies_of(schedule: Schedule, stages: Sequence[Stage]) -> Bodies:
     """The expressions of `stages`, in which those of inlined stages stand."""
     inlined = [
-        s.op for s in schedule.stages if s.placement == "inline" and isinstance(s.op, ComputeOp)
+        s.op
+        for s in schedule.stages
+        if s.placement == "inline" and isinstance(s.op, ComputeOp)
     ]
     return {stage: _inlined_bodies(stage, inlined) for stage in stages}
 
 
 def _lower_stages(
-    stages: Sequence[Stage], bodies: Bodies, arguments: Mapping[Tensor, Buffer], facts: Facts
+    stages: Sequence[Stage],
+    bodies: Bodies,
+    arguments: Mapping[Tensor, Buffer],
+    facts: Facts,
 ) -> Stmt:
     """The stages at the root one after the other, each with what is attached to its loops."""
     bounds = infer_stages(stages, bodies, facts)
@@ -150,7 +165,9 @@ def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:
     """A buffer for each tensor argument, under its own name where nothing else has it."""
     buffers: dict[Tensor, Buffer] = {}
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    symbols = (var for tensor in tensors for dim in tensor.shape for var in variables_in(dim))
+    symbols = (
+        var for tensor in tensors for dim in tensor.shape for var in variables_in(dim)
+    )
     scalars = (arg for arg in args if isinstance(arg, Var))
     names = UniqueNames((var.name for var in (*scalars, *symbols)), separator=".")
     for tensor in tensors:
@@ -170,7 +187,9 @@ def _with_unique_names(func: PrimFunc) -> PrimFunc:
         return func
     allocated = [item.buffer for item in walk(func.body) if isinstance(item, Allocate)]
     buffers = {
-        buffer: with_fields(buffer, shape=tuple(substitute(dim, fresh) for dim in buffer.shape))
+        buffer: with_fields(
+            buffer, shape=tuple(substitute(dim, fresh) for dim in buffer.shape)
+        )
         for buffer in (*func.buffers, *allocated)
     }
     params = tuple(
@@ -182,15 +201,22 @@ def _with_unique_names(func: PrimFunc) -> PrimFunc:
     return with_fields(func, params=params, body=body, requires=requires)
 
 
-def checked_args(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Sequence[Tensor | Var]:
+def checked_args(
+    schedule: Schedule, args: Sequence[Tensor | Var] | None
+) -> Sequence[Tensor | Var]:
     """Return `args`; UserError where they are not the arguments of `schedule`."""
     if not isinstance(schedule, Schedule):
-        raise UserError(f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)")
+        raise UserError(
+            f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)"
+        )
     if args is None:
-        raise UserError("a schedule is lowered without arguments", remedy="pass args=[A, B, C]")
+        raise UserError(
+            "a schedule is lowered without arguments", remedy="pass args=[A, B, C]"
+        )
     if not isinstance(args, list | tuple):
         raise UserError(
-            f"the arguments are {args!r}, not a list", remedy="pass a list such as [A, B, C]"
+            f"the arguments are {args!r}, not a list",
+            remedy="pass a list such as [A, B, C]",
         )
     makers = {tensor: stage for stage in schedule.stages for tensor in stage.op.outputs}
     seen: set[int] = set()
@@ -201,7 +227,9 @@ def checked_args(schedule: Schedule, args: Sequence[Tensor | Var] | None) -> Seq
                 remedy="pass tensors and scalar variables",
             )
         if id(arg) in seen:
-            raise UserError(f"argument {arg.name} is given twice", remedy="list it once")
+            raise UserError(
+                f"argument {arg.name} is given twice", remedy="list it once"
+            )
         seen.add(id(arg))
         if isinstance(arg, Tensor):
             _check_tensor(makers.get(arg) or schedule.stage_of(arg), arg)
@@ -213,7 +241,11 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
     point = stage.attach_point
     scope = stage.memory.scope
     if point is not None or scope not in (None, GLOBAL):
-        how = f"{scope} memory" if point is None else f"a loop of stage {point.stage.name}"
+        how = (
+            f"{scope} memory"
+            if point is None
+            else f"a loop of stage {point.stage.name}"
+        )
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is computed in {how}",
             why="all of an argument is computed, and in the caller's memory",
@@ -230,7 +262,9 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
 def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     given = {arg for arg in args if isinstance(arg, Tensor)}
     scans = (stage.op for stage in schedule.stages if isinstance(stage.op, ScanOp))
-    given.update(tensor for op in scans for tensor in op.state)  # it lies in the scan's result
+    given.update(
+        tensor for op in scans for tensor in op.state
+    )  # it lies in the scan's result
     needed = [
         tensor
         for stage in schedule.stages
@@ -253,7 +287,9 @@ def _check_variables(func: PrimFunc) -> None:
     for node in walk(func.body):
         if isinstance(node, For | LetStmt):
             bound.add(node.var)
-    free = [variable.name for variable in variables_in(func.body) if variable not in bound]
+    free = [
+        variable.name for variable in variables_in(func.body) if variable not in bound
+    ]
     if free:
         raise UserError(
             f"the computation uses {', '.join(free)}, which nothing gives a value",

@@ -135,17 +135,26 @@ class _Match:
         for root in bounds.stage.roots:
             found = finder.of(bounds.indices.values[root])
             if found is None or found.span is None:
-                raise _Differs(f"axis {root.name} does not run from one value to another inside")
+                raise _Differs(
+                    f"axis {root.name} does not run from one value to another inside"
+                )
             ranges[root] = found
         # Loops visit different points, so that as many points as a box has are all of it.
         points = prod(_length(found) for found in ranges.values())
         if points != prod(_constant(bounds.extents[leaf]) for leaf in self.inside):
-            box = " x ".join(f"{_length(found)} {root.name}" for root, found in ranges.items())
-            raise _Differs(f"the loops inside are not seen to visit all points of a block, {box}")
+            box = " x ".join(
+                f"{_length(found)} {root.name}" for root, found in ranges.items()
+            )
+            raise _Differs(
+                f"the loops inside are not seen to visit all points of a block, {box}"
+            )
         return ranges
 
     def _paired(
-        self, roots: Sequence[IterVar], axes: Sequence[IterVar], ranges: Mapping[IterVar, Range]
+        self,
+        roots: Sequence[IterVar],
+        axes: Sequence[IterVar],
+        ranges: Mapping[IterVar, Range],
     ) -> list[tuple[IterVar, IterVar]]:
         """The axes of the stage with those of the intrinsic that they run as."""
         pairs: list[tuple[IterVar, IterVar]] = []
@@ -161,7 +170,10 @@ class _Match:
         return pairs
 
     def _raise_ranges(
-        self, roots: Sequence[IterVar], axes: Sequence[IterVar], ranges: Mapping[IterVar, Range]
+        self,
+        roots: Sequence[IterVar],
+        axes: Sequence[IterVar],
+        ranges: Mapping[IterVar, Range],
     ) -> NoReturn:
         mine = " x ".join(f"{_length(ranges[root])} {root.name}" for root in roots)
         theirs = " x ".join(f"{_constant(a.extent)} {a.name}" for a in axes)
@@ -201,7 +213,9 @@ class _Match:
         else:
             is_same = type(ours) is type(theirs) and _data(ours) == _data(theirs)
         if not is_same or len([*children(ours)]) != len([*children(theirs)]):
-            raise _Differs(f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic")
+            raise _Differs(
+                f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic"
+            )
         if not self._is_index(ours):
             for a, b in zip(children(ours), children(theirs), strict=True):
                 assert isinstance(a, Expr) and isinstance(b, Expr)
@@ -209,7 +223,9 @@ class _Match:
 
     def _is_index(self, expr: Expr) -> bool:
         """Whether it is an integer made of axes, which may be written in several ways."""
-        return expr.dtype == I64 and not any(isinstance(n, TensorRead) for n in walk(expr))
+        return expr.dtype == I64 and not any(
+            isinstance(n, TensorRead) for n in walk(expr)
+        )
 
     def _compare_reads(self, ours: TensorRead, theirs: TensorRead) -> None:
         if ours.dtype != theirs.dtype:
@@ -234,18 +250,27 @@ class _Match:
 
     def _place_of(self, ours: TensorRead, theirs: TensorRead) -> MatchedBlock:
         """Dimensions are paired from the last one backwards, as axes are."""
-        origin, dims = [simplify(index, self.facts) for index in ours.indices], list[int]()
+        origin, dims = (
+            [simplify(index, self.facts) for index in ours.indices],
+            list[int](),
+        )
         left = list(theirs.indices)
         for dim in reversed(range(len(origin))):
-            offset = simplify(origin[dim] - left[-1], self.facts) if left else origin[dim]
+            offset = (
+                simplify(origin[dim] - left[-1], self.facts) if left else origin[dim]
+            )
             if left and self._stands(offset):
                 origin[dim] = offset
                 dims.insert(0, dim)
                 left.pop()
             elif not self._stands(origin[dim]):
-                raise _Differs(f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic")
+                raise _Differs(
+                    f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic"
+                )
         if left:
-            raise _Differs(f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic")
+            raise _Differs(
+                f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic"
+            )
         return MatchedBlock(ours.tensor, tuple(dims), tuple(origin))
 
     def _stands(self, expr: Expr) -> bool:
@@ -266,7 +291,9 @@ def _compare_reducers(ours: CommReducer, theirs: CommReducer) -> None:
 def uncovered(op: ComputeOp, tensor: Tensor) -> bool:
     """Whether the intrinsic's operation is not known to read all of an input, from end to end."""
     running = {
-        a.var: Range(a.minimum, simplify(a.minimum + a.extent - 1), _constant(a.extent) - 1)
+        a.var: Range(
+            a.minimum, simplify(a.minimum + a.extent - 1), _constant(a.extent) - 1
+        )
         for a in (*op.axis, *op.reduce_axis)
     }
     facts = Facts()
@@ -282,7 +309,9 @@ def uncovered(op: ComputeOp, tensor: Tensor) -> bool:
     for dim, extent in enumerate(tensor.shape):
         found = [finder.of(indices[dim]) for indices in reads]
         firsts = any(r is not None and as_int(r.low) == 0 for r in found)
-        lasts = any(r is not None and as_int(simplify(r.high + 1 - extent)) == 0 for r in found)
+        lasts = any(
+            r is not None and as_int(simplify(r.high + 1 - extent)) == 0 for r in found
+        )
         if not (firsts and lasts):
             return True
     return False

@@ -33,7 +33,9 @@ class _IndexRange:
     end: Expr
 
 
-def needed_guards(bounds: StageBounds, regions: Mapping[Tensor, Region]) -> list[AxisGuard]:
+def needed_guards(
+    bounds: StageBounds, regions: Mapping[Tensor, Region]
+) -> list[AxisGuard]:
     """The guards of a stage that stay; `regions` are what is computed of attached stages."""
     kept: list[AxisGuard] = list(bounds.indices.guards)
     if bounds.region is None or not kept:
@@ -50,7 +52,9 @@ def needed_guards(bounds: StageBounds, regions: Mapping[Tensor, Region]) -> list
     return kept
 
 
-def _all_hold(ranges: Sequence[_IndexRange], facts: Facts, guards: Sequence[AxisGuard]) -> bool:
+def _all_hold(
+    ranges: Sequence[_IndexRange], facts: Facts, guards: Sequence[AxisGuard]
+) -> bool:
     for guard in guards:
         facts = facts.assume(guard.condition)
     return all(
@@ -71,8 +75,15 @@ def _ranges(
         if isinstance(node, PureExtern):
             return None
         if isinstance(node, TensorRead):
-            indices = [simplify(substitute(index, named), bounds.facts) for index in node.indices]
-            if any(isinstance(part, TensorRead) for index in indices for part in walk(index)):
+            indices = [
+                simplify(substitute(index, named), bounds.facts)
+                for index in node.indices
+            ]
+            if any(
+                isinstance(part, TensorRead)
+                for index in indices
+                for part in walk(index)
+            ):
                 return None
             read += _in_tensor(node.tensor, indices, regions, bounds.facts)
     return _distinct([*written, *read], bounds.facts)
@@ -81,12 +92,17 @@ def _ranges(
 def _distinct(ranges: Sequence[_IndexRange], facts: Facts) -> list[_IndexRange]:
     """Each of them once: the reads of a stencil have much in common."""
     intern = facts.table.intern
-    keys = (tuple(id(intern(e)) for e in (one.index, one.low, one.end)) for one in ranges)
+    keys = (
+        tuple(id(intern(e)) for e in (one.index, one.low, one.end)) for one in ranges
+    )
     return list(dict(zip(keys, ranges, strict=True)).values())
 
 
 def _in_tensor(
-    tensor: Tensor, indices: Sequence[Expr], regions: Mapping[Tensor, Region], facts: Facts
+    tensor: Tensor,
+    indices: Sequence[Expr],
+    regions: Mapping[Tensor, Region],
+    facts: Facts,
 ) -> Iterator[_IndexRange]:
     for index, dim in zip(indices, tensor.shape, strict=True):
         yield _IndexRange(index, IntImm(0, I64), dim)
@@ -94,6 +110,10 @@ def _in_tensor(
         yield from _in_region(indices, regions[tensor], facts)
 
 
-def _in_region(indices: Sequence[Expr], region: Region, facts: Facts) -> Iterator[_IndexRange]:
-    for index, origin, extent in zip(indices, region.origin, region.extent, strict=True):
+def _in_region(
+    indices: Sequence[Expr], region: Region, facts: Facts
+) -> Iterator[_IndexRange]:
+    for index, origin, extent in zip(
+        indices, region.origin, region.extent, strict=True
+    ):
         yield _IndexRange(simplify(index - origin, facts), IntImm(0, I64), extent)

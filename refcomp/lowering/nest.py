@@ -42,7 +42,11 @@ from refcomp.ir.stmt import (
 )
 from refcomp.lowering.bounds.kernels import LOCAL, Kernel
 from refcomp.lowering.bounds.regions import StageBounds
-from refcomp.lowering.cross_thread import CrossThread, reduces_across_threads, refuse_tensorized
+from refcomp.lowering.cross_thread import (
+    CrossThread,
+    reduces_across_threads,
+    refuse_tensorized,
+)
 from refcomp.lowering.extern import lower_extern
 from refcomp.lowering.hints import allocated, prefetches_at
 from refcomp.lowering.loops import Loops, Slot
@@ -98,7 +102,9 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
     loops = Loops(bounds, nests.bounds, attach, points, guards_attached=in_scan)
     if isinstance(stage.op, ScanOp):
         copies = copy_inits(stage, stage.op, nests.buffers, nests.scans, nests.bounds)
-        rows = [s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)]
+        rows = [
+            s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)
+        ]
         return block([copies, loops.wrap(rows, block([]), [])])
     assert isinstance(stage.op, ComputeOp)
     nest = _Nest(bounds, stage.op, loops, nests)
@@ -108,7 +114,9 @@ def lower_stage(stage: Stage, nests: Nests) -> Stmt:
         return _lower_tensorized(nest, first, guards)
     if isinstance(first, Reduce):
         return _lower_reduction(nest, first, guards)
-    stores = store_together(_stores(nest, [_value(nest, body) for body in bounds.bodies]))
+    stores = store_together(
+        _stores(nest, [_value(nest, body) for body in bounds.bodies])
+    )
     return loops.wrap(loops.slots(), stores, guards)
 
 
@@ -142,14 +150,20 @@ def _idle_thread_guards(bounds: StageBounds) -> list[AxisGuard]:
     if kernel is None or bounds.place.scope == LOCAL:
         return []
     used = set(bounds.stage.loops.marks.values())
-    idle = [tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used]
+    idle = [
+        tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used
+    ]
     storing = bounds.stage.memory.store_predicate
-    conditions = (EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64)) for tag in idle)
+    conditions = (
+        EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64)) for tag in idle
+    )
     return [AxisGuard(None, condition) for condition in conditions]
 
 
 def _lower_tensorized(nest: _Nest, body: Expr, guards: Sequence[AxisGuard]) -> Stmt:
-    intrin = lower_intrin(nest.bounds, guards, nest.nests.buffers, partial(_element, nest))
+    intrin = lower_intrin(
+        nest.bounds, guards, nest.nests.buffers, partial(_element, nest)
+    )
     if intrin.whole is None:
         assert isinstance(body, Reduce)
         return _lower_reduction(nest, body, intrin.guards, intrin)
@@ -168,22 +182,33 @@ def _outside(nest: _Nest, intrin: Replacement | None) -> list[Slot]:
 
 
 def _lower_reduction(
-    nest: _Nest, reduce: Reduce, guards: Sequence[AxisGuard], intrin: Replacement | None = None
+    nest: _Nest,
+    reduce: Reduce,
+    guards: Sequence[AxisGuard],
+    intrin: Replacement | None = None,
 ) -> Stmt:
     if reduces_across_threads(nest.bounds.stage):
         refuse_tensorized(nest.bounds.stage)
         return _lower_across_threads(nest, reduce, guards)
     loops, slots = nest.loops, _outside(nest, intrin)
     first = next(
-        (k for k, s in enumerate(slots) if isinstance(s, IterVar) and s.kind == REDUCTION),
+        (
+            k
+            for k, s in enumerate(slots)
+            if isinstance(s, IterVar) and s.kind == REDUCTION
+        ),
         len(slots),
     )
     outside, inside = slots[:first], slots[first:]
     reset, update = (None, None) if intrin is None else (intrin.reset, intrin.update)
-    init_axes = _output_loops(nest, inside if reset is not None else loops.slots()[first:])
+    init_axes = _output_loops(
+        nest, inside if reset is not None else loops.slots()[first:]
+    )
     within = {slot.var for slot in init_axes}
     reduction_guards, output_guards = _partition(guards, _is_of_reduction)
-    deeper, shared = _partition(output_guards, lambda g: within & set(variables_in(g.condition)))
+    deeper, shared = _partition(
+        output_guards, lambda g: within & set(variables_in(g.condition))
+    )
     init = _initialisation(nest, reset or _identities(nest, reduce), init_axes, deeper)
     # No guard may stand around what is attached to a loop inside.
     if nest.loops.attach_points.intersection(inside):
@@ -193,7 +218,9 @@ def _lower_reduction(
     return loops.wrap(outside, block([init, update]), shared)
 
 
-def _lower_across_threads(nest: _Nest, reduce: Reduce, guards: Sequence[AxisGuard]) -> Stmt:
+def _lower_across_threads(
+    nest: _Nest, reduce: Reduce, guards: Sequence[AxisGuard]
+) -> Stmt:
     """No guard stands around what combines the results of threads: it has barriers."""
     slots = nest.loops.slots()
     kinds = [getattr(slot, "kind", "") for slot in slots]
@@ -228,7 +255,9 @@ def _partition(
 
 def _output_loops(nest: _Nest, slots: Sequence[Slot]) -> list[IterVar]:
     """Those of `slots` that are loops over the output and leave a loop where they stand."""
-    loops = [slot for slot in slots if isinstance(slot, IterVar) and slot.kind != REDUCTION]
+    loops = [
+        slot for slot in slots if isinstance(slot, IterVar) and slot.kind != REDUCTION
+    ]
     return [loop for loop in loops if loop not in nest.bounds.stage.threads.bound]
 
 
@@ -251,7 +280,11 @@ def _rebind(loops: Stmt, fresh: Mapping[Var, Var]) -> Stmt:
         if isinstance(node, For):
             node = map_children(node, recurse)
             return with_changes(node, var=fresh.get(node.var, node.var))
-        return fresh.get(node, node) if isinstance(node, Var) else map_children(node, recurse)
+        return (
+            fresh.get(node, node)
+            if isinstance(node, Var)
+            else map_children(node, recurse)
+        )
 
     return rewriter(visit)(loops)
 
@@ -273,7 +306,9 @@ def _stores(nest: _Nest, values: Sequence[Expr]) -> tuple[BufferStore, ...]:
     """A store to each output."""
     indices, origin = _output_indices(nest), nest.loops.origin()
     return tuple(
-        BufferStore(nest.nests.buffers[tensor], _element(nest, tensor, indices), value, origin)
+        BufferStore(
+            nest.nests.buffers[tensor], _element(nest, tensor, indices), value, origin
+        )
         for tensor, value in zip(nest.op.outputs, values, strict=True)
     )
 
@@ -297,7 +332,9 @@ def _element(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> tuple[Expr
 
 def _value(nest: _Nest, body: Expr) -> Expr:
     """`body` in terms of loop variables and buffers."""
-    roots = {axis.var: nest.bounds.indices.values[axis] for axis in nest.bounds.stage.roots}
+    roots = {
+        axis.var: nest.bounds.indices.values[axis] for axis in nest.bounds.stage.roots
+    }
 
     def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, TensorRead):

@@ -26,23 +26,37 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
-_MOST_FOLLOWED = 200  # reads of attached stages, of one at the root; the rest is not judged
+_MOST_FOLLOWED = (
+    200  # reads of attached stages, of one at the root; the rest is not judged
+)
 
 
 def required_reads(
-    stages: Sequence[Stage], bodies: Mapping[Stage, Sequence[Expr]], args: Sequence[Tensor | Var]
+    stages: Sequence[Stage],
+    bodies: Mapping[Stage, Sequence[Expr]],
+    args: Sequence[Tensor | Var],
 ) -> tuple[Requirement, ...]:
     """Return the requirements of all stages, each condition once.
 
     `bodies` has the expressions of each stage after inlining.
     """
-    symbols = [v for a in args if isinstance(a, Tensor) for d in a.shape for v in variables_in(d)]
+    symbols = [
+        v
+        for a in args
+        if isinstance(a, Tensor)
+        for d in a.shape
+        for v in variables_in(d)
+    ]
     scalars = [arg for arg in args if isinstance(arg, Var) and is_size(arg)]
     extents = [*_required_extents(stages, args, scalars)]
     found = [Requirement(_is_nonnegative(var), origin) for var, origin in extents]
     facts = Facts()
     for var in dict.fromkeys((*symbols, *(var for var, _ in extents))):
-        facts = facts.assume(_is_nonnegative(var)) if var.dtype == U64 else facts.nonnegative(var)
+        facts = (
+            facts.assume(_is_nonnegative(var))
+            if var.dtype == U64
+            else facts.nonnegative(var)
+        )
     reads = _Reads(stages, bodies, Box(facts, frozenset((*symbols, *scalars))))
     for stage in stages:
         if stage.attach_point is None:
@@ -70,9 +84,14 @@ def _required_extents(
     shown = {dim for tensor in tensors for dim in tensor.shape}
     left = {var for var in scalars if var not in shown}
     for tensor in tensors:
-        for var in (var for dim in tensor.shape for var in variables_in(dim) if var in left):
+        for var in (
+            var for dim in tensor.shape for var in variables_in(dim) if var in left
+        ):
             left.discard(var)
-            yield var, RequirementOrigin(f"the shape of {tensor.name}", "", tensor.op.line)
+            yield (
+                var,
+                RequirementOrigin(f"the shape of {tensor.name}", "", tensor.op.line),
+            )
     for stage in stages:
         for axis in stage.roots if isinstance(stage.op, ComputeOp) else ():
             extent = axis.extent.value if isinstance(axis.extent, Cast) else axis.extent
@@ -99,7 +118,9 @@ class _Reads:
         self, stages: Sequence[Stage], bodies: Mapping[Stage, Sequence[Expr]], box: Box
     ) -> None:
         self._bodies, self._box = bodies, box
-        self._makers = {tensor: stage for stage in stages for tensor in stage.op.outputs}
+        self._makers = {
+            tensor: stage for stage in stages for tensor in stage.op.outputs
+        }
         self._scans = [stage.op for stage in stages if isinstance(stage.op, ScanOp)]
 
     def of_root(self, stage: Stage) -> Iterator[Requirement]:
@@ -107,14 +128,18 @@ class _Reads:
         op = stage.op
         if isinstance(op, ScanOp):
             rows = [
-                TensorRead(update, (op.scan_axis.var, *(axis.var for axis in op.row_axes(k))))
+                TensorRead(
+                    update, (op.scan_axis.var, *(axis.var for axis in op.row_axes(k)))
+                )
                 for k, update in enumerate(op.update)
             ]
             yield from self._follow(self._computed(stage, rows, op.axis, self._box))
         elif isinstance(op, ComputeOp):
             axes = (*op.axis, *op.reduce_axis)
             around = self._around_init(op)
-            yield from self._follow(self._computed(stage, self._bodies[stage], axes, around))
+            yield from self._follow(
+                self._computed(stage, self._bodies[stage], axes, around)
+            )
 
     def _around_init(self, op: ComputeOp) -> Box:
         """Return the box of an init: it is computed only if the scan's result has enough rows."""
@@ -149,7 +174,9 @@ class _Reads:
                     left -= 1
                     stack += self._of_attached(maker, read, computed.box)
 
-    def _of_attached(self, stage: Stage, read: TensorRead, box: Box) -> Iterator[_Computed]:
+    def _of_attached(
+        self, stage: Stage, read: TensorRead, box: Box
+    ) -> Iterator[_Computed]:
         """Yield the computation of an attached stage that serves one read of it."""
         op = stage.op
         if isinstance(op, ComputeOp):
@@ -158,12 +185,21 @@ class _Reads:
             yield self._computed(stage, [body], op.reduce_axis, box)
 
 
-def _judge(computed: _Computed, read: TensorRead, is_operand: bool) -> Iterator[Requirement]:
+def _judge(
+    computed: _Computed, read: TensorRead, is_operand: bool
+) -> Iterator[Requirement]:
     advice = NEST_CONDITIONS if is_operand else ""
-    for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+    for dim, (index, extent) in enumerate(
+        zip(read.indices, read.tensor.shape, strict=True)
+    ):
         for condition in computed.box.judge(index, extent).conditions:
             text = f"{read.tensor.name}[{', '.join(map(str, read.indices))}]"
             origin = RequirementOrigin(
-                text, f"{computed.by} reads", computed.line, read.tensor.name, dim, advice
+                text,
+                f"{computed.by} reads",
+                computed.line,
+                read.tensor.name,
+                dim,
+                advice,
             )
             yield Requirement(condition, origin)

@@ -42,7 +42,11 @@ class ScanMemory:
     def guarded(self, stage: Stage, stmt: Stmt) -> Stmt:
         """The statement of a stage, where there is room for what it computes."""
         condition = self.conditions.get(stage)
-        return stmt if condition is None else IfThenElse(condition, stmt, None, stmt.origin)
+        return (
+            stmt
+            if condition is None
+            else IfThenElse(condition, stmt, None, stmt.origin)
+        )
 
 
 def reads_of_scan(op: ScanOp) -> list[Expr]:
@@ -87,7 +91,9 @@ def place_scans(
     return ScanMemory(frozenset(borrowed), conditions)
 
 
-def _check_arguments(stage: Stage, op: ScanOp, arguments: Mapping[Tensor, Buffer]) -> None:
+def _check_arguments(
+    stage: Stage, op: ScanOp, arguments: Mapping[Tensor, Buffer]
+) -> None:
     for state in op.state:
         if state in arguments:
             raise UserError(
@@ -98,7 +104,10 @@ def _check_arguments(stage: Stage, op: ScanOp, arguments: Mapping[Tensor, Buffer
 
 
 def _lone_maker(
-    init: Tensor, stages: Sequence[Stage], bodies: Bodies, arguments: Mapping[Tensor, Buffer]
+    init: Tensor,
+    stages: Sequence[Stage],
+    bodies: Bodies,
+    arguments: Mapping[Tensor, Buffer],
 ) -> Stage | None:
     """The stage that computes an init which one scan alone reads, at the root and nowhere else."""
     uses = [
@@ -112,12 +121,17 @@ def _lone_maker(
         return None
     for stage in stages:
         if stage.op.outputs == (init,) and isinstance(stage.op, ComputeOp):
-            is_plain = stage.attach_point is None and stage.memory.scope in (None, "global")
+            is_plain = stage.attach_point is None and stage.memory.scope in (
+                None,
+                "global",
+            )
             return stage if is_plain else None
     return None
 
 
-def _check_readers(scan: Stage, op: ScanOp, stages: Sequence[Stage], bodies: Bodies) -> None:
+def _check_readers(
+    scan: Stage, op: ScanOp, stages: Sequence[Stage], bodies: Bodies
+) -> None:
     states = set(op.state)
     for stage in stages:
         read = {
@@ -145,20 +159,28 @@ def copy_inits(
     """Copies the inits that do not lie in the result yet. What kernels compute rows of lies where
     the host has no access: there a kernel copies, too."""
     origin = Origin(stage.name, line=op.line)
-    on_device = {t for s, b in bounds.items() if b.place.kernel is not None for t in s.op.outputs}
+    on_device = {
+        t for s, b in bounds.items() if b.place.kernel is not None for t in s.op.outputs
+    }
     copies = [
-        (_copy_by_threads if update in on_device else _copy)(init, result, buffers, origin)
+        (_copy_by_threads if update in on_device else _copy)(
+            init, result, buffers, origin
+        )
         for init, update, result in zip(op.init, op.update, op.outputs, strict=True)
         if init not in memory.borrowed
     ]
     return block(copies)
 
 
-def _copy(init: Tensor, result: Tensor, buffers: Mapping[Tensor, Buffer], origin: Origin) -> Stmt:
+def _copy(
+    init: Tensor, result: Tensor, buffers: Mapping[Tensor, Buffer], origin: Origin
+) -> Stmt:
     """Copies elements, not memory: that of the init may have longer rows."""
     source, target = buffers[init], buffers[result]
     loops = [Var(f"{source.name}.i{k}", I64) for k in range(init.ndim)]
-    stmt: Stmt = BufferStore(target, tuple(loops), BufferLoad(source, tuple(loops)), origin)
+    stmt: Stmt = BufferStore(
+        target, tuple(loops), BufferLoad(source, tuple(loops)), origin
+    )
     for var, extent in reversed([*zip(loops, _copied(init, result), strict=True)]):
         stmt = For(var, IntImm(0, I64), extent, SERIAL, stmt, origin)
     return stmt
@@ -186,5 +208,7 @@ def _copy_by_threads(
     store = BufferStore(target, place, BufferLoad(source, place), origin)
     body = IfThenElse(is_there, store, None, origin)
     groups = (count + (_THREADS - 1)) // _THREADS
-    loop = For(thread, IntImm(0, I64), IntImm(_THREADS, I64), "threadIdx.x", body, origin)
+    loop = For(
+        thread, IntImm(0, I64), IntImm(_THREADS, I64), "threadIdx.x", body, origin
+    )
     return For(group, IntImm(0, I64), simplify(groups), "blockIdx.x", loop, origin)

@@ -84,16 +84,22 @@ def lower_intrin(
     intrin, outside = wish.intrin, _leaves_outside(bounds, wish)
     blocks = placing.blocks()
     reduced = [leaf.name for leaf in outside if leaf.kind == REDUCTION]
-    reduced += [g.axis.name for g in guards if g.axis is not None and g.axis.kind == REDUCTION]
+    reduced += [
+        g.axis.name for g in guards if g.axis is not None and g.axis.kind == REDUCTION
+    ]
     if intrin.body is not None and not reduced:
-        return Replacement(wish.axis, guards, placing.placed(intrin.body, blocks), None, None)
+        return Replacement(
+            wish.axis, guards, placing.placed(intrin.body, blocks), None, None
+        )
     if intrin.update is None:
         placing.refuse(
             f"reduction axis {reduced[0]} stands outside, and {wish.intrin} has no update",
             "return (body, reset, update) from its function, or reorder: the reduction inside",
         )
     reset = None if intrin.reset is None else placing.placed(intrin.reset, blocks)
-    return Replacement(wish.axis, guards, None, reset, placing.placed(intrin.update, blocks))
+    return Replacement(
+        wish.axis, guards, None, reset, placing.placed(intrin.update, blocks)
+    )
 
 
 def _leaves_outside(bounds: StageBounds, wish: Tensorized) -> list[IterVar]:
@@ -154,7 +160,12 @@ class _IntrinsicPlacement:
         buffers: Mapping[Tensor, Buffer],
         element: Element,
     ) -> None:
-        self.bounds, self.wish, self.buffers, self.element = bounds, wish, buffers, element
+        self.bounds, self.wish, self.buffers, self.element = (
+            bounds,
+            wish,
+            buffers,
+            element,
+        )
         self.facts = bounds.facts
 
     def refuse(self, why: str, remedy: str) -> NoReturn:
@@ -180,7 +191,9 @@ class _IntrinsicPlacement:
     def outside(self, guard: AxisGuard) -> AxisGuard:
         """The guard as one of the loops outside: it must hold for all points of a block or none."""
         condition = guard.condition
-        leaves = self.bounds.stage.loops.leaves[len(_leaves_outside(self.bounds, self.wish)) :]
+        leaves = self.bounds.stage.loops.leaves[
+            len(_leaves_outside(self.bounds, self.wish)) :
+        ]
         first = {self.bounds.variables[leaf]: leaf.minimum for leaf in leaves}
         if not set(first).intersection(variables_in(condition)):
             return guard
@@ -236,7 +249,9 @@ class _IntrinsicPlacement:
                 f'copy it: cache_read or cache_write with scope "{view.scope}"',
             )
         offset, factor = block.offset(self.facts), view.offset_factor
-        if factor > 1 and not prove(EQ(FloorMod(offset, _int(factor)), _int(0)), self.facts):
+        if factor > 1 and not prove(
+            EQ(FloorMod(offset, _int(factor)), _int(0)), self.facts
+        ):
             self.refuse(
                 f"{view.name} is declared with offset_factor {factor}, and its block begins at "
                 f"element {offset} of {name}",
@@ -280,13 +295,21 @@ class _IntrinsicPlacement:
         for block in blocks:
             view, pairs = block.view, list[tuple[str, Expr, Expr]]()
             if view.strides:
-                strides = zip(view.strides, block.own_strides(), view.shape, strict=True)
-                pairs += [("stride", a, b) for a, b, size in strides if as_int(size) != 1]
-                for given, actual in zip(view.strides, block.own_strides(), strict=True):
+                strides = zip(
+                    view.strides, block.own_strides(), view.shape, strict=True
+                )
+                pairs += [
+                    ("stride", a, b) for a, b, size in strides if as_int(size) != 1
+                ]
+                for given, actual in zip(
+                    view.strides, block.own_strides(), strict=True
+                ):
                     if isinstance(given, Var):
                         values.setdefault(given, actual)
             if as_int(view.elem_offset) != 0:
-                pairs.append(("elem_offset", view.elem_offset, block.offset(self.facts)))
+                pairs.append(
+                    ("elem_offset", view.elem_offset, block.offset(self.facts))
+                )
                 if isinstance(view.elem_offset, Var):
                     values.setdefault(view.elem_offset, block.offset(self.facts))
             wanted += [(view, what, a, b) for what, a, b in pairs]

@@ -80,7 +80,12 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.analysis.access_ranges import OpenIndex, is_in_range, open_index, reads_memory
+from refcomp.passes.analysis.access_ranges import (
+    OpenIndex,
+    is_in_range,
+    open_index,
+    reads_memory,
+)
 from refcomp.passes.simplify_expressions import facts_of
 
 _LONGEST_TEXT = 200  # characters of a statement or an index that an error shows
@@ -146,7 +151,9 @@ class _Place:
             self,
             facts=self.facts.assume(condition),
             guards=None,
-            around=lambda stmt: self.around(IfThenElse(condition, stmt, None, self.stmt.origin)),
+            around=lambda stmt: self.around(
+                IfThenElse(condition, stmt, None, self.stmt.origin)
+            ),
         )
 
     def within(self, let: Let) -> _Place:
@@ -155,7 +162,9 @@ class _Place:
             self,
             facts=self.facts.let(let.var, let.value),
             guards=None,
-            around=lambda stmt: self.around(LetStmt(let.var, let.value, stmt, self.stmt.origin)),
+            around=lambda stmt: self.around(
+                LetStmt(let.var, let.value, stmt, self.stmt.origin)
+            ),
         )
 
     def checked(self, stmt: Stmt) -> Stmt:
@@ -220,16 +229,22 @@ class _Checking:
             minimum, extent = self._exprs((minimum, extent), place)
         facts = place.facts.bind(stmt.var, minimum, extent)
         body = self.stmt(stmt.body, facts, place.in_kernel or is_bound(stmt))
-        return place.checked(with_changes(stmt, minimum=minimum, extent=extent, body=body))
+        return place.checked(
+            with_changes(stmt, minimum=minimum, extent=extent, body=body)
+        )
 
     def _branch(self, stmt: IfThenElse, place: _Place) -> Stmt:
         condition, facts = self.expr(stmt.condition, place), place.facts
         then_case = self.stmt(stmt.then_case, facts.assume(condition), place.in_kernel)
         else_case = stmt.else_case
         if else_case is not None:
-            else_case = self.stmt(else_case, facts.assume(Not(condition)), place.in_kernel)
+            else_case = self.stmt(
+                else_case, facts.assume(Not(condition)), place.in_kernel
+            )
         return place.checked(
-            with_changes(stmt, condition=condition, then_case=then_case, else_case=else_case)
+            with_changes(
+                stmt, condition=condition, then_case=then_case, else_case=else_case
+            )
         )
 
     def _write(self, stmt: BufferStore | AtomicUpdate, place: _Place) -> Stmt:
@@ -256,13 +271,17 @@ class _Checking:
                 args.append(self.expr(arg, place))
                 continue
             indices = self._exprs(arg.indices, place)
-            accesses.append(self._access("passes", arg.buffer, indices, arg.indices, place))
+            accesses.append(
+                self._access("passes", arg.buffer, indices, arg.indices, place)
+            )
             args.append(with_changes(arg, indices=accesses[-1].indices))
         unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
         call = stmt if unchanged else with_fields(stmt, args=tuple(args))
         return self._guarded(call, accesses, place)
 
-    def _guarded(self, stmt: Stmt, accesses: Sequence[_UnprovedAccess], place: _Place) -> Stmt:
+    def _guarded(
+        self, stmt: Stmt, accesses: Sequence[_UnprovedAccess], place: _Place
+    ) -> Stmt:
         """Return `stmt` where all indices of `accesses` are in range, else a note of one."""
         for access in reversed(accesses):
             for row, index in reversed(access.rows):
@@ -300,7 +319,9 @@ class _Checking:
         used: list[Expr] = []
         lets: list[tuple[Var, Expr]] = []
         rows: list[tuple[int, OpenIndex]] = []
-        for dimension, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+        for dimension, (index, extent) in enumerate(
+            zip(indices, buffer.shape, strict=True)
+        ):
             found = open_index(index, extent, place.facts)
             if found is not None and reads_memory(index):
                 var = Var(f"{buffer.name}.at", index.dtype)
@@ -311,14 +332,20 @@ class _Checking:
             if found is not None:
                 rows.append((len(self.checked), found))
                 written_index = written[dimension]
-                self.checked.append(_described(action, buffer, dimension, written_index, place))
+                self.checked.append(
+                    _described(action, buffer, dimension, written_index, place)
+                )
         return _UnprovedAccess(tuple(used), tuple(lets), tuple(rows))
 
     # Expressions.
 
     def _exprs(self, exprs: tuple[Expr, ...], place: _Place) -> tuple[Expr, ...]:
         results = tuple(self.expr(expr, place) for expr in exprs)
-        return exprs if all(a is b for a, b in zip(results, exprs, strict=True)) else results
+        return (
+            exprs
+            if all(a is b for a, b in zip(results, exprs, strict=True))
+            else results
+        )
 
     def expr(self, expr: Expr, place: _Place) -> Expr:
         """Return `expr` with wrong reads as 0; their checks are added to those of `place`."""
@@ -333,19 +360,25 @@ class _Checking:
                     return self._choice(node, recurse(node.condition), place)
                 case Select() if not self._may_evaluate_both(node, place.facts):
                     return self._choice(
-                        IfThenElseExpr(node.condition, node.true_value, node.false_value),
+                        IfThenElseExpr(
+                            node.condition, node.true_value, node.false_value
+                        ),
                         recurse(node.condition),
                         place,
                     )
                 case Let():
                     let = with_changes(node, value=recurse(node.value))
-                    return with_changes(let, body=self.expr(node.body, place.within(let)))
+                    return with_changes(
+                        let, body=self.expr(node.body, place.within(let))
+                    )
             return map_children(node, recurse)
 
         return rewriter(visit)(expr)
 
     def _may_evaluate_both(self, node: Select, facts: Facts) -> bool:
-        return all(is_in_range(side, facts) for side in (node.true_value, node.false_value))
+        return all(
+            is_in_range(side, facts) for side in (node.true_value, node.false_value)
+        )
 
     def _choice(self, node: IfThenElseExpr, condition: Expr, place: _Place) -> Expr:
         return with_changes(
@@ -356,7 +389,9 @@ class _Checking:
         )
 
     def _load(self, original: BufferLoad, load: BufferLoad, place: _Place) -> Expr:
-        access = self._access("reads", load.buffer, load.indices, original.indices, place)
+        access = self._access(
+            "reads", load.buffer, load.indices, original.indices, place
+        )
         if not access.rows:
             return load
         if place.guards is not None:
@@ -392,7 +427,9 @@ def _described(
     origin = "" if place.stmt.origin is None else str(place.stmt.origin)
     texts = (repr(buffer.shape[dimension]), repr(index), statement, origin)
     extent, at, line, origin = (_on_one_line(text) for text in texts)
-    return CheckedAccess(action, _on_one_line(buffer.name), dimension, extent, at, line, origin)
+    return CheckedAccess(
+        action, _on_one_line(buffer.name), dimension, extent, at, line, origin
+    )
 
 
 def _on_one_line(text: str) -> str:

@@ -41,7 +41,14 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, memoised, walk
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, Allocate, For, Stmt, Store
+from refcomp.ir.stmt import (
+    BLOCK_TAGS,
+    THREADS_IN_BLOCK_TAGS,
+    Allocate,
+    For,
+    Stmt,
+    Store,
+)
 
 _POINTER_BYTES = 8
 
@@ -50,7 +57,9 @@ def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
     """`kernel` itself, when a device of such `limits` can run it."""
     for start in kernels_in(kernel.body):
         nest = kernel_nest(start)
-        _check_axes(kernel, nest, THREADS_IN_BLOCK_TAGS, limits.threads_per_axis, "threads")
+        _check_axes(
+            kernel, nest, THREADS_IN_BLOCK_TAGS, limits.threads_per_axis, "threads"
+        )
         _check_axes(kernel, nest, BLOCK_TAGS, limits.groups_per_axis, "groups")
         _check_group(kernel, nest, limits.threads)
     _check_shared(kernel, limits.shared_bytes)
@@ -60,7 +69,11 @@ def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
 
 
 def _check_axes(
-    kernel: PrimFunc, nest: KernelNest, tags: Sequence[str], most: Sequence[int], what: str
+    kernel: PrimFunc,
+    nest: KernelNest,
+    tags: Sequence[str],
+    most: Sequence[int],
+    what: str,
 ) -> None:
     for tag, limit in zip(tags, most, strict=True):
         loop = nest.loop(tag)
@@ -76,13 +89,17 @@ def _check_axes(
 
 def _check_group(kernel: PrimFunc, nest: KernelNest, most: int) -> None:
     loops = [loop for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS]
-    extents = {loop: extent for loop in loops if (extent := as_int(loop.extent)) is not None}
+    extents = {
+        loop: extent for loop in loops if (extent := as_int(loop.extent)) is not None
+    }
     threads = prod(extents.values())
     if threads <= most:
         return
     longest = max(extents, key=lambda loop: extents[loop])
     fitting = max(most // (threads // extents[longest]), 1)
-    sizes = " x ".join(str(extents[loop]) for loop in reversed(loops) if loop in extents)
+    sizes = " x ".join(
+        str(extents[loop]) for loop in reversed(loops) if loop in extents
+    )
     raise UserError(
         f"the kernel {kernel.name} has {threads} threads in a group ({sizes}), of which the "
         f"device has at most {most}",
@@ -93,7 +110,11 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, most: int) -> None:
 
 def _check_shared(kernel: PrimFunc, most: int) -> None:
     places = memoised(_shared_places)(kernel.body)
-    sizes = {allocate: size for allocate in places if (size := _bytes(allocate.buffer)) is not None}
+    sizes = {
+        allocate: size
+        for allocate in places
+        if (size := _bytes(allocate.buffer)) is not None
+    }
     total = sum(places[allocate] * size for allocate, size in sizes.items())
     if total <= most:
         return
@@ -127,12 +148,18 @@ def _check_arguments(kernel: PrimFunc, most: int) -> None:
 
 def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:
     """Where the buffer comes from, or else what is written to it."""
-    writes = (n for n in walk(kernel.body) if isinstance(n, Store) and n.buffer is allocate.buffer)
+    writes = (
+        n
+        for n in walk(kernel.body)
+        if isinstance(n, Store) and n.buffer is allocate.buffer
+    )
     origins = [stmt.origin for stmt in (allocate, *writes) if stmt.origin]
     return str(origins[0]) if origins else f"alloc {allocate.buffer.name}"
 
 
-def _shared_places(recurse: Callable[[Stmt], Counter[Allocate]], node: Stmt) -> Counter[Allocate]:
+def _shared_places(
+    recurse: Callable[[Stmt], Counter[Allocate]], node: Stmt
+) -> Counter[Allocate]:
     """The allocations of shared buffers below a statement, and at how many places each stands."""
     places: Counter[Allocate] = Counter()
     if isinstance(node, Allocate) and node.buffer.scope == "shared":
@@ -155,7 +182,9 @@ def _check_vectors(kernel: PrimFunc, most: int) -> None:
             if isinstance(stmt, Stmt) and lanes > 1 and size > most:
                 raise UserError(
                     f"the kernel {kernel.name} has vectors of {lanes} {buffer.dtype}, {size} bytes",
-                    where=str(stmt.origin) if stmt.origin else f"an access of {buffer.name}",
+                    where=str(stmt.origin)
+                    if stmt.origin
+                    else f"an access of {buffer.name}",
                     why=f"registers of the device hold at most {most} bytes together",
                     remedy=_shorter(stmt, most // buffer.dtype.bytes),
                 )
@@ -187,7 +216,11 @@ def _place(loop: For) -> str:
 
 def _smaller(loop: For, most: int, what: str) -> str:
     origin = loop.origin
-    name = f"axis {origin.axis} of stage {origin.stage}" if origin else f"loop {loop.var.name}"
+    name = (
+        f"axis {origin.axis} of stage {origin.stage}"
+        if origin
+        else f"loop {loop.var.name}"
+    )
     if what == "groups":
         return f"split {name} and bind the outer part to another blockIdx, at most {most} groups"
     return f"split {name} so that at most {most} iterations are bound to {loop.kind}"

@@ -83,18 +83,28 @@ class _Fitting:
 
     def _store(self, store: Store, pieces: tuple[_Piece, ...]) -> Stmt:
         stores: list[Stmt] = [self._piece_of_store(store, piece) for piece in pieces]
-        if not any(isinstance(n, Load) and n.buffer is store.buffer for n in walk(store)):
+        if not any(
+            isinstance(n, Load) and n.buffer is store.buffer for n in walk(store)
+        ):
             return block(stores, store.origin)
         lets: list[tuple[Var, Expr]] = []
-        named = [map_children(s, lambda child: _named(child, lets), only=Expr) for s in stores]
+        named = [
+            map_children(s, lambda child: _named(child, lets), only=Expr)
+            for s in stores
+        ]
         result = block(named, store.origin)
         for var, value in reversed(lets):
             result = LetStmt(var, value, result, store.origin)
         return result
 
     def _piece_of_store(self, store: Store, piece: _Piece) -> Store:
-        index, value = self._cut_to(piece, store.index), self._cut_to(piece, store.value)
-        predicate = None if store.predicate is None else self._cut_to(piece, store.predicate)
+        index, value = (
+            self._cut_to(piece, store.index),
+            self._cut_to(piece, store.value),
+        )
+        predicate = (
+            None if store.predicate is None else self._cut_to(piece, store.predicate)
+        )
         return with_fields(store, index=index, value=value, predicate=predicate)
 
     def _let(self, stmt: LetStmt, pieces: tuple[_Piece, ...]) -> Stmt:
@@ -116,7 +126,9 @@ class _Fitting:
     def _cut_to(self, piece: _Piece, expr: Expr) -> Expr:
         """The lanes of `expr` that are in `piece`; a scalar is the same in all."""
         if piece not in self._cut:
-            self._cut[piece] = memoised(lambda recurse, e: self._expr(piece, recurse, e))
+            self._cut[piece] = memoised(
+                lambda recurse, e: self._expr(piece, recurse, e)
+            )
         return self._cut[piece](expr)
 
     def _expr(self, piece: _Piece, recurse: Callable[[Expr], Expr], expr: Expr) -> Expr:

@@ -47,7 +47,14 @@ from functools import reduce
 from refcomp.ir.expr import And, Expr, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
-from refcomp.ir.rewrite import buffers_in, map_children, substitute, variables_in, walk, with_fields
+from refcomp.ir.rewrite import (
+    buffers_in,
+    map_children,
+    substitute,
+    variables_in,
+    walk,
+    with_fields,
+)
 from refcomp.ir.stmt import For, IfThenElse, Stmt
 from refcomp.passes.analysis.loop_guards import conjuncts
 
@@ -59,7 +66,11 @@ def hoist_conditions(func: PrimFunc) -> PrimFunc:
 
 def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
-    if not isinstance(stmt, For) or not isinstance(stmt.body, IfThenElse) or _has_kernel(stmt):
+    if (
+        not isinstance(stmt, For)
+        or not isinstance(stmt.body, IfThenElse)
+        or _has_kernel(stmt)
+    ):
         return stmt
     return _hoisted(stmt, stmt.body)
 
@@ -74,7 +85,9 @@ def _hoisted(loop: For, branch: IfThenElse) -> Stmt:
     is_free = [_is_invariant(part, loop) for part in parts]
     if not (all(is_free) if branch.else_case is not None else any(is_free)):
         return loop
-    moved = reduce(And, [part for part, free in zip(parts, is_free, strict=True) if free])
+    moved = reduce(
+        And, [part for part, free in zip(parts, is_free, strict=True) if free]
+    )
     left = [part for part, free in zip(parts, is_free, strict=True) if not free]
     then_case = branch.then_case
     if left:
@@ -90,4 +103,6 @@ def _over(loop: For, body: Stmt) -> Stmt:
 
 
 def _is_invariant(condition: Expr, loop: For) -> bool:
-    return not buffers_in(condition) and all(var is not loop.var for var in variables_in(condition))
+    return not buffers_in(condition) and all(
+        var is not loop.var for var in variables_in(condition)
+    )

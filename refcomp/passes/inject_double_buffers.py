@@ -85,7 +85,9 @@ def inject_double_buffers(func: PrimFunc) -> PrimFunc:
     body = _visit(func.body)
     for stmt in walk(body):
         if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
-            _refuse(stmt, "it is allocated in no serial loop", "compute it at a serial loop")
+            _refuse(
+                stmt, "it is allocated in no serial loop", "compute it at a serial loop"
+            )
     return func.with_body(body)
 
 
@@ -115,9 +117,13 @@ def _find(stmt: Stmt) -> Pragma | None:
 
 
 def _refuse(pragma: Pragma, why: str, remedy: str) -> NoReturn:
-    name = pragma.body.buffer.name if isinstance(pragma.body, Allocate) else "a statement"
+    name = (
+        pragma.body.buffer.name if isinstance(pragma.body, Allocate) else "a statement"
+    )
     where = str(pragma.origin or "")
-    raise UserError(f"{name} cannot be double-buffered", where=where, why=why, remedy=remedy)
+    raise UserError(
+        f"{name} cannot be double-buffered", where=where, why=why, remedy=remedy
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +152,16 @@ class _Doubling:
         parts = self._divide()
         now = loop.var if as_int(loop.minimum) == 0 else Sub(loop.var, loop.minimum)
         ahead = Add(loop.var, IntImm(1, loop.var.dtype))
-        end = loop.extent if as_int(loop.minimum) == 0 else Add(loop.minimum, loop.extent)
-        first = self._fill(parts.fills, doubled, loop.minimum, IntImm(0, loop.var.dtype))
+        end = (
+            loop.extent if as_int(loop.minimum) == 0 else Add(loop.minimum, loop.extent)
+        )
+        first = self._fill(
+            parts.fills, doubled, loop.minimum, IntImm(0, loop.var.dtype)
+        )
         fill_next = self._fill(parts.fills, doubled, ahead, _slot(ahead, loop))
-        use = _at_slot(parts.rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype)))
+        use = _at_slot(
+            parts.rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype))
+        )
         body = block([IfThenElse(LT(ahead, end), fill_next, None, loop.origin), use])
         for wrapper in reversed(parts.wrappers):
             body = with_fields(wrapper, body=body)
@@ -159,7 +171,11 @@ class _Doubling:
 
     def doubled(self) -> Buffer:
         """Two of the buffer, one behind the other."""
-        two = IntImm(2, self.buffer.shape[0].dtype) if self.buffer.shape else IntImm(2, I64)
+        two = (
+            IntImm(2, self.buffer.shape[0].dtype)
+            if self.buffer.shape
+            else IntImm(2, I64)
+        )
         return with_fields(self.buffer, shape=(two, *self.buffer.shape))
 
     def _divide(self) -> _DividedBody:
@@ -180,13 +196,22 @@ class _Doubling:
 
     def _is_doubled(self, stmt: Stmt) -> bool:
         """Whether `stmt` is the buffer's allocation, or the pragma around it."""
-        inner = stmt.body if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER else stmt
+        inner = (
+            stmt.body
+            if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER
+            else stmt
+        )
         return isinstance(inner, Allocate) and inner.buffer is self.buffer
 
     def _writes(self, stmt: Stmt) -> bool:
-        return any(isinstance(item, _WRITES) and item.buffer is self.buffer for item in walk(stmt))
+        return any(
+            isinstance(item, _WRITES) and item.buffer is self.buffer
+            for item in walk(stmt)
+        )
 
-    def _check(self, stmts: tuple[Stmt, ...], fills: list[Stmt], rest: list[Stmt]) -> None:
+    def _check(
+        self, stmts: tuple[Stmt, ...], fills: list[Stmt], rest: list[Stmt]
+    ) -> None:
         if not fills:
             _refuse(self.pragma, "nothing fills it there", "compute it at this loop")
         before = stmts[: stmts.index(fills[-1])]

@@ -110,7 +110,9 @@ def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
             return node
         if node.buffer not in copies:
             return node
-        return with_fields(node, buffer=copies[node.buffer], indices=(var, *node.indices))
+        return with_fields(
+            node, buffer=copies[node.buffer], indices=(var, *node.indices)
+        )
 
     return rewriter(visit)(body)
 
@@ -125,14 +127,18 @@ def _own_buffers(loop: For) -> set[Buffer]:
     shared = {buffer for buffer in allocated if buffer.scope == "shared"}
     own: set[Buffer] = set()
     while True:
-        found = {b for b in allocated - shared - own if _differs(loop.body, b, loop.var, own)}
+        found = {
+            b for b in allocated - shared - own if _differs(loop.body, b, loop.var, own)
+        }
         found |= {b for b in shared - own if _collides(loop.body, b, loop.var, own)}
         if not found:
             return own
         own |= found
 
 
-def _differs(stmt: Node, buffer: Buffer, var: Var, own: set[Buffer], within: bool = False) -> bool:
+def _differs(
+    stmt: Node, buffer: Buffer, var: Var, own: set[Buffer], within: bool = False
+) -> bool:
     """Whether a store to `buffer` depends on `var` or on a buffer of `own`, or lies within what
     does (`within`)."""
     exprs = [child for child in children(stmt) if isinstance(child, Expr)]
@@ -152,7 +158,8 @@ def _differs(stmt: Node, buffer: Buffer, var: Var, own: set[Buffer], within: boo
 def _collides(stmt: Stmt, buffer: Buffer, var: Var, own: set[Buffer]) -> bool:
     """Whether virtual threads store different values to the same element of `buffer`."""
     return any(
-        _depends(item.value, var, own) and not any(_depends(i, var, own) for i in item.indices)
+        _depends(item.value, var, own)
+        and not any(_depends(i, var, own) for i in item.indices)
         for item in walk(stmt)
         if isinstance(item, BufferStore) and item.buffer is buffer
     )
@@ -164,7 +171,9 @@ def _depends(node: Node, var: Var, own: Set[Buffer]) -> bool:
 
 def _overwrites_operand(let: LetStmt) -> bool:
     """Whether the body writes memory that the value was read from, as tuple reductions do."""
-    written = {n.buffer for n in walk(let.body) if isinstance(n, BufferStore | AtomicUpdate)}
+    written = {
+        n.buffer for n in walk(let.body) if isinstance(n, BufferStore | AtomicUpdate)
+    }
     return not written.isdisjoint(buffers_in(let.value))
 
 
@@ -182,7 +191,9 @@ class _Distribution:
             case Allocate() | Pragma():
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case LetStmt() if self._is_own(stmt.value) and _overwrites_operand(stmt):
-                return self._repeated(stmt)  # put in its place, the value would be another
+                return self._repeated(
+                    stmt
+                )  # put in its place, the value would be another
             case LetStmt() if self._is_own(stmt.value):
                 return self.distribute(substitute(stmt.body, {stmt.var: stmt.value}))
             case LetStmt():
@@ -199,7 +210,9 @@ class _Distribution:
 
     def _both_cases(self, stmt: IfThenElse) -> Stmt:
         other = None if stmt.else_case is None else self.distribute(stmt.else_case)
-        return with_fields(stmt, then_case=self.distribute(stmt.then_case), else_case=other)
+        return with_fields(
+            stmt, then_case=self.distribute(stmt.then_case), else_case=other
+        )
 
     def _is_own(self, node: Node) -> bool:
         return _depends(node, self.loop.var, self.own)

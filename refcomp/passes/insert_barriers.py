@@ -110,7 +110,9 @@ def _visit_kernel(loop: For, facts: Facts) -> Stmt:
     groups = [loop for loop in nest.loops if loop.kind in BLOCK_TAGS]
     for group in groups:
         facts = facts.bind(group.var, group.minimum, group.extent)
-    placing = _BarrierPlacement(ThreadConflicts(threads, facts), threads, _written_in(nest.body))
+    placing = _BarrierPlacement(
+        ThreadConflicts(threads, facts), threads, _written_in(nest.body)
+    )
     body = placing.place(nest.body, frozenset(group.var for group in groups))
     for bound in reversed(nest.loops):
         body = with_changes(bound, body=body)
@@ -119,7 +121,9 @@ def _visit_kernel(loop: For, facts: Facts) -> Stmt:
 
 def _written_in(body: Stmt) -> frozenset[Buffer]:
     """What different threads may meet in: the shared and global buffers that are written."""
-    written = (s.buffer for s in walk(body) if isinstance(s, BufferStore | AtomicUpdate))
+    written = (
+        s.buffer for s in walk(body) if isinstance(s, BufferStore | AtomicUpdate)
+    )
     return frozenset(buffer for buffer in written if buffer.scope != "local")
 
 
@@ -176,7 +180,10 @@ class _BarrierPlacement:
     """
 
     def __init__(
-        self, conflicts: ThreadConflicts, threads: Sequence[For], watched: frozenset[Buffer]
+        self,
+        conflicts: ThreadConflicts,
+        threads: Sequence[For],
+        watched: frozenset[Buffer],
     ) -> None:
         self._conflicts, self._watched = conflicts, watched
         self._divergent = {loop.var for loop in threads}
@@ -185,7 +192,9 @@ class _BarrierPlacement:
         """The program of one thread with its barriers."""
         return self._visit(body, (), groups)[0]
 
-    def _visit(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+    def _visit(
+        self, stmt: Stmt, scope: Scope, together: frozenset[Var]
+    ) -> tuple[Stmt, _Reach]:
         match stmt:
             case Barrier():
                 return stmt, _CLOSED
@@ -227,11 +236,15 @@ class _BarrierPlacement:
             return with_changes(stmt, body=self._rebuilt(stmt.body, parts))
         stmts = [part.stmt for part in parts if part.stmt is not None]
         old = stmt.stmts if isinstance(stmt, Block) else (stmt,)
-        if len(old) == len(stmts) and all(a is b for a, b in zip(old, stmts, strict=True)):
+        if len(old) == len(stmts) and all(
+            a is b for a, b in zip(old, stmts, strict=True)
+        ):
             return stmt
         return block(stmts, stmt.origin)
 
-    def _let(self, stmt: LetStmt, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+    def _let(
+        self, stmt: LetStmt, scope: Scope, together: frozenset[Var]
+    ) -> tuple[Stmt, _Reach]:
         inner = self._parts(stmt.body, self._named(stmt, scope), together)
         parts = [_Part(None, self._reads((stmt.value,), scope)), *inner]
         parts = self._separated(parts, together)
@@ -265,11 +278,15 @@ class _BarrierPlacement:
         after: Sequence[ThreadAccess],
         together: frozenset[Var],
     ) -> bool:
-        return any(self._conflicts.between(p, q, together) for p in before for q in after)
+        return any(
+            self._conflicts.between(p, q, together) for p in before for q in after
+        )
 
     # Loops.
 
-    def _loop(self, loop: For, scope: Scope, together: frozenset[Var]) -> tuple[Stmt, _Reach]:
+    def _loop(
+        self, loop: For, scope: Scope, together: frozenset[Var]
+    ) -> tuple[Stmt, _Reach]:
         entry = Ranged(loop.var, loop.minimum, loop.extent)
         is_even = not self._may_differ(loop.minimum, loop.extent)
         if not is_even:
@@ -296,7 +313,9 @@ class _BarrierPlacement:
                 parts = without
         return parts
 
-    def _earlier(self, parts: Sequence[_Part], entry: Ranged) -> tuple[ThreadAccess, ...]:
+    def _earlier(
+        self, parts: Sequence[_Part], entry: Ranged
+    ) -> tuple[ThreadAccess, ...]:
         is_previous = any(not part.reach.is_open for part in parts)
         return in_earlier_iteration(_joined(parts).leaving, entry, is_previous)
 
@@ -328,7 +347,9 @@ class _BarrierPlacement:
             parts = self._separated([reads, *parts], together)
             stmts.append(self._rebuilt(case, parts))
             reaches.append(_joined(parts[1:]))
-        result = with_changes(stmt, **dict(zip(("then_case", "else_case"), stmts, strict=False)))
+        result = with_changes(
+            stmt, **dict(zip(("then_case", "else_case"), stmts, strict=False))
+        )
         if result is not stmt:
             return self._visit(spread(result), scope, together)
         if stmt.else_case is None:

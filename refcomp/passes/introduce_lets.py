@@ -42,7 +42,12 @@ from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import child_fields
 from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt
-from refcomp.passes.analysis.sharing import LetScope, Sharing, barrier_fields, count_bindings
+from refcomp.passes.analysis.sharing import (
+    LetScope,
+    Sharing,
+    barrier_fields,
+    count_bindings,
+)
 
 
 def introduce_lets(func: PrimFunc) -> PrimFunc:
@@ -64,7 +69,9 @@ def _bound_in(stmt: Stmt) -> Iterator[Var]:
         stack.extend(child for child in children(node) if isinstance(child, Stmt))
 
 
-def _collect(root: Stmt, around: LetScope | None, sharing: Sharing, places: list[LetScope]) -> None:
+def _collect(
+    root: Stmt, around: LetScope | None, sharing: Sharing, places: list[LetScope]
+) -> None:
     """Makes a place for each statement, in order, and notes what is evaluated there."""
     stack: list[tuple[Stmt, LetScope | None]] = [(root, around)]
     while stack:
@@ -104,7 +111,9 @@ class _Rewriter:
             self._named = {}
         result = stmt
         if not is_bound(stmt):
-            result = map_children(stmt, lambda expr: self._outer(expr, place), only=Expr)
+            result = map_children(
+                stmt, lambda expr: self._outer(expr, place), only=Expr
+            )
         result = map_children(result, self.stmt, only=Stmt)
         self._named = outside
         for var, value in reversed(lets):

@@ -66,7 +66,9 @@ def lower_bfloat16(func: PrimFunc) -> PrimFunc:
     for param, passed in zip(func.params, params, strict=True):
         if isinstance(param, Var) and isinstance(passed, Var) and passed is not param:
             body = _named_within(body, names.var(param), _from_bits(passed))
-    if body is func.body and all(a is b for a, b in zip(params, func.params, strict=True)):
+    if body is func.body and all(
+        a is b for a, b in zip(params, func.params, strict=True)
+    ):
         return func
     return with_fields(func, params=params, body=body)
 
@@ -120,12 +122,16 @@ class _Names:
         if isinstance(node, Cast):
             return _cast(recurse(node.value), node.value.dtype, node.dtype)
         if isinstance(node, AddressOf):
-            return with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+            return with_fields(
+                map_children(node, recurse), buffer=self.buffer(node.buffer)
+            )
         if isinstance(node, ir.FloatImm) and _is_bfloat(node.dtype):
             return ir.FloatImm(node.value, F32)
         if isinstance(node, Load) and _is_bfloat(node.dtype):
             return _from_bits(
-                with_fields(map_children(node, recurse), buffer=self.buffer(node.buffer))
+                with_fields(
+                    map_children(node, recurse), buffer=self.buffer(node.buffer)
+                )
             )
         if isinstance(node, ir.PureExtern):
             return _with_bits(map_children(node, recurse), node)
@@ -163,7 +169,9 @@ class _Names:
         def lowered_capture(item: Var | Buffer) -> Var | Buffer:
             return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
 
-        return with_changes(lowered, captures=_same_or(lowered.captures, lowered_capture))
+        return with_changes(
+            lowered, captures=_same_or(lowered.captures, lowered_capture)
+        )
 
 
 def _same_or(
@@ -171,7 +179,9 @@ def _same_or(
 ) -> tuple[Var | Buffer, ...]:
     """`function` of each item; the same tuple when nothing changed."""
     changed = tuple(map(function, items))
-    return items if all(a is b for a, b in zip(changed, items, strict=True)) else changed
+    return (
+        items if all(a is b for a, b in zip(changed, items, strict=True)) else changed
+    )
 
 
 def _with_bits(lowered: ir.PureExtern, node: ir.PureExtern) -> Expr:
@@ -224,7 +234,9 @@ def _round(x: Expr) -> Expr:
         bits, ir.Add(_number(0x7FFF, bits), last)
     )  # a tie carries if last is odd
     carried = ir.BitAnd(carried, _number(0xFFFF0000, bits))
-    rounded = Select(ir.NE(value, value), const(float("nan"), x.dtype), _float_of(carried))
+    rounded = Select(
+        ir.NE(value, value), const(float("nan"), x.dtype), _float_of(carried)
+    )
     return Let(value, x, Let(bits, _bits_of(value), rounded))
 
 

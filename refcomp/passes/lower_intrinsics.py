@@ -28,7 +28,20 @@ import math
 from collections.abc import Callable
 
 from refcomp.foundation.dtype import F32, F64, DType
-from refcomp.ir.expr import EQ, LT, NE, Add, Call, Cast, Div, Expr, Let, Mul, Select, Var
+from refcomp.ir.expr import (
+    EQ,
+    LT,
+    NE,
+    Add,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    Let,
+    Mul,
+    Select,
+    Var,
+)
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
@@ -78,7 +91,9 @@ def _sigmoid(x: Expr) -> Expr:
     e = Var("e", x.dtype)
     exponent = Call("copysign", (x, const(-1.0, x.dtype)), x.dtype)
     numerator = Select(LT(x, const(0.0, x.dtype)), e, _one(x.dtype))
-    return Let(e, Call("exp", (exponent,), x.dtype), Div(numerator, Add(_one(x.dtype), e)))
+    return Let(
+        e, Call("exp", (exponent,), x.dtype), Div(numerator, Add(_one(x.dtype), e))
+    )
 
 
 def _isnan(x: Expr) -> Expr:

@@ -84,7 +84,12 @@ class _Narrowing:
     def _for(self, loop: For) -> Stmt:
         inside = self._facts.bind(loop.var, loop.minimum, loop.extent)
         minimum, extent = self.narrow(loop.minimum), self.narrow(loop.extent)
-        if minimum is None or extent is None or is_bound(loop) or not self._ends_fit(loop):
+        if (
+            minimum is None
+            or extent is None
+            or is_bound(loop)
+            or not self._ends_fit(loop)
+        ):
             minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)
             body = _Narrowing(inside, self._narrowed).stmt(loop.body)
             return with_changes(loop, minimum=minimum, extent=extent, body=body)
@@ -113,7 +118,9 @@ class _Narrowing:
             fails = self._facts.assume(ir.Not(stmt.condition))
             else_case = _Narrowing(fails, self._narrowed).stmt(else_case)
         condition = self.expr(stmt.condition)
-        return with_changes(stmt, condition=condition, then_case=then_case, else_case=else_case)
+        return with_changes(
+            stmt, condition=condition, then_case=then_case, else_case=else_case
+        )
 
     def _region(self, stmt: ParallelRegion) -> Stmt:
         captures = tuple(

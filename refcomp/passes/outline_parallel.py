@@ -95,7 +95,9 @@ def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion
     )
     body: Stmt = LetStmt(end, FloorDiv(count * (task + 1), tasks), chunk, loop.origin)
     body = LetStmt(begin, FloorDiv(count * task, tasks), body, loop.origin)
-    return ParallelRegion(name, _captures(body, {task, tasks}), task, tasks, body, loop.origin)
+    return ParallelRegion(
+        name, _captures(body, {task, tasks}), task, tasks, body, loop.origin
+    )
 
 
 def _sum(minimum: Expr, begin: Expr) -> Expr:
@@ -118,7 +120,9 @@ def _captures(body: Stmt, bound: set[Node]) -> tuple[Var | Buffer, ...]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        inside.update(bound_by(node) if isinstance(node, For | LetStmt | Let | Allocate) else ())
+        inside.update(
+            bound_by(node) if isinstance(node, For | LetStmt | Let | Allocate) else ()
+        )
         if isinstance(node, Var):
             used[node] = None
         if isinstance(node, Load | Store | AddressOf | Prefetch):

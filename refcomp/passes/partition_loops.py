@@ -94,7 +94,12 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.passes.analysis.loop_guards import Guard, conjuncts, guards_of, holds_choice
+from refcomp.passes.analysis.loop_guards import (
+    Guard,
+    conjuncts,
+    guards_of,
+    holds_choice,
+)
 from refcomp.passes.simplify_expressions import facts_of
 
 MAX_COPIES = 16
@@ -144,7 +149,9 @@ class _Partition:
         return self._inside(stmt, facts, copies)
 
     def _inside(self, stmt: Stmt, facts: Facts, copies: int) -> Stmt:
-        return map_children(stmt, lambda child: self.stmt(child, facts, copies), only=Stmt)
+        return map_children(
+            stmt, lambda child: self.stmt(child, facts, copies), only=Stmt
+        )
 
     def _if(self, stmt: IfThenElse, facts: Facts, copies: int) -> Stmt:
         def visit(child: Stmt) -> Stmt:
@@ -163,7 +170,11 @@ class _Partition:
             inner = facts.bind(loop.var, loop.minimum, loop.extent)
             return self._inside(loop, inner, copies)
         self._room -= (cut.num_bodies - 1) * self._weight(loop.body)
-        divide = self._branch if loop.kind == PARALLEL and cut.num_bodies > 1 else self._divide
+        divide = (
+            self._branch
+            if loop.kind == PARALLEL and cut.num_bodies > 1
+            else self._divide
+        )
         return divide(loop, cut, facts, copies // cut.num_bodies)
 
     # Where a loop is cut.
@@ -171,7 +182,11 @@ class _Partition:
     def _cut(self, loop: For, facts: Facts, copies: int) -> _Cut | None:
         if loop.kind not in (SERIAL, PARALLEL) or copies < 2:
             return None
-        if buffers_in(loop.minimum) or buffers_in(loop.extent) or self._holds_kernel(loop.body):
+        if (
+            buffers_in(loop.minimum)
+            or buffers_in(loop.extent)
+            or self._holds_kernel(loop.body)
+        ):
             return None
         guards = guards_of(loop, facts, self._holds_choice)
         guards = [g for g in guards if _is_worth_it(g, loop)]
@@ -179,7 +194,11 @@ class _Partition:
             return None
         cut = _cut_by(loop, guards, facts)
         growth = (cut.num_bodies - 1) * self._weight(loop.body)
-        if cut.num_bodies > copies or growth > self._room or _is_empty(cut.begin, cut.end, facts):
+        if (
+            cut.num_bodies > copies
+            or growth > self._room
+            or _is_empty(cut.begin, cut.end, facts)
+        ):
             return None
         return cut
 
@@ -191,18 +210,29 @@ class _Partition:
         if cut.has_before:
             parts.append(self._rest(loop, loop.minimum, cut.begin, facts, copies))
         main = _without(loop.body, cut.guards)
-        parts.append(self._part(loop, loop.var, cut.begin, cut.end, main, facts, copies))
+        parts.append(
+            self._part(loop, loop.var, cut.begin, cut.end, main, facts, copies)
+        )
         if cut.has_behind:
             parts.append(self._rest(loop, cut.end, stop, facts, copies))
         return block(parts, loop.origin)
 
-    def _rest(self, loop: For, begin: Expr, end: Expr, facts: Facts, copies: int) -> Stmt:
+    def _rest(
+        self, loop: For, begin: Expr, end: Expr, facts: Facts, copies: int
+    ) -> Stmt:
         var = Var(loop.var.name, loop.var.dtype)
         body = with_fresh_names(loop.body, {loop.var: var})
         return self._part(loop, var, begin, end, body, facts, copies)
 
     def _part(
-        self, loop: For, var: Var, begin: Expr, end: Expr, body: Stmt, facts: Facts, copies: int
+        self,
+        loop: For,
+        var: Var,
+        begin: Expr,
+        end: Expr,
+        body: Stmt,
+        facts: Facts,
+        copies: int,
     ) -> Stmt:
         extent = simplify(Sub(end, begin), facts)
         body = self.stmt(body, facts.bind(var, begin, extent), copies)
@@ -231,7 +261,9 @@ def _cut_by(loop: For, guards: Sequence[Guard], facts: Facts) -> _Cut:
     bounds = [Min(stop, g.range.low) for g in lows if g.range.low is not None]
     begin = simplify(reduce(Max, bounds, loop.minimum), facts)
     if highs:
-        end = reduce(Min, [g.range.high for g in highs if g.range.high is not None], stop)
+        end = reduce(
+            Min, [g.range.high for g in highs if g.range.high is not None], stop
+        )
         stop, end = simplify(stop, facts), simplify(Max(begin, end), facts)
     else:
         stop = end = simplify(stop, facts)
@@ -267,7 +299,9 @@ def _is_only_under(body: Stmt, guards: Sequence[Guard]) -> bool:
     if not isinstance(body, IfThenElse) or body.else_case is not None:
         return False
     around = {id(condition) for condition in conjuncts(body.condition)}
-    return all(guard.range.is_exact and id(guard.condition) in around for guard in guards)
+    return all(
+        guard.range.is_exact and id(guard.condition) in around for guard in guards
+    )
 
 
 def _is_empty(begin: Expr, end: Expr, facts: Facts) -> bool:
@@ -283,14 +317,20 @@ def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
             return map_children(node, recurse)
         left = [part for part in conjuncts(node.condition) if id(part) not in known]
         if not left:
-            return recurse(node.then_case if isinstance(node, IfThenElse) else node.true_value)
-        return with_fields(map_children(node, recurse), condition=recurse(reduce(And, left)))
+            return recurse(
+                node.then_case if isinstance(node, IfThenElse) else node.true_value
+            )
+        return with_fields(
+            map_children(node, recurse), condition=recurse(reduce(And, left))
+        )
 
     return rewriter(visit)(body)
 
 
 def _holds_kernel(recurse: Callable[[Stmt], bool], node: Stmt) -> bool:
-    if isinstance(node, LaunchKernel) or (isinstance(node, For) and node.kind in THREAD_TAGS):
+    if isinstance(node, LaunchKernel) or (
+        isinstance(node, For) and node.kind in THREAD_TAGS
+    ):
         return True
     return any(recurse(child) for child in children(node) if isinstance(child, Stmt))
 
@@ -298,6 +338,10 @@ def _holds_kernel(recurse: Callable[[Stmt], bool], node: Stmt) -> bool:
 def _weight(recurse: Callable[[Node], int], node: Node) -> int:
     """The number of nodes when unrolled loops are written out."""
     weight = 1 + sum(recurse(child) for child in children(node))
-    if isinstance(node, For) and node.kind == UNROLLED and isinstance(node.extent, IntImm):
+    if (
+        isinstance(node, For)
+        and node.kind == UNROLLED
+        and isinstance(node.extent, IntImm)
+    ):
         weight *= max(1, node.extent.value)
     return weight

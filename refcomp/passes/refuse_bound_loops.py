@@ -35,7 +35,11 @@ def refuse_bound_loops(func: PrimFunc) -> PrimFunc:
 
 def _no_threads(loop: For) -> UserError:
     origin = loop.origin
-    subject = f"axis {origin.axis} of stage {origin.stage}" if origin else f"loop {loop.var.name}"
+    subject = (
+        f"axis {origin.axis} of stage {origin.stage}"
+        if origin
+        else f"loop {loop.var.name}"
+    )
     return UserError(
         f"{subject} is bound to {loop.kind}, but the host has no such threads",
         where=str(origin) if origin else None,

@@ -63,7 +63,9 @@ from refcomp.ir.stmt import (
 def remove_no_ops(func: PrimFunc) -> PrimFunc:
     """`func` without statements that do nothing."""
     body = _Clearing(func.body).clear(func.body)
-    while body is not func.body:  # a let that went may have been the last to read an allocation
+    while (
+        body is not func.body
+    ):  # a let that went may have been the last to read an allocation
         func = func.with_body(body)
         body = _Clearing(body).clear(body)
     return func
@@ -90,7 +92,9 @@ class _Clearing:
         for expr in _own_exprs(cleared):
             self._used.update(variables_in(expr))
         if isinstance(cleared, LaunchKernel):
-            self._used.update(item for item in cleared.arguments if isinstance(item, Var))
+            self._used.update(
+                item for item in cleared.arguments if isinstance(item, Var)
+            )
         return cleared
 
     def _cleared(self, stmt: Stmt) -> Stmt:
@@ -142,7 +146,9 @@ class _Clearing:
 
     def _clear_binding(self, stmt: For | LetStmt | ParallelRegion) -> Stmt:
         body = self.clear(stmt.body)
-        if _is_empty(body) or (isinstance(stmt, LetStmt) and stmt.var not in self._used):
+        if _is_empty(body) or (
+            isinstance(stmt, LetStmt) and stmt.var not in self._used
+        ):
             return body
         if not isinstance(stmt, ParallelRegion):
             return with_changes(stmt, body=body)
@@ -169,7 +175,9 @@ def _unread_buffers(body: Stmt) -> set[Buffer]:
         if isinstance(item, Allocate):
             allocated.add(item.buffer)
         elif isinstance(item, Stmt):
-            loaded = [buffer for expr in _own_exprs(item) for buffer in buffers_in(expr)]
+            loaded = [
+                buffer for expr in _own_exprs(item) for buffer in buffers_in(expr)
+            ]
             if isinstance(item, BufferStore | Store | AtomicUpdate):
                 sources.setdefault(item.buffer, set()).update(loaded)
             else:

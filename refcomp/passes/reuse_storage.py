@@ -65,7 +65,13 @@ from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.constants import element_count
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import buffers_in, map_children, replace_buffers, walk, with_fields
+from refcomp.ir.rewrite import (
+    buffers_in,
+    map_children,
+    replace_buffers,
+    walk,
+    with_fields,
+)
 from refcomp.ir.stmt import Allocate, Block, Stmt
 from refcomp.ir.structure import structurally_equal
 
@@ -123,7 +129,9 @@ def _around(allocations: Sequence[Allocate], body: Stmt, unchanged: Allocate) ->
     return body
 
 
-def _rebuilt(allocations: Sequence[Allocate], body: Stmt, shared: Sequence[_Memory]) -> Stmt:
+def _rebuilt(
+    allocations: Sequence[Allocate], body: Stmt, shared: Sequence[_Memory]
+) -> Stmt:
     places: dict[Buffer, Buffer] = {}
     for memory in shared:
         place = _place(memory)
@@ -152,7 +160,12 @@ def _place(memory: _Memory) -> Buffer:
 def _shared(allocations: Sequence[Allocate], stmts: Sequence[Stmt]) -> list[_Memory]:
     """The memories that several buffers get."""
     uses = _uses(stmts)
-    fixed = {node.buffer for stmt in stmts for node in walk(stmt) if isinstance(node, AddressOf)}
+    fixed = {
+        node.buffer
+        for stmt in stmts
+        for node in walk(stmt)
+        if isinstance(node, AddressOf)
+    }
     candidates = [
         a.buffer
         for a in allocations

@@ -43,7 +43,13 @@ from refcomp.ir.constants import as_constant, as_int
 from refcomp.ir.expr import Expr, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
-from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, with_changes, with_fields
+from refcomp.ir.rewrite import (
+    buffers_in,
+    replace_buffers,
+    variables_in,
+    with_changes,
+    with_fields,
+)
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -110,7 +116,9 @@ def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
     else_case = stmt.else_case
     if else_case is not None:
         else_case = _simplified(else_case, facts.assume(Not(condition)))
-    return with_changes(stmt, condition=condition, then_case=then_case, else_case=else_case)
+    return with_changes(
+        stmt, condition=condition, then_case=then_case, else_case=else_case
+    )
 
 
 def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:

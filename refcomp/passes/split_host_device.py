@@ -120,11 +120,17 @@ class _Splitting:
         return map_children(stmt, lambda child: self.visit(child, around), only=Stmt)
 
     def _check(self, stmt: Stmt, around: tuple[For, ...]) -> None:
-        if isinstance(stmt, Store | AtomicUpdate) or any(map(_reads_memory, _own_exprs(stmt))):
+        if isinstance(stmt, Store | AtomicUpdate) or any(
+            map(_reads_memory, _own_exprs(stmt))
+        ):
             _refuse_unbound(stmt, around)
         if not isinstance(stmt, For | LetStmt | IfThenElse | Block | Allocate):
             name = getattr(stmt, "name", "")
-            what = f"calls {name}" if isinstance(stmt, CALLS) else f"holds a {type(stmt).__name__}"
+            what = (
+                f"calls {name}"
+                if isinstance(stmt, CALLS)
+                else f"holds a {type(stmt).__name__}"
+            )
             raise Unsupported(
                 f"the host function {self._name} {what} between kernels",
                 where=str(stmt.origin) if stmt.origin else None,
@@ -140,7 +146,9 @@ class _Splitting:
         kernel = _kernel(f"{self._name}_kernel{len(self.kernels)}", arguments, loop)
         self.kernels.append(kernel)
         sizes = tuple(_shared_sizes(loop, set(arguments)))
-        return LaunchKernel(kernel.name, arguments, nest.grid, nest.block, sizes, loop.origin)
+        return LaunchKernel(
+            kernel.name, arguments, nest.grid, nest.block, sizes, loop.origin
+        )
 
 
 def _kernel(name: str, arguments: tuple[Var | Buffer, ...], loop: For) -> PrimFunc:
@@ -156,18 +164,25 @@ def _kernel(name: str, arguments: tuple[Var | Buffer, ...], loop: For) -> PrimFu
             buffers[item] = with_fields(item, name=label)
     if any(var is not other for var, other in vars_.items()):
         allocated = (node.buffer for node in walk(loop) if isinstance(node, Allocate))
-        for item in (*(item for item in arguments if isinstance(item, Buffer)), *allocated):
+        for item in (
+            *(item for item in arguments if isinstance(item, Buffer)),
+            *allocated,
+        ):
             buffer = buffers.get(item, item)
             shape = tuple(substitute(dim, vars_) for dim in buffer.shape)
             buffers[item] = with_fields(buffer, shape=shape)
         loop = substitute(loop, vars_)
-    params = tuple(vars_[p] if isinstance(p, Var) else buffers.get(p, p) for p in arguments)
+    params = tuple(
+        vars_[p] if isinstance(p, Var) else buffers.get(p, p) for p in arguments
+    )
     body = replace_buffers(loop, buffers)
     return PrimFunc(name, params, body, _outputs(body, params))
 
 
 def _outputs(body: Stmt, params: tuple[Node, ...]) -> tuple[str, ...]:
-    written = {node.buffer for node in walk(body) if isinstance(node, Store | AtomicUpdate)}
+    written = {
+        node.buffer for node in walk(body) if isinstance(node, Store | AtomicUpdate)
+    }
     return tuple(p.name for p in params if isinstance(p, Buffer) and p in written)
 
 
@@ -183,7 +198,9 @@ def _captures(loop: For) -> tuple[Var | Buffer, ...]:
         if isinstance(node, Load | Store | AtomicUpdate | Prefetch):
             buffers[node.buffer] = None
         if isinstance(node, Allocate):
-            variables.update((var, None) for dim in node.buffer.shape for var in variables_in(dim))
+            variables.update(
+                (var, None) for dim in node.buffer.shape for var in variables_in(dim)
+            )
     free = [buffer for buffer in buffers if buffer not in bound]
     variables.update(
         (v, None) for buffer in free for dim in buffer.shape for v in variables_in(dim)
@@ -278,6 +295,8 @@ def _remedy(loop: For | None) -> str:
     if origin is None:
         return f"bind the loop {loop.var.name} to blockIdx.x"
     axis = f"{origin.stage}.op.axis[0]"
-    if origin.primitive:  # an axis that a primitive made: what the user has called it is not known
+    if (
+        origin.primitive
+    ):  # an axis that a primitive made: what the user has called it is not known
         axis = origin.axis.replace(".", "_")
     return f's[{origin.stage}].bind({axis}, refcomp.thread_axis("blockIdx.x"))'

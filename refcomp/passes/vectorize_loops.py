@@ -53,7 +53,13 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernels_in
-from refcomp.ir.rewrite import children, map_children, memoised, variables_in, with_fields
+from refcomp.ir.rewrite import (
+    children,
+    map_children,
+    memoised,
+    variables_in,
+    with_fields,
+)
 from refcomp.ir.stmt import (
     SERIAL,
     VECTORIZED,
@@ -180,7 +186,12 @@ class _Widening:
         predicate = None if store.predicate is None else self.expr(store.predicate)
         if self.certain and _all_scalar(index, value, predicate):
             return with_fields(store, index=index, value=value, predicate=predicate)
-        parts = (buffer, self.spread(index), self.spread(value), self.with_mask(predicate))
+        parts = (
+            buffer,
+            self.spread(index),
+            self.spread(value),
+            self.with_mask(predicate),
+        )
         return Store(*parts, store.origin)
 
     def _if_then_else(self, branch: IfThenElse) -> Stmt:
@@ -188,7 +199,9 @@ class _Widening:
         if condition.dtype.lanes > 1:
             return self._guard(branch, condition)
         else_case = None if branch.else_case is None else self.stmt(branch.else_case)
-        return IfThenElse(condition, self.stmt(branch.then_case), else_case, branch.origin)
+        return IfThenElse(
+            condition, self.stmt(branch.then_case), else_case, branch.origin
+        )
 
     def _guard(self, branch: IfThenElse, condition: Expr) -> Stmt:
         # The condition is evaluated once: the branch may change what it reads.
@@ -217,7 +230,9 @@ class _Widening:
         minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)
         if not _all_scalar(minimum, extent):
             raise _StaysSerial
-        return with_fields(loop, minimum=minimum, extent=extent, body=self.stmt(loop.body))
+        return with_fields(
+            loop, minimum=minimum, extent=extent, body=self.stmt(loop.body)
+        )
 
     def _allocate(self, allocate: Allocate) -> Stmt:
         """One copy per lane: the lanes of an element lie side by side."""
@@ -280,7 +295,9 @@ class _Widening:
         return None
 
     def _ramp(self, base: Expr, stride: Expr) -> Expr:
-        return self.spread(base) if as_int(stride) == 0 else Ramp(base, stride, self.lanes)
+        return (
+            self.spread(base) if as_int(stride) == 0 else Ramp(base, stride, self.lanes)
+        )
 
     def _load(self, load: Load) -> Expr:
         buffer, index = self._access(load.buffer, load.index)
@@ -319,7 +336,9 @@ class _Widening:
     def _bind(self, let: ir.Let | LetStmt) -> tuple[Var, Expr]:
         """Variable and value of a let; a variable that differs by lane becomes a vector."""
         value = self.expr(let.value)
-        if let.var in self.values:  # bound at two places, where it may differ by lane in one
+        if (
+            let.var in self.values
+        ):  # bound at two places, where it may differ by lane in one
             raise _StaysSerial
         var = let.var if _all_scalar(value) else Var(let.var.name, value.dtype)
         self.values[let.var] = var

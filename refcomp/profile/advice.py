@@ -99,11 +99,17 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
         return
     whole = sum(access.waves for *_, access in alike(facts, "global"))
     for line, which, access in alike(facts, "global"):
-        is_dense = access.transactions <= 1.5 * access.least and access.stride == access.size
+        is_dense = (
+            access.transactions <= 1.5 * access.least and access.stride == access.size
+        )
         part = access.waves / whole if whole else 0
         if access.size < _WIDE and is_dense and part >= 0.25 and not access.is_atomic:
             lanes, loop = _WIDE // access.size, loop_of_lanes(facts, line)
-            axis = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
+            axis = (
+                f"{loop.axis} of {loop.stage}"
+                if loop
+                else "the loop over the last axis"
+            )
             does = "stores" if access.is_store else "loads"
             yield Advice(
                 f"{which}{access.waves} {does} of {access.size} bytes a lane, side by side",
@@ -118,12 +124,18 @@ def _part_of_memory(bound: Bound | None) -> float:
     """Of the time that the limit takes, what moving data takes at least."""
     if bound is None or not bound.seconds[bound.limit]:
         return 1.0
-    return max(bound.seconds[CACHE_LIMIT], bound.seconds[MEMORY_LIMIT]) / bound.seconds[bound.limit]
+    return (
+        max(bound.seconds[CACHE_LIMIT], bound.seconds[MEMORY_LIMIT])
+        / bound.seconds[bound.limit]
+    )
 
 
 def _atomics(facts: RuleInputs) -> Iterator[Advice]:
     for line, which, access in alike(facts, "global"):
-        if access.is_atomic and access.bytes > access.transactions * facts.counts.segment:
+        if (
+            access.is_atomic
+            and access.bytes > access.transactions * facts.counts.segment
+        ):
             yield Advice(
                 f"{which}{access.lanes} updates of memory, many of the same elements",
                 "let each group or thread sum up for itself first: rfactor, or atomics on a "
@@ -142,7 +154,9 @@ def _conflicts(facts: RuleInputs) -> Iterator[Advice]:
         part = access.conflicts / whole if whole else 0
         if part < 0.05:
             continue
-        does = "updates" if access.is_atomic else "writes" if access.is_store else "reads"
+        does = (
+            "updates" if access.is_atomic else "writes" if access.is_store else "reads"
+        )
         yield Advice(
             f"{which}{does} of shared memory wait {access.conflicts} of {access.clocks} clocks for "
             f"banks that other lanes ask, too (lanes are {access.stride} bytes apart)",
@@ -190,7 +204,10 @@ def _few_multiplications(facts: RuleInputs) -> Iterator[Advice]:
 
 def _uncontracted(facts: RuleInputs) -> Iterator[Advice]:
     names = {one.instruction.mnemonic for one in facts.counts.instructions}
-    has = [any(_is_float(name, operation) for name in names) for operation in ("mul", "add")]
+    has = [
+        any(_is_float(name, operation) for name in names)
+        for operation in ("mul", "add")
+    ]
     if all(has) and not facts.counts.fmas:
         yield Advice(
             "products and sums are instructions of their own",
@@ -308,7 +325,9 @@ def _limit(facts: RuleInputs) -> Iterator[Advice]:
 def _unused_matrix_cores(facts: RuleInputs) -> Iterator[Advice]:
     by_class, bound = facts.counts.by_class(), facts.bound
     halves = [
-        o for o in facts.counts.instructions if o.kind == FMA and "_f16" in o.instruction.text
+        o
+        for o in facts.counts.instructions
+        if o.kind == FMA and "_f16" in o.instruction.text
     ]
     if bound and halves and MFMA not in by_class and bound.limit != MATRIX_LIMIT:
         yield Advice(

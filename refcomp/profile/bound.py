@@ -28,7 +28,9 @@ from refcomp.profile.cards import BLOCKS, OLD_BF16, Card, Unit
 
 VALU_LIMIT, MATRIX_LIMIT, SCALAR_LIMIT = "VALU", "MFMA", "SALU"
 SHARED_LIMIT, CACHE_LIMIT, MEMORY_LIMIT = "LDS", "L1", "memory"
-_BEGINS = dict.fromkeys((VALU_LIMIT, MATRIX_LIMIT, SCALAR_LIMIT, SHARED_LIMIT, CACHE_LIMIT), 0.0)
+_BEGINS = dict.fromkeys(
+    (VALU_LIMIT, MATRIX_LIMIT, SCALAR_LIMIT, SHARED_LIMIT, CACHE_LIMIT), 0.0
+)
 # Of one clock in four: transcendental functions.
 _QUARTER = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_COST = 4
@@ -63,9 +65,14 @@ def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
         return None
     units, simds = _working(counts, card)
     hertz = card.gigahertz * 1e9 * counts.launches
-    shared_by = {VALU_LIMIT: simds / card.unit.simds, MATRIX_LIMIT: simds / card.unit.simds}
+    shared_by = {
+        VALU_LIMIT: simds / card.unit.simds,
+        MATRIX_LIMIT: simds / card.unit.simds,
+    }
     clocks = _clocks(counts, card.unit)
-    seconds = {limit: n / (hertz * shared_by.get(limit, units)) for limit, n in clocks.items()}
+    seconds = {
+        limit: n / (hertz * shared_by.get(limit, units)) for limit, n in clocks.items()
+    }
     moved = (counts.read + counts.written) / counts.launches
     seconds[MEMORY_LIMIT] = moved / (card.bandwidth * 1e9)
     limit = max(seconds, key=lambda name: seconds[name])
@@ -96,8 +103,12 @@ def _clocks(counts: KernelCounts, unit: Unit) -> dict[str, float]:
             found[SCALAR_LIMIT] += one.waves / unit.scalars
         elif one.kind == LDS and not one.access:
             found[SHARED_LIMIT] += one.waves * counts.wave_lanes / _CROSSING_LANES
-    found[SHARED_LIMIT] += sum(one.access.clocks for one in counts.accesses("shared") if one.access)
-    moved = sum(one.access.transactions for one in counts.accesses("global") if one.access)
+    found[SHARED_LIMIT] += sum(
+        one.access.clocks for one in counts.accesses("shared") if one.access
+    )
+    moved = sum(
+        one.access.transactions for one in counts.accesses("global") if one.access
+    )
     # Lanes' own words lie side by side.
     own = sum(one.access.bytes for one in counts.accesses("private") if one.access)
     found[CACHE_LIMIT] = (moved * counts.segment + own) / unit.cache_bytes
@@ -126,12 +137,18 @@ def _matrix_clocks(one: InstructionCounts, unit: Unit) -> float:
     name = one.instruction.mnemonic
     dtype = matrix_dtype(name)
     kind = f"{dtype} {BLOCKS}" if matrix_blocks(one.instruction) > 1 else dtype
-    rate = unit.matrix.get(OLD_BF16 if _OLD_BF16.search(name) else kind, unit.matrix[dtype])
+    rate = unit.matrix.get(
+        OLD_BF16 if _OLD_BF16.search(name) else kind, unit.matrix[dtype]
+    )
     return one.waves * fmas_of_wave(one.instruction) / rate
 
 
 def _multiply_clocks(counts: KernelCounts, unit: Unit) -> float:
     """Clocks that multiply-adds alone take."""
-    vectors = sum(_vector_clocks(o, counts, unit) for o in counts.instructions if o.kind == FMA)
-    matrices = sum(_matrix_clocks(one, unit) for one in counts.instructions if one.kind == MFMA)
+    vectors = sum(
+        _vector_clocks(o, counts, unit) for o in counts.instructions if o.kind == FMA
+    )
+    matrices = sum(
+        _matrix_clocks(one, unit) for one in counts.instructions if one.kind == MFMA
+    )
     return max(vectors, matrices)

@@ -27,8 +27,21 @@ _CDNA2 = {
     **{f"f64 {BLOCKS}": 64, OLD_BF16: 256},
 }
 _CDNA3 = {
-    **{"f64": 128, "f32": 128, "xf32": 512, "f16": 1024, "bf16": 1024, "i8": 2048, "fp8": 2048},
-    **{f"f64 {BLOCKS}": 64, f"f16 {BLOCKS}": 512, f"bf16 {BLOCKS}": 512, f"i8 {BLOCKS}": 512},
+    **{
+        "f64": 128,
+        "f32": 128,
+        "xf32": 512,
+        "f16": 1024,
+        "bf16": 1024,
+        "i8": 2048,
+        "fp8": 2048,
+    },
+    **{
+        f"f64 {BLOCKS}": 64,
+        f"f16 {BLOCKS}": 512,
+        f"bf16 {BLOCKS}": 512,
+        f"i8 {BLOCKS}": 512,
+    },
 }
 _RDNA3 = {"f16": 256, "bf16": 256, "i8": 256, "i4": 512}
 
@@ -94,7 +107,9 @@ CARDS = {
         Card("MI300X", _instinct("MI300X"), _MI300, 304, 2.1, 5300),
         Card("MI300A", _instinct("MI300A"), _MI300, 228, 2.1, 5300),
         Card("MI325X", _instinct("MI325X"), _MI300, 304, 2.1, 6000),
-        Card("RX 7900 XTX", "AMD Radeon RX 7900 XTX product page", _NAVI31, 96, 2.5, 960),
+        Card(
+            "RX 7900 XTX", "AMD Radeon RX 7900 XTX product page", _NAVI31, 96, 2.5, 960
+        ),
         Card("RX 7900 XT", "AMD Radeon RX 7900 XT product page", _NAVI31, 84, 2.4, 800),
         Card("W7900", "AMD Radeon PRO W7900 product page", _NAVI31, 96, 2.495, 864),
     )
@@ -109,9 +124,13 @@ def card_for(mcpu: str, name: str | None = None) -> Card | None:
     """
     if name is None:
         return next((card for card in CARDS.values() if card.mcpu == mcpu), None)
-    found = next((card for card in CARDS.values() if _plain(card.name) == _plain(name)), None)
+    found = next(
+        (card for card in CARDS.values() if _plain(card.name) == _plain(name)), None
+    )
     if found is None:
-        raise UserError(f"no figures of the card {name!r}", remedy=f"use {', '.join(CARDS)}")
+        raise UserError(
+            f"no figures of the card {name!r}", remedy=f"use {', '.join(CARDS)}"
+        )
     if found.mcpu != mcpu:
         fitting = [card.name for card in CARDS.values() if card.mcpu == mcpu]
         raise UserError(

@@ -13,7 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from refcomp.driver.kernel_resources import KernelResources
-from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
+from refcomp.emulator.observers.counting import (
+    InstructionCounts,
+    KernelCounts,
+    MemoryTraffic,
+)
 from refcomp.profile.bound import Bound
 from refcomp.profile.listing import LineOrigin, Listing, loop_line
 
@@ -62,7 +66,15 @@ def _sum(accesses: list[MemoryTraffic]) -> MemoryTraffic:
     total = MemoryTraffic(first.space, first.size, first.is_store, first.is_atomic)
     total.stride = first.stride
     for access in accesses:
-        for name in ("waves", "lanes", "bytes", "transactions", "least", "clocks", "conflicts"):
+        for name in (
+            "waves",
+            "lanes",
+            "bytes",
+            "transactions",
+            "least",
+            "clocks",
+            "conflicts",
+        ):
             setattr(total, name, getattr(total, name) + getattr(access, name))
     return total
 
@@ -72,13 +84,17 @@ def loop_of_lanes(facts: RuleInputs, line: int) -> LineOrigin | None:
     return _loop_over(facts, line, {"threadIdx.x"})
 
 
-def closest_loop(facts: RuleInputs, line: int, access: MemoryTraffic) -> LineOrigin | None:
+def closest_loop(
+    facts: RuleInputs, line: int, access: MemoryTraffic
+) -> LineOrigin | None:
     """The loop over threads by which the elements that lanes lie `stride` apart in are one apart;
     None where the index does not say it."""
     lanes = f"threadIdx.x * {access.stride // access.size}"
     around = map(facts.listing.loop_ir, facts.listing.around(line) if line else ())
     lets = {found[1]: found[2] for text in around if (found := _LET.match(text))}
-    indices = [_terms(index, lets) for index in _INDEX.findall(facts.listing.loop_ir(line))]
+    indices = [
+        _terms(index, lets) for index in _INDEX.findall(facts.listing.loop_ir(line))
+    ]
     beside = [_THREADS.intersection(terms) for terms in indices if lanes in terms]
     return _loop_over(facts, line, beside[0]) if beside else None
 
@@ -86,7 +102,11 @@ def closest_loop(facts: RuleInputs, line: int, access: MemoryTraffic) -> LineOri
 def _terms(index: str, lets: Mapping[str, str]) -> list[str]:
     """What an index is the sum of, names of the lets around it written out."""
     terms = index.split(" + ")
-    return [t for term in terms for t in (_terms(lets[term], lets) if term in lets else [term])]
+    return [
+        t
+        for term in terms
+        for t in (_terms(lets[term], lets) if term in lets else [term])
+    ]
 
 
 def _loop_over(facts: RuleInputs, line: int, threads: set[str]) -> LineOrigin | None:

@@ -170,7 +170,10 @@ def _indentation(line: str) -> int:
 
 
 def _schedule(
-    loops: Sequence[str], begin: int, origins: Mapping[int, LineOrigin], steps: Sequence[Step]
+    loops: Sequence[str],
+    begin: int,
+    origins: Mapping[int, LineOrigin],
+    steps: Sequence[Step],
 ) -> list[Line]:
     made: defaultdict[LineOrigin, list[int]] = defaultdict(list)
     for place in range(len(loops)):
@@ -178,7 +181,9 @@ def _schedule(
         if origin is not None:
             made[origin].append(begin + place)
     if not steps:
-        return [Line(_told(origin, origin.line), tuple(n)) for origin, n in made.items()]
+        return [
+            Line(_told(origin, origin.line), tuple(n)) for origin, n in made.items()
+        ]
     linked: defaultdict[int, list[int]] = defaultdict(list)
     for origin, numbers in made.items():
         for step in _steps_of(origin, steps):

@@ -31,4 +31,8 @@ def waves_of_launch(kernel: KernelMetadata, counts: KernelCounts) -> Occupancy |
     of_group = -(-threads // kernel.wavefront_size)
     whole = found.waves * SIMDS // of_group * of_group // SIMDS
     # Of a group that is larger than all that there is this knows nothing.
-    return replace(found, waves=whole, limit=WHOLE_GROUPS) if 0 < whole < found.waves else found
+    return (
+        replace(found, waves=whole, limit=WHOLE_GROUPS)
+        if 0 < whole < found.waves
+        else found
+    )

@@ -32,7 +32,10 @@ def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
     import jinja2  # noqa: PLC0415  (20 ms that a program which makes no page does not pay)
 
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     text = (templates_dir() / "html" / "profile.j2").read_text(encoding="utf-8")
     kernels = [_kernel(report) for report in reports]
@@ -48,7 +51,9 @@ def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -
     try:
         Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise UserError(f"{os.fspath(path)} cannot be written", why=error.strerror) from error
+        raise UserError(
+            f"{os.fspath(path)} cannot be written", why=error.strerror
+        ) from error
 
 
 def _kernel(report: ProfileReport) -> Mapping[str, Any]:
@@ -77,7 +82,11 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     yield "threads of a group", " x ".join(map(str, counts.block)), False
     yield "active lanes", f"{counts.active_lanes:.1%}", False
     yield "multiply-adds", f"{counts.fmas:,}", False
-    yield "multiply-adds among vector instructions, inner loop", f"{report.useful_part:.0%}", False
+    yield (
+        "multiply-adds among vector instructions, inner loop",
+        f"{report.useful_part:.0%}",
+        False,
+    )
     yield "bytes of memory read", f"{counts.read:,}", False
     yield "bytes of memory written", f"{counts.written:,}", False
     yield "bytes that lanes use for each byte moved", f"{report.efficiency:.0%}", False
@@ -91,7 +100,11 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     yield "bytes of LDS", f"{resources.shared_bytes:,}", False
     yield "vector registers spilled to memory", str(resources.spilled_vgprs), False
     yield "scalar registers spilled to lanes", str(resources.spilled_sgprs), False
-    yield f"waves of a SIMD at a time, limited by {resources.limit}", str(resources.waves), True
+    yield (
+        f"waves of a SIMD at a time, limited by {resources.limit}",
+        str(resources.waves),
+        True,
+    )
 
 
 def _table(table: Table) -> Mapping[str, Any]:
@@ -108,7 +121,12 @@ def _table(table: Table) -> Mapping[str, Any]:
     ]
     columns = list(zip(table.columns, are_words, strict=True))
     has_bars = any(row.bar for row in table.rows)
-    return {"title": table.title, "columns": columns, "rows": rows, "has_bars": has_bars}
+    return {
+        "title": table.title,
+        "columns": columns,
+        "rows": rows,
+        "has_bars": has_bars,
+    }
 
 
 def _cell(cell: object) -> str:
@@ -119,7 +137,10 @@ def _pane(name: str, lines: Sequence[Line]) -> tuple[str, int, list[Mapping[str,
     """Return the name of a text, the width of its counts in characters, and its lines."""
     most = max((line.waves or 0 for line in lines), default=0)
     depths = _depths([line.text for line in lines])
-    rows = [_row(name, line, depth, most or 1) for line, depth in zip(lines, depths, strict=True)]
+    rows = [
+        _row(name, line, depth, most or 1)
+        for line, depth in zip(lines, depths, strict=True)
+    ]
     return name, len(f"{most:,}"), rows
 
 
@@ -138,7 +159,9 @@ def _depths(lines: Sequence[str]) -> list[int]:
         opener_of.append(openers[-1] if openers else -1)
         openers.append(number)
     is_closing = [line.lstrip().startswith("}") for line in lines]
-    children = Counter(o for o, closing in zip(opener_of, is_closing, strict=True) if not closing)
+    children = Counter(
+        o for o, closing in zip(opener_of, is_closing, strict=True) if not closing
+    )
     depths: list[int] = []
     for opener in opener_of:
         depths.append(0 if opener < 0 else depths[opener] + (children[opener] > 1))

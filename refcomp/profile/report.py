@@ -72,9 +72,15 @@ class ProfileReport:
             "coalescing_efficiency": self.efficiency,
             "bytes_read": counts.read,
             "bytes_written": counts.written,
-            "accesses": [told for one in counts.instructions for told in _accesses_to_json(one)],
+            "accesses": [
+                told for one in counts.instructions for told in _accesses_to_json(one)
+            ],
             "lines": [
-                {"line": number, "text": self.listing.loop_ir(number), "instructions": ran}
+                {
+                    "line": number,
+                    "text": self.listing.loop_ir(number),
+                    "instructions": ran,
+                }
                 for number, ran in self.by_line().items()
             ],
             "sources": counts.by_source(),
@@ -127,7 +133,9 @@ def report_of(
     """
     if not isinstance(counts, KernelCounts):
         what = f"a {type(counts).__name__} is not what one kernel did"
-        raise UserError(what, remedy="give one of a Profile's kernels: profile.kernels[0]")
+        raise UserError(
+            what, remedy="give one of a Profile's kernels: profile.kernels[0]"
+        )
     steps: Sequence[Step] = schedule.steps if schedule else ()
     listing = list_kernel(counts, _sources(code), steps)
     found = card_for(counts.mcpu, card)
@@ -158,8 +166,13 @@ def _resources(counts: KernelCounts, code: object) -> KernelResources | None:
     binary = module.code if module else code
     if not isinstance(binary, Binary):
         return None
-    found = next((one for one in resources_of(binary) if one.kernel == counts.name), None)
-    told = next((k for k in read_code_object(binary.data).kernels if k.name == counts.name), None)
+    found = next(
+        (one for one in resources_of(binary) if one.kernel == counts.name), None
+    )
+    told = next(
+        (k for k in read_code_object(binary.data).kernels if k.name == counts.name),
+        None,
+    )
     if found is None or told is None:
         return None
     held = waves_of_launch(told, counts)

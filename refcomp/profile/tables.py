@@ -15,7 +15,9 @@ from refcomp.profile.report import ProfileReport
 
 KERNEL = "kernel"
 # Columns of words; all others hold numbers.
-WORDS = frozenset({"class", "text", "global access", "shared access", "by", KERNEL, " "})
+WORDS = frozenset(
+    {"class", "text", "global access", "shared access", "by", KERNEL, " "}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,23 @@ def classes_table(report: ProfileReport) -> Table:
         Row((kind, count, _part(count, whole)), bar=count / most)
         for kind, count in report.classes()
     ]
-    return Table("instructions of waves, by class", ("class", "count", "part"), tuple(rows))
+    return Table(
+        "instructions of waves, by class", ("class", "count", "part"), tuple(rows)
+    )
 
 
 def lines_table(report: ProfileReport) -> Table:
     """Lines of the loop IR; where that is not known, of what the code object names."""
-    by_line = report.by_line() if report.listing.texts[LOOP_IR] else report.counts.by_source()
+    by_line = (
+        report.by_line() if report.listing.texts[LOOP_IR] else report.counts.by_source()
+    )
     whole = sum(by_line.values())
     rows = []
     for line, count in sorted(by_line.items(), key=lambda item: -item[1]):
         number = line if isinstance(line, int) else 0
-        text = report.listing.loop_ir(number) if number else "" if line == 0 else str(line)
+        text = (
+            report.listing.loop_ir(number) if number else "" if line == 0 else str(line)
+        )
         cells = _number(number), count, _part(count, whole), text or "(not known)"
         rows.append(Row(cells, number))
     return Table("by line", ("line", "count", "part", "text"), tuple(rows))
@@ -70,8 +78,18 @@ def global_table(report: ProfileReport) -> Table:
             moved = access.transactions * report.counts.segment
             efficiency = f"{access.bytes / moved:.0%}" if moved else ""
             costs = access.bytes, access.transactions, access.least, efficiency
-            rows.append(Row((_number(line), one.instruction.text, one.waves, *costs), line))
-    columns = "line", "global access", "waves", "bytes", "transactions", "needed", "efficiency"
+            rows.append(
+                Row((_number(line), one.instruction.text, one.waves, *costs), line)
+            )
+    columns = (
+        "line",
+        "global access",
+        "waves",
+        "bytes",
+        "transactions",
+        "needed",
+        "efficiency",
+    )
     title = f"global memory, segments of {report.counts.segment} bytes"
     return Table(title, columns, tuple(rows))
 
@@ -83,7 +101,9 @@ def shared_table(report: ProfileReport) -> Table:
         access, line = one.access, loop_line(one)
         if access is not None:
             costs = access.bytes, access.clocks, access.conflicts
-            rows.append(Row((_number(line), one.instruction.text, one.waves, *costs), line))
+            rows.append(
+                Row((_number(line), one.instruction.text, one.waves, *costs), line)
+            )
     columns = "line", "shared access", "waves", "bytes", "clocks", "conflicts"
     title = "shared memory (LDS), clocks by a model of 32 banks of 4 bytes"
     return Table(title, columns, tuple(rows))
@@ -102,7 +122,9 @@ def estimate_table(report: ProfileReport) -> Table | None:
         )
         for name, seconds in bound.seconds.items()
     ]
-    title = f"estimate for one launch on {bound.card.name}, not a time that was measured"
+    title = (
+        f"estimate for one launch on {bound.card.name}, not a time that was measured"
+    )
     return Table(title, ("by", "microseconds at least", " "), tuple(rows))
 
 
@@ -114,11 +136,24 @@ def kernels_table(reports: Sequence[ProfileReport]) -> Table:
     order = sorted(range(len(reports)), key=lambda n: -costs[n])
     rows = [Row(_kernel_cells(reports[n], parts[n]), kernel=n + 1) for n in order]
     launches = sum(report.counts.launches for report in reports)
-    sums = sum(map(_instructions, reports)), sum(report.counts.fmas for report in reports)
+    sums = (
+        sum(map(_instructions, reports)),
+        sum(report.counts.fmas for report in reports),
+    )
     time = f"{sum(costs):.2f}" if is_timed else ""
     rows.append(Row(("all", launches, *sums, time, _part(1, 1), "")))
-    columns = KERNEL, "launches", "instructions", "multiply-adds", "microseconds", "part", "limit"
-    title = "kernels, all launches; microseconds at least by an estimate, none was measured"
+    columns = (
+        KERNEL,
+        "launches",
+        "instructions",
+        "multiply-adds",
+        "microseconds",
+        "part",
+        "limit",
+    )
+    title = (
+        "kernels, all launches; microseconds at least by an estimate, none was measured"
+    )
     return Table(title if is_timed else "kernels, all launches", columns, tuple(rows))
 
 

@@ -32,7 +32,11 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
     whole = "\n".join(report_to_text(report, width) for report in reports)
     if len(reports) < 2:
         return whole
-    return whole + "\n" + _printed(_table(kernels_table(reports), width, len(reports) + 1), width)
+    return (
+        whole
+        + "\n"
+        + _printed(_table(kernels_table(reports), width, len(reports) + 1), width)
+    )
 
 
 def report_to_text(report: ProfileReport, width: int = _USUAL_WIDTH) -> str:
@@ -44,7 +48,9 @@ def _printed(parts: Iterable[Any], width: int) -> str:
     from rich.console import Console  # noqa: PLC0415  (40 ms that a pipe does not pay)
 
     file = StringIO()
-    console = Console(file=file, width=width, markup=False, highlight=False, emoji=False)
+    console = Console(
+        file=file, width=width, markup=False, highlight=False, emoji=False
+    )
     for part in parts:
         console.print(part)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
@@ -104,14 +110,18 @@ def _grid(table: Table, width: int, most: int) -> Any:
     grid, columns = Grid(box=SIMPLE, pad_edge=False), table.columns
     cells = [[printable(str(cell)) for cell in row.cells] for row in table.rows[:most]]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    numbers = sum(w + 3 for w, name in zip(widths, columns, strict=True) if name not in WORDS)
+    numbers = sum(
+        w + 3 for w, name in zip(widths, columns, strict=True) if name not in WORDS
+    )
     for name in columns:
         justify: Any = "left" if name in WORDS else "right"
         grid.add_column(name, justify=justify, no_wrap=True)
     for row in cells:
         # Numbers are never cut, words are.
         pairs = zip(columns, row, strict=True)
-        grid.add_row(*(_cut(c, width - 8 - numbers, n) if n in WORDS else c for n, c in pairs))
+        grid.add_row(
+            *(_cut(c, width - 8 - numbers, n) if n in WORDS else c for n, c in pairs)
+        )
     return grid
 
 
@@ -126,8 +136,12 @@ def _cut(text: str, room: int, column: str) -> str:
 def _resources(report: ProfileReport) -> Iterator[str]:
     if taken := report.resources:
         sums = f" ({taken.agprs} of them accumulators)" if taken.agprs else ""
-        spilled = f", {taken.spilled_vgprs} spilled to memory" if taken.spilled_vgprs else ""
-        moved = f", {taken.spilled_sgprs} spilled to lanes" if taken.spilled_sgprs else ""
+        spilled = (
+            f", {taken.spilled_vgprs} spilled to memory" if taken.spilled_vgprs else ""
+        )
+        moved = (
+            f", {taken.spilled_sgprs} spilled to lanes" if taken.spilled_sgprs else ""
+        )
         yield (
             f"registers: {taken.vgprs} of a lane{sums}{spilled}, {taken.sgprs} of a wave{moved}; "
             f"{taken.shared_bytes} bytes of LDS; estimate: waves of a SIMD at a time: "

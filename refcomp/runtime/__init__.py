@@ -14,7 +14,13 @@ timing.py        measures how long a function takes
 """
 
 from refcomp.runtime.arrays.entry_checks import EntryChecks
-from refcomp.runtime.arrays.ndarray import NDArray, array, empty, from_dlpack, from_numpy
+from refcomp.runtime.arrays.ndarray import (
+    NDArray,
+    array,
+    empty,
+    from_dlpack,
+    from_numpy,
+)
 from refcomp.runtime.device import Device, cpu, device, register_device_kind
 from refcomp.runtime.function import Function
 from refcomp.runtime.hip.driver import HipDriver

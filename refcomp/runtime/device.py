@@ -61,7 +61,12 @@ class CopyingDriver(Protocol):
     """A Driver that copies between its devices, and on one, without the host between."""
 
     def copy(
-        self, source_index: int, source: DeviceMemory, index: int, target: DeviceMemory, size: int
+        self,
+        source_index: int,
+        source: DeviceMemory,
+        index: int,
+        target: DeviceMemory,
+        size: int,
     ) -> None: ...
 
 
@@ -164,10 +169,13 @@ _DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
 def register_device_kind(kind: str, driver: Driver) -> None:
     """Make `device(kind, index)` known. UserError for a taken or ill-formed name."""
     if not _KIND.match(kind):
-        raise UserError(f"{kind!r} cannot name a kind of device", remedy="use a-z, 0-9 and _")
+        raise UserError(
+            f"{kind!r} cannot name a kind of device", remedy="use a-z, 0-9 and _"
+        )
     if _DRIVERS.setdefault(kind, driver) is not driver:
         raise UserError(
-            f"the kind of device {kind!r} is registered already", remedy="choose another name"
+            f"the kind of device {kind!r} is registered already",
+            remedy="choose another name",
         )
 
 
@@ -184,10 +192,13 @@ def device(kind: str, index: int = 0) -> Device:
     driver = _DRIVERS.get(kind) if isinstance(kind, str) else None
     if driver is None:
         raise UserError(
-            f"unknown kind of device {kind!r}", remedy=f"use one of: {', '.join(device_kinds())}"
+            f"unknown kind of device {kind!r}",
+            remedy=f"use one of: {', '.join(device_kinds())}",
         )
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-        raise UserError(f"{index!r} is no index of a device", remedy="count from 0: cpu(0)")
+        raise UserError(
+            f"{index!r} is no index of a device", remedy="count from 0: cpu(0)"
+        )
     return Device(kind, index, driver)
 
 

@@ -66,7 +66,8 @@ class Function(ABC):
         if device == self.device:
             return self
         raise UserError(
-            f"{self.name} runs on {self.device}, not on {device}", remedy=f"pass {self.device}"
+            f"{self.name} runs on {self.device}, not on {device}",
+            remedy=f"pass {self.device}",
         )
 
     def __repr__(self) -> str:

@@ -41,7 +41,9 @@ class KernelSignature:
 def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSignature:
     """How `kernel`, a kernel of a Program, is launched; `symbol` is its own name by default."""
     params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
-    loops = [loop for start in kernels_in(kernel.body) for loop in kernel_nest(start).loops]
+    loops = [
+        loop for start in kernels_in(kernel.body) for loop in kernel_nest(start).loops
+    ]
     told = tuple((loop.kind, _tell(loop)) for loop in loops)
     return KernelSignature(kernel.name, symbol or kernel.name, params, told)
 
@@ -102,11 +104,17 @@ def check_launch(
         asked = f"{threads} threads in a group ({' x '.join(map(str, block))})"
         raise _beyond(kernel, asked, limits.threads, device, THREADS_IN_BLOCK_TAGS)
     if (size := sum(shared_bytes)) > limits.shared_bytes:
-        raise _beyond(kernel, f"{size} bytes of shared memory", limits.shared_bytes, device, ())
+        raise _beyond(
+            kernel, f"{size} bytes of shared memory", limits.shared_bytes, device, ()
+        )
 
 
 def _beyond(
-    kernel: KernelSignature, asked: str, most: int, device: Device, tags: tuple[str, ...]
+    kernel: KernelSignature,
+    asked: str,
+    most: int,
+    device: Device,
+    tags: tuple[str, ...],
 ) -> UserError:
     guilty = [f"{tag}: {told}" for tag, told in kernel.loops if tag in tags]
     if not tags:

@@ -155,7 +155,9 @@ class Module:
         disassemble: Disassemble | None = None,
     ) -> "Module":
         """As `from_programs`, of what a module file holds; `hosts` are its host functions."""
-        code = DeviceCode(contents.code, contents.kernels, device, contents.device_sources)
+        code = DeviceCode(
+            contents.code, contents.kernels, device, contents.device_sources
+        )
         functions = [
             ProgramFunction(signature, host, code)
             for signature, host in zip(contents.signatures, hosts, strict=True)
@@ -189,14 +191,17 @@ class Module:
     ) -> "Module":
         """Put Python callables behind the same checks; each takes one list of arguments."""
         functions = [
-            PythonFunction(signature, callables[signature.name]) for signature in signatures
+            PythonFunction(signature, callables[signature.name])
+            for signature in signatures
         ]
         return cls(functions, target=target, sources=sources, entry=entry)
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
         """The signature of each function, by name."""
-        return MappingProxyType({name: f.signature for name, f in self._functions.items()})
+        return MappingProxyType(
+            {name: f.signature for name, f in self._functions.items()}
+        )
 
     @property
     def entry(self) -> Function:
@@ -260,7 +265,9 @@ class Module:
             self.save(path)
 
     def _code_object(self) -> bytes:
-        code = self._contents.code if isinstance(self._contents, ProgramContents) else None
+        code = (
+            self._contents.code if isinstance(self._contents, ProgramContents) else None
+        )
         if not isinstance(code, Binary) or code.format != "hsaco":
             raise Unsupported(
                 f"a module for the target {self.target} has no code object",
@@ -271,7 +278,9 @@ class Module:
 
     def _machine_code(self) -> ModuleContents:
         if isinstance(self._contents, ModuleContents):
-            libraries = needed_libraries(self._contents.binary.data)  # slow, so only now
+            libraries = needed_libraries(
+                self._contents.binary.data
+            )  # slow, so only now
             return replace(self._contents, libraries=libraries)
         if self._contents is None:
             raise Unsupported(
@@ -326,7 +335,9 @@ def _by_name(functions: Iterable[Function]) -> dict[str, Function]:
 
 def _checked_entry(functions: Mapping[str, Function], entry: str | None) -> str:
     if not functions:
-        raise UserError("a module without functions", remedy="pass at least one signature")
+        raise UserError(
+            "a module without functions", remedy="pass at least one signature"
+        )
     if entry is None:
         return next(iter(functions))
     if entry not in functions:

@@ -18,7 +18,11 @@ from refcomp.ir.func import PrimFunc
 from refcomp.runtime.device import device
 from refcomp.runtime.files.archive import damaged, read_archive
 from refcomp.runtime.files.manifest import checked_manifest, unpack
-from refcomp.runtime.files.program_manifest import ProgramContents, read_hosts, unpack_program
+from refcomp.runtime.files.program_manifest import (
+    ProgramContents,
+    read_hosts,
+    unpack_program,
+)
 from refcomp.runtime.host.machine_code import require_library
 from refcomp.runtime.module import Module
 
@@ -38,7 +42,9 @@ def load_module(
         return _program_module(program, read_hosts(name, program), disassemble)
     contents = unpack(name, members)
     if contents.libraries != needed_libraries(contents.binary.data):
-        raise damaged(name, "its manifest and its code disagree about the libraries needed")
+        raise damaged(
+            name, "its manifest and its code disagree about the libraries needed"
+        )
     for library in contents.libraries:
         require_library(library)
     if disassemble is None:
@@ -52,5 +58,9 @@ def _program_module(
     disassemble: Callable[[Binary], str] | None,
 ) -> Module:
     code = contents.code
-    made = None if disassemble is None or isinstance(code, Source) else partial(disassemble, code)
+    made = (
+        None
+        if disassemble is None or isinstance(code, Source)
+        else partial(disassemble, code)
+    )
     return Module.from_program_contents(contents, hosts, device(contents.device), made)

@@ -10,7 +10,9 @@ Disassemble = Callable[[], str]
 class Sources:
     """`texts` maps a language (`loop_ir`, `llvm`) to text; what `disassemble` returns is `asm`."""
 
-    def __init__(self, texts: Mapping[str, str], disassemble: Disassemble | None = None) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], disassemble: Disassemble | None = None
+    ) -> None:
         self._texts = dict(texts)
         self._disassemble = disassemble
 

@@ -121,9 +121,13 @@ def time_evaluator(
     timed = function.on(device)
     for name, value in (("number", number), ("repeat", repeat)):
         if not isinstance(value, int) or value < 1:
-            raise UserError(f"{name} is {value!r}", remedy="use an integer of at least 1")
+            raise UserError(
+                f"{name} is {value!r}", remedy="use an integer of at least 1"
+            )
     if not (math.isfinite(min_repeat_ms) and min_repeat_ms >= 0):
-        raise UserError(f"min_repeat_ms is {min_repeat_ms!r}", remedy="use milliseconds >= 0")
+        raise UserError(
+            f"min_repeat_ms is {min_repeat_ms!r}", remedy="use milliseconds >= 0"
+        )
 
     def evaluate(*args: Any) -> TimeResult | WorkResult:
         call = timed.bind(*args)
@@ -131,14 +135,20 @@ def time_evaluator(
             return WorkResult(counts)
         with _without_collection():
             call()
-            return TimeResult(tuple(_measure(call, device, number, repeat, min_repeat_ms / 1e3)))
+            return TimeResult(
+                tuple(_measure(call, device, number, repeat, min_repeat_ms / 1e3))
+            )
 
     return evaluate
 
 
 def _counted(call: Callable[[], None], device: Device) -> object | None:
     driver = device.driver
-    return driver.counted(device.index, call) if isinstance(driver, CountingDriver) else None
+    return (
+        driver.counted(device.index, call)
+        if isinstance(driver, CountingDriver)
+        else None
+    )
 
 
 def _measure(

@@ -21,7 +21,9 @@ def is_elementwise(op: object) -> bool:
     if not (isinstance(op, ComputeOp) and is_injective(op)):
         return False
     own = [axis.var for axis in op.axis]
-    reads = (node for body in op.body for node in walk(body) if isinstance(node, TensorRead))
+    reads = (
+        node for body in op.body for node in walk(body) if isinstance(node, TensorRead)
+    )
     return all(
         len(read.indices) == len(own)
         and all(index is var for index, var in zip(read.indices, own, strict=True))
@@ -41,7 +43,9 @@ def auto_inline_injective(schedule: Schedule) -> None:
 
 def _inline(schedule: Schedule, is_cheap: Callable[[object], bool]) -> None:
     if not isinstance(schedule, Schedule):
-        raise UserError(f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)")
+        raise UserError(
+            f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)"
+        )
     for stage in list(schedule.stages):
         if not stage.is_output and stage.placement == "root" and is_cheap(stage.op):
             try:

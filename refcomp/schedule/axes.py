@@ -77,7 +77,11 @@ def root_indices(
     """
     values: dict[IterVar, Expr] = {leaf: leaf.var for leaf in stage.loops.leaves}
     values.update(variables or {})
-    outers = {relation.outer for relation in stage.loops.relations if isinstance(relation, Split)}
+    outers = {
+        relation.outer
+        for relation in stage.loops.relations
+        if isinstance(relation, Split)
+    }
     guards: list[AxisGuard] = []
     for relation in reversed(stage.loops.relations):
         if isinstance(relation, Fuse):
@@ -87,7 +91,9 @@ def root_indices(
             values[relation.inner] = simplify(inner, facts)
         else:
             step = extents[relation.inner]
-            value = simplify(values[relation.outer] * step + values[relation.inner], facts)
+            value = simplify(
+                values[relation.outer] * step + values[relation.inner], facts
+            )
             values[relation.parent] = value
             # outer * step + inner < extent implies outer < ceil(extent / step): the guard of a
             # split's parent is also that of its outer axis.

@@ -33,12 +33,18 @@ def loops_around(stage: Stage) -> list[NestLoop]:
         return []
     loops = point.stage.loops
     inside = loops.leaves[: loops.position(point.axis) + 1]
-    return [*loops_around(point.stage), *(NestLoop(point.stage, leaf) for leaf in inside)]
+    return [
+        *loops_around(point.stage),
+        *(NestLoop(point.stage, leaf) for leaf in inside),
+    ]
 
 
 def path(stage: Stage) -> list[NestLoop]:
     """All loops around one element of the stage, outermost first."""
-    return [*loops_around(stage), *(NestLoop(stage, leaf) for leaf in stage.loops.leaves)]
+    return [
+        *loops_around(stage),
+        *(NestLoop(stage, leaf) for leaf in stage.loops.leaves),
+    ]
 
 
 def place_text(stage: Stage) -> str:
@@ -55,13 +61,17 @@ def loops_between(stage: Stage, reader: Stage) -> list[NestLoop]:
     return path(reader)[len(loops_around(stage)) :]
 
 
-def check_attachments(stages: Iterable[Stage], readers: Mapping[Stage, Sequence[Stage]]) -> None:
+def check_attachments(
+    stages: Iterable[Stage], readers: Mapping[Stage, Sequence[Stage]]
+) -> None:
     """UserError for an attached stage that is read outside the loop it is computed in."""
     for stage in stages:
         around = loops_around(stage)
         for reader in readers[stage]:
             outer = path(reader)[: len(around)]
-            if len(outer) < len(around) or not all(map(NestLoop.is_same, around, outer)):
+            if len(outer) < len(around) or not all(
+                map(NestLoop.is_same, around, outer)
+            ):
                 _refuse(stage, reader)
 
 

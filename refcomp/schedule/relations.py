@@ -58,7 +58,9 @@ class Fuse:
 Relation = Split | Fuse
 
 
-def split_extents(extent: Expr, factor: int | None, nparts: int | None) -> tuple[Expr, Expr]:
+def split_extents(
+    extent: Expr, factor: int | None, nparts: int | None
+) -> tuple[Expr, Expr]:
     """The extents of (outer, inner) when `extent` is split by `factor` or into `nparts`."""
     if factor is not None:
         return ceil_div(extent, factor), IntImm(factor, I64)

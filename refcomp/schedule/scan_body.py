@@ -50,7 +50,9 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
 def refuse_moving_update(stage: Stage, verb: str) -> None:
     """UserError when the stage is the update of a scan: `verb` says what was asked."""
     for other in stage.siblings:
-        if isinstance(other.op, ScanOp) and any(t in other.op.update for t in stage.op.outputs):
+        if isinstance(other.op, ScanOp) and any(
+            t in other.op.update for t in stage.op.outputs
+        ):
             raise UserError(
                 f"cannot {verb} stage {stage.name}",
                 where=f"stage {stage.name}, the update of scan {other.name}",

@@ -22,7 +22,12 @@ from refcomp.schedule.primitives.cache_write import cache_write
 from refcomp.schedule.primitives.compute_at import compute_at
 from refcomp.schedule.primitives.env_threads import env_threads
 from refcomp.schedule.primitives.fuse import fuse
-from refcomp.schedule.primitives.hint import double_buffer, pragma, prefetch, storage_align
+from refcomp.schedule.primitives.hint import (
+    double_buffer,
+    pragma,
+    prefetch,
+    storage_align,
+)
 from refcomp.schedule.primitives.mark import parallel, unroll, vectorize
 from refcomp.schedule.primitives.place import compute_inline, compute_root
 from refcomp.schedule.primitives.reorder import reorder
@@ -76,7 +81,9 @@ class StageSchedule:
         """See `refcomp.schedule.primitives.split.split`."""
         options = {"factor": factor, "nparts": nparts}
         given = {name: value for name, value in options.items() if value is not None}
-        made: tuple[IterVar, IterVar] = self.schedule.apply(self.stage, "split", parent, **given)
+        made: tuple[IterVar, IterVar] = self.schedule.apply(
+            self.stage, "split", parent, **given
+        )
         return made
 
     def tile(
@@ -141,9 +148,13 @@ class StageSchedule:
     def prefetch(self, tensor: Tensor, axis: IterVar, offset: int) -> None:
         """See `refcomp.schedule.primitives.hint.prefetch`."""
         if not isinstance(tensor, Tensor):
-            raise UserError(f"{tensor!r} is no tensor to prefetch", remedy="pass what is read")
+            raise UserError(
+                f"{tensor!r} is no tensor to prefetch", remedy="pass what is read"
+            )
         maker = self.schedule.stage_of(tensor)
-        self.schedule.apply(self.stage, "prefetch", axis, maker, tensor.value_index, offset)
+        self.schedule.apply(
+            self.stage, "prefetch", axis, maker, tensor.value_index, offset
+        )
 
     def double_buffer(self) -> None:
         """See `refcomp.schedule.primitives.hint.double_buffer`."""
@@ -191,7 +202,9 @@ class Schedule:
         outputs_set = set(self.outputs)
         names = UniqueNames(separator=".")
         for op in reachable_operations(self.outputs):
-            stage = Stage(op, names.take(op.name), op in outputs_set, siblings=self.stages)
+            stage = Stage(
+                op, names.take(op.name), op in outputs_set, siblings=self.stages
+            )
             stage.loops.leaves = list(stage.roots)
             self.stages.append(stage)
         attach_bodies(self.stages)
@@ -217,11 +230,15 @@ class Schedule:
     ) -> Tensor:
         """See `refcomp.schedule.primitives.cache_read`; the readers are tensors or operations."""
         if not isinstance(tensor, Tensor):
-            raise UserError(f"{tensor!r} is no tensor to copy", remedy="pass what is read")
+            raise UserError(
+                f"{tensor!r} is no tensor to copy", remedy="pass what is read"
+            )
         given: Any = readers if isinstance(readers, list | tuple) else [readers]
         stages = [self.stage_of(reader) for reader in given]
         stage = self.stage_of(tensor)
-        copy: Tensor = self.apply(stage, "cache_read", tensor.value_index, scope, stages)
+        copy: Tensor = self.apply(
+            stage, "cache_read", tensor.value_index, scope, stages
+        )
         return copy
 
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
@@ -254,7 +271,9 @@ class Schedule:
         """A schedule of its own with the same steps; all axes run from their minimum already."""
         return replay(self.outputs, self.steps)
 
-    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
+    def create_group(
+        self, outputs: Any, inputs: Any, include_inputs: bool = False
+    ) -> StageGroup:
         """All stages on the way from `inputs` to `outputs` (tensors or lists of such), without the
         inputs unless they are to be included, to be moved together."""
         return StageGroup(self, stages_between(self, outputs, inputs, include_inputs))
@@ -262,19 +281,25 @@ class Schedule:
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """See `refcomp.schedule.primitives.rfactor`: a tensor, or of several outputs their list."""
         given = {"factor_axis": factor_axis} if factor_axis != 0 else {}
-        made: tuple[Tensor, ...] = self.apply(self.stage_of(tensor), "rfactor", axis, **given)
+        made: tuple[Tensor, ...] = self.apply(
+            self.stage_of(tensor), "rfactor", axis, **given
+        )
         return list(made) if len(made) > 1 else made[0]
 
     def apply(self, stage: Stage, primitive: str, *args: Any, **options: Any) -> Any:
         """Calls a primitive and records it; a refusal names the user's line and records nothing."""
         line = caller_line()
         try:
-            result = PRIMITIVES[primitive](stage, Provenance(primitive, line), *args, **options)
+            result = PRIMITIVES[primitive](
+                stage, Provenance(primitive, line), *args, **options
+            )
         except RefcompError as error:
             error.where = f"{error.where}, at {line}" if error.where else f"at {line}"
             raise
         named = tuple(to_name(arg) for arg in args)
-        self.steps.append(Step(stage.name, primitive, named, tuple(options.items()), line))
+        self.steps.append(
+            Step(stage.name, primitive, named, tuple(options.items()), line)
+        )
         return result
 
 
@@ -330,9 +355,12 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
     Stages that steps made are found by name too: equal steps give them equal names.
     """
     schedule = Schedule(outputs)
-    if not isinstance(steps, list | tuple) or not all(isinstance(s, Step) for s in steps):
+    if not isinstance(steps, list | tuple) or not all(
+        isinstance(s, Step) for s in steps
+    ):
         raise UserError(
-            f"{steps!r} are not the steps of a schedule", remedy="pass schedule.steps of another"
+            f"{steps!r} are not the steps of a schedule",
+            remedy="pass schedule.steps of another",
         )
     for step in steps:
         stage, args = resolve(step, schedule.stages)

@@ -165,17 +165,25 @@ class Stage:
     def attached(self) -> tuple[Stage, ...]:
         """Return the stages that are attached to loops of this one, producers first."""
         points = ((stage, stage.attach_point) for stage in self.siblings)
-        return tuple(stage for stage, point in points if point is not None and point.stage is self)
+        return tuple(
+            stage
+            for stage, point in points
+            if point is not None and point.stage is self
+        )
 
     def axes(self) -> dict[str, IterVar]:
         """Every axis the stage has or had, by name."""
         known = [*self.roots]
         for relation in self.loops.relations:
-            made = (getattr(relation, name, None) for name in ("outer", "inner", "fused"))
+            made = (
+                getattr(relation, name, None) for name in ("outer", "inner", "fused")
+            )
             known.extend(axis for axis in made if axis is not None)
         return {axis.name: axis for axis in known}
 
-    def derive_axis(self, name: str, extent: Expr, kind: str, provenance: Provenance) -> IterVar:
+    def derive_axis(
+        self, name: str, extent: Expr, kind: str, provenance: Provenance
+    ) -> IterVar:
         """Return a fresh axis from 0, and record its provenance; a taken name gets a suffix."""
         unique = UniqueNames(self.axes(), separator=".").take(name)
         derived = axis(unique, 0, extent, kind)
@@ -184,12 +192,16 @@ class Stage:
 
     def leaf(self, given: Any, primitive: str) -> IterVar:
         """`given` if it is a loop of this stage; else UserError that tells the loops there are."""
-        if isinstance(given, IterVar) and any(given is leaf for leaf in self.loops.leaves):
+        if isinstance(given, IterVar) and any(
+            given is leaf for leaf in self.loops.leaves
+        ):
             self._refuse_opaque(given, primitive)
             return given
         named = given.name if isinstance(given, IterVar) else repr(given)
         if any(given is known for known in self.axes().values()):
-            self.refuse(primitive, named, "it was split or fused before and is no loop any more")
+            self.refuse(
+                primitive, named, "it was split or fused before and is no loop any more"
+            )
         self.refuse(primitive, named, "it is no axis of this stage")
 
     def _refuse_opaque(self, axis: IterVar, primitive: str) -> None:
@@ -234,7 +246,9 @@ class Stage:
         """As `leaf`, and how the loop is carried out is not yet said."""
         loop = self.leaf(given, primitive)
         if loop in self.loops.marks:
-            self.refuse(primitive, loop.name, f"it is {self.mark_text(loop)} already", remedy)
+            self.refuse(
+                primitive, loop.name, f"it is {self.mark_text(loop)} already", remedy
+            )
         return loop
 
     def replaceable_leaf(self, given: Any, primitive: str) -> IterVar:
@@ -251,7 +265,9 @@ class Stage:
                 )
         return loop
 
-    def refuse(self, primitive: str, axis: str, why: str, remedy: str | None = None) -> NoReturn:
+    def refuse(
+        self, primitive: str, axis: str, why: str, remedy: str | None = None
+    ) -> NoReturn:
         """Raises the UserError that `primitive` is illegal on the axis named `axis`."""
         loops = ", ".join(f"{leaf.name} ({leaf.kind})" for leaf in self.loops.leaves)
         raise UserError(

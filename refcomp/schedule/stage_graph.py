@@ -65,7 +65,11 @@ def add_stage(
 
 
 def make_operation(
-    name: str, line: str, axes: Sequence[IterVar], body: Sequence[Expr], like: Sequence[Tensor]
+    name: str,
+    line: str,
+    axes: Sequence[IterVar],
+    body: Sequence[Expr],
+    like: Sequence[Tensor],
 ) -> ComputeOp:
     """An operation with tensors of its own, of the shapes and dtypes of those in `like`."""
     op = ComputeOp(name, line, tuple(axes), tuple(body))
@@ -95,7 +99,10 @@ def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
     """The stage reads `fresh` wherever it read `old`; errors as of `check_redirection`."""
     check_redirection(stage, old)
     if isinstance(stage.op, ExternOp):
-        outputs, reads = stage.op.outputs, (fresh if t is old else t for t in stage.op.reads)
+        outputs, reads = (
+            stage.op.outputs,
+            (fresh if t is old else t for t in stage.op.reads),
+        )
         stage.op = replace(stage.op, reads=tuple(reads))
         stage.op.outputs = outputs
         return

@@ -65,7 +65,11 @@ def to_name(value: Any) -> Any:
         return tuple(map(to_name, value))
     if isinstance(value, Stage):
         return StageName(value.name)
-    return AxisName(value.name) if isinstance(value, IterVar) and value.kind != THREAD else value
+    return (
+        AxisName(value.name)
+        if isinstance(value, IterVar) and value.kind != THREAD
+        else value
+    )
 
 
 def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[Any]]:
@@ -80,7 +84,11 @@ def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[Any]]:
         elif isinstance(arg, tuple):
             args.append([_element(known, one, step) for one in arg])
         else:
-            args.append(_found(owner.axes(), arg.name, step) if isinstance(arg, AxisName) else arg)
+            args.append(
+                _found(owner.axes(), arg.name, step)
+                if isinstance(arg, AxisName)
+                else arg
+            )
     return own, args
 
 

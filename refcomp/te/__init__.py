@@ -87,8 +87,22 @@ from refcomp.te.maths import (
     truncmod,
     var,
 )
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, compute, placeholder
-from refcomp.te.reducer import CommReducer, comm_reducer, max, min, prod, reduce_axis, sum
+from refcomp.te.operation import (
+    ComputeOp,
+    Operation,
+    PlaceholderOp,
+    compute,
+    placeholder,
+)
+from refcomp.te.reducer import (
+    CommReducer,
+    comm_reducer,
+    max,
+    min,
+    prod,
+    reduce_axis,
+    sum,
+)
 from refcomp.te.scan import ScanOp, scan
 from refcomp.te.tag import tag_scope
 from refcomp.te.tensor import IterVar, Tensor, thread_axis
@@ -119,7 +133,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
     """TVM's te makes schedules, too: theirs is a later room, which is imported when asked for."""
     if name != "create_schedule":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    maker: Callable[..., Any] = import_module("refcomp.schedule.schedule").create_schedule
+    maker: Callable[..., Any] = import_module(
+        "refcomp.schedule.schedule"
+    ).create_schedule
     return maker
 
 

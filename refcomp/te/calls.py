@@ -20,7 +20,18 @@ from refcomp.te.tensor import Tensor
 # Intrinsics of LLVM that refcomp has under names of its own.
 _SAME = {
     f"llvm.{name}": name
-    for name in ("sqrt", "floor", "ceil", "trunc", "fma", "copysign", "exp", "exp2", "log", "log2")
+    for name in (
+        "sqrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "fma",
+        "copysign",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+    )
 } | {
     "llvm.fabs": "abs",
     "llvm.ctpop": "popcount",
@@ -41,7 +52,9 @@ def call_packed(name: str, *args: Any) -> CallPacked:
     A buffer becomes a numpy array on its memory, a number Python's int, float or bool. Only while
     the function runs is the array's memory certain to be there.
     """
-    return _checked(CallPacked(checked_callee(name), tuple(_argument(a, name) for a in args)))
+    return _checked(
+        CallPacked(checked_callee(name), tuple(_argument(a, name) for a in args))
+    )
 
 
 def call_extern(dtype: Any, name: str, *args: Any) -> CallExtern:
@@ -79,7 +92,10 @@ def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     they are. Where refcomp has the function, it is that one, on every target; others are for hosts
     that LLVM compiles for.
     """
-    target, operands = as_dtype(dtype), [_number(as_dtype(dtype), a, name) for a in args]
+    target, operands = (
+        as_dtype(dtype),
+        [_number(as_dtype(dtype), a, name) for a in args],
+    )
     if not str(name).startswith("llvm."):
         raise UserError(
             f"{name!r} is no intrinsic of LLVM",
@@ -88,8 +104,14 @@ def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
         )
     own = _SAME.get(".".join(str(name).split(".")[:-1]))
     if own in INTRINSICS and operands and all(o.dtype == target for o in operands):
-        is_named = str(name).endswith(f".{target.kind[0].replace('u', 'i')}{target.bits}")
-        if is_named and len(operands) == INTRINSICS[own].arity and target.kind != "bfloat":
+        is_named = str(name).endswith(
+            f".{target.kind[0].replace('u', 'i')}{target.bits}"
+        )
+        if (
+            is_named
+            and len(operands) == INTRINSICS[own].arity
+            and target.kind != "bfloat"
+        ):
             return call_pure_intrin(target, own, *operands)
     return _checked(PureExtern(checked_callee(name), tuple(operands), target))
 

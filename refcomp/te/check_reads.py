@@ -25,7 +25,10 @@ from refcomp.te.tensor import IterVar, TensorRead
 
 
 def check_reads(
-    name: str, axes: Iterable[IterVar], bodies: Iterable[Expr], rows: IterVar | None = None
+    name: str,
+    axes: Iterable[IterVar],
+    bodies: Iterable[Expr],
+    rows: IterVar | None = None,
 ) -> bool:
     """UserError when `bodies`, for all values of `axes`, read an element that is not there.
 
@@ -35,7 +38,9 @@ def check_reads(
     waits = False
     listed = list(bodies)
     box = box_of(axes)
-    checked: set[tuple[int, int, int]] = set()  # the reads of a stencil have indices in common
+    checked: set[tuple[int, int, int]] = (
+        set()
+    )  # the reads of a stencil have indices in common
     for read in certain_reads(listed):
         for dim, index in enumerate(read.indices):
             same = (id(read.tensor), dim, id(index))
@@ -45,12 +50,20 @@ def check_reads(
                 checked.add(same)
                 beyond = box.judge(index, read.tensor.shape[dim]).beyond
                 if beyond is not None:
-                    _refuse(name, read, dim, beyond, is_operand=id(read) in logic_operands(listed))
+                    _refuse(
+                        name,
+                        read,
+                        dim,
+                        beyond,
+                        is_operand=id(read) in logic_operands(listed),
+                    )
     return waits
 
 
 def box_of(
-    axes: Iterable[IterVar], facts: Facts | None = None, symbols: frozenset[Var] | None = None
+    axes: Iterable[IterVar],
+    facts: Facts | None = None,
+    symbols: frozenset[Var] | None = None,
 ) -> Box:
     """The Box of `axes`, whose ranges do not depend on each other."""
     listed, known = list(axes), Facts() if facts is None else facts
@@ -76,7 +89,11 @@ def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
         case _:
             return False
     is_given = not read.tensor.op.inputs and not hasattr(read.tensor.op, "axis")
-    return is_earlier and is_given and structurally_equal(read.tensor.shape[0], rows.extent)
+    return (
+        is_earlier
+        and is_given
+        and structurally_equal(read.tensor.shape[0], rows.extent)
+    )
 
 
 def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
@@ -91,7 +108,9 @@ def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
         seen.add(id(node))
         if isinstance(node, TensorRead):
             yield node
-        stack.extend((node.condition,) if _is_conditional(node) else reversed(children(node)))
+        stack.extend(
+            (node.condition,) if _is_conditional(node) else reversed(children(node))
+        )
 
 
 def _is_conditional(node: Node) -> bool:
@@ -101,7 +120,9 @@ def _is_conditional(node: Node) -> bool:
     return isinstance(node, IfThenElseExpr | Select)
 
 
-def _refuse(name: str, read: TensorRead, dim: int, beyond: Bound, is_operand: bool) -> NoReturn:
+def _refuse(
+    name: str, read: TensorRead, dim: int, beyond: Bound, is_operand: bool
+) -> NoReturn:
     guard = "read under a condition: if_then_else(i < n, A[i], 0)"
     tensor, extent = read.tensor, read.tensor.shape[dim]
     raise UserError(

@@ -30,7 +30,9 @@ class _Reducer(Protocol):
     def lhs(self) -> tuple[Var, ...]: ...
     @property
     def identities(self) -> tuple[Expr, ...]: ...
-    def combine(self, so_far: Sequence[Expr], next_values: Sequence[Expr]) -> tuple[Expr, ...]: ...
+    def combine(
+        self, so_far: Sequence[Expr], next_values: Sequence[Expr]
+    ) -> tuple[Expr, ...]: ...
 
 
 def check_reducer(reducer: _Reducer) -> None:
@@ -38,12 +40,23 @@ def check_reducer(reducer: _Reducer) -> None:
     tried = [_values(reducer, k) for k in range(len(_TRIED))]
     neutral = tuple(reducer.identities)
     for x in tried:
-        for given, law in (((x, neutral), "f(x, identity)"), ((neutral, x), "f(identity, x)")):
-            _require(reducer, law, _fold(reducer, *given), x, "the identity must change nothing")
+        for given, law in (
+            ((x, neutral), "f(x, identity)"),
+            ((neutral, x), "f(identity, x)"),
+        ):
+            _require(
+                reducer,
+                law,
+                _fold(reducer, *given),
+                x,
+                "the identity must change nothing",
+            )
     for x, y in combinations(tried, 2):
         shown = f"f({_show(x)}, {_show(y)})"
         swapped = _fold(reducer, y, x)
-        _require(reducer, shown, _fold(reducer, x, y), swapped, "the order must not matter")
+        _require(
+            reducer, shown, _fold(reducer, x, y), swapped, "the order must not matter"
+        )
     for x, y, z in permutations(tried, 3):
         grouped = _fold(reducer, _fold(reducer, x, y), z)
         other = _fold(reducer, x, _fold(reducer, y, z))
@@ -73,7 +86,9 @@ def _show(values: _Values) -> str:
     return shown if len(values) == 1 else f"({shown})"
 
 
-def _require(reducer: _Reducer, law: str, found: _Values, expected: _Values, why: str) -> None:
+def _require(
+    reducer: _Reducer, law: str, found: _Values, expected: _Values, why: str
+) -> None:
     numbers = [as_constant(value) for value in (*found, *expected)]
     if None in numbers or numbers[: len(found)] == numbers[len(found) :]:
         return

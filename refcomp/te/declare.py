@@ -41,14 +41,20 @@ def decl_buffer(
     dims = as_shape(shape)
     if scope not in SCOPES:
         raise UserError(
-            f"buffer {name} cannot lie in {scope!r}", remedy=f"use one of {', '.join(SCOPES)}"
+            f"buffer {name} cannot lie in {scope!r}",
+            remedy=f"use one of {', '.join(SCOPES)}",
         )
     alignment = _alignment(data_alignment, name)
     buffer = Buffer(
-        checked_name(name, "a buffer"), scalar_dtype(dtype, f"buffer {name}"), dims, scope
+        checked_name(name, "a buffer"),
+        scalar_dtype(dtype, f"buffer {name}"),
+        dims,
+        scope,
     )
     offset = _offset(elem_offset, offset_factor, name)
-    return BufferView(buffer, _strides(strides, dims, name), offset, alignment, offset_factor)
+    return BufferView(
+        buffer, _strides(strides, dims, name), offset, alignment, offset_factor
+    )
 
 
 def _alignment(given: int, name: str) -> int:
@@ -57,14 +63,17 @@ def _alignment(given: int, name: str) -> int:
     if isinstance(given, int) and given > 0 and given & (given - 1) == 0:
         return given
     raise UserError(
-        f"buffer {name} cannot be aligned to {given!r} bytes", remedy="use a power of two, as 64"
+        f"buffer {name} cannot be aligned to {given!r} bytes",
+        remedy="use a power of two, as 64",
     )
 
 
 def _strides(given: Any, dims: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
     if given is None or (isinstance(given, tuple | list) and not given):
         return ()
-    strides = tuple(as_dim(s) for s in (given if isinstance(given, tuple | list) else (given,)))
+    strides = tuple(
+        as_dim(s) for s in (given if isinstance(given, tuple | list) else (given,))
+    )
     if len(strides) != len(dims):
         raise UserError(
             f"buffer {name} has {len(dims)} dimensions and {len(strides)} strides",
@@ -75,7 +84,9 @@ def _strides(given: Any, dims: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
 
 def _offset(given: Any, factor: int, name: str) -> Expr:
     if not isinstance(factor, int) or factor < 0:
-        raise UserError(f"the offset factor of buffer {name} is {factor!r}", remedy="a count >= 0")
+        raise UserError(
+            f"the offset factor of buffer {name} is {factor!r}", remedy="a count >= 0"
+        )
     if given is None:
         return Var(f"{name}.elem_offset", I64) if factor else IntImm(0, I64)
     return as_dim(given)

@@ -58,7 +58,11 @@ class ExternOp(Operation):
     def buffers(self) -> dict[Buffer, Tensor]:
         """The tensor that each of the statement's buffers stands for."""
         return dict(
-            zip((*self.in_buffers, *self.out_buffers), (*self.reads, *self.outputs), strict=True)
+            zip(
+                (*self.in_buffers, *self.out_buffers),
+                (*self.reads, *self.outputs),
+                strict=True,
+            )
         )
 
 
@@ -113,7 +117,9 @@ def _checked_inputs(inputs: Any, name: str) -> tuple[Tensor, ...]:
 
 
 def _shapes(shape: Any) -> tuple[list[tuple[Expr, ...]], bool]:
-    several = isinstance(shape, list | tuple) and any(isinstance(s, list | tuple) for s in shape)
+    several = isinstance(shape, list | tuple) and any(
+        isinstance(s, list | tuple) for s in shape
+    )
     if several:
         return [as_shape(s) for s in shape], len(shape) > 1
     return [as_shape(shape)], False
@@ -186,7 +192,9 @@ def _declared_values(
             if structurally_equal(known, actual):
                 continue
             if not isinstance(declared, Var) or declared in values:
-                raise _misfit(view, tensor, name, f"{known} is declared where {actual} is")
+                raise _misfit(
+                    view, tensor, name, f"{known} is declared where {actual} is"
+                )
             values[declared] = actual
     return values
 
@@ -200,7 +208,9 @@ def _check_kind(view: BufferView, tensor: Tensor, name: str) -> None:
             f"{view.dtype} of rank {len(view.shape)}, not {tensor.dtype} of rank {tensor.ndim}",
         )
     if view.scope != "global":
-        raise _misfit(view, tensor, name, f"it lies in {view.scope} memory, tensors in global")
+        raise _misfit(
+            view, tensor, name, f"it lies in {view.scope} memory, tensors in global"
+        )
 
 
 def _misfit(view: BufferView, tensor: Tensor, name: str, why: str) -> UserError:
@@ -236,7 +246,9 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     op.body = replace_buffers(substitute(body, values), fresh)
     buffers = tuple(fresh[view.buffer] for view in views)
     op.in_buffers, op.out_buffers = buffers[: len(op.reads)], buffers[len(op.reads) :]
-    func = _as_function(op.name, op.body, buffers, tuple(b.name for b in op.out_buffers))
+    func = _as_function(
+        op.name, op.body, buffers, tuple(b.name for b in op.out_buffers)
+    )
     fault = find_fault(func, "nested")
     if fault is not None:
         raise UserError(
@@ -250,11 +262,15 @@ def _as_function(
     name: str, body: Stmt, buffers: tuple[Buffer, ...], outputs: tuple[str, ...]
 ) -> PrimFunc:
     bound = {item for node in walk(body) for item in bound_by(node)}
-    symbols = {var for buffer in buffers for dim in buffer.shape for var in variables_in(dim)}
+    symbols = {
+        var for buffer in buffers for dim in buffer.shape for var in variables_in(dim)
+    }
     scalars = dict.fromkeys(v for v in variables_in(body) if v not in bound | symbols)
     return PrimFunc(name, (*buffers, *scalars), body, outputs)
 
 
-def buffers_to_places(op: ExternOp, places: Mapping[Tensor, Buffer]) -> dict[Buffer, Buffer]:
+def buffers_to_places(
+    op: ExternOp, places: Mapping[Tensor, Buffer]
+) -> dict[Buffer, Buffer]:
     """The memory that each buffer of the statement stands for, with that of each tensor."""
     return {buffer: places[tensor] for buffer, tensor in op.buffers.items()}

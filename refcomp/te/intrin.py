@@ -19,7 +19,13 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import bound_by
-from refcomp.ir.rewrite import buffers_in, replace_buffers, variables_in, walk, with_fields
+from refcomp.ir.rewrite import (
+    buffers_in,
+    replace_buffers,
+    variables_in,
+    walk,
+    with_fields,
+)
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.verify import find_fault
@@ -80,7 +86,9 @@ def decl_tensor_intrin(
     _check_extents(made, name)
     views = _views(made, dict(binds or {}), dict(default_buffer_params or {}), name)
     count = len(made.inputs)
-    statements = _statements(fcompute(list(views[:count]), list(views[count:])), made, name)
+    statements = _statements(
+        fcompute(list(views[:count]), list(views[count:])), made, name
+    )
     fresh = _unique(views)
     renamed = [None if s is None else replace_buffers(s, fresh) for s in statements]
     views = tuple(replace(view, buffer=fresh[view.buffer]) for view in views)
@@ -113,7 +121,9 @@ def _views(
         )
     views = []
     for tensor in tensors:
-        view = binds.get(tensor) or decl_buffer(tensor.shape, tensor.dtype, tensor.name, **params)
+        view = binds.get(tensor) or decl_buffer(
+            tensor.shape, tensor.dtype, tensor.name, **params
+        )
         _check_view(view, tensor, name)
         access = READ if tensor in set(op.inputs) else UPDATE
         views.append(replace(view, access=access))
@@ -172,8 +182,12 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
             where=None if fault.stmt is None else repr(fault.stmt),
             remedy="it reads its inputs, writes its outputs, and binds its other names",
         )
-    if what == "reset" and set(buffers_in(statement)) & set(buffers[: len(intrin.inputs)]):
-        raise UserError(f"the reset of {intrin} reads inputs", why="it makes the identity of none")
+    if what == "reset" and set(buffers_in(statement)) & set(
+        buffers[: len(intrin.inputs)]
+    ):
+        raise UserError(
+            f"the reset of {intrin} reads inputs", why="it makes the identity of none"
+        )
 
 
 def _scalars(intrin: TensorIntrin, statement: Stmt) -> list[Var]:

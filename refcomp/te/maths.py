@@ -34,7 +34,9 @@ from refcomp.te.tensor import scalar_dtype
 
 def var(name: str = "n", dtype: Any = "int64") -> Var:
     """A scalar variable: a symbolic extent (int64) or a scalar argument of any dtype."""
-    return Var(checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}"))
+    return Var(
+        checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}")
+    )
 
 
 def min_value(dtype: Any) -> Expr:
@@ -48,7 +50,11 @@ def min_value(dtype: Any) -> Expr:
 def max_value(dtype: Any) -> Expr:
     """The greatest value of a dtype; infinity for floats."""
     target = as_dtype(dtype)
-    return FloatImm(math.inf, target) if target.is_float else IntImm(target.max_value, target)
+    return (
+        FloatImm(math.inf, target)
+        if target.is_float
+        else IntImm(target.max_value, target)
+    )
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
@@ -122,15 +128,23 @@ def _unary(name: str) -> Callable[[Any], Expr]:
         return _call(name, x)
 
     function.__name__ = name
-    function.__doc__ = f"The intrinsic `{name}`, element by element; integers become f32 first."
+    function.__doc__ = (
+        f"The intrinsic `{name}`, element by element; integers become f32 first."
+    )
     return function
 
 
 exp, exp2, exp10, expm1 = map(_unary, ("exp", "exp2", "exp10", "expm1"))
 log, log2, log10, log1p = map(_unary, ("log", "log2", "log10", "log1p"))
-sqrt, rsqrt, erf, sigmoid, tanh = map(_unary, ("sqrt", "rsqrt", "erf", "sigmoid", "tanh"))
-sin, cos, tan, asin, acos, atan = map(_unary, ("sin", "cos", "tan", "asin", "acos", "atan"))
-sinh, cosh, asinh, acosh, atanh = map(_unary, ("sinh", "cosh", "asinh", "acosh", "atanh"))
+sqrt, rsqrt, erf, sigmoid, tanh = map(
+    _unary, ("sqrt", "rsqrt", "erf", "sigmoid", "tanh")
+)
+sin, cos, tan, asin, acos, atan = map(
+    _unary, ("sin", "cos", "tan", "asin", "acos", "atan")
+)
+sinh, cosh, asinh, acosh, atanh = map(
+    _unary, ("sinh", "cosh", "asinh", "acosh", "atanh")
+)
 floor, ceil, trunc, round = map(_unary, ("floor", "ceil", "trunc", "round"))
 isnan, isinf, isfinite, popcount, clz = map(
     _unary, ("isnan", "isinf", "isfinite", "popcount", "clz")

@@ -97,10 +97,14 @@ class ComputeOp(Operation):
         return self._inputs
 
 
-def placeholder(shape: Any, dtype: Any = "float32", name: str = "placeholder") -> Tensor:
+def placeholder(
+    shape: Any, dtype: Any = "float32", name: str = "placeholder"
+) -> Tensor:
     """A tensor given by the caller: `shape` of ints, variables and expressions of them."""
     op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
-    op.outputs = (Tensor(op, 0, as_shape(shape), scalar_dtype(dtype, f"tensor {name}")),)
+    op.outputs = (
+        Tensor(op, 0, as_shape(shape), scalar_dtype(dtype, f"tensor {name}")),
+    )
     return op.outputs[0]
 
 
@@ -125,7 +129,9 @@ def compute(
     several = isinstance(value, tuple | list)
     body = tuple(as_expr(v) for v in (value if several else (value,)))
     _check_body(body, name)
-    op = ComputeOp(name, caller_line(), axes, body, tag_in_force(tag), attrs=dict(attrs or {}))
+    op = ComputeOp(
+        name, caller_line(), axes, body, tag_in_force(tag), attrs=dict(attrs or {})
+    )
     _check_extents(op)
     rows = op.axis[0] if op.axis else None
     op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)
@@ -170,7 +176,9 @@ def _check_extents(op: ComputeOp) -> None:
 
 def _check_body(body: tuple[Expr, ...], name: str) -> None:
     if not body:
-        raise UserError(f"compute {name} returns no value", remedy="return an expression")
+        raise UserError(
+            f"compute {name} returns no value", remedy="return an expression"
+        )
     for value in body:
         scalar_dtype(value.dtype, f"compute {name}")
     first = body[0]
@@ -194,7 +202,9 @@ def _check_body(body: tuple[Expr, ...], name: str) -> None:
 def reachable_operations(outputs: Iterable[Operation]) -> tuple[Operation, ...]:
     """All operations that `outputs` are made from, producers before consumers."""
     order: dict[Operation, None] = {}
-    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(list(outputs))]
+    stack: list[tuple[Operation, bool]] = [
+        (op, False) for op in reversed(list(outputs))
+    ]
     while stack:
         op, expanded = stack.pop()
         if expanded:

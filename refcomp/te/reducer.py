@@ -34,7 +34,9 @@ class CommReducer:
     results: tuple[Expr, ...]
     identities: tuple[Expr, ...]
 
-    def combine(self, so_far: Sequence[Expr], next_values: Sequence[Expr]) -> tuple[Expr, ...]:
+    def combine(
+        self, so_far: Sequence[Expr], next_values: Sequence[Expr]
+    ) -> tuple[Expr, ...]:
         """The combined values as expressions."""
         bound = dict(zip((*self.lhs, *self.rhs), (*so_far, *next_values), strict=True))
         return tuple(substitute(result, bound) for result in self.results)
@@ -62,7 +64,9 @@ def reduce_axis(dom: Any, name: str = "k") -> IterVar:
     """
     bounds = tuple(dom) if isinstance(dom, tuple | list) else (0, dom)
     if len(bounds) != 2:
-        raise UserError(f"{dom!r} is no range to reduce over", remedy="pass (begin, end)")
+        raise UserError(
+            f"{dom!r} is no range to reduce over", remedy="pass (begin, end)"
+        )
     begin, end = bounds
     as_dim(begin), as_dim(end)  # each is refused by itself, not their difference
     extent = end if isinstance(begin, int) and begin == 0 else end - begin
@@ -80,7 +84,11 @@ def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
     given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
     wrong = [a for a in given if not (isinstance(a, IterVar) and a.kind == REDUCTION)]
     if wrong or not given:
-        of_two = f"; of two values: refcomp.{function}imum(a, b)" if function in _OF_TWO else ""
+        of_two = (
+            f"; of two values: refcomp.{function}imum(a, b)"
+            if function in _OF_TWO
+            else ""
+        )
         raise UserError(
             f"{function} reduces over {repr(wrong[0]) if wrong else 'no axis'}",
             why="only reduction axes can be reduced over",
@@ -88,19 +96,27 @@ def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
         )
     for k, item in enumerate(given):
         if any(item is other for other in given[:k]):
-            raise UserError(f"{function} names axis {item.name} twice", remedy="name it once")
+            raise UserError(
+                f"{function} names axis {item.name} twice", remedy="name it once"
+            )
     return given
 
 
 def _reduce(
-    reducer: CommReducer, sources: tuple[Expr, ...], axes: tuple[IterVar, ...], where: Any
+    reducer: CommReducer,
+    sources: tuple[Expr, ...],
+    axes: tuple[IterVar, ...],
+    where: Any,
 ) -> list[Expr]:
     condition = IntImm(1, BOOL) if where is None else cast(BOOL, where)
     return [Reduce(reducer, sources, axes, condition, k) for k in range(len(sources))]
 
 
 def _make_reducer(
-    name: str, dtypes: Sequence[DType], combine: Callable[..., Any], identity: Callable[..., Any]
+    name: str,
+    dtypes: Sequence[DType],
+    combine: Callable[..., Any],
+    identity: Callable[..., Any],
 ) -> CommReducer:
     lhs = tuple(Var(f"lhs{k}", dtype) for k, dtype in enumerate(dtypes))
     rhs = tuple(Var(f"rhs{k}", dtype) for k, dtype in enumerate(dtypes))
@@ -120,7 +136,9 @@ def _make_reducer(
             remedy="return one result and one identity per value",
         )
     cast_results = tuple(cast(t, r) for t, r in zip(dtypes, results, strict=True))
-    cast_identities = tuple(const(i, t) for t, i in zip(dtypes, identities, strict=True))
+    cast_identities = tuple(
+        const(i, t) for t, i in zip(dtypes, identities, strict=True)
+    )
     return CommReducer(name, lhs, rhs, cast_results, cast_identities)
 
 
@@ -138,7 +156,9 @@ def comm_reducer(
         axes = _check_axes(axis, name)
         values = expr if isinstance(expr, tuple | list) else (expr,)
         if not values:
-            raise UserError(f"reducer {name} is given no values", remedy="pass at least one")
+            raise UserError(
+                f"reducer {name} is given no values", remedy="pass at least one"
+            )
         sources = tuple(as_expr(value) for value in values)
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
         check_reducer(reducer)
@@ -153,12 +173,16 @@ def _arithmetic(expr: Any) -> Expr:
     return cast(I32, value) if value.dtype.is_bool else value
 
 
-def _standard(name: str, cls: type[Any], identity: Callable[[DType], Expr]) -> Callable[..., Expr]:
+def _standard(
+    name: str, cls: type[Any], identity: Callable[[DType], Expr]
+) -> Callable[..., Expr]:
     def reduce(expr: Any, axis: Any = None, where: Any = None) -> Expr:
         axes = _check_axes(axis, name)
         value = _arithmetic(expr)
         lhs, rhs = Var("lhs0", value.dtype), Var("rhs0", value.dtype)
-        reducer = CommReducer(name, (lhs,), (rhs,), (cls(lhs, rhs),), (identity(value.dtype),))
+        reducer = CommReducer(
+            name, (lhs,), (rhs,), (cls(lhs, rhs),), (identity(value.dtype),)
+        )
         return _reduce(reducer, (value,), axes, where)[0]
 
     reduce.__name__ = name

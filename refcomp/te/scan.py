@@ -25,7 +25,12 @@ from refcomp.foundation.provenance import caller_line
 from refcomp.ir.expr import EQ, LT, Expr, IntImm, Sub, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.structure import structurally_equal
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp, reachable_operations
+from refcomp.te.operation import (
+    ComputeOp,
+    Operation,
+    PlaceholderOp,
+    reachable_operations,
+)
 from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
 
@@ -66,7 +71,9 @@ class ScanOp(Operation):
         begin = 1 + sum(tensor.ndim - 1 for tensor in self.state[:output])
         return self.axis[begin : begin + self.state[output].ndim - 1]
 
-    def body_operations(self, updates: Sequence[Operation] | None = None) -> list[Operation]:
+    def body_operations(
+        self, updates: Sequence[Operation] | None = None
+    ) -> list[Operation]:
         """The operations that are computed for each row: those that a state leads to."""
         states = {tensor.op for tensor in self.state}
         inside: set[Operation] = set(states)
@@ -98,7 +105,11 @@ def scan(
     checked_name(name, "a tensor")
     inits, updates, states = (
         _tensors(given, what, name)
-        for given, what in ((init, "init"), (update, "update"), (state_placeholder, "state"))
+        for given, what in (
+            (init, "init"),
+            (update, "update"),
+            (state_placeholder, "state"),
+        )
     )
     _check_counts(inits, updates, states, name)
     for triple in zip(inits, updates, states, strict=True):
@@ -124,7 +135,10 @@ def _tensors(given: Any, what: str, name: str) -> tuple[Tensor, ...]:
 
 
 def _check_counts(
-    inits: Sequence[Tensor], updates: Sequence[Tensor], states: Sequence[Tensor], name: str
+    inits: Sequence[Tensor],
+    updates: Sequence[Tensor],
+    states: Sequence[Tensor],
+    name: str,
 ) -> None:
     counts = (len(inits), len(updates), len(states))
     if len(set(counts)) > 1 or not states:
@@ -133,7 +147,9 @@ def _check_counts(
             remedy="give one of each for every state",
         )
     if len(set(states)) < len(states):
-        raise UserError(f"scan {name} has one state twice", remedy="make a placeholder for each")
+        raise UserError(
+            f"scan {name} has one state twice", remedy="make a placeholder for each"
+        )
 
 
 def _check_state(init: Tensor, update: Tensor, state: Tensor, name: str) -> None:
@@ -144,8 +160,13 @@ def _check_state(init: Tensor, update: Tensor, state: Tensor, name: str) -> None
             remedy="make a placeholder of the result's shape",
         )
     if state.ndim < 1:
-        raise UserError(f"the state {state.name} of scan {name} has no rows: its rank is 0")
-    for tensor, shape in ((init, init.shape[:1] + state.shape[1:]), (update, state.shape)):
+        raise UserError(
+            f"the state {state.name} of scan {name} has no rows: its rank is 0"
+        )
+    for tensor, shape in (
+        (init, init.shape[:1] + state.shape[1:]),
+        (update, state.shape),
+    ):
         is_same = len(tensor.shape) == len(shape) and all(
             structurally_equal(a, b) for a, b in zip(tensor.shape, shape, strict=True)
         )
@@ -174,11 +195,20 @@ def _check_rows(inits: Sequence[Tensor], states: Sequence[Tensor], name: str) ->
                 )
 
 
-def _axes(name: str, inits: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[IterVar, ...]:
+def _axes(
+    name: str, inits: Sequence[Tensor], states: Sequence[Tensor]
+) -> tuple[IterVar, ...]:
     begin, end = inits[0].shape[0], states[0].shape[0]
     rows = axis(f"{name}.idx", begin, _difference(end, begin), ORDERED)
-    dims = [(k, d, extent) for k, t in enumerate(states) for d, extent in enumerate(t.shape[1:], 1)]
-    return (rows, *(axis(f"{name}.out{k}.i{d}", 0, extent, OPAQUE) for k, d, extent in dims))
+    dims = [
+        (k, d, extent)
+        for k, t in enumerate(states)
+        for d, extent in enumerate(t.shape[1:], 1)
+    ]
+    return (
+        rows,
+        *(axis(f"{name}.out{k}.i{d}", 0, extent, OPAQUE) for k, d, extent in dims),
+    )
 
 
 def _difference(a: Expr, b: Expr) -> Expr:
@@ -234,7 +264,10 @@ def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
             elif tensor in op.update:
                 _check_own(op, update, tensor, indices[0], facts)
             elif tensor in body:
-                key = (id(tensor), *(id(facts.table.intern(index)) for index in indices))
+                key = (
+                    id(tensor),
+                    *(id(facts.table.intern(index)) for index in indices),
+                )
                 if key not in seen:
                     seen.add(key)
                     axes = (axis.var for axis in body[tensor].axis)
@@ -249,7 +282,9 @@ def _ranges(facts: Facts, axes: Sequence[IterVar]) -> Facts:
     return facts
 
 
-def _check_earlier(op: ScanOp, update: ComputeOp, state: Tensor, index: Expr, facts: Facts) -> None:
+def _check_earlier(
+    op: ScanOp, update: ComputeOp, state: Tensor, index: Expr, facts: Facts
+) -> None:
     row = update.axis[0].var
     before = LT(index, row)
     if not prove(before, facts):
@@ -261,7 +296,9 @@ def _check_earlier(op: ScanOp, update: ComputeOp, state: Tensor, index: Expr, fa
         )
 
 
-def _check_own(op: ScanOp, update: ComputeOp, other: Tensor, index: Expr, facts: Facts) -> None:
+def _check_own(
+    op: ScanOp, update: ComputeOp, other: Tensor, index: Expr, facts: Facts
+) -> None:
     row, state = update.axis[0].var, op.state[op.update.index(other)]
     if not prove(EQ(index, row), facts):
         raise UserError(

@@ -161,8 +161,15 @@ class Tensor(TensorOperators):
 
     __slots__ = ("dtype", "op", "shape", "value_index")
 
-    def __init__(self, op: Any, value_index: int, shape: tuple[Expr, ...], dtype: DType) -> None:
-        self.op, self.value_index, self.shape, self.dtype = op, value_index, shape, dtype
+    def __init__(
+        self, op: Any, value_index: int, shape: tuple[Expr, ...], dtype: DType
+    ) -> None:
+        self.op, self.value_index, self.shape, self.dtype = (
+            op,
+            value_index,
+            shape,
+            dtype,
+        )
 
     @property
     def name(self) -> str:
@@ -203,7 +210,8 @@ class Tensor(TensorOperators):
 
     def __iter__(self) -> NoReturn:
         raise UserError(
-            f"tensor {self.name} cannot be iterated over", remedy="compute over its indices"
+            f"tensor {self.name} cannot be iterated over",
+            remedy="compute over its indices",
         )
 
     def __call__(self, *indices: Any) -> TensorRead:

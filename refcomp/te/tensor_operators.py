@@ -58,7 +58,9 @@ class TensorOperators(NotANumber):
         indices = ", ".join("ijklmnop"[: self.ndim])
         return (
             f"compute it element by element: refcomp.compute({self.name}.shape, lambda {indices}: "
-            + call.replace("(x", f"({self._element()}").replace("x * x", f"{self._element()} * ...")
+            + call.replace("(x", f"({self._element()}").replace(
+                "x * x", f"{self._element()} * ..."
+            )
             + ")"
         )
 
@@ -66,7 +68,10 @@ class TensorOperators(NotANumber):
         if self.ndim == 0:
             return Operators.build_binary(node, left, right)
         tensors = [x for x in (left, right) if isinstance(x, TensorOperators)]
-        texts = [x._element() if isinstance(x, TensorOperators) else repr(x) for x in (left, right)]
+        texts = [
+            x._element() if isinstance(x, TensorOperators) else repr(x)
+            for x in (left, right)
+        ]
         remedy = self._advise(f"{texts[0]} {symbol} {texts[1]}")
         if len(tensors) == 2 and symbol in _IN_TOPI:
             names = f"{tensors[0].name}, {tensors[1].name}"

@@ -24,7 +24,12 @@ from refcomp.toolchain.description import (
 from refcomp.toolchain.diagnose import ToolReport, diagnose
 from refcomp.toolchain.disassembly import disassemble, without_padding
 from refcomp.toolchain.find import FoundTools, find_tools
-from refcomp.toolchain.host import check_option, host_facts, host_triple_and_layout, vector_bits
+from refcomp.toolchain.host import (
+    check_option,
+    host_facts,
+    host_triple_and_layout,
+    vector_bits,
+)
 from refcomp.toolchain.layout import device_layout, llvm_major
 from refcomp.toolchain.occupancy import Occupancy, occupancy_of
 

@@ -62,7 +62,10 @@ def metadata_text(data: bytes) -> str:
         elf = ElfFile(data)
         read_metadata(elf)  # refuses what is damaged
         return json.dumps(metadata_map(elf), indent=2) + "\n"
-    except (ValueError, TypeError) as error:  # TypeError: bytes, for which JSON has no form
+    except (
+        ValueError,
+        TypeError,
+    ) as error:  # TypeError: bytes, for which JSON has no form
         raise _unreadable(error) from error
 
 
@@ -83,7 +86,9 @@ def check_code_object(
     code = read_code_object(binary.data)
     faults = list(_faults(code, kernels, mcpu, version))
     if faults:
-        raise CompilerBug("the code object is not what was asked for", why="; ".join(faults))
+        raise CompilerBug(
+            "the code object is not what was asked for", why="; ".join(faults)
+        )
     return code
 
 
@@ -118,9 +123,13 @@ def _faults(
 
 
 def _kernel_faults(found: KernelMetadata, expected: ExpectedKernel) -> Iterator[str]:
-    kinds = ["global_buffer" if param is None else "by_value" for param in expected.params]
+    kinds = [
+        "global_buffer" if param is None else "by_value" for param in expected.params
+    ]
     places = argument_places(expected.params)
-    wanted = [(offset, size, kind) for (offset, size), kind in zip(places, kinds, strict=True)]
+    wanted = [
+        (offset, size, kind) for (offset, size), kind in zip(places, kinds, strict=True)
+    ]
     given = [(arg.offset, arg.size, arg.kind) for arg in found.arguments]
     if given != wanted:
         yield f"{found.name} takes (offset, bytes, kind) {given}, not {wanted}"

@@ -15,7 +15,12 @@ from dataclasses import replace
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.toolchain.description import HOLE, BuildOutput, Description, load_description
+from refcomp.toolchain.description import (
+    HOLE,
+    BuildOutput,
+    Description,
+    load_description,
+)
 from refcomp.toolchain.find import FoundTools, find_file, find_tool, find_tools
 from refcomp.toolchain.host import check_options, host_part
 from refcomp.toolchain.keep import is_keeping
@@ -40,7 +45,11 @@ def compile_source(
     `target_options` fill the holes of the toolchain file (`llvm`: mcpu, mattr, passes); `cache`
     defaults to the user's; `timeout_s` limits each tool (default $REFCOMP_TOOL_TIMEOUT or 120).
     """
-    chain = description if isinstance(description, Description) else load_description(description)
+    chain = (
+        description
+        if isinstance(description, Description)
+        else load_description(description)
+    )
     asked = _checked_output(chain, source, output)
     options = _filled_options(chain, target_options)
     store = default_cache() if cache is None else cache
@@ -51,7 +60,9 @@ def compile_source(
         libraries = _libraries(chain, source, asked, options)
         holes = _tool_paths(chain, tools, asked, source) | options
         steps = tuple(step.for_version(tools.version) for step in asked.steps)
-        return run_steps(chain, replace(asked, steps=steps), source, holes, libraries, limit)
+        return run_steps(
+            chain, replace(asked, steps=steps), source, holes, libraries, limit
+        )
 
     if is_keeping():
         return Binary(make(find_tools(chain)), asked.format)
@@ -83,7 +94,9 @@ def _filled_options(chain: Description, given: Mapping[str, str]) -> dict[str, s
                 where=f"-{key}={given[key]}",
                 remedy=f"use {', '.join(chain.options)}",
             )
-    return {key: given.get(key, option.default) for key, option in chain.options.items()}
+    return {
+        key: given.get(key, option.default) for key, option in chain.options.items()
+    }
 
 
 def _key_parts(
@@ -99,8 +112,14 @@ def _tool_paths(
     chain: Description, tools: FoundTools, output: BuildOutput, source: Source
 ) -> dict[str, str]:
     """The tools of all steps by key, also those that only some texts need."""
-    used = " ".join(arg for step in output.steps_for(source.requires) for arg in step.arguments)
-    missing = [key for key in HOLE.findall(used) if key in chain.tools and key not in tools.paths]
+    used = " ".join(
+        arg for step in output.steps_for(source.requires) for arg in step.arguments
+    )
+    missing = [
+        key
+        for key in HOLE.findall(used)
+        if key in chain.tools and key not in tools.paths
+    ]
     return {**tools.paths, **{key: find_tool(chain, key) for key in missing}}
 
 

@@ -104,7 +104,10 @@ class BuildStep:
     def for_version(self, version: Version) -> "BuildStep":
         """The step as tools of that version need it."""
         further = [
-            argument for major, more in self.before if version[0] < major for argument in more
+            argument
+            for major, more in self.before
+            if version[0] < major
+            for argument in more
         ]
         return replace(self, arguments=(*self.arguments, *further))
 
@@ -118,7 +121,9 @@ class BuildOutput:
 
     def steps_for(self, libraries: Collection[str]) -> tuple[BuildStep, ...]:
         """The steps that a text takes which requires `libraries`."""
-        return tuple(step for step in self.steps if libraries or not step.is_for_libraries)
+        return tuple(
+            step for step in self.steps if libraries or not step.is_for_libraries
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,9 @@ class Failures:
 
     def remedy(self, stderr: str) -> str | None:
         """What to do about what a tool says, where that is known."""
-        return next((text for pattern, text in self.remedies if pattern.search(stderr)), None)
+        return next(
+            (text for pattern, text in self.remedies if pattern.search(stderr)), None
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +205,9 @@ def read_description(path: Path) -> Description:
         files={key: _read_file(key, table) for key, table in top.tables("files")},
         options={key: _read_option(key, table) for key, table in top.tables("options")},
         steps=steps,
-        outputs={key: _read_output(table, steps) for key, table in top.tables("outputs")},
+        outputs={
+            key: _read_output(table, steps) for key, table in top.tables("outputs")
+        },
         failures=_read_failures(top.table("failures")),
         install=_read_install(top),
     )
@@ -208,7 +217,12 @@ def read_description(path: Path) -> Description:
 
 
 def _read_tool(key: str, table: TomlTable) -> Tool:
-    tool = Tool(key, table.texts("names"), table.text("variable", ""), table.flag("needed", True))
+    tool = Tool(
+        key,
+        table.texts("names"),
+        table.text("variable", ""),
+        table.flag("needed", True),
+    )
     table.close()
     if not tool.names:
         raise table.refuse("names", "must not be empty")
@@ -231,11 +245,15 @@ def _read_version_rule(table: TomlTable) -> VersionRule:
 def _read_version(table: TomlTable, key: str) -> Version:
     text = table.text(key)
     if not _VERSION.match(text):
-        raise table.refuse(key, f"must be a version such as '15' or '15.0.6', not {text!r}")
+        raise table.refuse(
+            key, f"must be a version such as '15' or '15.0.6', not {text!r}"
+        )
     return tuple(map(int, text.split(".")))
 
 
-def _read_pattern(table: TomlTable, key: str, default: str | None = None) -> re.Pattern[str]:
+def _read_pattern(
+    table: TomlTable, key: str, default: str | None = None
+) -> re.Pattern[str]:
     text = table.text(key, default)
     try:
         return re.compile(text, re.MULTILINE)
@@ -283,8 +301,12 @@ def _read_option(key: str, table: TomlTable) -> Option:
 
 def _read_step(key: str, table: TomlTable) -> BuildStep:
     for_libraries = table.flag("for_libraries", False)
-    before = tuple((_read_major(table, k), more) for k, more in table.lists("before").items())
-    step = BuildStep(key, table.texts("arguments"), table.text("suffix"), for_libraries, before)
+    before = tuple(
+        (_read_major(table, k), more) for k, more in table.lists("before").items()
+    )
+    step = BuildStep(
+        key, table.texts("arguments"), table.text("suffix"), for_libraries, before
+    )
     table.close()
     if not step.arguments:
         raise table.refuse("arguments", "must not be empty")

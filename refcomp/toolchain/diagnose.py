@@ -49,7 +49,9 @@ class ToolReport:
 def diagnose() -> tuple[ToolReport, ...]:
     """A report on every tool and file of every toolchain, in the order of their files."""
     return tuple(
-        report for name in toolchain_names() for report in _diagnose(load_description(name))
+        report
+        for name in toolchain_names()
+        for report in _diagnose(load_description(name))
     )
 
 
@@ -57,11 +59,17 @@ def _diagnose(description: Description) -> list[ToolReport]:
     found: FoundTools | None = None
     with suppress(ToolchainError):
         found = find_tools(description)
-    tools = [_report_tool(description, tool, found) for tool in description.tools.values()]
-    return tools + [_report_file(description, file) for file in description.files.values()]
+    tools = [
+        _report_tool(description, tool, found) for tool in description.tools.values()
+    ]
+    return tools + [
+        _report_file(description, file) for file in description.files.values()
+    ]
 
 
-def _report_tool(description: Description, tool: Tool, found: FoundTools | None) -> ToolReport:
+def _report_tool(
+    description: Description, tool: Tool, found: FoundTools | None
+) -> ToolReport:
     path, version, reason = _state(description, tool, found)
     return ToolReport(
         toolchain=description.name,
@@ -76,7 +84,9 @@ def _report_tool(description: Description, tool: Tool, found: FoundTools | None)
     )
 
 
-def _state(description: Description, tool: Tool, found: FoundTools | None) -> tuple[str, str, str]:
+def _state(
+    description: Description, tool: Tool, found: FoundTools | None
+) -> tuple[str, str, str]:
     """Path, version, and why the tool cannot be used."""
     if found is not None:
         try:

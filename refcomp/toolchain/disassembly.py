@@ -43,7 +43,12 @@ def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
     if is_keeping():
         return zlib.decompress(_disassembled(chain, binary)).decode()
     steps = json.dumps(chain.steps["disassemble"].arguments)
-    parts = ("disassemble", hashlib.sha256(binary.data).hexdigest(), binary.format, steps)
+    parts = (
+        "disassemble",
+        hashlib.sha256(binary.data).hexdigest(),
+        binary.format,
+        steps,
+    )
     store = default_cache() if cache is None else cache
     packed = recall(store, chain, parts, lambda tools: _disassembled(chain, binary))
     return zlib.decompress(packed).decode()
@@ -67,7 +72,9 @@ def without_padding(text: str) -> str:
     s_code_end, s_nop or zeros that no wave runs.
     """
     kept: list[str] = []
-    pending: list[str] = []  # padding, unless another instruction of the function follows
+    pending: list[
+        str
+    ] = []  # padding, unless another instruction of the function follows
     is_ended = False
     for line in text.splitlines(keepends=True):
         if is_ended and (_PADDING.match(line) or (pending and _COMMENT.match(line))):

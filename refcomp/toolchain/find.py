@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.foundation.errors import ToolchainError
-from refcomp.toolchain.description import DataFile, Description, Tool, Version, VersionRule
+from refcomp.toolchain.description import (
+    DataFile,
+    Description,
+    Tool,
+    Version,
+    VersionRule,
+)
 from refcomp.toolchain.places import (
     Candidate,
     describe_file_places,
@@ -40,7 +46,9 @@ class ToolSearch:
     def best(self) -> Version | None:
         """The newest version in which every tool is there."""
         first, *others = self.versions.values()
-        return max((v for v in first if all(v in other for other in others)), default=None)
+        return max(
+            (v for v in first if all(v in other for other in others)), default=None
+        )
 
 
 _FOUND: dict[tuple[Description, tuple[str | None, ...]], FoundTools] = {}
@@ -98,7 +106,9 @@ def search_tools(
     search = ToolSearch({tool.key: {} for tool in tools}, [])
     for major, batch in _batches(tool_candidates(description, tools)):
         best = search.best()
-        if best is not None and (best == stop_at or (stop_at is None and best[0] >= major)):
+        if best is not None and (
+            best == stop_at or (stop_at is None and best[0] >= major)
+        ):
             break
         _ask(batch, description.version, search)
     return search
@@ -136,7 +146,9 @@ def _ask(batch: list[tuple[str, str]], rule: VersionRule, search: ToolSearch) ->
         if isinstance(version, str):
             search.refused.append(f"{path} {version}")
         elif reason := _why_refused(version, rule):
-            search.refused.append(f"{path} is version {version_to_text(version)}, {reason}")
+            search.refused.append(
+                f"{path} is version {version_to_text(version)}, {reason}"
+            )
         else:
             search.versions[key].setdefault(version, path)
 
@@ -156,7 +168,10 @@ def _not_found(
     names = ", ".join(tool.names[-1] for tool in tools)
     together = " of one version" if len(tools) > 1 else ""
     places = dict.fromkeys(describe_places(description, tool) for tool in tools)
-    variables = [*description.look.variables, *(t.variable for t in tools if t.variable)]
+    variables = [
+        *description.look.variables,
+        *(t.variable for t in tools if t.variable),
+    ]
     return ToolchainError(
         f"no usable {names}{together} for the {description.name} toolchain",
         where="; ".join(places),

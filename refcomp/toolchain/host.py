@@ -41,7 +41,9 @@ _WIDTHS = {"Y": 256, "Z256": 256, "Z": 512}
 # Fields of /proc/cpuinfo that the choice of instructions depends on, x86 and Arm.
 _CPU_FIELDS = frozenset(
     b"vendor_id,cpu family,model,model name,stepping,flags,"
-    b"CPU implementer,CPU architecture,CPU variant,CPU part,CPU revision,Features".split(b",")
+    b"CPU implementer,CPU architecture,CPU variant,CPU part,CPU revision,Features".split(
+        b","
+    )
 )
 
 _MAX_LISTED = 8  # values of an option that an error names
@@ -87,7 +89,9 @@ def host_facts(mcpu: str) -> HostFacts:
 
 def host_part(description: Description, options: dict[str, str]) -> str:
     """The part of a cache key that depends on this machine; '' when nothing does."""
-    host_values = (value in description.options[key].host_values for key, value in options.items())
+    host_values = (
+        value in description.options[key].host_values for key, value in options.items()
+    )
     return cpu_identity() if any(host_values) else ""
 
 
@@ -100,7 +104,9 @@ def cpu_identity() -> str:
             block = file.read(16_384).partition(b"\n\n")[0]
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
-    fields = [line for line in block.splitlines() if line.split(b"\t")[0] in _CPU_FIELDS]
+    fields = [
+        line for line in block.splitlines() if line.split(b"\t")[0] in _CPU_FIELDS
+    ]
     digest = hashlib.sha256(b"\n".join(fields)).hexdigest()
     return f"{os.uname().machine} {digest}"
 
@@ -143,11 +149,15 @@ def check_options(
             )
 
 
-def _known_remedy(option: Option, value: str, known: Sequence[str], command: Sequence[str]) -> str:
+def _known_remedy(
+    option: Option, value: str, known: Sequence[str], command: Sequence[str]
+) -> str:
     """Name near values, what stands for this host, and the command that lists all values."""
     host = " or ".join(option.host_values)
     if len(known) <= _MAX_LISTED:
-        choices = f"use one of them, or {host} for this host" if host else "use one of them"
+        choices = (
+            f"use one of them, or {host} for this host" if host else "use one of them"
+        )
     else:
         choices = f"use {host} for this host, or " if host else ""
         choices += f"one of those that are listed by: {shlex.join(command)}"
@@ -160,14 +170,20 @@ def _known_values(
     def ask(tools: FoundTools) -> bytes:
         holes = _listing_holes(description, tools, option)
         with private_folder() as folder:
-            completed = run_checked(description, fill_arguments(option.listing, holes), folder)
+            completed = run_checked(
+                description, fill_arguments(option.listing, holes), folder
+            )
         text = completed.stdout.decode(errors="replace") + completed.stderr
         return "\n".join(option.known.findall(text)).encode()
 
-    return recall(store, description, ("known", *option.listing), ask).decode().split("\n")
+    return (
+        recall(store, description, ("known", *option.listing), ask).decode().split("\n")
+    )
 
 
-def _listing_holes(description: Description, tools: FoundTools, option: Option) -> dict[str, str]:
+def _listing_holes(
+    description: Description, tools: FoundTools, option: Option
+) -> dict[str, str]:
     holes = dict(tools.paths)
     if any("{triple}" in argument for argument in option.listing):
         holes["triple"] = _default_triple(description, tools)
@@ -188,7 +204,9 @@ def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
         triple=_default_triple(description, tools),
         layout=_search(_LAYOUT, text),
         cpu=_search(_CPU, text),
-        vector_bits=max((_WIDTHS[w] for w in _WIDE_ADDITION.findall(text)), default=128),
+        vector_bits=max(
+            (_WIDTHS[w] for w in _WIDE_ADDITION.findall(text)), default=128
+        ),
     )
     return json.dumps(asdict(facts)).encode()
 

@@ -34,7 +34,10 @@ def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> No
     it is kept."""
     if not is_keeping():
         return
-    root, lines = Path(os.environ[VARIABLE]), [_command_line(c, source.parent) for c in commands]
+    root, lines = (
+        Path(os.environ[VARIABLE]),
+        [_command_line(c, source.parent) for c in commands],
+    )
     script = _HEAD + "".join(f"{line}\n" for line in lines)
     # Not the outputs: LLVM's bitcode tells the folder in which it was made.
     digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]

@@ -29,7 +29,9 @@ def device_layout(description: str) -> str:
             text = run_checked(chain, command, folder).stdout.decode(errors="replace")
         match = _LAYOUT.search(text)
         if match is None:
-            raise ToolchainError("llc's answer holds no data layout", why=text, command=command)
+            raise ToolchainError(
+                "llc's answer holds no data layout", why=text, command=command
+            )
         return match[1].encode()
 
     return recall(default_cache(), chain, ("layout", *arguments), ask).decode()
@@ -38,5 +40,7 @@ def device_layout(description: str) -> str:
 def llvm_major(description: str) -> int:
     """The major version of the tools of the toolchain `description`."""
     chain = load_description(description)
-    told = recall(default_cache(), chain, ("major",), lambda tools: b"%d" % tools.version[0])
+    told = recall(
+        default_cache(), chain, ("major",), lambda tools: b"%d" % tools.version[0]
+    )
     return int(told)

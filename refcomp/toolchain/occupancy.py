@@ -36,7 +36,10 @@ _HARDWARE = {
     "gfx103": _Hardware(1024, 16, 16, 128 * _KIB),
     "gfx11": _Hardware(1024, 16, 16, 128 * _KIB),
     "gfx12": _Hardware(1536, 24, 16, 128 * _KIB),
-    **{name: _Hardware(1536, 24, 16, 128 * _KIB) for name in ("gfx1100", "gfx1101", "gfx1151")},
+    **{
+        name: _Hardware(1536, 24, 16, 128 * _KIB)
+        for name in ("gfx1100", "gfx1101", "gfx1151")
+    },
 }
 _SHARED_GRANULE = 512
 _GROUPS = 16  # that can wait at a barrier, of a compute unit

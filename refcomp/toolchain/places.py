@@ -77,7 +77,9 @@ def _listing(folder: str) -> frozenset[str]:
 
 def file_path(file: DataFile) -> str | None:
     """Where the data file lies, or None."""
-    return next((path for pattern in _file_patterns(file) for path in _expand(pattern)), None)
+    return next(
+        (path for pattern in _file_patterns(file) for path in _expand(pattern)), None
+    )
 
 
 def _file_patterns(file: DataFile) -> tuple[str, ...]:
@@ -100,7 +102,9 @@ def describe_places(description: Description, tool: Tool) -> str:
 def describe_file_places(file: DataFile) -> str:
     """Where `file` was sought, for a message."""
     if variable := _first_set(file.variables):
-        return f"{variable}={os.environ[variable]}: {', '.join(file.variables[variable])}"
+        return (
+            f"{variable}={os.environ[variable]}: {', '.join(file.variables[variable])}"
+        )
     return ", ".join(_fill_places(pattern) for pattern in file.patterns)
 
 
@@ -111,8 +115,14 @@ def install_command(install: Mapping[str, str]) -> str:
     except OSError:
         release = {}
     name = release.get("ID", "")
-    kinds = [f"{name}-{release.get('VERSION_ID', '')}", name, *release.get("ID_LIKE", "").split()]
-    return next((install[kind] for kind in kinds if kind in install), install["default"])
+    kinds = [
+        f"{name}-{release.get('VERSION_ID', '')}",
+        name,
+        *release.get("ID_LIKE", "").split(),
+    ]
+    return next(
+        (install[kind] for kind in kinds if kind in install), install["default"]
+    )
 
 
 def _value(variable: str) -> str:
@@ -129,9 +139,14 @@ def _folders(description: Description) -> tuple[str, ...]:
     variable = _first_set(description.look.variables)
     if variable:
         below = description.look.variables[variable]
-        found = [os.path.normpath(os.path.join(_value(variable), folder)) for folder in below]
+        found = [
+            os.path.normpath(os.path.join(_value(variable), folder)) for folder in below
+        ]
     else:
-        found = [*os.environ.get("PATH", "").split(os.pathsep), *_own_folders(description)]
+        found = [
+            *os.environ.get("PATH", "").split(os.pathsep),
+            *_own_folders(description),
+        ]
     seen: dict[tuple[int, int], str] = {}
     for folder in found:
         if os.path.isabs(folder) and os.path.isdir(folder):
@@ -166,7 +181,9 @@ def _expand(pattern: str) -> list[str]:
 
 
 def _fill_places(pattern: str) -> str:
-    multiarch = getattr(sys.implementation, "_multiarch", f"{platform.machine()}-linux-gnu")
+    multiarch = getattr(
+        sys.implementation, "_multiarch", f"{platform.machine()}-linux-gnu"
+    )
     return pattern.replace("{multiarch}", multiarch).replace("{prefix}", sys.prefix)
 
 

@@ -51,7 +51,9 @@ def tool_timeout_s() -> float:
     )
 
 
-def start_tool(command: Sequence[str], kept: Path | None = None) -> "subprocess.Popen[bytes]":
+def start_tool(
+    command: Sequence[str], kept: Path | None = None
+) -> "subprocess.Popen[bytes]":
     """Start `command` (an absolute path, then arguments) in the folder `kept`."""
     try:
         return subprocess.Popen(
@@ -92,7 +94,9 @@ def finish_tool(
     return Completed(command, process.returncode, stdout, _to_text(stderr))
 
 
-def run_tool(command: Sequence[str], timeout_s: float, kept: Path | None = None) -> Completed:
+def run_tool(
+    command: Sequence[str], timeout_s: float, kept: Path | None = None
+) -> Completed:
     """Start `command` and wait for it."""
     return finish_tool(start_tool(command, kept), timeout_s, kept)
 

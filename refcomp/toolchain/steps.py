@@ -34,7 +34,9 @@ def write_input(path: Path, data: bytes) -> Path:
 
 
 def fill_arguments(
-    arguments: tuple[str, ...], holes: Mapping[str, str], libraries: tuple[str, ...] = ()
+    arguments: tuple[str, ...],
+    holes: Mapping[str, str],
+    libraries: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """The argument list with its holes filled; an argument `{libraries}` becomes several."""
     filled: list[str] = []
@@ -62,7 +64,12 @@ def run_steps(
         try:
             for step in output.steps_for(source.requires):
                 target = folder / f"{step.key}.{step.suffix}"
-                filled = {**holes, "input": str(path), "output": str(target), "entries": entries}
+                filled = {
+                    **holes,
+                    "input": str(path),
+                    "output": str(target),
+                    "entries": entries,
+                }
                 commands.append(fill_arguments(step.arguments, filled, libraries))
                 run_checked(description, commands[-1], folder, timeout_s, source)
                 path = target
@@ -81,7 +88,9 @@ def run_checked(
     """Run a tool in `folder`; ToolchainError when it fails, or ignores what it was told."""
     limit = tool_timeout_s() if timeout_s is None else timeout_s
     completed = run_tool(command, limit, folder)
-    phrase = next((text for text in description.failures.phrases if text in completed.stderr), "")
+    phrase = next(
+        (text for text in description.failures.phrases if text in completed.stderr), ""
+    )
     if completed.status == 0 and not phrase:
         return completed
     name = Path(command[0]).name
@@ -100,7 +109,9 @@ def _describe_status(status: int) -> str:
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def _guilty_line(description: Description, source: Source | None, stderr: str) -> str | None:
+def _guilty_line(
+    description: Description, source: Source | None, stderr: str
+) -> str | None:
     """The statement behind the line that stderr names; the line itself where none is known."""
     match = description.failures.line.search(stderr)
     if match is None or source is None:
@@ -111,10 +122,15 @@ def _guilty_line(description: Description, source: Source | None, stderr: str) -
     return f"line {number} of the {source.language} text"
 
 
-def _read_result(path: Path, step: BuildStep, command: tuple[str, ...], folder: Path) -> bytes:
+def _read_result(
+    path: Path, step: BuildStep, command: tuple[str, ...], folder: Path
+) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise ToolchainError(
-            f"step {step.key} wrote nothing", why=str(error), command=command, kept=folder
+            f"step {step.key} wrote nothing",
+            why=str(error),
+            command=command,
+            kept=folder,
         ) from error

@@ -15,7 +15,9 @@ from refcomp.foundation.errors import UserError
 class TomlTable:
     """The table at `prefix` (dotted, '' at the top) of the file `path`."""
 
-    def __init__(self, path: Path, content: Mapping[str, Any], prefix: str = "") -> None:
+    def __init__(
+        self, path: Path, content: Mapping[str, Any], prefix: str = ""
+    ) -> None:
         self.path, self.prefix = path, prefix
         self._content = content
         self._unread = dict.fromkeys(content)
@@ -33,12 +35,16 @@ class TomlTable:
             raise self.refuse(key, f"must be a string, not {value!r}")
         return value
 
-    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    def texts(
+        self, key: str, default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
         """An array of strings."""
         value = self._take(key, default)
         if isinstance(value, tuple):
             return value
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, list) or not all(
+            isinstance(item, str) for item in value
+        ):
             raise self.refuse(key, f"must be an array of strings, not {value!r}")
         return tuple(value)
 

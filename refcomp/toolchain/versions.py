@@ -39,14 +39,19 @@ def version_to_text(version: Version) -> str:
 
 def _texts(paths: Iterable[str], rule: VersionRule) -> dict[str, str]:
     cache = default_cache()
-    keys = {path: Cache.key("version", file_identity(path), *rule.arguments) for path in paths}
+    keys = {
+        path: Cache.key("version", file_identity(path), *rule.arguments)
+        for path in paths
+    }
     known = {path: cache.get(key) for path, key in keys.items()}
     asked = _ask([path for path, text in known.items() if text is None], rule)
     for path, completed in asked.items():
         known[path] = _answer(completed)
         if isinstance(completed, Completed) and completed.status == 0:
             cache.put(keys[path], _answer(completed))
-    return {path: (text or b"").decode(errors="replace") for path, text in known.items()}
+    return {
+        path: (text or b"").decode(errors="replace") for path, text in known.items()
+    }
 
 
 def _ask(paths: list[str], rule: VersionRule) -> dict[str, Completed | ToolchainError]:

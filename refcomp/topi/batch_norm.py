@@ -45,7 +45,9 @@ def batch_norm(
         ("variance", variance),
     ):
         require_rank(per_channel, 1, "batch_norm", name)
-        require_extent(extents(per_channel)[0], extents(data)[place], "batch_norm", name)
+        require_extent(
+            extents(per_channel)[0], extents(data)[place], "batch_norm", name
+        )
 
     def element(*index: Expr) -> Expr:
         c = index[place]
@@ -69,4 +71,6 @@ def batch_norm_numpy(
     shape = [1] * data.ndim
     shape[axis] = -1
     g, b, m, v = (widen(a).reshape(shape) for a in (gamma, beta, mean, variance))
-    return np.asarray((widen(data) - m) / np.sqrt(v + epsilon) * g + b).astype(data.dtype)
+    return np.asarray((widen(data) - m) / np.sqrt(v + epsilon) * g + b).astype(
+        data.dtype
+    )

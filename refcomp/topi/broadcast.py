@@ -26,7 +26,9 @@ def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
     """The element of `tensor` that broadcasting puts at `index` of the result."""
     own = index[len(index) - tensor.ndim :]
     sizes = extents(tensor)
-    return tensor[tuple(0 if size == 1 else i for i, size in zip(own, sizes, strict=True))]
+    return tensor[
+        tuple(0 if size == 1 else i for i, size in zip(own, sizes, strict=True))
+    ]
 
 
 def combine_elements(

@@ -56,13 +56,18 @@ class _Window:
 def _pair(value: Pair, what: str) -> tuple[int, int]:
     if len(value) != 2 or any(v < 1 for v in value):
         raise UserError(
-            f"conv2d: {what} {tuple(value)}", remedy="give two numbers >= 1: down and across"
+            f"conv2d: {what} {tuple(value)}",
+            remedy="give two numbers >= 1: down and across",
         )
     return value[0], value[1]
 
 
 def _window(
-    size: Sequence[Extent], kernel: Pair, strides: Pair, padding: Padding, dilation: Pair
+    size: Sequence[Extent],
+    kernel: Pair,
+    strides: Pair,
+    padding: Padding,
+    dilation: Pair,
 ) -> _Window:
     (sy, sx), (dy, dx) = _pair(strides, "strides"), _pair(dilation, "dilation")
     top, left, bottom, right = padding
@@ -98,12 +103,15 @@ def conv2d(
         require_constant(e, "conv2d: the weight's shape") for e in extents(weight)
     )
     if groups < 1 or out % groups:
-        raise UserError(f"conv2d: {out} output channels do not divide into {groups} groups")
+        raise UserError(
+            f"conv2d: {out} output channels do not divide into {groups} groups"
+        )
     require_extent(channels, depth * groups, "conv2d", "the data's channel extent")
     window = _window(size, kernel, strides, check_padding(padding, "conv2d"), dilation)
     padded = pad_spatial(data, padding, const(0, data.dtype), 2)
     rc, ry, rx = (
-        reduce_axis(e, n) for e, n in zip((depth, *kernel), ("rc", "ry", "rx"), strict=True)
+        reduce_axis(e, n)
+        for e, n in zip((depth, *kernel), ("rc", "ry", "rx"), strict=True)
     )
 
     def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
@@ -146,7 +154,9 @@ def conv2d_numpy(
         rows = slice(ky * dilation[0], ky * dilation[0] + span[0] + 1, strides[0])
         columns = slice(kx * dilation[1], kx * dilation[1] + span[1] + 1, strides[1])
         seen = x[:, first : first + depth, rows, columns]
-        result[:, o] += (seen * w[o, :, ky, kx].reshape(-1, 1, 1)).sum(axis=1, dtype=x.dtype)
+        result[:, o] += (seen * w[o, :, ky, kx].reshape(-1, 1, 1)).sum(
+            axis=1, dtype=x.dtype
+        )
     if bias is not None:
         result += widen(bias).reshape(-1, 1, 1)
     return result.astype(data.dtype)
@@ -171,7 +181,8 @@ def conv2d_nhwc(
     window = _window(size, kernel, strides, check_padding(padding, "conv2d"), dilation)
     padded = pad_spatial(data, padding, const(0, data.dtype), 1)
     ry, rx, rc = (
-        reduce_axis(e, n) for e, n in zip((*kernel, depth), ("ry", "rx", "rc"), strict=True)
+        reduce_axis(e, n)
+        for e, n in zip((*kernel, depth), ("ry", "rx", "rc"), strict=True)
     )
 
     def element(n: Expr, y: Expr, x: Expr, o: Expr) -> Expr:
@@ -193,5 +204,7 @@ def conv2d_nhwc_numpy(
     dilation: Pair = (1, 1),
 ) -> Array:
     plain, oihw = data.transpose(0, 3, 1, 2), weight.transpose(3, 2, 0, 1)
-    result = conv2d_numpy(plain, oihw, bias, strides=strides, padding=padding, dilation=dilation)
+    result = conv2d_numpy(
+        plain, oihw, bias, strides=strides, padding=padding, dilation=dilation
+    )
     return np.ascontiguousarray(result.transpose(0, 2, 3, 1))

@@ -32,7 +32,11 @@ from refcomp.topi.tags import CONV2D_NCHWC, INJECTIVE
 
 
 def conv2d_nchwc(
-    data: Tensor, weight: Tensor, bias: Tensor | None = None, *, strides: Sequence[int] = (1, 1)
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    strides: Sequence[int] = (1, 1),
 ) -> Tensor:
     """data [n, C, h, w, c], weight [O, C, kh, kw, c, o], bias [O, o] -> [n, O, h', w', o]."""
     _check_operands(data, weight, bias)
@@ -40,7 +44,9 @@ def conv2d_nchwc(
     outs, depth, *kernel, lanes, out = (
         require_constant(e, "conv2d_nchwc: the weight's shape") for e in extents(weight)
     )
-    require_extent(blocks, depth, "conv2d_nchwc", "the number of the data's channel blocks")
+    require_extent(
+        blocks, depth, "conv2d_nchwc", "the number of the data's channel blocks"
+    )
     require_extent(block, lanes, "conv2d_nchwc", "the data's channel block")
     if len(strides) != 2 or min(strides) < 1:
         raise UserError(
@@ -53,7 +59,9 @@ def conv2d_nchwc(
     )
     axes = [
         reduce_axis(extent, name)
-        for extent, name in zip((depth, *kernel, lanes), ("rb", "ry", "rx", "rc"), strict=True)
+        for extent, name in zip(
+            (depth, *kernel, lanes), ("rb", "ry", "rx", "rc"), strict=True
+        )
     ]
     rb, ry, rx, rc = axes
 
@@ -73,20 +81,29 @@ def _check_operands(data: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         require_rank(bias, 2, "conv2d_nchwc", "the bias")
     for other in (weight, bias):
         if other is not None and other.dtype != data.dtype:
-            raise UserError(f"conv2d_nchwc: dtypes {data.dtype} and {other.dtype} are mixed")
+            raise UserError(
+                f"conv2d_nchwc: dtypes {data.dtype} and {other.dtype} are mixed"
+            )
 
 
 def _with_bias(data: Tensor, bias: Tensor) -> Tensor:
     for actual, axis in zip(extents(bias), (1, 4), strict=True):
         require_extent(actual, extents(data)[axis], "conv2d_nchwc", "the bias' extent")
     biased: Tensor = compute(
-        data.shape, lambda *at: data[at] + bias[at[1], at[4]], name="bias", tag=INJECTIVE
+        data.shape,
+        lambda *at: data[at] + bias[at[1], at[4]],
+        name="bias",
+        tag=INJECTIVE,
     )
     return biased
 
 
 def conv2d_nchwc_numpy(
-    data: Array, weight: Array, bias: Array | None = None, *, strides: Sequence[int] = (1, 1)
+    data: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    strides: Sequence[int] = (1, 1),
 ) -> Array:
     plain = unblock_channels(data)
     outs, depth, kh, kw, lanes, out = weight.shape

@@ -77,7 +77,9 @@ def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) ->
     return map_elements(data, clipped, "clip")
 
 
-def clip_numpy(data: Array, minimum: float = -math.inf, maximum: float = math.inf) -> Array:
+def clip_numpy(
+    data: Array, minimum: float = -math.inf, maximum: float = math.inf
+) -> Array:
     kind = data.dtype.type
     return np.asarray(np.minimum(np.maximum(data, kind(minimum)), kind(maximum)))
 

@@ -57,7 +57,9 @@ class _Pool:
             )
         return result
 
-    def source(self, index: Sequence[Expr], steps: Sequence[IterVar]) -> tuple[Expr, ...]:
+    def source(
+        self, index: Sequence[Expr], steps: Sequence[IterVar]
+    ) -> tuple[Expr, ...]:
         source = list(index)
         for k in (0, 1):
             start = index[self.axis + k] * self.strides[k]
@@ -68,7 +70,9 @@ class _Pool:
 def first_spatial_axis(layout: str, operator: str) -> int:
     """The axis of the rows; UserError for an unknown layout."""
     if layout not in _FIRST_SPATIAL_AXIS:
-        raise UserError(f"{operator}: unknown layout {layout!r}", remedy="use NCHW or NHWC")
+        raise UserError(
+            f"{operator}: unknown layout {layout!r}", remedy="use NCHW or NHWC"
+        )
     return _FIRST_SPATIAL_AXIS[layout]
 
 
@@ -82,16 +86,23 @@ def _pool(
     dilation: Pair = (1, 1),
 ) -> _Pool:
     require_rank(data, 4, operator, "the data")
-    for name, pair in (("kernel", kernel), ("strides", strides), ("dilation", dilation)):
+    for name, pair in (
+        ("kernel", kernel),
+        ("strides", strides),
+        ("dilation", dilation),
+    ):
         if len(pair) != 2 or any(p < 1 for p in pair):
             raise UserError(
-                f"{operator}: {name} {tuple(pair)}", remedy="give two numbers >= 1: down and across"
+                f"{operator}: {name} {tuple(pair)}",
+                remedy="give two numbers >= 1: down and across",
             )
     axis = first_spatial_axis(layout, operator)
     checked = check_padding(padding, operator)
     # A window of nothing but padding has no greatest element and no mean.
     if any(checked[k] >= (kernel[k % 2] - 1) * dilation[k % 2] + 1 for k in range(4)):
-        raise UserError(f"{operator}: padding {checked} is not less than the kernel's reach")
+        raise UserError(
+            f"{operator}: padding {checked} is not less than the kernel's reach"
+        )
     return _Pool(operator, axis, kernel, strides, checked, dilation)
 
 
@@ -184,9 +195,9 @@ def avg_pool2d_numpy(
     total = np.add.reduce(_windows(wide, *shape))
     if count_include_pad:
         return np.asarray(total / (kernel[0] * kernel[1])).astype(data.dtype)
-    return np.asarray(total / np.add.reduce(_windows(np.ones_like(wide), *shape))).astype(
-        data.dtype
-    )
+    return np.asarray(
+        total / np.add.reduce(_windows(np.ones_like(wide), *shape))
+    ).astype(data.dtype)
 
 
 def global_avg_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
@@ -204,9 +215,14 @@ def global_avg_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
     shape = (*extents(data)[:axis], 1, 1, *extents(data)[axis + 2 :])
     summed: Tensor = compute(shape, total, name="global_avg_pool2d", tag=REDUCTION)
     elements = product(sizes)
-    count = const(float(elements), data.dtype) if isinstance(elements, int) else elements
+    count = (
+        const(float(elements), data.dtype) if isinstance(elements, int) else elements
+    )
     result: Tensor = compute(
-        shape, lambda *index: summed[index] / cast(data.dtype, count), name="mean", tag=INJECTIVE
+        shape,
+        lambda *index: summed[index] / cast(data.dtype, count),
+        name="mean",
+        tag=INJECTIVE,
     )
     return result
 
@@ -240,6 +256,9 @@ def _windows(
     windows = []
     for ky, kx in np.ndindex(*kernel):
         y, x = ky * dilation[0], kx * dilation[1]
-        rows, columns = slice(y, y + reach[0], strides[0]), slice(x, x + reach[1], strides[1])
+        rows, columns = (
+            slice(y, y + reach[0], strides[0]),
+            slice(x, x + reach[1], strides[1]),
+        )
         windows.append(padded[(*[slice(None)] * axis, rows, columns)])
     return windows

@@ -45,14 +45,18 @@ def require_constant(extent: Extent, what: str) -> int:
     """The extent as an int; UserError when it is symbolic."""
     if isinstance(extent, int):
         return extent
-    raise UserError(f"{what} must be a constant", why="refcomp needs it when it compiles")
+    raise UserError(
+        f"{what} must be a constant", why="refcomp needs it when it compiles"
+    )
 
 
 def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
     """UserError when the tensor has another rank."""
     require_tensor(tensor, operator)
     if tensor.ndim != rank:
-        raise UserError(f"{operator}: {what} has {tensor.ndim} dimensions instead of {rank}")
+        raise UserError(
+            f"{operator}: {what} has {tensor.ndim} dimensions instead of {rank}"
+        )
 
 
 def require_extent(actual: Extent, expected: Extent, operator: str, what: str) -> None:
@@ -63,7 +67,9 @@ def require_extent(actual: Extent, expected: Extent, operator: str, what: str) -
 
 
 def _text(extent: Extent) -> str:
-    return str(extent) if isinstance(extent, int) else getattr(extent, "name", "symbolic")
+    return (
+        str(extent) if isinstance(extent, int) else getattr(extent, "name", "symbolic")
+    )
 
 
 def product(factors: Sequence[Extent]) -> Extent:
@@ -125,7 +131,9 @@ def _broadcast_pair(a: Extent, b: Extent, operator: str) -> Extent:
 def normalize_axis(axis: int, rank: int, operator: str) -> int:
     """`axis` counted from 0; UserError when it is out of range."""
     if not -rank <= axis < rank:
-        raise UserError(f"{operator}: axis {axis} is out of range for {rank} dimensions")
+        raise UserError(
+            f"{operator}: axis {axis} is out of range for {rank} dimensions"
+        )
     return axis % rank
 
 

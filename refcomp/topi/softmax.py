@@ -52,7 +52,10 @@ def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
         tag=REDUCTION,
     )
     result: Tensor = compute(
-        sizes, lambda *index: power[index] / total[without(index)], name="softmax", tag=INJECTIVE
+        sizes,
+        lambda *index: power[index] / total[without(index)],
+        name="softmax",
+        tag=INJECTIVE,
     )
     return result
 
@@ -63,4 +66,6 @@ def softmax_numpy(data: Array, *, axis: int = -1) -> Array:
         return data.copy()
     with np.errstate(invalid="ignore"):
         power = np.exp(wide - wide.max(axis=axis, keepdims=True))
-        return np.asarray(power / power.sum(axis=axis, keepdims=True)).astype(data.dtype)
+        return np.asarray(power / power.sum(axis=axis, keepdims=True)).astype(
+            data.dtype
+        )

@@ -41,7 +41,11 @@ def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
     kept = [data.shape[k] if dim == 0 else dim for k, dim in enumerate(shape)]
     if -1 in kept and not data.size:
         # numpy cannot tell what -1 stands for when nothing is left to divide.
-        known = [data.shape[k] for k, dim in enumerate(shape) if dim == 0 and data.shape[k] == 0]
+        known = [
+            data.shape[k]
+            for k, dim in enumerate(shape)
+            if dim == 0 and data.shape[k] == 0
+        ]
         given = list(data.shape)
         for extent in known:
             given.remove(extent)
@@ -54,10 +58,13 @@ def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
 def _resolve(given: Sequence[Extent], shape: Sequence[int]) -> list[Extent]:
     if any(dim < -1 for dim in shape) or list(shape).count(-1) > 1:
         raise UserError(
-            f"reshape: {tuple(shape)} is no shape", remedy="use numbers >= 0 and at most one -1"
+            f"reshape: {tuple(shape)} is no shape",
+            remedy="use numbers >= 0 and at most one -1",
         )
     if any(dim == 0 and k >= len(given) for k, dim in enumerate(shape)):
-        raise UserError(f"reshape: a 0 in {tuple(shape)} stands for no extent of the input")
+        raise UserError(
+            f"reshape: a 0 in {tuple(shape)} stands for no extent of the input"
+        )
     kept: list[Extent] = [given[k] if dim == 0 else dim for k, dim in enumerate(shape)]
     if -1 in shape:
         place = list(shape).index(-1)
@@ -98,7 +105,9 @@ def _require_same_size(given: Sequence[Extent], wanted: Sequence[Extent]) -> Non
 
 
 def _shown(shape: Sequence[Extent]) -> str:
-    return " * ".join(str(e) if isinstance(e, int) else getattr(e, "name", "?") for e in shape)
+    return " * ".join(
+        str(e) if isinstance(e, int) else getattr(e, "name", "?") for e in shape
+    )
 
 
 def _reshape_to(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:
@@ -131,7 +140,9 @@ def _unravel(position: Expr, shape: Sequence[Extent]) -> list[Expr]:
             index.append(as_dim(0))
             continue
         inner = product(shape[k + 1 :])
-        outer = position if is_same(inner, 1) else maths.floordiv(position, as_dim(inner))
+        outer = (
+            position if is_same(inner, 1) else maths.floordiv(position, as_dim(inner))
+        )
         leads = all(is_same(e, 1) for e in shape[:k])
         index.append(outer if leads else maths.floormod(outer, as_dim(extent)))
     return index
@@ -141,10 +152,14 @@ def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
     """A matrix: the extents before `axis` multiplied, then those from it on."""
     require_tensor(data, "flatten")
     if not -data.ndim <= axis <= data.ndim:
-        raise UserError(f"flatten: axis {axis} is out of range for {data.ndim} dimensions")
+        raise UserError(
+            f"flatten: axis {axis} is out of range for {data.ndim} dimensions"
+        )
     place = axis + data.ndim if axis < 0 else axis
     sizes = extents(data)
-    return _reshape_to(data, (product(sizes[:place]), product(sizes[place:])), "flatten")
+    return _reshape_to(
+        data, (product(sizes[:place]), product(sizes[place:])), "flatten"
+    )
 
 
 def flatten_numpy(data: Array, *, axis: int = 1) -> Array:
@@ -179,7 +194,10 @@ def concatenate(*tensors: Tensor, axis: int) -> Tensor:
     place = normalize_axis(axis, first.ndim, "concatenate")
     for k, other in enumerate(tensors):
         _check_part(first, other, place, f"operand {k}")
-    sizes = [require_constant(extents(t)[place], "concatenate: the joined extent") for t in tensors]
+    sizes = [
+        require_constant(extents(t)[place], "concatenate: the joined extent")
+        for t in tensors
+    ]
     ends = list(accumulate(sizes))
     shape = (*extents(first)[:place], ends[-1], *extents(first)[place + 1 :])
 
@@ -219,10 +237,17 @@ def split(data: Tensor, *, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     """Parts of the given sizes, one after the other along `axis`, whose extent is their sum."""
     place = normalize_axis(axis, data.ndim, "split")
     if not sizes or any(size < 0 for size in sizes):
-        raise UserError(f"split: sizes {tuple(sizes)}", remedy="give one or more numbers >= 0")
-    require_extent(extents(data)[place], sum(sizes), "split", f"the extent of axis {axis}")
+        raise UserError(
+            f"split: sizes {tuple(sizes)}", remedy="give one or more numbers >= 0"
+        )
+    require_extent(
+        extents(data)[place], sum(sizes), "split", f"the extent of axis {axis}"
+    )
     starts = accumulate(sizes, initial=0)
-    return [_part(data, place, start, size) for start, size in zip(starts, sizes, strict=False)]
+    return [
+        _part(data, place, start, size)
+        for start, size in zip(starts, sizes, strict=False)
+    ]
 
 
 def _part(data: Tensor, place: int, start: int, size: int) -> Tensor:
@@ -236,4 +261,6 @@ def _part(data: Tensor, place: int, start: int, size: int) -> Tensor:
 
 
 def split_numpy(data: Array, *, axis: int, sizes: Sequence[int]) -> list[Array]:
-    return [part.copy() for part in np.split(data, list(accumulate(sizes))[:-1], axis=axis)]
+    return [
+        part.copy() for part in np.split(data, list(accumulate(sizes))[:-1], axis=axis)
+    ]

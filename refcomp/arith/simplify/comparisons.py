@@ -36,7 +36,11 @@ def normal_form(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides | b
     cls_of_answer, left, right = answer
     if not (is_exact(left, dtype) and is_exact(right, dtype)):
         return cls, a, b
-    return cls_of_answer, engine.table.build(left, dtype), engine.table.build(right, dtype)
+    return (
+        cls_of_answer,
+        engine.table.build(left, dtype),
+        engine.table.build(right, dtype),
+    )
 
 
 def _decide(engine: Rewriter, cls: type[Any], difference: Sum, dtype: DType) -> _Answer:
@@ -56,10 +60,14 @@ def _of_congruence(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides 
     difference = wrapped(x.plus(y, -1), a.dtype)
     residue = engine.bounds.modular_of_sum(difference).wrapped(a.dtype.bits)
     if difference.is_const or not residue.contains(0):
-        return (difference.const % (1 << a.dtype.bits) == 0 and residue.contains(0)) == (cls is EQ)
+        return (
+            difference.const % (1 << a.dtype.bits) == 0 and residue.contains(0)
+        ) == (cls is EQ)
     if _length(difference) == _length(x) + _length(y):
         return cls, a, b
-    left, right = (engine.table.build(side, a.dtype) for side in _equal_sides(difference))
+    left, right = (
+        engine.table.build(side, a.dtype) for side in _equal_sides(difference)
+    )
     return normal_form(engine, cls, left, right)
 
 
@@ -96,7 +104,9 @@ def _equality(engine: Rewriter, total: Sum, dtype: DType) -> bool | tuple[Sum, S
 
 
 def _divided(total: Sum, divisor: int) -> Sum:
-    return Sum({m: k // divisor for m, k in total.terms.items()}, total.const // divisor)
+    return Sum(
+        {m: k // divisor for m, k in total.terms.items()}, total.const // divisor
+    )
 
 
 def _parts(total: Sum) -> tuple[Sum, Sum]:
@@ -149,6 +159,8 @@ def _ends(engine: Rewriter, vector: Expr) -> tuple[Expr, Expr] | None:
     dtype = vector.base.dtype
     first = engine.table.sum_of(vector.base)
     last = first.plus(engine.table.sum_of(vector.stride), vector.lanes - 1)
-    if not (engine.bounds.is_exact(first, dtype) and engine.bounds.is_exact(last, dtype)):
+    if not (
+        engine.bounds.is_exact(first, dtype) and engine.bounds.is_exact(last, dtype)
+    ):
         return None
     return vector.base, engine.table.build(last, dtype)

@@ -18,7 +18,14 @@ from refcomp.arith.bounds import Bounds
 from refcomp.arith.constants import fold_cast, fold_floats, fold_integers, is_copied
 from refcomp.arith.intern import free_of
 from refcomp.arith.interval import Interval
-from refcomp.arith.linear import Sum, SumTable, addends, collect, is_additive, is_summable
+from refcomp.arith.linear import (
+    Sum,
+    SumTable,
+    addends,
+    collect,
+    is_additive,
+    is_summable,
+)
 from refcomp.arith.linear import multiply as multiply_sums
 from refcomp.arith.sign import Known, SignSearch
 from refcomp.arith.simplify.comparisons import decide_vectors, normal_form
@@ -56,7 +63,9 @@ _Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
 _CONSTANTS = (IntImm, FloatImm)
 _BUDGETS = (24, 6, 0, 0)  # steps of a proof, of one inside of it, and so on
 _MOST_CHOICES = 32  # so many inner ones are simplified under their conditions
-_MOST_CONJUNCTS = 8  # of a chain of `and` are simplified under one another, the first ones
+_MOST_CONJUNCTS = (
+    8  # of a chain of `and` are simplified under one another, the first ones
+)
 
 
 class Context(Known, Protocol):
@@ -79,7 +88,9 @@ class Simplifier:
     def __init__(self, facts: Context) -> None:
         self._facts = facts
         self._done: dict[int, Expr] = {}
-        self._nesting = 0  # proofs build nodes, which asks for proofs, which are given less effort
+        self._nesting = (
+            0  # proofs build nodes, which asks for proofs, which are given less effort
+        )
         self._made: dict[tuple[int, type[Any], int, int], Expr] = {}
         self._signs: dict[tuple[int, Any, int], bool] = {}
 
@@ -169,7 +180,9 @@ class Simplifier:
     def _visit_lazy_choice(self, expr: IfThenElseExpr) -> _Visit:
         condition = yield self, expr.condition
         if isinstance(condition, IntImm):
-            return (yield self, expr.true_value if condition.value else expr.false_value)
+            return (
+                yield self, expr.true_value if condition.value else expr.false_value
+            )
         if self.table.choices(expr) > _MOST_CHOICES:
             holds, fails = self, self
         else:
@@ -184,7 +197,9 @@ class Simplifier:
         then of those behind it. All operands are always evaluated, so that no index of a load may
         be simplified by the truth of another."""
         parts = _operands(expr)
-        plain = [part for part in parts if not self.table.reads_memory(part)][:_MOST_CONJUNCTS]
+        plain = [part for part in parts if not self.table.reads_memory(part)][
+            :_MOST_CONJUNCTS
+        ]
         used = {id(part) for part in plain}
         simple: dict[int, Expr] = {}
         known = self
@@ -197,20 +212,28 @@ class Simplifier:
             if known is not self:
                 simple[id(part)] = yield known, simple[id(part)]
             known = known._given(expr, simple[id(part)])
-        return reduce(partial(self.make, type(expr)), [simple[id(part)] for part in parts])
+        return reduce(
+            partial(self.make, type(expr)), [simple[id(part)] for part in parts]
+        )
 
     def _given(self, expr: And | Or, operand: Expr) -> Simplifier:
         if isinstance(operand, IntImm):
             return self
         is_and = isinstance(expr, And)
-        return self._facts.assume(operand if is_and else self.make(Not, operand)).simplifier
+        return self._facts.assume(
+            operand if is_and else self.make(Not, operand)
+        ).simplifier
 
     def _visit_let(self, expr: Let) -> _Visit:
         value = yield self, expr.value
         if is_copied(value):
             return (yield self._facts.define(expr.var, value).simplifier, expr.body)
         body = yield self._facts.let(expr.var, value).simplifier, expr.body
-        return body if free_of(body, expr.var) else self.table.make(Let, expr.var, value, body)
+        return (
+            body
+            if free_of(body, expr.var)
+            else self.table.make(Let, expr.var, value, body)
+        )
 
     def _visit_other(self, expr: Expr) -> _Visit:
         simple: dict[int, Expr] = {}
@@ -317,7 +340,9 @@ class Simplifier:
         ruled = self._by_rules(cls, (a, b))
         return self.table.make(cls, a, b) if ruled is None else ruled
 
-    def _extreme(self, cls: type[Any], a: Expr, b: Expr, difference: Sum) -> Expr | None:
+    def _extreme(
+        self, cls: type[Any], a: Expr, b: Expr, difference: Sum
+    ) -> Expr | None:
         """The operand of min or max that is known to be the result."""
         if self.bounds.exact_sum(a) is None or self.bounds.exact_sum(b) is None:
             return None
@@ -381,7 +406,9 @@ class Simplifier:
 
     def _by_rules(self, cls: type[Any], args: tuple[Any, ...]) -> Expr | None:
         for compiled in rules_by_class().get(cls, ()):
-            if not (compiled.may_match(args) and _applies(compiled.rule.theory, args[0])):
+            if not (
+                compiled.may_match(args) and _applies(compiled.rule.theory, args[0])
+            ):
                 continue
             result = Application(self, compiled, args[0].dtype).rewrite(args)
             if result is not None:

@@ -62,7 +62,10 @@ class Application:
         """What a node with operands `args` becomes; None where the rule does not apply."""
         for binding in self._match_all(self._compiled.before.args, args, {}):
             try:
-                if all(self._holds(condition, binding) for condition in self._compiled.where):
+                if all(
+                    self._holds(condition, binding)
+                    for condition in self._compiled.where
+                ):
                     return self._result(binding, args[0].dtype.lanes)
             except Inexact:
                 continue
@@ -72,7 +75,10 @@ class Application:
         """The Sum that the left side of a rule of SIGNS becomes for `total`."""
         for binding in self._match(self._compiled.before.args[0], total, {}):
             try:
-                if all(self._holds(condition, binding) for condition in self._compiled.where):
+                if all(
+                    self._holds(condition, binding)
+                    for condition in self._compiled.where
+                ):
                     after = self._compiled.after
                     assert isinstance(after, Op)
                     return self._sum(self._evaluate(after.args[0], binding))
@@ -92,7 +98,9 @@ class Application:
         for extended in self._match(patterns[-1], values[-1], binding):
             yield from self._match_all(patterns[:-1], values[:-1], extended)
 
-    def _match(self, pattern: Pattern, value: Value, binding: Binding) -> Iterator[Binding]:
+    def _match(
+        self, pattern: Pattern, value: Value, binding: Binding
+    ) -> Iterator[Binding]:
         if isinstance(pattern, Name):
             yield from self._match_name(pattern, value, binding)
         elif isinstance(pattern, Number):
@@ -106,7 +114,9 @@ class Application:
         else:
             yield from self._match_node(pattern, value, binding)
 
-    def _match_name(self, pattern: Name, value: Value, binding: Binding) -> Iterator[Binding]:
+    def _match_name(
+        self, pattern: Name, value: Value, binding: Binding
+    ) -> Iterator[Binding]:
         if pattern.is_const:
             constant = self._constant(value)
             if constant is None:
@@ -117,7 +127,9 @@ class Application:
         elif self._is_same(binding[pattern.name], value):
             yield binding
 
-    def _match_node(self, pattern: Op, value: Value, binding: Binding) -> Iterator[Binding]:
+    def _match_node(
+        self, pattern: Op, value: Value, binding: Binding
+    ) -> Iterator[Binding]:
         if isinstance(value, Sum):
             atom = value.sole_atom()
             value = 0 if atom is None else self._table.expr(atom)
@@ -126,7 +138,9 @@ class Application:
             args = tuple(getattr(value, name) for name in names)
             yield from self._match_all(pattern.args, args, binding)
 
-    def _match_sum(self, pattern: Op, total: Sum | None, binding: Binding) -> Iterator[Binding]:
+    def _match_sum(
+        self, pattern: Op, total: Sum | None, binding: Binding
+    ) -> Iterator[Binding]:
         if total is None:
             return
         part, rest = pattern.args
@@ -134,12 +148,18 @@ class Application:
             factor, multiplier = part.args
             if isinstance(factor, Name):
                 splits = self._splits(total, multiplier, binding)
-                yield from self._match_splits((factor, multiplier, rest), splits, binding)
+                yield from self._match_splits(
+                    (factor, multiplier, rest), splits, binding
+                )
             else:
                 splits = self._terms(total)
-                yield from self._match_splits((factor, multiplier, rest), splits, binding)
+                yield from self._match_splits(
+                    (factor, multiplier, rest), splits, binding
+                )
         else:
-            splits = ((atom, k, others) for atom, k, others in self._terms(total) if k == 1)
+            splits = (
+                (atom, k, others) for atom, k, others in self._terms(total) if k == 1
+            )
             yield from self._match_splits((part, Number(1), rest), splits, binding)
 
     def _match_splits(
@@ -168,11 +188,15 @@ class Application:
             return
         bound = [value for value in binding.values() if isinstance(value, int)]
         candidates = {abs(k) for k in total.terms.values()}
-        candidates |= {gcd(k, value) for k in candidates for value in bound} | {total.divisor}
+        candidates |= {gcd(k, value) for k in candidates for value in bound} | {
+            total.divisor
+        }
         for candidate in sorted(candidates - {0, 1}, reverse=True):
             yield from self._splits_by(total, candidate)
 
-    def _splits_by(self, total: Sum, divisor: Value) -> Iterator[tuple[Value, Value, Value]]:
+    def _splits_by(
+        self, total: Sum, divisor: Value
+    ) -> Iterator[tuple[Value, Value, Value]]:
         whole = self._exact_sum(divisor)
         if whole is None or (whole.is_const and whole.const == 0):
             return
@@ -183,7 +207,9 @@ class Application:
         if x.terms or x.const:
             yield x, divisor, y
 
-    def _split_symbolic(self, total: Sum, divisor: Value, whole: Sum) -> tuple[Sum, Sum]:
+    def _split_symbolic(
+        self, total: Sum, divisor: Value, whole: Sum
+    ) -> tuple[Sum, Sum]:
         if len(whole.terms) == 1 and not whole.const:
             ((factors, k),) = whole.terms.items()
             return split_by_product(total, factors, k)
@@ -194,12 +220,18 @@ class Application:
         first, k = next(iter(whole.terms.items()))
         times = total.terms.get(first, 0) // k
         rest = total.plus(whole, -times)
-        return (number(times), rest) if len(rest.terms) < len(total.terms) else (Sum(), total)
+        return (
+            (number(times), rest)
+            if len(rest.terms) < len(total.terms)
+            else (Sum(), total)
+        )
 
     # Values
 
     def _has_sum(self, value: Value) -> bool:
-        return isinstance(value, Sum) or (isinstance(value, Expr) and is_summable(value.dtype))
+        return isinstance(value, Sum) or (
+            isinstance(value, Expr) and is_summable(value.dtype)
+        )
 
     def _sum(self, value: Value) -> Sum:
         """The value as a Sum; raises Inexact where the rule needs more than a congruence."""
@@ -214,7 +246,9 @@ class Application:
         if isinstance(value, Sum):
             return value
         bounds = self._engine.bounds
-        return bounds.exact_sum(value) if self._is_integer else self._table.sum_of(value)
+        return (
+            bounds.exact_sum(value) if self._is_integer else self._table.sum_of(value)
+        )
 
     def _constant(self, value: Any) -> int | None:
         if isinstance(value, Broadcast):
@@ -274,7 +308,9 @@ class Application:
         if len(constants) == len(args):
             return self._fold(pattern.cls, *constants)
         if pattern.cls in (Add, Sub) and all(self._is_part_of_sum(arg) for arg in args):
-            return self._sum(args[0]).plus(self._sum(args[1]), 1 if pattern.cls is Add else -1)
+            return self._sum(args[0]).plus(
+                self._sum(args[1]), 1 if pattern.cls is Add else -1
+            )
         if pattern.cls is Mul and all(self._is_part_of_sum(arg) for arg in args):
             return self._sum(args[0]).times(self._sum(args[1]))
         return self._engine.make(pattern.cls, *(self._operand(arg) for arg in args))
@@ -323,12 +359,18 @@ def split_by_product(total: Sum, factors: tuple[int, ...], k: int) -> tuple[Sum,
         if remaining is None or coefficient % k:
             rest.terms[monomial] = coefficient
         else:
-            part = Sum({remaining: coefficient // k}) if remaining else number(coefficient // k)
+            part = (
+                Sum({remaining: coefficient // k})
+                if remaining
+                else number(coefficient // k)
+            )
             quotient = quotient.plus(part)
     return quotient, rest
 
 
-def _without(monomial: tuple[int, ...], factors: tuple[int, ...]) -> tuple[int, ...] | None:
+def _without(
+    monomial: tuple[int, ...], factors: tuple[int, ...]
+) -> tuple[int, ...] | None:
     remaining = list(monomial)
     for factor in factors:
         if factor not in remaining:

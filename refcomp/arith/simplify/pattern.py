@@ -137,7 +137,9 @@ def _read(item: ast.AST) -> Pattern:
             return Name(name, name.startswith("c"))
         case ast.Constant(value=bool() | int() | float() as value):
             return Number(value)
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+        case ast.UnaryOp(
+            op=ast.USub(), operand=ast.Constant(value=int() | float() as value)
+        ):
             return Number(-value)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return Op(ir.Not, (_read(operand),))

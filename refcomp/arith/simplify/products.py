@@ -17,7 +17,9 @@ from refcomp.foundation.dtype import DType
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Div, Expr, FloorDiv
 
-_MOST_TERMS = 64  # longer sums are left alone, so that work stays linear in their length
+_MOST_TERMS = (
+    64  # longer sums are left alone, so that work stays linear in their length
+)
 
 
 def _roots(text: str, other: str) -> tuple[type[Expr], type[Expr]]:
@@ -29,7 +31,9 @@ def _roots(text: str, other: str) -> tuple[type[Expr], type[Expr]]:
 _REMAINDERS = dict(_roots(*pair) for pair in RECOMBINATION)
 
 
-def factors_of(engine: Rewriter, a: tuple[Expr, Sum], b: tuple[Expr, Sum]) -> tuple[Sum, Sum]:
+def factors_of(
+    engine: Rewriter, a: tuple[Expr, Sum], b: tuple[Expr, Sum]
+) -> tuple[Sum, Sum]:
     """The two factors of a product, each multiplied out later, or kept whole as an atom.
 
     Index arithmetic is multiplied out, so that terms can cancel; an extent such as `n + 1` stays
@@ -51,7 +55,9 @@ def _whole(engine: Rewriter, expr: Expr, total: Sum) -> Sum:
     return engine.table.atom(primitive).scale(shared)
 
 
-def _stays_whole(engine: Rewriter, own: tuple[Expr, Sum], other: tuple[Expr, Sum]) -> bool:
+def _stays_whole(
+    engine: Rewriter, own: tuple[Expr, Sum], other: tuple[Expr, Sum]
+) -> bool:
     if other[1].is_const or not _is_long(own[1]):
         return False
     if _divides_by(engine, other[1], own[0]):
@@ -107,17 +113,23 @@ def _put_together(
     """`total` with k * (x // m) * m * z as k * z * (x - x % m); None where that is no simpler."""
     quotient: Any = engine.table.expr(atom)
     place = monomial.index(atom)
-    scale = _multiple_of_divisor(engine, monomial[:place] + monomial[place + 1 :], k, quotient.b)
+    scale = _multiple_of_divisor(
+        engine, monomial[:place] + monomial[place + 1 :], k, quotient.b
+    )
     if scale is None:
         return None
     remainder = engine.make(_REMAINDERS[type(quotient)], quotient.a, quotient.b)
-    difference = engine.table.sum_of(quotient.a).plus(engine.table.sum_of(remainder), -1)
+    difference = engine.table.sum_of(quotient.a).plus(
+        engine.table.sum_of(remainder), -1
+    )
     rest = total.plus(Sum({monomial: k}), -1)
     simpler = rest.plus(difference.times(scale))
     return simpler if _cost(engine, simpler) < _cost(engine, total) else None
 
 
-def _multiple_of_divisor(engine: Rewriter, others: Monomial, k: int, divisor: Expr) -> Sum | None:
+def _multiple_of_divisor(
+    engine: Rewriter, others: Monomial, k: int, divisor: Expr
+) -> Sum | None:
     """z with k * others == divisor * z, where the divisor is not 0."""
     product = Sum({others: k}) if others else number(k)
     if (constant := as_int(divisor)) is not None:
@@ -141,5 +153,7 @@ def _cost(engine: Rewriter, total: Sum) -> tuple[int, int]:
     divisions = 0
     for monomial in total.terms:
         kinds = (type(engine.table.expr(atom)) for atom in monomial)
-        divisions += sum(kind in _REMAINDERS or kind in _REMAINDERS.values() for kind in kinds)
+        divisions += sum(
+            kind in _REMAINDERS or kind in _REMAINDERS.values() for kind in kinds
+        )
     return divisions, len(total.terms)

@@ -17,4 +17,11 @@ from refcomp.foundation.target import Target, as_target
 for _backend in (LLVM, INTERP, OPENCL, ROCM):
     register_backend(_backend)
 
-__all__ = ["Backend", "Target", "as_target", "backend_of", "backends", "register_backend"]
+__all__ = [
+    "Backend",
+    "Target",
+    "as_target",
+    "backend_of",
+    "backends",
+    "register_backend",
+]

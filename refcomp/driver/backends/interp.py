@@ -21,7 +21,10 @@ def _load(compiled: CompiledFunctions, loading: Loading) -> Module:
         if isinstance(func, PrimFunc)
     }
     return Module.from_callables(
-        callables, loading.signatures, target=str(compiled.target), sources=loading.sources
+        callables,
+        loading.signatures,
+        target=str(compiled.target),
+        sources=loading.sources,
     )
 
 

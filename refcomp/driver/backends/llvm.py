@@ -26,14 +26,18 @@ def print_host(made: Sequence[Made], target: Target) -> Source:
     return print_llvm(funcs, triple=triple, layout=layout, vector_bits=bits)
 
 
-def compile_host(made: Sequence[Made], target: Target, _limits: DeviceLimits | None) -> Code:
+def compile_host(
+    made: Sequence[Made], target: Target, _limits: DeviceLimits | None
+) -> Code:
     """Compile functions at the host level to a shared object."""
     source = print_host(made, target)
     dump_stage(source.language, source.text)  # before a tool can fail on it
     libraries = library_paths(target.option("libs", ""))
     options = dict(target.options) | {"libs": ",".join(libraries)}
     binary = toolchain.compile_source(source, options, "so")
-    return Code(binary, {source.language: source.text}, lambda: toolchain.disassemble(binary))
+    return Code(
+        binary, {source.language: source.text}, lambda: toolchain.disassemble(binary)
+    )
 
 
 def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:
@@ -52,7 +56,9 @@ def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:
 def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
     def assembly() -> str:
         source = print_host(made, target)
-        return toolchain.compile_source(source, dict(target.options), "asm").data.decode()
+        return toolchain.compile_source(
+            source, dict(target.options), "asm"
+        ).data.decode()
 
     return {"llvm": lambda: print_host(made, target).text, "asm": assembly}
 

@@ -12,7 +12,9 @@ from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target
 
 
-def _compile(made: Sequence[Made], _target: Target, limits: DeviceLimits | None) -> Code:
+def _compile(
+    made: Sequence[Made], _target: Target, limits: DeviceLimits | None
+) -> Code:
     assert limits is not None
     source = print_opencl(kernels_of(made), extensions=limits.features)
     dump_stage(source.language, source.text)
@@ -20,7 +22,11 @@ def _compile(made: Sequence[Made], _target: Target, limits: DeviceLimits | None)
 
 
 def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
-    return {"opencl": lambda: _compile(made, target, device_limits(target)).sources["opencl"]}
+    return {
+        "opencl": lambda: _compile(made, target, device_limits(target)).sources[
+            "opencl"
+        ]
+    }
 
 
 OPENCL = Backend(
@@ -33,7 +39,11 @@ OPENCL = Backend(
         threads=256,
         shared_bytes=32768,
         features=frozenset(
-            {"cl_khr_fp64", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}
+            {
+                "cl_khr_fp64",
+                "cl_khr_int64_base_atomics",
+                "cl_khr_int64_extended_atomics",
+            }
         ),
     ),
     steps=OPENCL_STEPS,

@@ -11,7 +11,11 @@ from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
 from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.driver.backend import Backend, Code
 from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_of, load_programs
-from refcomp.driver.kernel_resources import expected_kernel, resources_of, warn_of_slow_kernels
+from refcomp.driver.kernel_resources import (
+    expected_kernel,
+    resources_of,
+    warn_of_slow_kernels,
+)
 from refcomp.driver.steps import ROCM_STEPS, Made, kernels_of
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dump import dump_stage
@@ -24,7 +28,9 @@ _DEFAULT_GPU = "gfx90a"
 def print_rocm(made: Sequence[Made], target: Target) -> Source:
     """Print kernels as LLVM IR for the target's GPU, and for the LLVM that is found here."""
     mcpu = _gpu_of(target)
-    toolchain.check_option("rocm", "mcpu", mcpu)  # before the printer, which knows no list of GPUs
+    toolchain.check_option(
+        "rocm", "mcpu", mcpu
+    )  # before the printer, which knows no list of GPUs
     return print_amdgpu(
         kernels_of(made),
         layout=toolchain.device_layout("rocm"),
@@ -36,7 +42,9 @@ def print_rocm(made: Sequence[Made], target: Target) -> Source:
     )
 
 
-def _compile(made: Sequence[Made], target: Target, _limits: DeviceLimits | None) -> Code:
+def _compile(
+    made: Sequence[Made], target: Target, _limits: DeviceLimits | None
+) -> Code:
     kernels, mcpu = kernels_of(made), _gpu_of(target)
     source = print_rocm(made, target)
     dump_stage(source.language, source.text)  # before a tool can fail on it
@@ -44,13 +52,18 @@ def _compile(made: Sequence[Made], target: Target, _limits: DeviceLimits | None)
     version = toolchain.found_code_object_version()
     options = {"mcpu": mcpu, "code_object": str(version)}
     options["features"] = gpu_features(
-        kernels, mcpu, number_option(target, "wavefront", 0), toolchain.llvm_major("rocm")
+        kernels,
+        mcpu,
+        number_option(target, "wavefront", 0),
+        toolchain.llvm_major("rocm"),
     )
     if passes := target.option("passes", ""):
         options["passes"] = passes
     binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
     expected = [expected_kernel(kernel) for kernel in kernels]
-    warn_of_slow_kernels(kernels, toolchain.check_code_object(binary, expected, mcpu, version))
+    warn_of_slow_kernels(
+        kernels, toolchain.check_code_object(binary, expected, mcpu, version)
+    )
     sources = {
         source.language: source.text,
         "kernels": loop_ir,

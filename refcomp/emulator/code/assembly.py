@@ -197,7 +197,9 @@ class Assembly:
         name, named = _SUFFIX.sub("", printed), self._dialect.named
         texts = _split(rest.strip())
         operands = tuple(read_operand(text, named) for text in texts.operands)
-        return _InstructionParts(self._dialect.renamed.get(name, name), operands, texts.modifiers)
+        return _InstructionParts(
+            self._dialect.renamed.get(name, name), operands, texts.modifiers
+        )
 
     def number_at(self, address: int) -> int | None:
         """The number of the instruction at an address; None where none begins."""
@@ -274,7 +276,14 @@ def read_operand(text: str, named: Mapping[str, RegisterRange] = NAMED) -> Opera
     place = _place(bare, named)
     is_high = place.file == "v" and bare.endswith(".h")
     return Operand(
-        bare, place.file, place.index, place.count, negative, absolute, extended, is_high
+        bare,
+        place.file,
+        place.index,
+        place.count,
+        negative,
+        absolute,
+        extended,
+        is_high,
     )
 
 

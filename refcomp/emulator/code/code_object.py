@@ -195,7 +195,9 @@ def _size(loaded: Sequence[Segment]) -> int:
     return size
 
 
-def _pointers(relocations: Iterable[Relocation], size: int) -> Iterator[RelocatedPointer]:
+def _pointers(
+    relocations: Iterable[Relocation], size: int
+) -> Iterator[RelocatedPointer]:
     for one in relocations:
         if one.kind != _RELATIVE:
             raise ValueError(f"a relocation of type {one.kind} is not known")
@@ -214,7 +216,9 @@ def _kernel(
     _check_arguments(metadata.arguments, descriptor.kernarg_bytes)
     return KernelEntry(
         name=metadata.name,
-        entry=address + descriptor.entry_offset + (_OTHER_ENTRY if descriptor.preload else 0),
+        entry=address
+        + descriptor.entry_offset
+        + (_OTHER_ENTRY if descriptor.preload else 0),
         descriptor_address=address,
         descriptor=descriptor,
         arguments=metadata.arguments,
@@ -228,9 +232,13 @@ def _check_arguments(arguments: Iterable[KernelArgument], kernarg_bytes: int) ->
     for one in arguments:
         if one.size != _FILLED_SIZES.get(one.kind, one.size):
             wanted = _FILLED_SIZES[one.kind]
-            raise ValueError(f"the argument {one.kind} has {wanted} bytes, not {one.size}")
+            raise ValueError(
+                f"the argument {one.kind} has {wanted} bytes, not {one.size}"
+            )
         if one.kind.startswith("hidden_") and one.offset + one.size > kernarg_bytes:
-            raise ValueError(f"hidden arguments end behind the {kernarg_bytes} bytes of all")
+            raise ValueError(
+                f"hidden arguments end behind the {kernarg_bytes} bytes of all"
+            )
 
 
 def _bytes_at(segments: tuple[LoadedBytes, ...], address: int, size: int) -> bytes:
@@ -245,4 +253,6 @@ def _descriptor(data: bytes) -> Descriptor:
     shared, private, kernarg, entry = struct.unpack_from("<III4xq", data)
     if kernarg > MAX_ARGUMENT_BYTES:
         raise ValueError(f"a kernel takes {kernarg} bytes of arguments")
-    return Descriptor(shared, private, kernarg, entry, *struct.unpack_from("<IIIHH", data, 44))
+    return Descriptor(
+        shared, private, kernarg, entry, *struct.unpack_from("<IIIHH", data, 44)
+    )

@@ -66,7 +66,11 @@ class Findings:
         """In the order in which they were found."""
         return tuple(
             Finding(
-                **{name: getattr(one, name) for name in one.__slots__ if name != "times"},
+                **{
+                    name: getattr(one, name)
+                    for name in one.__slots__
+                    if name != "times"
+                },
                 times=self._times[key],
             )
             for key, one in self._found.items()

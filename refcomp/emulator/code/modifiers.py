@@ -24,7 +24,10 @@ _FLAGS = {"negative": "neg", "absolute": "abs", "sign_extended": "sext"}
 def modifiers_of(instruction: Instruction) -> frozenset[str]:
     """The names of all that is not as usual."""
     flags = {
-        name for flag, name in _FLAGS.items() for o in instruction.operands if getattr(o, flag)
+        name
+        for flag, name in _FLAGS.items()
+        for o in instruction.operands
+        if getattr(o, flag)
     }
     named = {
         _RENAMED.get(name, name)

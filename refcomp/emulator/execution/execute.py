@@ -99,7 +99,9 @@ class Execution:
 
     def _report_barriers(self, group: int, places: Array) -> None:
         wave = group * self.waves.per_group
-        at = np.flatnonzero(self.pc[wave : wave + self.waves.per_group] == places[-1])[0]
+        at = np.flatnonzero(self.pc[wave : wave + self.waves.per_group] == places[-1])[
+            0
+        ]
         self.waves.select(np.array([wave + at]))
         barrier = self.program.assembly.instruction(int(places[-1]) - 1)
         told = f"waves of a group wait at {len(places)} different barriers"
@@ -112,7 +114,10 @@ class Execution:
         while True:
             block = self.program.block(number, self.is_observed, self._mode())
             needs = block.registers
-            if needs.vectors > self._has.vectors or needs.accumulators > self._has.accumulators:
+            if (
+                needs.vectors > self._has.vectors
+                or needs.accumulators > self._has.accumulators
+            ):
                 self._refuse_registers(block, number)
             for run in block.runs:
                 run(waves)
@@ -165,13 +170,18 @@ class Execution:
         numbers, counts = np.unique(places[alive], return_counts=True)
         by_count = np.argsort(-counts, kind="stable")
         lines = [
-            self._waves_at(int(numbers[n]), alive[places[alive] == numbers[n]]) for n in by_count
+            self._waves_at(int(numbers[n]), alive[places[alive] == numbers[n]])
+            for n in by_count
         ]
         if len(lines) > _MAX_PLACES:
-            lines[_MAX_PLACES:] = [f"... and at {len(lines) - _MAX_PLACES} other instructions"]
+            lines[_MAX_PLACES:] = [
+                f"... and at {len(lines) - _MAX_PLACES} other instructions"
+            ]
         remedy = "a loop may never end, or wait for waves that cannot run; if the kernel is only"
         limits = "raise the limit (max_steps, max_seconds)"
-        what = f"{self._watchdog.overrun()}; {len(alive)} of {self.waves.waves} still run"
+        what = (
+            f"{self._watchdog.overrun()}; {len(alive)} of {self.waves.waves} still run"
+        )
         first = int(alive[places[alive] == numbers[by_count[0]]][0])
         self.waves.select(np.array([first]))
         lane = np.zeros((1, self.waves.lanes), np.bool_)
@@ -257,7 +267,9 @@ class Execution:
         source = scalar_source(end.operands[-1], "u64")
         addresses = np.array(source.value(waves))
         if not waves.dirty.isdisjoint(source.numbers) and source.shadow(waves).any():
-            waves.report_undefined(end, "where a jump leads to", source.shadow(waves) != 0)
+            waves.report_undefined(
+                end, "where a jump leads to", source.shadow(waves) != 0
+            )
         if end.mnemonic == "s_swappc_b64":
             after = waves.around.base + end.address + end.size
             result = end.operands[0].index
@@ -271,5 +283,7 @@ class Execution:
     def _number_at(self, address: int, end: Instruction) -> int:
         number = self.program.assembly.number_at(address - self.waves.around.base)
         if number is None:
-            raise UserError(f"a jump to {address:#x}, where no instruction is", where=str(end))
+            raise UserError(
+                f"a jump to {address:#x}, where no instruction is", where=str(end)
+            )
         return number

@@ -35,7 +35,11 @@ class Start:
 
 
 def begin_waves(
-    around: Surroundings, generation: Generation, kernel: KernelEntry, groups: Array, start: Start
+    around: Surroundings,
+    generation: Generation,
+    kernel: KernelEntry,
+    groups: Array,
+    start: Start,
 ) -> Waves:
     """The waves of some groups, ids [group, 3], before their first instruction."""
     threads, lanes = prod(around.block), generation.lanes(kernel.descriptor)
@@ -43,7 +47,9 @@ def begin_waves(
     item = np.arange(per_group * lanes).reshape(per_group, lanes)
     existing = np.tile(item < threads, (len(groups), 1))
     vectors = generation.vectors(kernel.descriptor)
-    waves = Waves(around, vectors, existing, groups, unused_vectors(kernel.descriptor, vectors))
+    waves = Waves(
+        around, vectors, existing, groups, unused_vectors(kernel.descriptor, vectors)
+    )
     waves.initialise_mask(existing)
     waves.set_modes(kernel.descriptor.float_mode)
     x, y, _ = around.block
@@ -51,7 +57,9 @@ def begin_waves(
     waves.initialise_vector(0, np.tile(packed.astype(np.uint32), (len(groups), 1)))
     ids = np.repeat(groups, per_group, axis=0).astype(np.uint32)
     user = _user_scalars(generation, kernel, around.private_bytes, start)
-    for number, value in enumerate([*user, *_system_scalars(generation, kernel, around, ids)]):
+    for number, value in enumerate(
+        [*user, *_system_scalars(generation, kernel, around, ids)]
+    ):
         if value is not None:
             waves.initialise_scalar(number, value)
     return waves
@@ -87,15 +95,21 @@ def _user_scalars(
     return user[: descriptor.user_sgprs]
 
 
-def _preloaded(generation: Generation, kernel: KernelEntry, arguments: bytes) -> list[np.uint32]:
+def _preloaded(
+    generation: Generation, kernel: KernelEntry, arguments: bytes
+) -> list[np.uint32]:
     """Words of the arguments that a kernel finds in registers."""
     asked = kernel.descriptor.preloaded
     words = np.frombuffer(arguments[: len(arguments) // 4 * 4], np.uint32)
     words = words[asked.offset : asked.offset + asked.length]
     if asked.length and not generation.has_preload:
-        raise Unsupported(f"{kernel.name} wants its arguments in registers, as no GPU of its kind")
+        raise Unsupported(
+            f"{kernel.name} wants its arguments in registers, as no GPU of its kind"
+        )
     if len(words) < asked.length:
-        raise Unsupported(f"{kernel.name} wants more arguments in registers than it has")
+        raise Unsupported(
+            f"{kernel.name} wants more arguments in registers than it has"
+        )
     return list(words)
 
 
@@ -106,7 +120,9 @@ def _system_scalars(
     descriptor = kernel.descriptor
     if descriptor.rsrc2 >> 10 & 1:
         raise Unsupported(f"{kernel.name} wants to know how its group is made up")
-    system: list[Word] = [ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1]
+    system: list[Word] = [
+        ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1
+    ]
     if generation.has_wave_offset and descriptor.rsrc2 & 1:
         each = wave_bytes(around.private_bytes, generation.lanes(descriptor))
         system.append(np.arange(len(ids), dtype=np.uint32) * np.uint32(each))

@@ -22,7 +22,11 @@ from refcomp.emulator.code.findings import Finding, Findings
 from refcomp.emulator.execution.execute import Execution
 from refcomp.emulator.execution.initial_state import Start, begin_waves
 from refcomp.emulator.execution.program import DecodedProgram, ExecutedForm
-from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS, Generation
+from refcomp.emulator.generations.generation import (
+    ARCHITECTURES,
+    GENERATIONS,
+    Generation,
+)
 from refcomp.emulator.limits import USUAL_LIMITS, Limits, Watchdog
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
@@ -58,7 +62,9 @@ class LoadedCode:
     @property
     def executed(self) -> frozenset[ExecutedForm]:
         """The mnemonics and modifiers of all that ran so far."""
-        return frozenset().union(*(program.executed for program in self.programs.values()))
+        return frozenset().union(
+            *(program.executed for program in self.programs.values())
+        )
 
     def program(self, kernel: KernelEntry) -> DecodedProgram:
         """The instructions as the kernel's waves run them."""
@@ -122,10 +128,14 @@ def load_code(
     return LoadedCode(code, generation, programs, place.address, arena)
 
 
-def _programs(code: CodeObject, generation: Generation, text: str) -> dict[int, DecodedProgram]:
+def _programs(
+    code: CodeObject, generation: Generation, text: str
+) -> dict[int, DecodedProgram]:
     wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
     return {
-        lanes: DecodedProgram(read_assembly(text, generation.dialect, lanes), generation)
+        lanes: DecodedProgram(
+            read_assembly(text, generation.dialect, lanes), generation
+        )
         for lanes in sorted(wanted)
     }
 
@@ -144,7 +154,9 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
         for observer in request.observers:
             observer.launched(loaded, request)
         try:
-            steps = _run_batches(loaded, request, around, Start(packet, kernarg, arguments))
+            steps = _run_batches(
+                loaded, request, around, Start(packet, kernarg, arguments)
+            )
         except UserError as error:
             # What was found before is most often the cause.
             told = [error.why, *map(str, around.findings.all())]
@@ -212,7 +224,9 @@ def _placed(arena: Arena, contents: Sequence[_LaunchData]) -> Iterator[list[int]
 
 def _check(generation: Generation, kernel: KernelEntry, request: LaunchRequest) -> None:
     for name, extents in (("grid", request.grid), ("block", request.block)):
-        if len(extents) != 3 or not all(isinstance(one, (int, np.integer)) for one in extents):
+        if len(extents) != 3 or not all(
+            isinstance(one, (int, np.integer)) for one in extents
+        ):
             raise UserError(
                 f"{kernel.name} cannot be launched with the {name} {extents!r}",
                 why="a grid has groups, and a block threads, along x, y and z",
@@ -236,7 +250,9 @@ def _check_block(kernel: KernelEntry, request: LaunchRequest) -> None:
     if threads > most:
         raise UserError(
             f"{kernel.name} takes {most} threads in a group, not {threads}",
-            why="no GPU takes more" if most == THREADS_LIMIT else "it was compiled for so many",
+            why="no GPU takes more"
+            if most == THREADS_LIMIT
+            else "it was compiled for so many",
             remedy="launch smaller groups",
         )
     if kernel.block and tuple(kernel.block) != request.block:
@@ -276,11 +292,15 @@ def _private_bytes(kernel: KernelEntry) -> int:
 
 def _check_arguments(kernel: KernelEntry, request: LaunchRequest) -> None:
     explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
-    least, given = max((a.offset + a.size for a in explicit), default=0), len(request.arguments)
+    least, given = (
+        max((a.offset + a.size for a in explicit), default=0),
+        len(request.arguments),
+    )
     if given < least:
         raise UserError(
             f"{kernel.name} takes {least} bytes of arguments, not {given}",
-            why="they are " + ", ".join(f"{a.name or '?'} at {a.offset}" for a in explicit),
+            why="they are "
+            + ", ".join(f"{a.name or '?'} at {a.offset}" for a in explicit),
             remedy="pack a value for each at its offset",
         )
 
@@ -296,7 +316,9 @@ def _check_extents(kernel: KernelEntry, request: LaunchRequest) -> None:
             )
 
 
-def _surroundings(loaded: LoadedCode, kernel: KernelEntry, request: LaunchRequest) -> Surroundings:
+def _surroundings(
+    loaded: LoadedCode, kernel: KernelEntry, request: LaunchRequest
+) -> Surroundings:
     return Surroundings(
         arena=loaded.arena,
         assembly=loaded.program(kernel).assembly,
@@ -327,7 +349,9 @@ def _batches(around: Surroundings, grid: Extents, lanes: int) -> Iterator[Array]
 
 def _packet(kernel: KernelEntry, request: LaunchRequest, base: int) -> bytes:
     """The packet that a queue has of a launch."""
-    work = [count * size for count, size in zip(request.grid, request.block, strict=True)]
+    work = [
+        count * size for count, size in zip(request.grid, request.block, strict=True)
+    ]
     descriptor = kernel.descriptor
     return struct.pack(
         "<HH3HHIIIIIQQQQ",

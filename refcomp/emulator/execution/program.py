@@ -24,7 +24,10 @@ from refcomp.emulator.instructions.indexing import (
 )
 from refcomp.emulator.instructions.matrix.products import bind_matrix
 from refcomp.emulator.instructions.memory.atomics import bind_atomic
-from refcomp.emulator.instructions.memory.buffers import bind_buffer, bind_buffer_scalars
+from refcomp.emulator.instructions.memory.buffers import (
+    bind_buffer,
+    bind_buffer_scalars,
+)
 from refcomp.emulator.instructions.memory.direct_loads import bind_direct_load
 from refcomp.emulator.instructions.memory.flat import bind_flat
 from refcomp.emulator.instructions.memory.loads_and_stores import bind_memory, bind_two
@@ -45,7 +48,11 @@ from refcomp.emulator.instructions.vector.cross_lane import (
 )
 from refcomp.emulator.instructions.vector.dots import bind_dot
 from refcomp.emulator.instructions.vector.mixed import bind_mixed
-from refcomp.emulator.instructions.vector.pairs import BoundInstruction, half_of_pair, in_parallel
+from refcomp.emulator.instructions.vector.pairs import (
+    BoundInstruction,
+    half_of_pair,
+    in_parallel,
+)
 from refcomp.emulator.machine.observation import tell_of
 from refcomp.emulator.machine.registers import RegisterCounts
 from refcomp.foundation.errors import Unsupported
@@ -71,14 +78,30 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_swap_b32": bind_swap,
 }
 _BY_PATTERN = (
-    *(bind_direct_load, bind_memory, bind_two, bind_flat, bind_scalar_load, bind_atomic),
+    *(
+        bind_direct_load,
+        bind_memory,
+        bind_two,
+        bind_flat,
+        bind_scalar_load,
+        bind_atomic,
+    ),
     *(bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
 )
 
 
 def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:
     """All instructions with a row in a table; loads, stores and updates follow patterns."""
-    tables = (of.vector, of.packed, of.scalar, of.save_exec, of.special, of.idle, _SPECIAL, ENDS)
+    tables = (
+        of.vector,
+        of.packed,
+        of.scalar,
+        of.save_exec,
+        of.special,
+        of.idle,
+        _SPECIAL,
+        ENDS,
+    )
     renamed = of.dialect.renamed
     return tuple(sorted({name for table in (*tables, renamed) for name in table}))
 
@@ -117,9 +140,13 @@ def _bind(instruction: Instruction, of: Generation) -> Run | None:
             return run
     if (run := bind_buffer(instruction, is_plain=of.has_plain_buffers)) is not None:
         return run
-    if (run := bind_matrix(instruction, has_denormals=of.has_matrix_denormals)) is not None:
+    if (
+        run := bind_matrix(instruction, has_denormals=of.has_matrix_denormals)
+    ) is not None:
         return run
-    if (run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))) is not None:
+    if (
+        run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))
+    ) is not None:
         return run
     return _refuse(instruction)
 
@@ -128,7 +155,9 @@ def _bind_pair(first: Instruction, second: Instruction, of: Generation) -> Run:
     second = replace(second, mode=first.mode)
     runs = [bind(half_of_pair(one), of) for one in (first, second)]
     assert runs[0] is not None and runs[1] is not None
-    return in_parallel(BoundInstruction(first, runs[0]), BoundInstruction(second, runs[1]))
+    return in_parallel(
+        BoundInstruction(first, runs[0]), BoundInstruction(second, runs[1])
+    )
 
 
 def _for(of: Generation) -> Callable[[Instruction], Run | None]:
@@ -140,7 +169,10 @@ def _ends_block(instruction: Instruction) -> bool:
 
 
 def _bind_getpc(instruction: Instruction) -> Run:
-    result, after = instruction.operands[0].index, instruction.address + instruction.size
+    result, after = (
+        instruction.operands[0].index,
+        instruction.address + instruction.size,
+    )
 
     def run(waves: Any) -> None:
         address = np.full(waves.count(), waves.around.base + after, np.uint64)
@@ -213,7 +245,9 @@ class DecodedProgram:
         """Where a branch leads to. Unsupported."""
         found = self._found(branch)
         if found is None:
-            raise Unsupported("no instruction begins where a branch leads to", where=str(branch))
+            raise Unsupported(
+                "no instruction begins where a branch leads to", where=str(branch)
+            )
         return found
 
     def _found(self, branch: Instruction) -> int | None:
@@ -228,7 +262,9 @@ class DecodedProgram:
         found = self.assembly.instruction(number)
         return found if mode == IEEE_MODE else replace(found, mode=mode)
 
-    def block(self, number: int, is_observed: bool = False, mode: int = IEEE_MODE) -> BasicBlock:
+    def block(
+        self, number: int, is_observed: bool = False, mode: int = IEEE_MODE
+    ) -> BasicBlock:
         """The block that begins with an instruction, for waves that round as `mode` says; observed,
         it tells of all that it runs."""
         key = _BlockKey(number, is_observed, mode)
@@ -243,7 +279,9 @@ class DecodedProgram:
         while number < len(self.assembly):
             instruction = self._instruction(number, mode)
             both = (instruction, instruction.second)
-            self.executed |= {ExecutedForm(one.printed, modifiers_of(one)) for one in both if one}
+            self.executed |= {
+                ExecutedForm(one.printed, modifiers_of(one)) for one in both if one
+            }
             registers = _registers_of(instruction, registers)
             if is_observed:
                 runs.append(tell_of(instruction))
@@ -254,18 +292,30 @@ class DecodedProgram:
                 is_branch = "branch" in instruction.mnemonic
                 target = self._target(instruction) if is_branch else -1
                 count = number + 1 - start
-                return BasicBlock(tuple(runs), count, instruction, number + 1, target, registers)
-            if (run := bind_within(instruction, indexed, _for(self.generation))) is not None:
+                return BasicBlock(
+                    tuple(runs), count, instruction, number + 1, target, registers
+                )
+            if (
+                run := bind_within(instruction, indexed, _for(self.generation))
+            ) is not None:
                 runs.append(run)
             number += 1
             if number in self._starts or writes_mode(instruction):
-                return BasicBlock(tuple(runs), number - start, None, number, -1, registers)
-        raise Unsupported("the code ends without s_endpgm", where=f"instruction {start}")
+                return BasicBlock(
+                    tuple(runs), number - start, None, number, -1, registers
+                )
+        raise Unsupported(
+            "the code ends without s_endpgm", where=f"instruction {start}"
+        )
 
 
 def _registers_of(instruction: Instruction, least: RegisterCounts) -> RegisterCounts:
     """How many registers there must be for an instruction, and `least`."""
     second = instruction.second
     operands = (*instruction.operands, *(second.operands if second else ()))
-    ends = {file: [o.index + o.count for o in operands if o.file == file] for file in "va"}
-    return RegisterCounts(max(least.vectors, *ends["v"], 0), max(least.accumulators, *ends["a"], 0))
+    ends = {
+        file: [o.index + o.count for o in operands if o.file == file] for file in "va"
+    }
+    return RegisterCounts(
+        max(least.vectors, *ends["v"], 0), max(least.accumulators, *ends["a"], 0)
+    )

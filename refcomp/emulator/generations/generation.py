@@ -13,7 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from refcomp.emulator.code.assembly import NAMED, USUAL_DIALECT, USUAL_LANES, Dialect, Instruction
+from refcomp.emulator.code.assembly import (
+    NAMED,
+    USUAL_DIALECT,
+    USUAL_LANES,
+    Dialect,
+    Instruction,
+)
 from refcomp.emulator.code.code_object import Descriptor
 from refcomp.emulator.generations import gfx11
 from refcomp.emulator.generations.memory_order import (
@@ -22,7 +28,11 @@ from refcomp.emulator.generations.memory_order import (
     GFX942_ORDER,
     MemoryOrder,
 )
-from refcomp.emulator.generations.wait_counters import GFX9_COUNTERS, GFX11_COUNTERS, Counters
+from refcomp.emulator.generations.wait_counters import (
+    GFX9_COUNTERS,
+    GFX11_COUNTERS,
+    Counters,
+)
 from refcomp.emulator.generations.wait_states import (
     GFX11_STATES,
     GFX90A_STATES,
@@ -92,7 +102,15 @@ class Generation:
 # What waits, sleeps, tells somebody, or writes caches back: of all GPUs.
 _IDLE = frozenset(
     {
-        *("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_inst_prefetch", "s_code_end", "v_nop"),
+        *(
+            "s_nop",
+            "s_waitcnt",
+            "s_sleep",
+            "s_setprio",
+            "s_inst_prefetch",
+            "s_code_end",
+            "v_nop",
+        ),
         *("s_dcache_inv", "s_icache_inv", "s_sethalt", "s_clause", "s_sendmsg"),
         *("s_incperflevel", "s_decperflevel", "s_ttracedata"),
     }
@@ -117,22 +135,30 @@ GFX942 = Generation(
     scalar=SCALAR,
     save_exec=SAVE_EXEC,
     dialect=Dialect(NAMED, _MOVES),
-    idle=_IDLE | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv", "s_set_gpr_idx_off"},
+    idle=_IDLE
+    | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_inv", "s_set_gpr_idx_off"},
     lanes=lambda descriptor: 64,
     vectors=_accumulating_vectors,
 )
 
 # CDNA2: private memory lies behind a descriptor in s[0:3], and each wave's part at an offset; sums
 # of 64 bits take two instructions, and eight-bit floats are unknown.
-_ONLY_CDNA3 = ("v_lshl_add_u64", "v_mov_b64", *(n for n in VECTOR if "fp8" in n or "bf8" in n))
+_ONLY_CDNA3 = (
+    "v_lshl_add_u64",
+    "v_mov_b64",
+    *(n for n in VECTOR if "fp8" in n or "bf8" in n),
+)
 GFX90A = Generation(
     name="gfx90a",
-    vector={name: row for name, row in VECTOR.items() if name not in _ONLY_CDNA3} | UNFUSED_F32,
+    vector={name: row for name, row in VECTOR.items() if name not in _ONLY_CDNA3}
+    | UNFUSED_F32,
     packed=PACKED,
     scalar=SCALAR,
     save_exec=SAVE_EXEC,
     dialect=Dialect(
-        NAMED, _MOVES | {f"v_dot2{c}_f32_f16": f"v_dot2{c}_f32_f16_flushed" for c in ("", "c")}
+        NAMED,
+        _MOVES
+        | {f"v_dot2{c}_f32_f16": f"v_dot2{c}_f32_f16_flushed" for c in ("", "c")},
     ),
     idle=_IDLE
     | {"s_dcache_wb", "s_wakeup", "buffer_wbl2", "buffer_invl2"}
@@ -180,5 +206,7 @@ GFX1100 = Generation(
     pairs_fours=False,
 )
 
-GENERATIONS: dict[str, Generation] = {one.name: one for one in (GFX942, GFX90A, GFX1100)}
+GENERATIONS: dict[str, Generation] = {
+    one.name: one for one in (GFX942, GFX90A, GFX1100)
+}
 ARCHITECTURES = tuple(GENERATIONS)

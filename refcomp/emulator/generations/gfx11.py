@@ -20,7 +20,11 @@ from refcomp.emulator.instructions.exact import fma_f16
 from refcomp.emulator.instructions.matrix.wmma import WAVE_MATRIX, bind_wave_matrix
 from refcomp.emulator.instructions.memory.atomics import bind_atomic
 from refcomp.emulator.instructions.operation import Semantics, operation
-from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS, pack, to_integer
+from refcomp.emulator.instructions.tables.conversions import (
+    VECTOR_CONVERSIONS,
+    pack,
+    to_integer,
+)
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.vector.comparisons import bind_compare_exec
 from refcomp.emulator.instructions.vector.cross_lane import bind_bpermute, bind_permute
@@ -35,7 +39,12 @@ Run = Callable[[Any], None]
 NAMED_REGISTERS = {**NAMED, "null": RegisterRange(122, 1)}
 IDLE = frozenset(
     {
-        *("s_delay_alu", "s_waitcnt_depctr", "s_waitcnt_vscnt", "s_set_inst_prefetch_distance"),
+        *(
+            "s_delay_alu",
+            "s_waitcnt_depctr",
+            "s_waitcnt_vscnt",
+            "s_set_inst_prefetch_distance",
+        ),
         *(
             "s_waitcnt_vmcnt",
             "s_waitcnt_expcnt",
@@ -118,7 +127,15 @@ def _scalar_logic() -> Iterator[tuple[str, str]]:
 
 
 _DUAL = (
-    *("fmac_f32", "fmaak_f32", "fmamk_f32", "mul_f32", "add_f32", "sub_f32", "subrev_f32"),
+    *(
+        "fmac_f32",
+        "fmaak_f32",
+        "fmamk_f32",
+        "mul_f32",
+        "add_f32",
+        "sub_f32",
+        "subrev_f32",
+    ),
     *("mov_b32", "cndmask_b32", "max_f32", "min_f32", "and_b32", "lshlrev_b32"),
 )
 RENAMED: dict[str, str] = {
@@ -127,9 +144,19 @@ RENAMED: dict[str, str] = {
     **{f"v_{d}dot2acc_f32_f16": "v_dot2c_f32_f16" for d in ("", "dual_")},
     "v_dual_dot2acc_f32_bf16": "v_dot2c_f32_bf16",
     **{"v_dual_add_nc_u32": "v_add_u32", "v_dual_mul_dx9_zero_f32": "v_mul_legacy_f32"},
-    **{"v_clz_i32_u32": "v_ffbh_u32", "v_cls_i32": "v_ffbh_i32", "v_ctz_i32_b32": "v_ffbl_b32"},
-    **{"v_mul_dx9_zero_f32": "v_mul_legacy_f32", "v_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32"},
-    **{"v_cvt_floor_i32_f32": "v_cvt_flr_i32_f32", "v_cvt_nearest_i32_f32": "v_cvt_rpi_i32_f32"},
+    **{
+        "v_clz_i32_u32": "v_ffbh_u32",
+        "v_cls_i32": "v_ffbh_i32",
+        "v_ctz_i32_b32": "v_ffbl_b32",
+    },
+    **{
+        "v_mul_dx9_zero_f32": "v_mul_legacy_f32",
+        "v_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32",
+    },
+    **{
+        "v_cvt_floor_i32_f32": "v_cvt_flr_i32_f32",
+        "v_cvt_nearest_i32_f32": "v_cvt_rpi_i32_f32",
+    },
     **{f"v_cvt_pk_norm_{k}16_f32": f"v_cvt_pknorm_{k}16_f32" for k in "iu"},
     **{f"s_clz_i32_u{bits}": f"s_flbit_i32_b{bits}" for bits in (32, 64)},
     **{"s_cls_i32": "s_flbit_i32", "s_cls_i32_i64": "s_flbit_i32_i64"},
@@ -144,7 +171,9 @@ def vector_rows(shared: Mapping[str, Semantics]) -> dict[str, Semantics]:
     """The rows that GPUs share, as RDNA3 has them, and its own."""
     rows = {**shared, **_own_rows()}
     return {
-        name: replace(row, keeps_high=True) if row.results[0] in ("f16", "u16", "i16") else row
+        name: replace(row, keeps_high=True)
+        if row.results[0] in ("f16", "u16", "i16")
+        else row
         for name, row in rows.items()
     }
 
@@ -160,9 +189,15 @@ def _own_rows() -> dict[str, Semantics]:
         ),
         "v_fmamk_f16": operation("f16 = f16 f16 f16", fma_f16),
         "v_fmaak_f16": operation("f16 = f16 f16 f16", fma_f16),
-        "v_cndmask_b16": operation("u16 = u16 u16 mask", lambda a, b, c: np.where(c, b, a)),
-        "v_cvt_i32_i16": operation("i32 = i16", lambda a: np.asarray(a).astype(np.int32)),
-        "v_cvt_u32_u16": operation("u32 = u16", lambda a: np.asarray(a).astype(np.uint32)),
+        "v_cndmask_b16": operation(
+            "u16 = u16 u16 mask", lambda a, b, c: np.where(c, b, a)
+        ),
+        "v_cvt_i32_i16": operation(
+            "i32 = i16", lambda a: np.asarray(a).astype(np.int32)
+        ),
+        "v_cvt_u32_u16": operation(
+            "u32 = u16", lambda a: np.asarray(a).astype(np.uint32)
+        ),
         "v_cvt_pk_i16_f32": operation("u32 = f32 f32", _packed_integers("i16")),
         "v_cvt_pk_u16_f32": operation("u32 = f32 f32", _packed_integers("u16")),
     }
@@ -178,11 +213,16 @@ def _extremes() -> Iterator[tuple[str, Semantics]]:
     """The greater of a number and the least of two, and so on."""
     of_integers = {"min": np.minimum, "max": np.maximum}
     for kind in ("f32", "f16", "i32", "u32"):
-        of_floats = {name: VECTOR_FLOATS[f"v_{name}_f32"].function for name in of_integers}
+        of_floats = {
+            name: VECTOR_FLOATS[f"v_{name}_f32"].function for name in of_integers
+        }
         chosen: dict[str, Any] = of_floats if kind[0] == "f" else dict(of_integers)
         for inner, outer in (("min", "max"), ("max", "min")):
             function = _nested(chosen[outer], chosen[inner])
-            yield f"v_{inner}{outer}_{kind}", operation(f"{kind} = {kind} {kind} {kind}", function)
+            yield (
+                f"v_{inner}{outer}_{kind}",
+                operation(f"{kind} = {kind} {kind} {kind}", function),
+            )
 
 
 def _nested(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -203,7 +243,9 @@ SCALAR_ROWS: dict[str, Semantics] = {
 def in_both_widths(rows: Mapping[str, Any]) -> dict[str, Any]:
     """The same of one scalar register for each of two."""
     return {
-        name.replace("_b64", f"_b{bits}"): row for name, row in rows.items() for bits in (32, 64)
+        name.replace("_b64", f"_b{bits}"): row
+        for name, row in rows.items()
+        for bits in (32, 64)
     }
 
 
@@ -214,7 +256,9 @@ def _bind_exchange_if(instruction: Instruction) -> Run:
     """ds_cmpstore_b32: what to compare with comes last, not first."""
     *head, new, compared = instruction.operands
     name = instruction.mnemonic.replace("cmpstore", "cmpst")
-    run = bind_atomic(replace(instruction, mnemonic=name, operands=(*head, compared, new)))
+    run = bind_atomic(
+        replace(instruction, mnemonic=name, operands=(*head, compared, new))
+    )
     assert run is not None
     return run
 
@@ -223,7 +267,9 @@ def _bind_message(instruction: Instruction) -> Run:
     """s_sendmsg_rtn_b32 s0, sendmsg(MSG_RTN_GET_DOORBELL): what comes before a trap; 0 is as good
     as any answer."""
     if "MSG_RTN_GET_DOORBELL" not in instruction.text:
-        raise Unsupported("what this message asks for is not known", where=str(instruction))
+        raise Unsupported(
+            "what this message asks for is not known", where=str(instruction)
+        )
     result = instruction.operands[0].index
 
     def run(waves: Any) -> None:
@@ -246,6 +292,10 @@ SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "s_sendmsg_rtn_b32": _bind_message,
     "ds_bpermute_b32": lambda instruction: bind_bpermute(instruction, reach=32),
     "ds_permute_b32": lambda instruction: bind_permute(instruction, reach=32),
-    **{f"ds_cmpstore{r}_b{n}": _bind_exchange_if for r in ("", "_rtn") for n in (32, 64)},
+    **{
+        f"ds_cmpstore{r}_b{n}": _bind_exchange_if
+        for r in ("", "_rtn")
+        for n in (32, 64)
+    },
     **dict.fromkeys(WAVE_MATRIX, bind_wave_matrix),
 }

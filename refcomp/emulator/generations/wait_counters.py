@@ -48,11 +48,15 @@ class Counters:
 
     def queues(self, kind: str) -> tuple[Queue, ...]:
         """The queues that something of a kind stands in: it is done when it has left all."""
-        return tuple(Queue(counter, kind not in self.unordered) for counter in self.counted[kind])
+        return tuple(
+            Queue(counter, kind not in self.unordered) for counter in self.counted[kind]
+        )
 
     def all_queues(self) -> tuple[Queue, ...]:
         """Every queue that there is."""
-        return tuple(dict.fromkeys(queue for kind in self.counted for queue in self.queues(kind)))
+        return tuple(
+            dict.fromkeys(queue for kind in self.counted for queue in self.queues(kind))
+        )
 
 
 GFX9_COUNTERS = Counters(
@@ -93,7 +97,9 @@ def effect_of(instruction: Instruction) -> Effect:
     operands = _operands(instruction)
     late = operands[:1] if begun.has_result else ()
     # What an update of a buffer gives comes to where it takes its value from.
-    at_once = operands[0 if instruction.mnemonic.startswith("buffer_atomic") else len(late) :]
+    at_once = operands[
+        0 if instruction.mnemonic.startswith("buffer_atomic") else len(late) :
+    ]
     touched = numbers_of_operands(at_once) | _implied(instruction)
     return Effect(touched, numbers_of_operands(late), begun.kind, waits_of(instruction))
 
@@ -157,7 +163,11 @@ def numbers_of_operands(operands: tuple[Operand, ...]) -> frozenset[int]:
     for operand in operands:
         if operand.file == "c":
             continue
-        start = operand.index if operand.file == "s" else FIRST_VECTOR + vector_index(operand)
+        start = (
+            operand.index
+            if operand.file == "s"
+            else FIRST_VECTOR + vector_index(operand)
+        )
         found.update(range(start, start + operand.count))
     return frozenset(found)
 
@@ -165,14 +175,20 @@ def numbers_of_operands(operands: tuple[Operand, ...]) -> frozenset[int]:
 def _operands(instruction: Instruction) -> tuple[Operand, ...]:
     """Of two instructions that are one those of both."""
     second = instruction.second
-    return instruction.operands if second is None else (*instruction.operands, *second.operands)
+    return (
+        instruction.operands
+        if second is None
+        else (*instruction.operands, *second.operands)
+    )
 
 
 def _implied(instruction: Instruction) -> frozenset[int]:
     """VCC, where an instruction reads it without naming it."""
     name = instruction.mnemonic
     is_read = name.startswith(("v_div_fmas", "s_cbranch_vcc")) or any(
-        one is not None and one.mnemonic.endswith("cndmask_b32") and len(one.operands) == 3
+        one is not None
+        and one.mnemonic.endswith("cndmask_b32")
+        and len(one.operands) == 3
         for one in (instruction, instruction.second)
     )
     return frozenset((106, 107)) if is_read else frozenset()

@@ -23,7 +23,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from refcomp.emulator.code.assembly import EXEC, NAMED, VCC, Instruction, Operand
-from refcomp.emulator.generations.wait_counters import is_direct_load, numbers_of_operands
+from refcomp.emulator.generations.wait_counters import (
+    is_direct_load,
+    numbers_of_operands,
+)
 from refcomp.emulator.instructions.matrix.layouts import Product, product_of
 from refcomp.emulator.instructions.vector.dpp import is_dpp
 from refcomp.emulator.machine.observation import kind_of_access
@@ -124,15 +127,23 @@ class StateTable:
         leaves: list[HazardUse] = []
         does: list[HazardUse] = []
         for one in _halves(instruction):
-            leaves += [use for use in _left_by(one, self) if use.name in known and use.places]
-            does += [use for use in _done_by(one, self) if use.name in self.before and use.places]
+            leaves += [
+                use for use in _left_by(one, self) if use.name in known and use.places
+            ]
+            does += [
+                use
+                for use in _done_by(one, self)
+                if use.name in self.before and use.places
+            ]
         return Footprint(tuple(leaves), tuple(does), self._passed(instruction))
 
     def _passed(self, instruction: Instruction) -> ClockTicks:
         name = instruction.mnemonic
         if not self.counts_vectors:
             is_nop = name == "s_nop"
-            return ClockTicks(int(instruction.operands[0].text, 0) + 1 if is_nop else 1, 0)
+            return ClockTicks(
+                int(instruction.operands[0].text, 0) + 1 if is_nop else 1, 0
+            )
         if name.startswith((*_VECTOR_MEMORY, "ds_")) or _settles(instruction):
             return ClockTicks(0, MOST_TRANS + 1)
         return ClockTicks(int(name.startswith("v_")), int(bool(_TRANS.match(name))))
@@ -175,12 +186,17 @@ def _left_by_vector(instruction: Instruction, table: StateTable) -> Uses:
     if name.startswith("v_wmma_"):
         yield HazardUse("WMMA writes VGPR", vector)
         return
-    yield HazardUse("dot writes VGPR" if name.startswith("v_dot") else "VALU writes VGPR", vector)
     yield HazardUse(
-        "VALU writes SGPR", scalar | (_MASK if name.startswith("v_cmpx_") else frozenset())
+        "dot writes VGPR" if name.startswith("v_dot") else "VALU writes VGPR", vector
+    )
+    yield HazardUse(
+        "VALU writes SGPR",
+        scalar | (_MASK if name.startswith("v_cmpx_") else frozenset()),
     )
     yield HazardUse("trans writes VGPR", vector if _TRANS.match(name) else frozenset())
-    yield HazardUse("VALU writes half a VGPR", vector if _writes_half(instruction) else frozenset())
+    yield HazardUse(
+        "VALU writes half a VGPR", vector if _writes_half(instruction) else frozenset()
+    )
 
 
 def _results(instruction: Instruction) -> tuple[Operand, ...]:
@@ -224,7 +240,9 @@ def _done_by(instruction: Instruction, table: StateTable) -> Uses:
         is_load = kind_of_access(name).is_load and not is_direct
         read = operands[1:] if is_load else operands
         yield HazardUse("memory reads VGPR", _vectors(read))
-        yield HazardUse("memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset())
+        yield HazardUse(
+            "memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset()
+        )
         yield HazardUse(
             "VMEM reads SGPR", frozenset() if name.startswith("ds_") else _scalars(read)
         )
@@ -251,7 +269,9 @@ def _done_by_vector(instruction: Instruction, table: StateTable) -> Uses:
     else:
         yield HazardUse("VALU writes VGPR", _vectors(results))
     read |= _vectors(results) if _ACCUMULATES.match(name) else frozenset()
-    yield HazardUse("trans reads VGPR" if _TRANS.match(name) else "VALU reads VGPR", read)
+    yield HazardUse(
+        "trans reads VGPR" if _TRANS.match(name) else "VALU reads VGPR", read
+    )
     yield HazardUse("VALU reads SGPR", _scalars(sources))
     yield from _done_by_some(instruction, read)
 
@@ -349,7 +369,10 @@ def _after_product(
     memory = ("memory reads VGPR", "memory writes VGPR")
     return {
         **_after(left, (*_TOUCHED, *memory, *_FACTORS), touched),
-        **{HazardPair(left, f"{reader} reads SrcC"): count for reader, count in c.items()},
+        **{
+            HazardPair(left, f"{reader} reads SrcC"): count
+            for reader, count in c.items()
+        },
         **{HazardPair(left, f"{reader} reads the same SrcC"): same for reader in c},
     }
 

@@ -76,7 +76,9 @@ def fma_f64(a: Any, b: Any, c: Any) -> Array:
     """a * b + c, rounded once."""
     a, b, c = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
     high, low = _two_product(a, b)
-    simple = ~np.isfinite(high + c) & ~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c))
+    simple = ~np.isfinite(high + c) & ~(
+        np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    )
     simple |= (a == 0) | (b == 0)
     size = np.abs(high)
     safe = (size < 2.0**990) & (size > 2.0**-900) & (np.abs(c) < 2.0**1000)
@@ -85,7 +87,9 @@ def fma_f64(a: Any, b: Any, c: Any) -> Array:
     upper, lower = _two_sum(high, first)
     result = np.where(simple, a * b + c, upper + add_to_odd(rest, lower))
     # c alone is infinite or NaN: then so is the result, whatever a * b overflows to.
-    result = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), quiet(c), result)
+    result = np.where(
+        np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), quiet(c), result
+    )
     for place in map(tuple, np.argwhere(~safe & ~simple & np.isfinite(c))):
         result[place] = scaled_fma(float(a[place]), float(b[place]), float(c[place]), 0)
     return result
@@ -154,20 +158,29 @@ def div_scale(s0: Any, s1: Any, s2: Any) -> tuple[Array, Array]:
     far, scale, tiny = (96, 64, 23) if is_f32 else (768, 128, 53)
     one = s0.dtype.type(1)
     up, down = np.ldexp(s0, scale), np.ldexp(s0, -scale)
-    inverse_is_small, quotient_is_small = _is_subnormal(one / s1), _is_subnormal(s2 / s1)
+    inverse_is_small, quotient_is_small = (
+        _is_subnormal(one / s1),
+        _is_subnormal(s2 / s1),
+    )
     is_denominator, is_numerator = s0 == s1, s0 == s2
     cases = [
         ((s1 == 0) | (s2 == 0), np.full_like(s0, np.nan), False),
         (_exponent(s2) - _exponent(s1) >= far, np.where(is_denominator, up, s0), True),
         (_is_subnormal(s1), up, False),
-        (inverse_is_small & quotient_is_small, np.where(is_denominator, down, s0), True),
+        (
+            inverse_is_small & quotient_is_small,
+            np.where(is_denominator, down, s0),
+            True,
+        ),
         (inverse_is_small, down, False),
         (quotient_is_small, np.where(is_numerator, up, s0), True),
         (_exponent(s2) <= tiny, up, False),
     ]
     conditions = [condition for condition, _, _ in cases]
     result = np.select(conditions, [value for _, value, _ in cases], s0)
-    return result, np.select(conditions, [np.array(flag) for _, _, flag in cases], False)
+    return result, np.select(
+        conditions, [np.array(flag) for _, _, flag in cases], False
+    )
 
 
 def div_fmas_f32(a: Any, b: Any, c: Any, is_scaled: Array) -> Array:

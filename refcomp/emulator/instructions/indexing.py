@@ -34,7 +34,9 @@ _MOVES = {"s": frozenset((1,)), "d": frozenset((0,)), "sd": frozenset((0, 1))}
 _MOVE = re.compile(r"([sv])_movrel(s|d|sd)_(b32|b64)$")
 
 
-def positions_after(instruction: Instruction, positions: frozenset[int]) -> frozenset[int]:
+def positions_after(
+    instruction: Instruction, positions: frozenset[int]
+) -> frozenset[int]:
     """Which operands of the following instructions are indexed, by their positions."""
     name = instruction.mnemonic
     if name in ("s_set_gpr_idx_on", "s_set_gpr_idx_mode"):
@@ -42,7 +44,9 @@ def positions_after(instruction: Instruction, positions: frozenset[int]) -> froz
     return frozenset() if name == "s_set_gpr_idx_off" else positions
 
 
-def bind_within(instruction: Instruction, positions: frozenset[int], bind: Bind) -> Run | None:
+def bind_within(
+    instruction: Instruction, positions: frozenset[int], bind: Bind
+) -> Run | None:
     """An instruction where operands at `positions` may be indexed, ready to run."""
     if not positions or not instruction.mnemonic.startswith("v_"):
         return bind(instruction)
@@ -87,7 +91,9 @@ def refuse_jump(instruction: Instruction) -> None:
 
 def _parts(instruction: Instruction) -> list[str]:
     text = instruction.operands[-1].text
-    return [p for p in text.removeprefix("gpr_idx(").rstrip(")").split(",") if p in _BITS]
+    return [
+        p for p in text.removeprefix("gpr_idx(").rstrip(")").split(",") if p in _BITS
+    ]
 
 
 def _check(waves: Any, source: Any, instruction: Instruction) -> None:
@@ -97,7 +103,9 @@ def _check(waves: Any, source: Any, instruction: Instruction) -> None:
             waves.report_undefined(instruction, "which register is meant", undefined)
 
 
-def _by_index(instruction: Instruction, positions: frozenset[int], file: str, bind: Bind) -> Run:
+def _by_index(
+    instruction: Instruction, positions: frozenset[int], file: str, bind: Bind
+) -> Run:
     bound: dict[int, Run | None] = {}
     mask = _INDEX if file == "v" else np.uint32(0xFFFFFFFF)
 
@@ -124,7 +132,11 @@ def _by_index(instruction: Instruction, positions: frozenset[int], file: str, bi
 
 
 def _moved(
-    instruction: Instruction, positions: frozenset[int], file: str, index: int, limit: int
+    instruction: Instruction,
+    positions: frozenset[int],
+    file: str,
+    index: int,
+    limit: int,
 ) -> Instruction:
     operands = list(instruction.operands)
     for position in positions & set(range(len(operands))):

@@ -87,7 +87,9 @@ def _bind_write(instruction: Instruction) -> Run:
         old = _modes(waves)
         new = old & ~(ones << start) | (source.value(waves) & ones) << start
         if ((new ^ old) & ~_KNOWN).any():
-            raise Unsupported("this part of MODE cannot be changed", where=str(instruction))
+            raise Unsupported(
+                "this part of MODE cannot be changed", where=str(instruction)
+            )
         if not waves.dirty.isdisjoint(source.numbers) and source.shadow(waves).any():
             waves.report_undefined(
                 instruction, "how numbers are rounded", source.shadow(waves) != 0

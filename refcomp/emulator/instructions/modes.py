@@ -47,7 +47,10 @@ def keeps_denormals(mode: int, kind: str, *, of_results: bool) -> bool:
 def in_mode(instruction: Instruction, row: Semantics) -> Semantics:
     """The row as the instruction's mode has it."""
     mode, result = instruction.mode, row.results[0]
-    kinds = [*row.sources, *(result if name == "result" else name for name in row.implicit)]
+    kinds = [
+        *row.sources,
+        *(result if name == "result" else name for name in row.implicit),
+    ]
     if (
         mode == IEEE_MODE
         or {result, *kinds}.isdisjoint(_FLOATS)
@@ -62,10 +65,14 @@ def in_mode(instruction: Instruction, row: Semantics) -> Semantics:
 
     def computed(*values: Any) -> Any:
         pairs = zip(values, flushes, strict=True)
-        found = rounded(*(flushed(value) if is_flushed else value for value, is_flushed in pairs))
+        found = rounded(
+            *(flushed(value) if is_flushed else value for value, is_flushed in pairs)
+        )
         if not flushes_result:
             return found
-        return (flushed(found[0]), *found[1:]) if len(row.results) > 1 else flushed(found)
+        return (
+            (flushed(found[0]), *found[1:]) if len(row.results) > 1 else flushed(found)
+        )
 
     return replace(row, function=computed)
 
@@ -98,7 +105,9 @@ _FRACTIONS: dict[str, Callable[..., Fraction]] = {
     "fmamk": lambda a, k, b: a * k + b,
     # What lies beyond all exponents is no less beyond for being farther.
     "ldexp": lambda a, n: a * Fraction(2) ** max(-5000, min(n, 5000)),
-    "div_fmas": lambda a, b, c, s: (a * b + c) * Fraction(2) ** (s and _up_or_down(c, 128)),
+    "div_fmas": lambda a, b, c, s: (
+        (a * b + c) * Fraction(2) ** (s and _up_or_down(c, 128))
+    ),
 }
 
 
@@ -162,7 +171,9 @@ def _with_signed_zeros(usual: Function, part: str, rounding: int) -> Function:
 
     def computed(first: Any, *middle: Any) -> Array:
         near = np.asarray(usual(first, *middle))
-        mirrored = np.negative(usual(np.negative(first), *middle[:-1], np.negative(middle[-1])))
+        mirrored = np.negative(
+            usual(np.negative(first), *middle[:-1], np.negative(middle[-1]))
+        )
         return np.where(near == 0, mirrored, near)
 
     return computed
@@ -170,7 +181,9 @@ def _with_signed_zeros(usual: Function, part: str, rounding: int) -> Function:
 
 def _by_odd(nearest: Function, part: str, kind: str, rounding: int) -> Function:
     odd = _TO_ODD[part]
-    return lambda *values: towards(odd(*values), np.asarray(nearest(*values)), kind, rounding)
+    return lambda *values: towards(
+        odd(*values), np.asarray(nearest(*values)), kind, rounding
+    )
 
 
 def towards(exact: Array, near: Array, kind: str, rounding: int) -> Array:

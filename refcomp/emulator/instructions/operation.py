@@ -44,10 +44,16 @@ class PackedSemantics:
     half: Semantics
 
 
-def operation(signature: str, function: Callable[..., Any], **details: Any) -> Semantics:
+def operation(
+    signature: str, function: Callable[..., Any], **details: Any
+) -> Semantics:
     """`operation("f32 = f32 f32", np.add)`; what follows `;` is implicit: `f64 = f64 f64; vcc`."""
     results, _, rest = signature.partition("=")
     sources, _, implicit = rest.partition(";")
     return Semantics(
-        tuple(results.split()), tuple(sources.split()), function, tuple(implicit.split()), **details
+        tuple(results.split()),
+        tuple(sources.split()),
+        function,
+        tuple(implicit.split()),
+        **details,
     )

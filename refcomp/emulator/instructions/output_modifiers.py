@@ -37,7 +37,9 @@ def with_modifiers(instruction: Instruction, row: Semantics) -> Function:
     if kind.startswith("f"):
         return _clamped(function, is_zero_for_nan=bool(instruction.mode & DX10_CLAMP))
     if row.wide is None:
-        raise Unsupported(f"clamp of {instruction.mnemonic} is not known", where=str(instruction))
+        raise Unsupported(
+            f"clamp of {instruction.mnemonic} is not known", where=str(instruction)
+        )
     return _saturated(row.wide, kind)
 
 
@@ -45,14 +47,20 @@ def _scaled(instruction: Instruction, function: Function, kind: str) -> Function
     """Apply `mul:2`, `mul:4` or `div:2` where the mode has them."""
     given = _FACTORS.keys() & instruction.modifiers.items()
     is_ignored = bool(instruction.mode & IEEE_NANS) or not kind.startswith("f")
-    if not given or is_ignored or keeps_denormals(instruction.mode, kind, of_results=True):
+    if (
+        not given
+        or is_ignored
+        or keeps_denormals(instruction.mode, kind, of_results=True)
+    ):
         return function
     factor = NUMPY[kind](_FACTORS[given.pop()])
 
     def compute(*values: Any) -> Array:
         found = np.asarray(function(*values))
         # A sum with +0 has no -0.
-        return np.where(np.isnan(found), found, flushed(found * factor) + NUMPY[kind](0))
+        return np.where(
+            np.isnan(found), found, flushed(found * factor) + NUMPY[kind](0)
+        )
 
     return compute
 

@@ -52,10 +52,16 @@ def bind_scalar(instruction: Instruction, row: Semantics) -> Run:
     return run
 
 
-def _sources(instruction: Instruction, row: Semantics, results: int) -> list[OperandSource]:
+def _sources(
+    instruction: Instruction, row: Semantics, results: int
+) -> list[OperandSource]:
     operands, kinds = list(instruction.operands[results:]), list(row.sources)
-    if instruction.mnemonic.startswith(("s_cmpk", "s_addk", "s_mulk", "s_movk", "s_cmovk")):
-        operands[-1] = _sixteen_bits(operands[-1], is_signed=not kinds[-1].startswith("u"))
+    if instruction.mnemonic.startswith(
+        ("s_cmpk", "s_addk", "s_mulk", "s_movk", "s_cmovk")
+    ):
+        operands[-1] = _sixteen_bits(
+            operands[-1], is_signed=not kinds[-1].startswith("u")
+        )
     for name in row.implicit:
         operands.append(_SCC if name == "scc" else instruction.operands[0])
         kinds.append("scc" if name == "scc" else row.results[0])
@@ -64,7 +70,10 @@ def _sources(instruction: Instruction, row: Semantics, results: int) -> list[Ope
             f"{instruction.mnemonic} has {len(operands)} sources here, not {len(kinds)}",
             where=str(instruction),
         )
-    return [scalar_source(operand, kind) for operand, kind in zip(operands, kinds, strict=True)]
+    return [
+        scalar_source(operand, kind)
+        for operand, kind in zip(operands, kinds, strict=True)
+    ]
 
 
 def _sixteen_bits(operand: Operand, *, is_signed: bool) -> Operand:
@@ -100,7 +109,9 @@ def write_scalar_shadow(
             waves.set_shadow(EXEC + offset, np.uint32(0))
 
 
-def _spread(row: Semantics, sources: Sequence[OperandSource], waves: Any) -> list[Array]:
+def _spread(
+    row: Semantics, sources: Sequence[OperandSource], waves: Any
+) -> list[Array]:
     shadows = [source.shadow(waves) for source in sources]
     if row.spread is not None:
         bits = [source.bits(waves) for source in sources]
@@ -119,7 +130,9 @@ def _filled(kind: str, undefined: Array) -> Array:
     return np.where(undefined, ~unsigned(0), unsigned(0))
 
 
-def bind_save_exec(instruction: Instruction, function: Callable[[Any, Any], Any]) -> Run:
+def bind_save_exec(
+    instruction: Instruction, function: Callable[[Any, Any], Any]
+) -> Run:
     """EXEC goes to the first operand, and becomes what `function` makes of it and the second."""
     kind = "u64" if instruction.mnemonic.endswith("64") else "u32"
     result, operand = instruction.operands

@@ -30,7 +30,9 @@ from refcomp.emulator.machine.arrays import NUMPY, Array
 Function = Callable[..., Any]
 
 _FLOATS = ("f16", "f32", "f64")
-_ALWAYS_QUIET = re.compile(r"v_cvt_f16_f32|v_cvt_pk_?rtz_f16_f32|v_dot2.*|v_dual_dot2.*")
+_ALWAYS_QUIET = re.compile(
+    r"v_cvt_f16_f32|v_cvt_pk_?rtz_f16_f32|v_dot2.*|v_dual_dot2.*"
+)
 _CHOICE = re.compile(r"v_(min|max|min3|max3|med3|minmax|maxmin)_f(?:16|32|64)$")
 
 
@@ -85,5 +87,7 @@ def _as_they_came(found: Any, values: Sequence[Any], kind: str) -> Array:
             continue
         made = quiet(quiet(value).astype(NUMPY[kind])).view(unsigned)
         loud = (bits & ~mark).view(found.dtype)
-        bits = np.where(is_signalling(value) & (bits == made) & np.isnan(loud), bits & ~mark, bits)
+        bits = np.where(
+            is_signalling(value) & (bits == made) & np.isnan(loud), bits & ~mark, bits
+        )
     return bits.view(found.dtype)

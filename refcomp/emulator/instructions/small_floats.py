@@ -28,7 +28,9 @@ def values_of(kind: str) -> Array:
     exponent = (octet & 0x7F) >> mantissa_bits
     mantissa = octet & ((1 << mantissa_bits) - 1)
     units = np.where(exponent == 0, mantissa, mantissa | 1 << mantissa_bits)
-    size = np.ldexp(units.astype(np.float32), np.maximum(exponent, 1) - bias - mantissa_bits)
+    size = np.ldexp(
+        units.astype(np.float32), np.maximum(exponent, 1) - bias - mantissa_bits
+    )
     signed = np.where(octet & 0x80, -size, size)
     return np.where(octet == _NAN, np.float32(np.nan), signed).astype(np.float32)
 

@@ -124,7 +124,9 @@ def chained(first: Tracked, second: Tracked) -> Callable[..., Any]:
     """Of `second(first(a, b), c)`."""
 
     def both(s: Array, t: Array, u: Array, a: Array, b: Array, c: Array) -> Array:
-        result: Array = second.spread(first.spread(s, t, a, b), u, first.function(a, b), c)
+        result: Array = second.spread(
+            first.spread(s, t, a, b), u, first.function(a, b), c
+        )
         return result
 
     return both

@@ -21,7 +21,9 @@ NUMPY: dict[str, Any] = {
     **{"p16": np.uint32, "p32": np.uint64},
 }
 MASKS = {"mask32": 32, "mask64": 64}
-_BITS: dict[str, int] = MASKS | {kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()}
+_BITS: dict[str, int] = MASKS | {
+    kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()
+}
 
 
 def mask_kind(lanes: int) -> str:

@@ -31,7 +31,9 @@ BY_WIDTH: dict[int, Any] = {
     8: np.uint64,
     16: np.complex128,
 }
-ALL_ONES = {width: np.full(width, 0xFF, np.uint8).view(t) for width, t in BY_WIDTH.items()}
+ALL_ONES = {
+    width: np.full(width, 0xFF, np.uint8).view(t) for width, t in BY_WIDTH.items()
+}
 
 
 class LoadedBits(NamedTuple):
@@ -72,11 +74,18 @@ class Bytes:
         known = gather(self.known, index, 4 * count).view(np.uint32).reshape(-1, count)
         return LoadedBits(words, None if (known == _ONES).all() else ~known)
 
-    def store(self, index: Array, width: int, values: Array, undefined: Array | None) -> None:
+    def store(
+        self, index: Array, width: int, values: Array, undefined: Array | None
+    ) -> None:
         """Write items of `width` bytes; of equal indices one wins."""
         scatter(self.data, index, width, values)
         if self.known is not None:
-            scatter(self.known, index, width, ALL_ONES[width] if undefined is None else ~undefined)
+            scatter(
+                self.known,
+                index,
+                width,
+                ALL_ONES[width] if undefined is None else ~undefined,
+            )
 
 
 def _are_aligned(index: Array, width: int) -> bool:
@@ -109,8 +118,12 @@ def may_reach(address: Array, end: Any, size: int) -> Array:
     """Whether a load of `size` bytes is right in memory that ends at `end`: Note [Loads]."""
     is_aligned = size & (size - 1) == 0 and address % address.dtype.type(size) == 0
     eight = address.dtype.type(8)
-    reach = address + address.dtype.type(size)  # which wraps only of addresses beyond the end
-    found: Array = (address < end) & (is_aligned | (reach <= (end + eight - 1) // eight * eight))
+    reach = address + address.dtype.type(
+        size
+    )  # which wraps only of addresses beyond the end
+    found: Array = (address < end) & (
+        is_aligned | (reach <= (end + eight - 1) // eight * eight)
+    )
     return found
 
 
@@ -162,7 +175,9 @@ class Arena:
         whole = _with_zone(size)
         if self._freed_bytes > _QUARANTINE:
             self._forget_freed()
-        address = self._next if self._next + whole <= BASE + self.size else self._gap(whole)
+        address = (
+            self._next if self._next + whole <= BASE + self.size else self._gap(whole)
+        )
         if address is None:
             return None
         if address == self._next:
@@ -209,7 +224,9 @@ class Arena:
 
     def free_bytes(self) -> int:
         """How many bytes belong to nobody."""
-        return self.size - sum(a.size for a in self._allocations.values() if not a.is_free)
+        return self.size - sum(
+            a.size for a in self._allocations.values() if not a.is_free
+        )
 
     def allocation_at(self, address: int) -> Allocation | None:
         """The allocation that begins at or below an address, the nearest one."""
@@ -244,9 +261,13 @@ class Arena:
     def is_known(self, address: int, size: int) -> bool:
         """Whether all these bytes were written."""
         known = self.bytes.known
-        return known is None or bool((known[address - BASE : address - BASE + size] == 0xFF).all())
+        return known is None or bool(
+            (known[address - BASE : address - BASE + size] == 0xFF).all()
+        )
 
-    def outside(self, addresses: Array, size: int, *, is_load: bool = False) -> Array | None:
+    def outside(
+        self, addresses: Array, size: int, *, is_load: bool = False
+    ) -> Array | None:
         """Where `size` bytes at an address belong to nobody, or not to one; None: nowhere. A load
         may reach a little further."""
         if not addresses.size:

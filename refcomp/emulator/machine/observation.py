@@ -80,7 +80,12 @@ def tell_of(instruction: Instruction) -> Callable[[Any], None]:
 
 
 def tell_access(
-    waves: Any, instruction: Instruction, space: str, size: int, index: Array, wrong: Array | None
+    waves: Any,
+    instruction: Instruction,
+    space: str,
+    size: int,
+    index: Array,
+    wrong: Array | None,
 ) -> None:
     """Tells the observers of an access by the active lanes, less those that are `wrong`."""
     active = waves.active()
@@ -89,7 +94,15 @@ def tell_access(
         active[active] = ~wrong.reshape(-1)
         index = index[~wrong]
     kind = kind_of_access(instruction.mnemonic)
-    one = Access(instruction, space, kind.is_store, kind.is_atomic, size, index.reshape(-1), active)
+    one = Access(
+        instruction,
+        space,
+        kind.is_store,
+        kind.is_atomic,
+        size,
+        index.reshape(-1),
+        active,
+    )
     for observer in waves.around.observers:
         observer.access(waves, one)
 

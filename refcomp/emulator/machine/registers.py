@@ -25,11 +25,16 @@ from refcomp.emulator.machine.arrays import (
     split,
 )
 
-SCALARS, SCC = 128, 128  # a scalar register's number in `dirty` is its own; SCC's is 128
+SCALARS, SCC = (
+    128,
+    128,
+)  # a scalar register's number in `dirty` is its own; SCC's is 128
 FIRST_VECTOR = 129
 FIRST_ACCUMULATOR = 256
 _ALL, _NONE = slice(None), slice(0, 0)
-_WIDE, _NARROW = ({k: t for k, t in NUMPY.items() if bits_of(k) == bits} for bits in (32, 16))
+_WIDE, _NARROW = (
+    {k: t for k, t in NUMPY.items() if bits_of(k) == bits} for bits in (32, 16)
+)
 
 
 class RegisterCounts(NamedTuple):
@@ -59,7 +64,10 @@ class File:
         halves = {k: self.v.view(t)[..., ::2] for k, t in _NARROW.items()}
         self.typed: dict[str, Array] = wide | halves
         wide = {k: self.s.view(t) for k, t in _WIDE.items()}
-        narrow = {k: self.s.view(t).reshape(SCALARS, waves, 2)[..., 0] for k, t in _NARROW.items()}
+        narrow = {
+            k: self.s.view(t).reshape(SCALARS, waves, 2)[..., 0]
+            for k, t in _NARROW.items()
+        }
         self.typed_scalars: dict[str, Array] = wide | narrow
 
     def vector(self, index: int, kind: str, rows: Any) -> Array:
@@ -94,7 +102,9 @@ class Registers:
         shape = vectors, self.waves, self.lanes
         self.values = File(*shape, 0, unused)
         self.shadow = File(*shape, 0xFFFFFFFF, unused) if is_watched else None
-        self.dirty: set[int] = set(range(FIRST_VECTOR + vectors)) if is_watched else set()
+        self.dirty: set[int] = (
+            set(range(FIRST_VECTOR + vectors)) if is_watched else set()
+        )
         self.rows: Any = _ALL
         self._mask: Array | None = None
         self._covers = self._is_full = False
@@ -137,7 +147,9 @@ class Registers:
 
     # Writing values. Whoever writes tells of definedness by `define` or `taint`.
 
-    def write_vector(self, index: int, kind: str, value: Any, file: File | None = None) -> None:
+    def write_vector(
+        self, index: int, kind: str, value: Any, file: File | None = None
+    ) -> None:
         """Active lanes of one register, or of two for 64 bits; 16 bits clear the upper half."""
         file = self.values if file is None else file
         bits = bits_of(kind)
@@ -161,7 +173,9 @@ class Registers:
             np.copyto(old, value, where=self.mask)
             target[self.rows] = old
 
-    def write_scalar(self, index: int, kind: str, value: Any, file: File | None = None) -> None:
+    def write_scalar(
+        self, index: int, kind: str, value: Any, file: File | None = None
+    ) -> None:
         """One scalar register of each wave, or two for 64 bits."""
         file = self.values if file is None else file
         if bits_of(kind) == 64:

@@ -93,7 +93,9 @@ def numbers_of(operand: Operand, kind: str, first: int = 0) -> frozenset[int]:
         return frozenset({SCC})
     if operand.file == "c":
         return frozenset()
-    start = operand.index if operand.file == "s" else FIRST_VECTOR + vector_index(operand)
+    start = (
+        operand.index if operand.file == "s" else FIRST_VECTOR + vector_index(operand)
+    )
     start, count = start + first, registers_of(kind)
     if operand.file == "s" and start + count > SCALARS:
         raise Unsupported(f"no register follows {operand.text}")
@@ -114,13 +116,19 @@ def vector_source(
     return OperandSource(numbers_of(operand, kind), read, change, _shadow_kind(kind))
 
 
-def half_source(operand: Operand, kind: str, half: int, is_negative: bool) -> OperandSource:
+def half_source(
+    operand: Operand, kind: str, half: int, is_negative: bool
+) -> OperandSource:
     """One half of a packed operand: 16 bits of a register, or the register of a pair."""
     operand = _read_as(operand)
     is_float = kind.startswith("f")
     change = np.negative if is_negative and is_float else None
     if bits_of(kind) == 32:
-        read = _shifted(operand, kind, half) if operand.file != "c" else _reader(operand, kind)
+        read = (
+            _shifted(operand, kind, half)
+            if operand.file != "c"
+            else _reader(operand, kind)
+        )
         numbers = numbers_of(operand, kind, half)
     else:
         read = _part_reader(operand, kind, BitField(16 * half, 16), is_signed=False)
@@ -177,11 +185,17 @@ def _part_reader(operand: Operand, kind: str, part: BitField, is_signed: bool) -
     unsigned = _UNSIGNED[bits_of(kind)]
     left, right = np.uint32(32 - start - width), np.uint32(32 - width)
     if operand.file == "c" and kind == "f16":
-        whole = _constant_reader(int(constant(operand.text, "f16").view(np.uint16)), np.uint32)
+        whole = _constant_reader(
+            int(constant(operand.text, "f16").view(np.uint16)), np.uint32
+        )
 
     def read(file: File, rows: Any) -> Any:
         moved = np.asarray(whole(file, rows)) << left
-        found = moved.view(np.int32) >> right.astype(np.int32) if is_signed else moved >> right
+        found = (
+            moved.view(np.int32) >> right.astype(np.int32)
+            if is_signed
+            else moved >> right
+        )
         return found.astype(unsigned).view(numpy)
 
     return read
@@ -224,7 +238,9 @@ def constant(text: str, kind: str) -> Any:
             return value.view(unsigned).view(NUMPY[kind])
         number = int(text, 0)
     except ValueError:
-        raise Unsupported(f"the operand {text!r} is not known to the emulator") from None
+        raise Unsupported(
+            f"the operand {text!r} is not known to the emulator"
+        ) from None
     if text.startswith("0x") and kind == "f64" and not is_whole:
         number <<= 32
     return np.array(number & ((1 << bits) - 1), unsigned).view(NUMPY[kind])[()]
@@ -241,7 +257,11 @@ def _aperture(text: str) -> int:
 def _exact_inline(text: str) -> float:
     """1/(2 pi) is printed with a few digits."""
     value = float(text)
-    return value if abs(abs(value) - 0.15915494) > 1e-6 else np.copysign(0.5 / np.pi, value)
+    return (
+        value
+        if abs(abs(value) - 0.15915494) > 1e-6
+        else np.copysign(0.5 / np.pi, value)
+    )
 
 
 def _change(operand: Operand, kind: str) -> Callable[[Any], Any] | None:

@@ -59,7 +59,9 @@ class Waves(Registers):
         self._stride = -(-around.shared_bytes // 16) * 16
         self._private = -(-around.private_bytes // 16) * 16
         self.shared = Bytes(self._stride * len(groups), is_watched=around.is_watched)
-        self.private = Bytes(self._private * self.waves * self.lanes, is_watched=around.is_watched)
+        self.private = Bytes(
+            self._private * self.waves * self.lanes, is_watched=around.is_watched
+        )
         # Of each wave how it rounds and whether it keeps denormals; None: as IEEE has it.
         self.modes: Array | None = None
         # What was worked out of registers with addresses: see `shared_words`.
@@ -107,15 +109,27 @@ class Waves(Registers):
     def shared_index(self, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
         """Of addresses in a group's shared memory."""
         limit = self.around.shared_bytes
-        return self._bounded(address, size, self.shared_base[self.rows], limit, "shared", ins)
+        return self._bounded(
+            address, size, self.shared_base[self.rows], limit, "shared", ins
+        )
 
-    def private_index(self, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
+    def private_index(
+        self, address: Any, size: int, ins: Instruction
+    ) -> CheckedOffsets:
         """Of addresses in a lane's private memory."""
         limit = self.around.private_bytes
-        return self._bounded(address, size, self._private_base[self.rows], limit, "private", ins)
+        return self._bounded(
+            address, size, self._private_base[self.rows], limit, "private", ins
+        )
 
     def _bounded(
-        self, address: Any, size: int, base: Array, limit: int, what: str, ins: Instruction
+        self,
+        address: Any,
+        size: int,
+        base: Array,
+        limit: int,
+        what: str,
+        ins: Instruction,
     ) -> CheckedOffsets:
         active = self.active()
         picked = self.pick(address, active).astype(np.int64)

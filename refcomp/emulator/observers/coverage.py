@@ -31,7 +31,15 @@ OF_FLOATS = ("inf", "nan", "denormal", "-0")
 OF_INTEGERS = ("least", "greatest")
 # Which lanes run is nothing to scalar instructions, and to those that work for the whole wave.
 _OF_LANES = ("v_", "ds_", "global_", "flat_", "scratch_", "buffer_")
-_OF_WAVES = ("v_readlane", "v_writelane", "v_mfma", "v_smfmac", "v_wmma", "v_nop", "buffer_gl")
+_OF_WAVES = (
+    "v_readlane",
+    "v_writelane",
+    "v_mfma",
+    "v_smfmac",
+    "v_wmma",
+    "v_nop",
+    "buffer_gl",
+)
 
 
 @dataclass(slots=True)
@@ -91,7 +99,10 @@ class Coverage(Observer):
             self._see(waves, instruction.second)
 
     def _see(self, waves: Any, instruction: Instruction) -> None:
-        mnemonic, key = instruction.printed, _LookKey(instruction.number, instruction.text)
+        mnemonic, key = (
+            instruction.printed,
+            _LookKey(instruction.number, instruction.text),
+        )
         seen = self.seen.get(mnemonic)
         if seen is None:
             seen = self.seen[mnemonic] = Seen()
@@ -101,7 +112,9 @@ class Coverage(Observer):
         if not seen.is_partial and depends_on_lanes(mnemonic) and not waves.covers:
             seen.is_partial = is_partial(waves)
         look = self._looks[key]
-        if look is not None and not seen.edges.issuperset(edges_wanted(mnemonic, self._generation)):
+        if look is not None and not seen.edges.issuperset(
+            edges_wanted(mnemonic, self._generation)
+        ):
             look(waves, seen)
 
 
@@ -146,7 +159,9 @@ def _kinds(mnemonic: str, of: Generation) -> tuple[str, ...]:
     return () if row is None else row.sources
 
 
-def _look_at(instruction: Instruction, of: Generation) -> Callable[[Any, Seen], None] | None:
+def _look_at(
+    instruction: Instruction, of: Generation
+) -> Callable[[Any, Seen], None] | None:
     """What looks at the operands; None when they say nothing."""
     sources = list(_sources(instruction, of))
     if not sources:
@@ -190,7 +205,12 @@ def edges_in(values: Array, kind: str) -> set[str]:
     if kind.startswith("f"):
         size = np.abs(values)
         is_small = (size > 0) & (size < np.finfo(NUMPY[kind]).tiny)
-        tests = (np.isinf(values), np.isnan(values), is_small, (values == 0) & np.signbit(values))
+        tests = (
+            np.isinf(values),
+            np.isnan(values),
+            is_small,
+            (values == 0) & np.signbit(values),
+        )
         return {name for name, test in zip(OF_FLOATS, tests, strict=True) if test.any()}
     limits = np.iinfo(NUMPY[kind])
     found = (values == limits.min, values == limits.max)

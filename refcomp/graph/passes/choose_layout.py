@@ -74,7 +74,9 @@ class _LayoutRewriter:
         shape = node.outputs[0].shape
         return all(value in self.last and value.shape == shape for value in node.reads)
 
-    def _add_last(self, node: GraphNode, operator: str, attributes: dict[str, object]) -> None:
+    def _add_last(
+        self, node: GraphNode, operator: str, attributes: dict[str, object]
+    ) -> None:
         inputs = [None if value is None else self.last[value] for value in node.inputs]
         made = self.rewriter.node(operator, inputs, attributes, node.name)  # type: ignore[arg-type]
         self.last[node.outputs[0]] = made
@@ -83,7 +85,10 @@ class _LayoutRewriter:
         data, weight, *bias = node.inputs
         assert data is not None and weight is not None
         packed = self.rewriter.node(
-            "transpose", [self.plain[weight]], {"axes": _WEIGHT_TO_PACKED}, f"{weight.name}.packed"
+            "transpose",
+            [self.plain[weight]],
+            {"axes": _WEIGHT_TO_PACKED},
+            f"{weight.name}.packed",
         )
         inputs = [self._as_last(data), packed, *self.rewriter.mapped(bias)]
         attributes = {k: v for k, v in node.attributes.items() if k != "groups"}
@@ -102,6 +107,9 @@ class _LayoutRewriter:
     def _as_plain(self, value: Value) -> Value:
         if value not in self.plain:
             self.plain[value] = self.rewriter.node(
-                "transpose", [self.last[value]], {"axes": _TO_SECOND}, f"{value.name}.nchw"
+                "transpose",
+                [self.last[value]],
+                {"axes": _TO_SECOND},
+                f"{value.name}.nchw",
             )
         return self.plain[value]

@@ -19,7 +19,9 @@ from refcomp.graph.graph import Array, Graph, GraphNode, Value
 
 def fold_batch_norm(graph: Graph) -> Graph:
     """`graph` with the batch normalizations folded that can be; the same object when none can."""
-    producers = {node.outputs[0]: node for node in graph.nodes if node.operator == "conv2d"}
+    producers = {
+        node.outputs[0]: node for node in graph.nodes if node.operator == "conv2d"
+    }
     folded: dict[GraphNode, GraphNode] = {}
     readers = graph.readers()
     for node in graph.nodes:
@@ -37,7 +39,9 @@ def fold_batch_norm(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-def _can_fold(graph: Graph, conv: GraphNode, node: GraphNode, readers: list[GraphNode]) -> bool:
+def _can_fold(
+    graph: Graph, conv: GraphNode, node: GraphNode, readers: list[GraphNode]
+) -> bool:
     if node.operator != "batch_norm" or node.attributes.get("axis", 1) != 1:
         return False
     if readers != [node] or conv.outputs[0] in graph.outputs:
@@ -49,7 +53,9 @@ def _can_fold(graph: Graph, conv: GraphNode, node: GraphNode, readers: list[Grap
 def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> None:
     data, weight, *rest = conv.inputs
     bias = rest[0] if rest else None
-    gamma, beta, mean, variance = (_wide(rewriter.graph, value) for value in norm.inputs[1:])
+    gamma, beta, mean, variance = (
+        _wide(rewriter.graph, value) for value in norm.inputs[1:]
+    )
     scale = gamma / np.sqrt(variance + norm.attributes.get("epsilon", 1e-5))
     folded_weight = _wide(rewriter.graph, weight) * scale.reshape(-1, 1, 1, 1)
     old_bias = 0.0 if bias is None else _wide(rewriter.graph, bias)
@@ -59,7 +65,9 @@ def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> No
         _constant(rewriter, weight, f"{conv.name}.folded_weight", folded_weight),
         _constant(rewriter, weight, f"{conv.name}.folded_bias", folded_bias),
     ]
-    rewriter.values[norm.outputs[0]] = rewriter.node("conv2d", inputs, conv.attributes, norm.name)
+    rewriter.values[norm.outputs[0]] = rewriter.node(
+        "conv2d", inputs, conv.attributes, norm.name
+    )
 
 
 def _wide(graph: Graph, value: Value | None) -> Any:
@@ -67,6 +75,8 @@ def _wide(graph: Graph, value: Value | None) -> Any:
     return graph.constants[value].astype(np.float64)
 
 
-def _constant(rewriter: GraphRewriter, like: Value | None, name: str, array: Array) -> Value:
+def _constant(
+    rewriter: GraphRewriter, like: Value | None, name: str, array: Array
+) -> Value:
     assert like is not None
     return rewriter.constant(name, array.astype(rewriter.graph.constants[like].dtype))

@@ -66,7 +66,10 @@ class _Grouping:
         group = self.group_of.get(value)
         if group is None or node.operator == FUSED or value in self.graph.outputs:
             return False
-        if len(self.readers[value]) > 1 or self._cost_after(node, value) > _MOST_EXPRESSIONS:
+        if (
+            len(self.readers[value]) > 1
+            or self._cost_after(node, value) > _MOST_EXPRESSIONS
+        ):
             return False
         return _may_follow(node, group)
 
@@ -90,7 +93,10 @@ def _add_fused(rewriter: GraphRewriter, group: Sequence[GraphNode]) -> None:
     for node in group:
         inputs = [None if value is None else inside[value] for value in node.inputs]
         outputs = builder.nodes(
-            node.operator, inputs, node.attributes, [value.name for value in node.outputs]
+            node.operator,
+            inputs,
+            node.attributes,
+            [value.name for value in node.outputs],
         )
         inside.update(zip(node.outputs, outputs, strict=True))
     results = group[-1].outputs

@@ -39,4 +39,6 @@ def _add_packed(rewriter: GraphRewriter, node: GraphNode) -> None:
     assert b is not None
     packed = rewriter.node("transpose", [b], {"axes": (1, 0)}, f"{b.name}.packed")
     attributes = {**node.attributes, "trans_b": False}
-    rewriter.values[node.outputs[0]] = rewriter.node("gemm", [a, packed, *c], attributes, node.name)
+    rewriter.values[node.outputs[0]] = rewriter.node(
+        "gemm", [a, packed, *c], attributes, node.name
+    )

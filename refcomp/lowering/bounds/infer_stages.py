@@ -26,7 +26,9 @@ from refcomp.te.tensor import IterVar, TensorRead
 Bodies = Mapping[Stage, Sequence[Expr]]
 
 
-def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[Stage, StageBounds]:
+def infer_stages(
+    stages: Sequence[Stage], bodies: Bodies, facts: Facts
+) -> dict[Stage, StageBounds]:
     """The bounds of `stages`, all that are computed, producers first.
 
     `bodies` are their operations' expressions after inlining, `facts` what is known of the shape
@@ -37,7 +39,11 @@ def infer_stages(stages: Sequence[Stage], bodies: Bodies, facts: Facts) -> dict[
     kernels = find_kernels(stages)
     scopes = {stage: scope_of(stage, kernels.get(stage)) for stage in stages}
     symbols = {
-        v for s in stages for t in s.op.outputs for dim in t.shape for v in variables_in(dim)
+        v
+        for s in stages
+        for t in s.op.outputs
+        for dim in t.shape
+        for v in variables_in(dim)
     }
     bounds: dict[Stage, StageBounds] = {}
     for stage in reversed(stages):
@@ -68,7 +74,9 @@ def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]
     readers: dict[Stage, list[Stage]] = {stage: [] for stage in stages}
     for stage in stages:
         nodes = (node for body in bodies[stage] for node in walk(body))
-        read = {maker.get(node.tensor) for node in nodes if isinstance(node, TensorRead)}
+        read = {
+            maker.get(node.tensor) for node in nodes if isinstance(node, TensorRead)
+        }
         for producer in read - {None}:
             assert producer is not None
             readers[producer].append(stage)
@@ -80,11 +88,15 @@ def _variables(stage: Stage, kernel: Kernel | None) -> dict[IterVar, Var]:
     variables = {leaf: leaf.var for leaf in stage.loops.leaves}
     if kernel is not None:
         marks = stage.loops.marks
-        variables |= {leaf: kernel.variables[marks[leaf]] for leaf in stage.threads.bound}
+        variables |= {
+            leaf: kernel.variables[marks[leaf]] for leaf in stage.threads.bound
+        }
     return variables
 
 
-def _facts_around(stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Facts) -> Facts:
+def _facts_around(
+    stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Facts
+) -> Facts:
     """What is known where the stage is computed: the loops of other stages around it."""
     point = stage.attach_point
     if point is None:
@@ -93,7 +105,10 @@ def _facts_around(stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Fact
     leaves = point.stage.loops.leaves
     around = leaves[: point.stage.loops.position(point.axis) + 1]
     if _is_inside(point, outer.place.kernel):
-        around = [*(leaf for leaf in leaves if leaf in point.stage.threads.bound), *around]
+        around = [
+            *(leaf for leaf in leaves if leaf in point.stage.threads.bound),
+            *around,
+        ]
     return _bind(outer.place.facts, around, outer.extents, outer.variables)
 
 
@@ -116,7 +131,9 @@ def _bind(
     return facts
 
 
-def _check_marks(stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, Expr]) -> None:
+def _check_marks(
+    stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, Expr]
+) -> None:
     for leaf, mark in stage.loops.marks.items():
         check_extent(stage, leaf, extents[leaf], mark)
         if kernel is not None and mark == PARALLEL:
@@ -128,7 +145,9 @@ def _check_marks(stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, 
             )
 
 
-def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: Facts) -> None:
+def _check_threads(
+    kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: Facts
+) -> None:
     for tag, loops in kernel.bound.items():
         first = loops[0]
         extent = bounds[first.stage].extents[first.axis]
@@ -137,7 +156,9 @@ def _check_threads(kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: F
         for loop in loops:
             mine = bounds[loop.stage].extents[loop.axis]
             if not _is_equal(mine, extent, facts):
-                other = f"axis {first.axis.name} of stage {first.stage.name} has {extent}"
+                other = (
+                    f"axis {first.axis.name} of stage {first.stage.name} has {extent}"
+                )
                 _refuse_extent(loop, mine, other, tag)
             _check_wanted(loop, mine, loop.stage.threads.bound[loop.axis], facts)
 

@@ -146,10 +146,20 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
         scope = GLOBAL
     elif is_inside and scope == GLOBAL:
         why = "a kernel cannot allocate global memory, and the stage is computed inside one"
-        _refuse(stage, scope, why, "use the scope shared or local, or compute it at the root")
+        _refuse(
+            stage,
+            scope,
+            why,
+            "use the scope shared or local, or compute it at the root",
+        )
     if not is_inside and scope != GLOBAL:
         why = "what one kernel computes for another must outlive it"
-        _refuse(stage, scope, why, "compute_at a loop of its consumer's kernel, or keep it global")
+        _refuse(
+            stage,
+            scope,
+            why,
+            "compute_at a loop of its consumer's kernel, or keep it global",
+        )
     _check_threads(stage, kernel, scope)
     return scope
 
@@ -157,7 +167,9 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
 def _is_row(stage: Stage, kernel: Kernel) -> bool:
     """Whether the stage computes the rows of the scan whose kernel it is in."""
     op = kernel.stage.op
-    return isinstance(op, ScanOp) and any(tensor in op.update for tensor in stage.op.outputs)
+    return isinstance(op, ScanOp) and any(
+        tensor in op.update for tensor in stage.op.outputs
+    )
 
 
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
@@ -172,8 +184,12 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
     if stage is kernel.stage:
         return
     for leaf, thread in stage.threads.bound.items():
-        is_combined = leaf.kind == REDUCTION  # what threads have found together, each may keep
-        if (is_combined or scope != LOCAL) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
+        is_combined = (
+            leaf.kind == REDUCTION
+        )  # what threads have found together, each may keep
+        if (
+            is_combined or scope != LOCAL
+        ) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
             continue
         if scope == GLOBAL:
             _refuse_groups(stage, leaf, thread, kernel)
@@ -187,7 +203,9 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
         )
 
 
-def _refuse_groups(stage: Stage, leaf: IterVar, thread: IterVar, kernel: Kernel) -> None:
+def _refuse_groups(
+    stage: Stage, leaf: IterVar, thread: IterVar, kernel: Kernel
+) -> None:
     raise UserError(
         f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag} within one launch",
         where=f"stage {stage.name}, at {stage.loops.provenance[leaf].line}",

@@ -102,10 +102,14 @@ def _spans_of_choices(low: Expr, high: Expr, facts: Facts) -> Iterator[int | Non
     more than either difference, max(a, b) - low no more than the greater one."""
     end, shift = _without_constant(high)
     if isinstance(end, Min | Max):
-        yield _combined(end, Min, [span_between(low, e + shift, facts) for e in (end.a, end.b)])
+        yield _combined(
+            end, Min, [span_between(low, e + shift, facts) for e in (end.a, end.b)]
+        )
     end, shift = _without_constant(low)
     if isinstance(end, Min | Max):
-        yield _combined(end, Max, [span_between(e + shift, high, facts) for e in (end.a, end.b)])
+        yield _combined(
+            end, Max, [span_between(e + shift, high, facts) for e in (end.a, end.b)]
+        )
 
 
 def _combined(end: Expr, bounded: type[Expr], spans: list[int | None]) -> int | None:
@@ -180,14 +184,21 @@ def _product(finder: RangeFinder, expr: Any) -> Range | None:
         span = a.span * abs(factor)
     if signs.is_at_least(0):
         return finder.made(a.low * b.low, a.high * b.low, span)
-    return finder.made(a.high * b.low, a.low * b.low, span) if signs.is_at_most(0) else None
+    return (
+        finder.made(a.high * b.low, a.low * b.low, span)
+        if signs.is_at_most(0)
+        else None
+    )
 
 
 def _product_of_two(finder: RangeFinder, a: Range, b: Range) -> Range | None:
     """Of two factors that both change, where none is negative."""
     if not all(interval(factor.low, finder.facts).is_at_least(0) for factor in (a, b)):
         return None
-    low, high = simplify(a.low * b.low, finder.facts), simplify(a.high * b.high, finder.facts)
+    low, high = (
+        simplify(a.low * b.low, finder.facts),
+        simplify(a.high * b.high, finder.facts),
+    )
     return Range(low, high, span_between(low, high, finder.facts))
 
 
@@ -200,7 +211,9 @@ def _fixed_divisor(finder: RangeFinder, expr: Any) -> tuple[Range, Expr] | None:
     is_floored = isinstance(expr, FloorDiv | FloorMod)
     if not (is_floored or interval(divided.low, finder.facts).is_at_least(0)):
         return None  # a truncated quotient is a floored one where nothing is negative
-    return (divided, divisor) if interval(divisor, finder.facts).is_at_least(1) else None
+    return (
+        (divided, divisor) if interval(divisor, finder.facts).is_at_least(1) else None
+    )
 
 
 def _quotient(finder: RangeFinder, expr: Any) -> Range | None:

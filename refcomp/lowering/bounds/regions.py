@@ -24,7 +24,13 @@ from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
 from refcomp.ir.rewrite import memoised, substitute, variables_in, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
 from refcomp.lowering.bounds.kernels import LOCAL, SHARED, Kernel
-from refcomp.lowering.bounds.ranges import Range, RangeFinder, intersect, union, upper_bound
+from refcomp.lowering.bounds.ranges import (
+    Range,
+    RangeFinder,
+    intersect,
+    union,
+    upper_bound,
+)
 from refcomp.schedule.axes import Indices, Region
 from refcomp.schedule.placement import NestLoop, loops_around, loops_between, place_text
 from refcomp.schedule.stage import Stage
@@ -147,9 +153,12 @@ class _Needs:
             mark = loop.stage.loops.marks.get(loop.axis, "")
             known = self.bounds[loop.stage]
             # Those of another kernel, launched after this one from a loop of the host's, all run.
-            is_same_kernel = self.kernel is not None and known.place.kernel is self.kernel
+            is_same_kernel = (
+                self.kernel is not None and known.place.kernel is self.kernel
+            )
             if is_same_kernel and (
-                mark in BLOCK_TAGS or (mark in THREADS_IN_BLOCK_TAGS and self.scope == LOCAL)
+                mark in BLOCK_TAGS
+                or (mark in THREADS_IN_BLOCK_TAGS and self.scope == LOCAL)
             ):
                 continue
             yield self._range_of_loop(loop, reader.facts)
@@ -184,7 +193,9 @@ class _Needs:
         for axis in reader.stage.roots:
             found = loops.of(values[axis.var])
             domain = _of_extent(axis.minimum, axis.extent, facts)
-            ranges[axis.var] = domain if found is None else intersect(found, domain, facts)
+            ranges[axis.var] = (
+                domain if found is None else intersect(found, domain, facts)
+            )
         for part in _region_axes(reader):
             first = loops.of(part.origin)
             last = loops.of(simplify(part.origin + part.extent - 1, facts))
@@ -200,7 +211,9 @@ class _Needs:
         if stage.attach_point is None or self.scope not in (LOCAL, SHARED):
             return
         guilty = next(self._loops_of_unknown_extent(readers), None)
-        remedy = "read a part of it whose size is a constant, or keep it in global memory"
+        remedy = (
+            "read a part of it whose size is a constant, or keep it in global memory"
+        )
         if guilty is not None:
             axis = guilty.axis
             remedy = (
@@ -209,7 +222,9 @@ class _Needs:
             )
         check_size(stage, self.scope, region.extent, remedy)
 
-    def _loops_of_unknown_extent(self, readers: Sequence[StageBounds]) -> Iterator[NestLoop]:
+    def _loops_of_unknown_extent(
+        self, readers: Sequence[StageBounds]
+    ) -> Iterator[NestLoop]:
         for reader in readers:
             for loop in loops_between(self.stage, reader.stage):
                 if as_int(self.bounds[loop.stage].extents[loop.axis]) is None:
@@ -256,7 +271,11 @@ def _reads(bodies: Iterable[Expr], stage: Stage) -> Iterator[TensorRead]:
     seen: set[int] = set()
     for body in bodies:
         for node in walk(body):
-            if isinstance(node, TensorRead) and node.tensor in made and id(node) not in seen:
+            if (
+                isinstance(node, TensorRead)
+                and node.tensor in made
+                and id(node) not in seen
+            ):
                 seen.add(id(node))
                 yield node
 

@@ -57,7 +57,9 @@ class _Impossible(Exception):
     """The equations have no solution."""
 
 
-def forces_equal(equations: Sequence[Equation], pairs: Sequence[Equation], facts: Facts) -> bool:
+def forces_equal(
+    equations: Sequence[Equation], pairs: Sequence[Equation], facts: Facts
+) -> bool:
     """Whether both sides of each pair are equal wherever `facts` and all `equations` hold.
 
     True where they never hold. All expressions are scalar integers.
@@ -84,7 +86,9 @@ class _System:
         give two values."""
         table = self._facts.table
         differences = [equation.difference for equation in equations]
-        self._open += [d for d in differences if not table.reads_memory(table.intern(d))]
+        self._open += [
+            d for d in differences if not table.reads_memory(table.intern(d))
+        ]
 
     def solve(self) -> None:
         """Applies the rules while they gain something. Raises _Impossible."""
@@ -166,7 +170,9 @@ class _System:
         for equation in equations:
             for key, product in self._multiplied(equation):
                 quotients.setdefault(key, []).append(product)
-        for known in [item for equation in equations for item in self._remainders(equation)]:
+        for known in [
+            item for equation in equations for item in self._remainders(equation)
+        ]:
             found = quotients.get(self._key(known), [])
             if not found:
                 difference = self._simplified(Equation(known.a, known.b).difference)
@@ -182,10 +188,18 @@ class _System:
         """An equation with k * (x // c) - k * (y // c) in it, times c, where x and y have one
         remainder, so that k * (x - y) stands for these; and what says that they have."""
         total, table = self._sum(equation), self._facts.table
-        terms = [] if total is None else [(m, k) for m, k in total.terms.items() if len(m) == 1]
+        terms = (
+            []
+            if total is None
+            else [(m, k) for m, k in total.terms.items() if len(m) == 1]
+        )
         for first, second in permutations(terms, 2):
             a, b = table.expr(first[0][0]), table.expr(second[0][0])
-            if first[1] + second[1] or not isinstance(a, FloorDiv) or not isinstance(b, FloorDiv):
+            if (
+                first[1] + second[1]
+                or not isinstance(a, FloorDiv)
+                or not isinstance(b, FloorDiv)
+            ):
                 continue
             x, y = self._sum(a.a), self._sum(b.a)
             if a.b is not b.b or x is None or y is None or total is None:
@@ -196,12 +210,19 @@ class _System:
                 product = product.plus(rest, divisor)
             elif rest.terms or rest.const:
                 continue
-            yield self._key(_Congruence(a.a, b.a, a.b)), table.build(product, equation.dtype)
+            yield (
+                self._key(_Congruence(a.a, b.a, a.b)),
+                table.build(product, equation.dtype),
+            )
 
     def _key(self, known: _Congruence) -> Hashable:
         """Return a key that congruences share if their sides differ by multiples of the divisor."""
         divisor = known.divisor
-        return self._residue(known.a, divisor), self._residue(known.b, divisor), id(divisor)
+        return (
+            self._residue(known.a, divisor),
+            self._residue(known.b, divisor),
+            id(divisor),
+        )
 
     def _residue(self, expr: Expr, divisor: Expr) -> Hashable:
         """The sum `expr` modulo a constant; of others themselves."""
@@ -215,7 +236,11 @@ class _System:
             monomial, factor = stack.pop()
             item = table.expr(monomial[0])
             inner = None
-            if len(monomial) == 1 and isinstance(item, FloorMod) and isinstance(item.b, IntImm):
+            if (
+                len(monomial) == 1
+                and isinstance(item, FloorMod)
+                and isinstance(item.b, IntImm)
+            ):
                 # A remainder by a multiple of c is as good as the number itself.
                 inner = self._sum(item.a) if factor * item.b.value % c == 0 else None
             if inner is None:
@@ -242,7 +267,9 @@ class _System:
         total, table = self._sum(equation), self._facts.table
         if total is None or total.const or len(total.terms) != 2:
             return
-        if sum(total.terms.values()) or any(len(monomial) > 1 for monomial in total.terms):
+        if sum(total.terms.values()) or any(
+            len(monomial) > 1 for monomial in total.terms
+        ):
             return
         a, b = (table.expr(monomial[0]) for monomial in total.terms)
         if isinstance(a, FloorMod) and isinstance(b, FloorMod) and a.b is b.b:

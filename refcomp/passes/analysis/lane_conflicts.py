@@ -25,7 +25,9 @@ class _LaneAccess:
     buffer: Buffer
     index: Expr
     is_store: bool
-    is_repeated: bool  # inside a loop of the body, so that each lane may run it many times
+    is_repeated: (
+        bool  # inside a loop of the body, so that each lane may run it many times
+    )
 
 
 def affine(expr: Expr) -> tuple[Expr, Expr] | None:

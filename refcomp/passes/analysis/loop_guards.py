@@ -57,7 +57,9 @@ def guards_of(
 class _Search:
     """Visits a body, with what is known and the inner variables (innermost first) at each place."""
 
-    def __init__(self, var: Var, outside: Facts, has_choice: Callable[[Node], bool]) -> None:
+    def __init__(
+        self, var: Var, outside: Facts, has_choice: Callable[[Node], bool]
+    ) -> None:
         self.places = 0
         self._var, self._outside = var, outside
         # A condition may stand at several places; it is a guard when it is the same one at all.
@@ -70,14 +72,18 @@ class _Search:
         """What was found."""
         return [guard for guard in self._found.values() if guard is not None]
 
-    def visit(self, node: Any, facts: Facts, hidden: tuple[Var, ...], is_inside: bool) -> None:
+    def visit(
+        self, node: Any, facts: Facts, hidden: tuple[Var, ...], is_inside: bool
+    ) -> None:
         """Notes the guards in `node`."""
         if (id(node), id(facts)) in self._seen:
             return
         self._seen.add((id(node), id(facts)))
         self._facts.append(facts)
         for child in filter(self._has_choice, children(node)):
-            inner = facts if self.places > _MOST_PLACES else _facts_of(node, child, facts)
+            inner = (
+                facts if self.places > _MOST_PLACES else _facts_of(node, child, facts)
+            )
             names = (node.var, *hidden) if _is_bound_in(node, child) else hidden
             self.visit(child, inner, names, is_inside or isinstance(node, For))
         if isinstance(node, IfThenElse | IfThenElseExpr):
@@ -92,7 +98,9 @@ class _Search:
             return
         guard = self._guard(condition, facts, hidden, is_inside)
         known = self._found.setdefault(id(condition), guard)
-        if known is not None and (guard is None or not _is_same(known.range, guard.range)):
+        if known is not None and (
+            guard is None or not _is_same(known.range, guard.range)
+        ):
             self._found[id(condition)] = None
 
     def _guard(
@@ -137,5 +145,6 @@ def _facts_of(node: Node, child: Node, facts: Facts) -> Facts:
 def _is_same(a: HalfOpenRange, b: HalfOpenRange) -> bool:
     ends = ((a.low, b.low), (a.high, b.high))
     return a.is_exact == b.is_exact and all(
-        x is y or (x is not None and y is not None and structurally_equal(x, y)) for x, y in ends
+        x is y or (x is not None and y is not None and structurally_equal(x, y))
+        for x, y in ends
     )

@@ -18,7 +18,9 @@ from refcomp.ir.buffer import AddressOf, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, child_fields, data_fields
 
-MAX_LETS = 100  # of pure arithmetic in one place: a chain of lets is as deep as it is long
+MAX_LETS = (
+    100  # of pure arithmetic in one place: a chain of lets is as deep as it is long
+)
 
 
 class LetScope:
@@ -29,7 +31,9 @@ class LetScope:
 
     __slots__ = ("barriers", "depth", "lets", "memo", "parent", "part")
 
-    def __init__(self, parent: LetScope | None, part: tuple[int, str] | None = None) -> None:
+    def __init__(
+        self, parent: LetScope | None, part: tuple[int, str] | None = None
+    ) -> None:
         self.parent, self.part = parent, part
         self.depth: int = parent.depth + 1 if parent else 0
         self.lets: list[tuple[int, Var]] = []
@@ -100,7 +104,9 @@ class Sharing:
         if isinstance(expr, ir.Let):
             self._impure_vars.add(expr.var)
         numbers = [(self.number(part, place), field) for part, field in _parts(expr)]
-        pure = self._has_pure_node(expr) and all(self._is_pure[child] for child, _ in numbers)
+        pure = self._has_pure_node(expr) and all(
+            self._is_pure[child] for child, _ in numbers
+        )
         key = (type(expr), *_data_of(expr), *numbers, None if pure else id(place.memo))
         if key not in self._numbers:
             self._numbers[key] = len(self._exprs)
@@ -115,7 +121,9 @@ class Sharing:
     def _has_pure_node(self, expr: Expr) -> bool:
         if isinstance(expr, Var):
             return expr not in self._impure_vars
-        if isinstance(expr, Load | ir.Call | ir.PureExtern | ir.Let | ir.IfThenElseExpr):
+        if isinstance(
+            expr, Load | ir.Call | ir.PureExtern | ir.Let | ir.IfThenElseExpr
+        ):
             return False
         return not expr.dtype.is_float
 
@@ -124,8 +132,12 @@ class Sharing:
     def _may_bind(self, number: int) -> bool:
         expr = self._exprs[number]
         if isinstance(expr, Var | ir.IntImm | ir.FloatImm | ir.Ramp | AddressOf):
-            return False  # a ramp must stay visible in its access, an address in its call
-        if isinstance(expr, ir.Broadcast) and isinstance(expr.value, ir.IntImm | ir.FloatImm):
+            return (
+                False  # a ramp must stay visible in its access, an address in its call
+            )
+        if isinstance(expr, ir.Broadcast) and isinstance(
+            expr.value, ir.IntImm | ir.FloatImm
+        ):
             return False
         is_index = expr.dtype.is_int and expr.dtype.lanes > 1
         return not (is_index and self._is_pure[number])
@@ -135,7 +147,11 @@ class Sharing:
         trees: dict[int, list[LetScope]] = {}
         for place in uses:
             trees.setdefault(id(_root(place)), []).append(place)
-        return [place for tree in trees.values() for place in self._bind_in_tree(number, tree)]
+        return [
+            place
+            for tree in trees.values()
+            for place in self._bind_in_tree(number, tree)
+        ]
 
     def _bind_in_tree(self, number: int, uses: list[LetScope]) -> list[LetScope]:
         if len(uses) < 2:
@@ -149,7 +165,11 @@ class Sharing:
         groups: dict[int, list[LetScope]] = {}
         for place in uses:
             groups.setdefault(id(_below(meeting, place)), []).append(place)
-        return [place for group in groups.values() for place in self._bind_in_tree(number, group)]
+        return [
+            place
+            for group in groups.values()
+            for place in self._bind_in_tree(number, group)
+        ]
 
 
 def _parts(expr: Expr) -> list[tuple[Expr, str]]:

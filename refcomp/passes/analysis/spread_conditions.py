@@ -72,14 +72,22 @@ def _under(condition: Expr, stmt: Stmt, origin: Origin | None) -> Stmt:
         case Barrier():
             return stmt
         case Block():
-            return block([_under(condition, item, origin) for item in stmt.stmts], stmt.origin)
+            return block(
+                [_under(condition, item, origin) for item in stmt.stmts], stmt.origin
+            )
         case Allocate() | Pragma():
             return with_changes(stmt, body=_under(condition, stmt.body, origin))
         case LetStmt():
-            value, body = _where(condition, stmt.value), _under(condition, stmt.body, origin)
+            value, body = (
+                _where(condition, stmt.value),
+                _under(condition, stmt.body, origin),
+            )
             return with_changes(stmt, value=value, body=body)
         case For():
-            minimum, extent = _where(condition, stmt.minimum), _where(condition, stmt.extent)
+            minimum, extent = (
+                _where(condition, stmt.minimum),
+                _where(condition, stmt.extent),
+            )
             body = _under(condition, stmt.body, origin)
             return with_changes(stmt, minimum=minimum, extent=extent, body=body)
         case IfThenElse() if _reads_memory(stmt.condition):
@@ -96,7 +104,9 @@ def _both(condition: Expr, stmt: IfThenElse) -> IfThenElse:
     other = stmt.else_case
     if other is not None:
         other = IfThenElse(condition, other, None, stmt.origin)
-    return IfThenElse(And(condition, stmt.condition), stmt.then_case, other, stmt.origin)
+    return IfThenElse(
+        And(condition, stmt.condition), stmt.then_case, other, stmt.origin
+    )
 
 
 def _where(condition: Expr, value: Expr) -> Expr:

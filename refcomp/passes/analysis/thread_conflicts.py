@@ -80,7 +80,9 @@ class ThreadAccess:
 def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
     """The reads of memory that evaluating `root` may do, each with the choices around it."""
     stack: list[tuple[Any, Scope]] = [(root, scope)]
-    seen: dict[tuple[int, int], Scope] = {}  # holds the scopes, so that no id is used again
+    seen: dict[
+        tuple[int, int], Scope
+    ] = {}  # holds the scopes, so that no id is used again
     while stack:
         expr, around = stack.pop()
         if (id(expr), id(around)) in seen:
@@ -93,7 +95,10 @@ def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
             stack.append((expr.true_value, (*around, Holds(expr.condition))))
             stack.append((expr.false_value, (*around, Holds(Not(expr.condition)))))
         elif isinstance(expr, Let):
-            stack += [(expr.value, around), (expr.body, (*around, Named(expr.var, expr.value)))]
+            stack += [
+                (expr.value, around),
+                (expr.body, (*around, Named(expr.var, expr.value))),
+            ]
         else:
             stack += [(child, around) for child in children(expr)]
 
@@ -118,14 +123,18 @@ def in_earlier_iteration(
     return _in_scopes(accesses, shifted, {loop.var: earlier})
 
 
-def narrowed(accesses: Sequence[ThreadAccess], condition: Expr) -> tuple[ThreadAccess, ...]:
+def narrowed(
+    accesses: Sequence[ThreadAccess], condition: Expr
+) -> tuple[ThreadAccess, ...]:
     """`accesses` where `condition` holds, too."""
     entry = Holds(condition)
     return _in_scopes(accesses, lambda scope: (*scope, entry), {})
 
 
 def _in_scopes(
-    accesses: Sequence[ThreadAccess], change: Callable[[Scope], Scope], names: Mapping[Var, Expr]
+    accesses: Sequence[ThreadAccess],
+    change: Callable[[Scope], Scope],
+    names: Mapping[Var, Expr],
 ) -> tuple[ThreadAccess, ...]:
     """`accesses` in other scopes. Those of one scope stay in one, so that what is known of it is
     worked out once."""
@@ -166,7 +175,9 @@ class ThreadConflicts:
     variables around these."""
 
     def __init__(self, threads: Sequence[For], facts: Facts) -> None:
-        self._threads = [Ranged(loop.var, loop.minimum, loop.extent) for loop in threads]
+        self._threads = [
+            Ranged(loop.var, loop.minimum, loop.extent) for loop in threads
+        ]
         self._around = _extended(facts, self._threads)
         # Keys are ids: what they belong to is kept alive beside the answers.
         self._answers: dict[
@@ -178,9 +189,13 @@ class ThreadConflicts:
 
     def facts(self, scope: Scope) -> Facts:
         """What one thread knows of the variables of `scope`."""
-        return _extended(self._around, [entry for entry in scope if not isinstance(entry, Holds)])
+        return _extended(
+            self._around, [entry for entry in scope if not isinstance(entry, Holds)]
+        )
 
-    def between(self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]) -> bool:
+    def between(
+        self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]
+    ) -> bool:
         """Whether `p` of one thread and `q` of another may conflict, when both threads are in the
         same iteration of the loops whose variables are `together`."""
         if p.buffer is not q.buffer or (p.effect == q.effect and p.effect != WRITE):
@@ -190,17 +205,23 @@ class ThreadConflicts:
             self._answers[key] = (p, q, self._may_meet(p, q, together))
         return self._answers[key][2]
 
-    def _may_meet(self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]) -> bool:
+    def _may_meet(
+        self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]
+    ) -> bool:
         meeting = self._meeting(p.scope, q.scope, together)
         if meeting is None:
             return False
         other = (substitute(index, meeting.names) for index in q.indices)
         same_place = starmap(Equation, zip(p.indices, other, strict=True))
         equations = [*meeting.equations, *same_place]
-        pairs = [Equation(thread.var, meeting.names[thread.var]) for thread in self._threads]
+        pairs = [
+            Equation(thread.var, meeting.names[thread.var]) for thread in self._threads
+        ]
         return not forces_equal(equations, pairs, meeting.facts)
 
-    def _meeting(self, first: Scope, second: Scope, together: frozenset[Var]) -> _Meeting | None:
+    def _meeting(
+        self, first: Scope, second: Scope, together: frozenset[Var]
+    ) -> _Meeting | None:
         key = id(first), id(second), together
         if key not in self._meetings:
             try:
@@ -213,7 +234,9 @@ class ThreadConflicts:
     def _meet(self, first: Scope, second: Scope, together: frozenset[Var]) -> _Meeting:
         bound = [e.var for e in (*self._threads, *second) if not isinstance(e, Holds)]
         names: dict[Var, Expr] = {
-            var: Var(f"{var.name}.other", var.dtype) for var in bound if var not in together
+            var: Var(f"{var.name}.other", var.dtype)
+            for var in bound
+            if var not in together
         }
         own = {id(entry) for entry in first}
         renamed = [_renamed(entry, names) for entry in (*self._threads, *second)]

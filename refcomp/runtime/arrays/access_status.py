@@ -37,9 +37,13 @@ def _nothing_wrong(rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.full((rows, STATUS_WORDS), _NOTHING_WRONG, np.int64)
 
 
-def require_in_bounds(signature: Signature, status: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+def require_in_bounds(
+    signature: Signature, status: np.ndarray[Any, np.dtype[np.int64]]
+) -> None:
     """Raise OutOfBounds for the first access whose row in `status` says that it was wrong."""
-    if status.tobytes() == _nothing_wrong(len(status)).tobytes():  # what most calls need
+    if (
+        status.tobytes() == _nothing_wrong(len(status)).tobytes()
+    ):  # what most calls need
         return
     wrong = np.flatnonzero((status[:, :2] != _NOTHING_WRONG[:2]).any(axis=1)).tolist()
     if wrong:
@@ -60,7 +64,9 @@ def _out_of_bounds(
     if low != high:
         why.append(f"wrong indices lie from {low} to {high}")
     if others:
-        why.append(f"{others} other access{'es were' if others > 1 else ' was'} out of bounds, too")
+        why.append(
+            f"{others} other access{'es were' if others > 1 else ' was'} out of bounds, too"
+        )
     origin = f" ({access.origin})" if access.origin else ""
     return OutOfBounds(
         f"{signature.name} {_DONE_TO[access.action].format(access.buffer)} out of bounds: "

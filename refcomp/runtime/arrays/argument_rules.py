@@ -43,7 +43,9 @@ def check_signature(signature: Signature) -> None:
     names = [param.name for param in signature.params] + list(signature.symbols)
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"two parameters or symbols are called {name}", where=str(signature))
+            raise UserError(
+                f"two parameters or symbols are called {name}", where=str(signature)
+            )
     for param in signature.params:
         if param.dtype.lanes != 1 or param.dtype.kind in ("handle", "string"):
             raise UserError(
@@ -92,7 +94,9 @@ def _unreadable_symbol(
     return UserError(
         f"the symbol {symbol} cannot be read off any argument's shape",
         where=str(signature),
-        why=f"it appears only in expressions: {', '.join(uses)}" if uses else "no shape holds it",
+        why=f"it appears only in expressions: {', '.join(uses)}"
+        if uses
+        else "no shape holds it",
         remedy=f"make {symbol} alone a dimension of some argument, or pass it as a scalar",
     )
 
@@ -106,7 +110,11 @@ def shape_scalars(signature: Signature) -> dict[str, int]:
         for dim in param.shape
         for name in names_in_dim(dim)
     }
-    used.update(name for condition in signature.requires for name in names_in_dim(condition.test))
+    used.update(
+        name
+        for condition in signature.requires
+        for name in names_in_dim(condition.test)
+    )
     return {
         param.name: position
         for position, param in enumerate(signature.params)
@@ -130,9 +138,13 @@ def admit(
     for (position, param), form in zip(tensors, forms, strict=True):
         _check_form(_Argument(signature, position), param, device, form)
     values = _check_dims(signature, tensors, forms, scalars)
-    sizes = {position: _size(form) for (position, _), form in zip(tensors, forms, strict=True)}
+    sizes = {
+        position: _size(form)
+        for (position, _), form in zip(tensors, forms, strict=True)
+    }
     return Admitted(
-        tuple(values[symbol] for symbol in signature.symbols), tuple(_pairs(tensors, sizes))
+        tuple(values[symbol] for symbol in signature.symbols),
+        tuple(_pairs(tensors, sizes)),
     )
 
 
@@ -147,14 +159,17 @@ class _Argument(NamedTuple):
         return f"argument {name} ({self.position + 1} of {len(self.signature.params)})"
 
     def error(self, what: str, why: str = "", remedy: str = "") -> UserError:
-        return UserError(f"{self} {what}", where=str(self.signature), why=why, remedy=remedy)
+        return UserError(
+            f"{self} {what}", where=str(self.signature), why=why, remedy=remedy
+        )
 
 
 def _check_form(place: _Argument, param: TensorParam, device: str, form: Form) -> None:
     dtype, shape, its_device, layout = form
     if its_device != device:
         raise place.error(
-            f"lies on {its_device}, expected on {device}", remedy=_move_to(device, param.is_output)
+            f"lies on {its_device}, expected on {device}",
+            remedy=_move_to(device, param.is_output),
         )
     _check_dtype(place, param, dtype)
     if len(shape) != len(param.shape):
@@ -180,7 +195,9 @@ def _move_to(device: str, is_output: bool) -> str:
     return call if is_named else f"{call}, of an array x that lies there"
 
 
-def _check_dtype(place: _Argument, param: TensorParam, dtype: "np.dtype[np.generic]") -> None:
+def _check_dtype(
+    place: _Argument, param: TensorParam, dtype: "np.dtype[np.generic]"
+) -> None:
     expected = to_numpy(param.dtype)
     if dtype == expected:
         return
@@ -209,14 +226,19 @@ def _check_layout(
     )
     if not layout & CONTIGUOUS:
         raise place.error(
-            "is not C-contiguous", why="compiled code reads compact row-major memory", remedy=remedy
+            "is not C-contiguous",
+            why="compiled code reads compact row-major memory",
+            remedy=remedy,
         )
     if not layout & ALIGNED:
         raise place.error(
-            f"does not start at a multiple of its element's {dtype.itemsize} bytes", remedy=remedy
+            f"does not start at a multiple of its element's {dtype.itemsize} bytes",
+            remedy=remedy,
         )
     if param.is_output and not layout & WRITABLE:
-        raise place.error("is an output, but read-only", remedy="pass an array that may be written")
+        raise place.error(
+            "is an output, but read-only", remedy="pass an array that may be written"
+        )
 
 
 def _check_dims(
@@ -233,7 +255,9 @@ def _check_dims(
         for axis, (expected, found) in enumerate(zip(param.shape, form[1], strict=True))
     ]
     sizes.solve(
-        Extent(expected, found, f"dimension {axis} of {signature.params[position].name}")
+        Extent(
+            expected, found, f"dimension {axis} of {signature.params[position].name}"
+        )
         for position, axis, expected, found in dims
     )
     for symbol in signature.symbols:
@@ -244,14 +268,20 @@ def _check_dims(
     for position, axis, expected, found in dims:
         value = evaluate_dim(expected, sizes.values)
         if value != found:
-            raise _wrong_dim(_Argument(signature, position), axis, expected, value, found, sizes)
+            raise _wrong_dim(
+                _Argument(signature, position), axis, expected, value, found, sizes
+            )
     check_conditions(signature, sizes)
     return sizes.values
 
 
-def _writes_nothing(tensors: Sequence[tuple[int, TensorParam]], forms: Sequence[Form]) -> bool:
+def _writes_nothing(
+    tensors: Sequence[tuple[int, TensorParam]], forms: Sequence[Form]
+) -> bool:
     """Return True if all outputs are empty, so that a size cannot be seen in any of them."""
-    outputs = [form for (_, param), form in zip(tensors, forms, strict=True) if param.is_output]
+    outputs = [
+        form for (_, param), form in zip(tensors, forms, strict=True) if param.is_output
+    ]
     return bool(outputs) and not any(map(_size, outputs))
 
 

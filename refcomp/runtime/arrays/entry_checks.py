@@ -41,7 +41,9 @@ class EntryChecks:
         check_signature(signature)
         self.signature, self._device = signature, device
         self._readers = tuple(
-            scalar_reader(param, str(signature)) if isinstance(param, ScalarParam) else None
+            scalar_reader(param, str(signature))
+            if isinstance(param, ScalarParam)
+            else None
             for param in signature.params
         )
         self._shape_scalars = shape_scalars(signature)
@@ -77,7 +79,9 @@ class EntryChecks:
         return values
 
     def _admit(self, forms: list[Form], values: list[Any]) -> Admitted:
-        scalars = {name: values[position] for name, position in self._shape_scalars.items()}
+        scalars = {
+            name: values[position] for name, position in self._shape_scalars.items()
+        }
         key = (*forms, *scalars.values())
         admitted = self._known.get(key)
         if admitted is None:

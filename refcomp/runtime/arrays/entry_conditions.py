@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refcomp.foundation.artifacts import Condition, Dim, Signature, dim_to_plain_text, evaluate_dim
+from refcomp.foundation.artifacts import (
+    Condition,
+    Dim,
+    Signature,
+    dim_to_plain_text,
+    evaluate_dim,
+)
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.symbol_sizes import Sizes
 
@@ -35,7 +41,9 @@ def refusal(
 
 def _what(signature: Signature, condition: Condition, values: Mapping[str, int]) -> str:
     test = condition.test
-    while isinstance(test, tuple) and test[0] == "or":  # (extent <= 0) or ... or the bound itself
+    while (
+        isinstance(test, tuple) and test[0] == "or"
+    ):  # (extent <= 0) or ... or the bound itself
         test = test[2]
     if not isinstance(test, tuple) or not condition.text:
         return f"{signature.name} cannot be called with these sizes"

@@ -47,13 +47,27 @@ class NDArray:
     `form` and `address` are what a call checks and passes on.
     """
 
-    __slots__ = ("__weakref__", "_device", "_dtype", "_host", "address", "form", "memory")
+    __slots__ = (
+        "__weakref__",
+        "_device",
+        "_dtype",
+        "_host",
+        "address",
+        "form",
+        "memory",
+    )
 
     def __init__(
-        self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], device: Device
+        self,
+        memory: DeviceMemory,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        device: Device,
     ) -> None:
         self.memory, self._dtype, self._device = memory, dtype, device
-        self._host = None if memory.host is None else memory.host.view(dtype).reshape(shape)
+        self._host = (
+            None if memory.host is None else memory.host.view(dtype).reshape(shape)
+        )
         is_writable = self._host is None or self._host.flags.writeable
         layout = LAYOUT if is_writable else CONTIGUOUS | ALIGNED
         self.form: Form = (dtype, shape, str(device), layout)
@@ -142,7 +156,9 @@ class NDArray:
             return self
         elements = _as_host_array(source, self._dtype)
         if elements.shape != self.shape:
-            raise UserError(f"an array of shape {elements.shape} copied to one of {self.shape}")
+            raise UserError(
+                f"an array of shape {elements.shape} copied to one of {self.shape}"
+            )
         self._device.driver.upload(self._device.index, elements, self.memory)
         return self
 
@@ -150,9 +166,16 @@ class NDArray:
         """Copies `source` where its driver can without the host; returns whether it could."""
         driver: Any = self._device.driver
         same = (source._dtype, source.shape) == (self._dtype, self.shape)
-        if not same or source._device.driver is not driver or not isinstance(driver, CopyingDriver):
+        if (
+            not same
+            or source._device.driver is not driver
+            or not isinstance(driver, CopyingDriver)
+        ):
             return False
-        size, places = math.prod(self.shape) * self._dtype.itemsize, (source._device, self._device)
+        size, places = (
+            math.prod(self.shape) * self._dtype.itemsize,
+            (source._device, self._device),
+        )
         driver.copy(places[0].index, source.memory, places[1].index, self.memory, size)
         return True
 
@@ -162,13 +185,17 @@ class NDArray:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """`a[:] = value`: as `copyfrom`; a single value fills the array."""
-        if not any(index is whole or index == whole for whole in _WHOLE if _is_plain(index)):
+        if not any(
+            index is whole or index == whole for whole in _WHOLE if _is_plain(index)
+        ):
             raise UserError(
                 "only a whole array can be set",
                 remedy="a[:] = value; on the host, a.numpy()[index] = value sets a part",
             )
         elements = _as_host_array(value, self._dtype)
-        self.copyfrom(np.broadcast_to(elements, self.shape) if elements.ndim == 0 else elements)
+        self.copyfrom(
+            np.broadcast_to(elements, self.shape) if elements.ndim == 0 else elements
+        )
 
     def __len__(self) -> int:
         if not self.shape:
@@ -181,7 +208,9 @@ class NDArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         """numpy's protocol: without a copy unless asked for, or the dtype or device needs one."""
         if self._host is None and copy is False:
-            raise ValueError(f"an array on {self._device} cannot become numpy's without a copy")
+            raise ValueError(
+                f"an array on {self._device} cannot become numpy's without a copy"
+            )
         elements = self.asnumpy() if self._host is None else self._host
         return np.array(elements, dtype=dtype, copy=copy)
 
@@ -196,7 +225,9 @@ class NDArray:
             return array.__dlpack__(**request)
         except BufferError as error:
             raise UserError(
-                "this array cannot be shared by DLPack", why=str(error), remedy="share a copy of it"
+                "this array cannot be shared by DLPack",
+                why=str(error),
+                remedy="share a copy of it",
             ) from error
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -229,8 +260,14 @@ def _as_host_array(source: Any, dtype: np.dtype[Any] | None = None) -> HostArray
     """`source` as a compact numpy array of a refcomp dtype, its own when `dtype` is None."""
     if isinstance(source, NDArray):
         source = source.asnumpy() if source._host is None else source._host
-    if type(source) is np.ndarray and source.dtype == dtype and source.flags.c_contiguous:
-        return source  # what the rest would come to, for a run of a small model too slowly
+    if (
+        type(source) is np.ndarray
+        and source.dtype == dtype
+        and source.flags.c_contiguous
+    ):
+        return (
+            source  # what the rest would come to, for a run of a small model too slowly
+        )
     _refuse_mask(source)
     try:
         own = to_numpy(_scalar_dtype(np.asarray(source).dtype))
@@ -256,17 +293,23 @@ def _refuse_mask(array: Any) -> None:
 def _scalar_dtype(dtype: Any) -> DType:
     element = as_dtype(dtype)
     if element.lanes != 1:
-        raise UserError(f"an array of vectors ({element})", remedy=f"use {element.element}")
+        raise UserError(
+            f"an array of vectors ({element})", remedy=f"use {element.element}"
+        )
     return element
 
 
 def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     if not isinstance(shape, int | np.integer | Sequence | np.ndarray):
-        raise UserError(f"{shape!r} is no shape", remedy="pass a tuple of extents, such as (2, 3)")
+        raise UserError(
+            f"{shape!r} is no shape", remedy="pass a tuple of extents, such as (2, 3)"
+        )
     dims = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     for dim in dims:
         if not isinstance(dim, int | np.integer) or isinstance(dim, bool) or dim < 0:
-            raise UserError(f"{dim!r} is no extent, in shape {dims}", remedy="use integers >= 0")
+            raise UserError(
+                f"{dim!r} is no extent, in shape {dims}", remedy="use integers >= 0"
+            )
     return tuple(int(dim) for dim in dims)
 
 
@@ -301,9 +344,9 @@ def array(source: Any, device: Device | None = None, dtype: Any = None) -> NDArr
     """
     element = None if dtype is None else to_numpy(_scalar_dtype(dtype))
     elements = _as_host_array(source, element)
-    return _unset(elements.shape, elements.dtype, cpu() if device is None else device).copyfrom(
-        elements
-    )
+    return _unset(
+        elements.shape, elements.dtype, cpu() if device is None else device
+    ).copyfrom(elements)
 
 
 def from_numpy(source: HostArray) -> NDArray:
@@ -313,7 +356,9 @@ def from_numpy(source: HostArray) -> NDArray:
     byte order, masked, or of a dtype refcomp lacks.
     """
     if not isinstance(source, np.ndarray):
-        raise UserError(f"a {type(source).__name__} is no numpy array", remedy="use refcomp.array")
+        raise UserError(
+            f"a {type(source).__name__} is no numpy array", remedy="use refcomp.array"
+        )
     _refuse_mask(source)
     element = to_numpy(_scalar_dtype(source.dtype))
     if reason := layout_problem(source, element):
@@ -347,7 +392,8 @@ def from_dlpack(source: Any) -> NDArray:
         return NDArray(source.memory, source.shape, source._dtype, source.device)
     if not hasattr(source, "__dlpack__"):
         raise UserError(
-            f"a {type(source).__name__} does not offer DLPack", remedy="use refcomp.array"
+            f"a {type(source).__name__} does not offer DLPack",
+            remedy="use refcomp.array",
         )
     if (place := tuple(source.__dlpack_device__())) != _DLPACK_HOST:
         raise Unsupported(

@@ -67,7 +67,9 @@ def _float_reader(param: ScalarParam, where: str) -> ReadScalar:
         stored = typed_scalar(dtype, number)
         if math.isinf(stored) and not math.isinf(number):
             limit = float(_largest(dtype))
-            raise _out_of_range(param, value, where, f"{-limit:g} to {limit:g}, or infinite")
+            raise _out_of_range(
+                param, value, where, f"{-limit:g} to {limit:g}, or infinite"
+            )
         return float(stored) if dtype.bits == 32 else int(stored.view(np.uint16))
 
     return read
@@ -93,7 +95,9 @@ def _is_real(value: Any) -> bool:
 
 
 def _largest(dtype: DType) -> Any:
-    bits = {"bfloat": 0x7F7F, "float": 0x7BFF if dtype.bits == 16 else 0x7F7FFFFF}[dtype.kind]
+    bits = {"bfloat": 0x7F7F, "float": 0x7BFF if dtype.bits == 16 else 0x7F7FFFFF}[
+        dtype.kind
+    ]
     return np.array(bits, np.dtype(f"u{dtype.bytes}")).view(to_numpy(dtype))
 
 
@@ -105,7 +109,9 @@ def _wrong_kind(param: ScalarParam, value: Any, where: str, remedy: str) -> User
     )
 
 
-def _out_of_range(param: ScalarParam, value: Any, where: str, allowed: str) -> UserError:
+def _out_of_range(
+    param: ScalarParam, value: Any, where: str, allowed: str
+) -> UserError:
     return UserError(
         f"argument {param.name} is {value}, which {param.dtype} cannot hold",
         where=where,

@@ -18,7 +18,9 @@ MEMBER_LIMIT = 256 << 20
 TOTAL_LIMIT = 512 << 20
 COUNT_LIMIT = 64
 
-_MEMBER = re.compile(r"manifest\.json|binary|launch|(sources|device)/[a-z][a-z0-9_]{0,40}")
+_MEMBER = re.compile(
+    r"manifest\.json|binary|launch|(sources|device)/[a-z][a-z0-9_]{0,40}"
+)
 # The earliest date zip knows: equal contents make equal files.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -87,7 +89,9 @@ def read_archive(path: str) -> dict[str, bytes]:
                 return {entry.filename: _read(archive, entry) for entry in entries}
     except OSError as error:
         raise UserError(
-            f"{path} cannot be read", why=error.strerror or str(error), remedy="check the path"
+            f"{path} cannot be read",
+            why=error.strerror or str(error),
+            remedy="check the path",
         ) from error
     except _DAMAGE as error:
         raise damaged(path, str(error)) from error
@@ -110,7 +114,9 @@ def _refuse_foreign(path: str, start: bytes) -> None:
     if not start.startswith(b"PK"):
         raise UserError(
             f"{path} is not a module file",
-            why="it is empty" if not start else f"it starts with {start!r}, not as a zip archive",
+            why="it is empty"
+            if not start
+            else f"it starts with {start!r}, not as a zip archive",
             remedy="load what module.save(path) wrote",
         )
 
@@ -133,7 +139,10 @@ def _check_entries(path: str, entries: list[zipfile.ZipInfo]) -> None:
             why=why,
             remedy="load what module.save(path) wrote",
         )
-    largest, total = max(e.file_size for e in entries), sum(e.file_size for e in entries)
+    largest, total = (
+        max(e.file_size for e in entries),
+        sum(e.file_size for e in entries),
+    )
     if largest > MEMBER_LIMIT or total > TOTAL_LIMIT:
         raise UserError(
             f"{path} would unpack to {total} bytes, the largest member to {largest}",

@@ -24,7 +24,14 @@ FORMAT_VERSION = 1
 
 _MANIFEST = "manifest.json"
 # What reading a manifest of wrong form raises.
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError, RefcompError)
+MALFORMED = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+    RefcompError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,10 @@ def pack(contents: ModuleContents) -> dict[str, bytes]:
         "binary_format": contents.binary.format,
         "entry": contents.entry,
         "functions": [
-            {"symbol": contents.symbols[signature.name], "signature": signature.to_json()}
+            {
+                "symbol": contents.symbols[signature.name],
+                "signature": signature.to_json(),
+            }
             for signature in contents.signatures
         ],
         "languages": list(contents.sources),
@@ -67,7 +77,9 @@ def pack(contents: ModuleContents) -> dict[str, bytes]:
     return pack_members(manifest, members)
 
 
-def pack_members(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> dict[str, bytes]:
+def pack_members(
+    manifest: Mapping[str, Any], members: Mapping[str, bytes]
+) -> dict[str, bytes]:
     """`members` behind `manifest`, which is told the versions and a fingerprint of each."""
     full = {
         "format": FORMAT,
@@ -152,7 +164,9 @@ def _check_machine(path: str, manifest: dict[str, Any]) -> None:
 
 
 def _check_members(path: str, declared: Any, members: Mapping[str, bytes]) -> None:
-    found = {name: _fingerprint(data) for name, data in members.items() if name != _MANIFEST}
+    found = {
+        name: _fingerprint(data) for name, data in members.items() if name != _MANIFEST
+    }
     if not isinstance(declared, dict):
         raise damaged(path, "its manifest lists no members")
     if set(found) != set(declared):
@@ -160,16 +174,26 @@ def _check_members(path: str, declared: Any, members: Mapping[str, bytes]) -> No
         raise damaged(path, f"members and manifest disagree about {', '.join(names)}")
     for name, fingerprint in found.items():
         if declared[name] != fingerprint:
-            raise damaged(path, f"member {name} is not what was saved (SHA-256 differs)")
+            raise damaged(
+                path, f"member {name} is not what was saved (SHA-256 differs)"
+            )
 
 
-def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> ModuleContents:
+def _contents_from(
+    manifest: dict[str, Any], members: Mapping[str, bytes]
+) -> ModuleContents:
     functions = [
-        (signature_from_json(item["signature"]), item["symbol"]) for item in manifest["functions"]
+        (signature_from_json(item["signature"]), item["symbol"])
+        for item in manifest["functions"]
     ]
-    languages, libraries = as_texts(manifest["languages"]), as_texts(manifest["libraries"])
+    languages, libraries = (
+        as_texts(manifest["languages"]),
+        as_texts(manifest["libraries"]),
+    )
     as_texts([symbol for _, symbol in functions])
-    entry, target, form = as_texts([manifest[k] for k in ("entry", "target", "binary_format")])
+    entry, target, form = as_texts(
+        [manifest[k] for k in ("entry", "target", "binary_format")]
+    )
     return ModuleContents(
         signatures=tuple(signature for signature, _ in functions),
         entry=entry,
@@ -177,7 +201,8 @@ def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Mo
         binary=Binary(members["binary"], form),
         symbols={signature.name: symbol for signature, symbol in functions},
         sources={
-            name: members[f"sources/{name}"].decode("utf-8", "surrogatepass") for name in languages
+            name: members[f"sources/{name}"].decode("utf-8", "surrogatepass")
+            for name in languages
         },
         cpu_features=tuple(as_texts(manifest["cpu_features"])),
         libraries=tuple(libraries),
@@ -186,11 +211,15 @@ def _contents_from(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Mo
 
 def as_texts(values: Any) -> list[str]:
     """`values` as it is when it is a list of texts, else TypeError."""
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+    if not isinstance(values, list) or not all(
+        isinstance(value, str) for value in values
+    ):
         raise TypeError(f"a list of texts is expected, not {values!r}")
     return values
 
 
 def malformed(path: str, error: BaseException) -> UserError:
     """What to raise when reading a manifest raised `error`."""
-    return damaged(path, f"its manifest is malformed: {type(error).__name__}: {error}"[:500])
+    return damaged(
+        path, f"its manifest is malformed: {type(error).__name__}: {error}"[:500]
+    )

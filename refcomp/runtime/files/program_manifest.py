@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.foundation.artifacts import Binary, Signature, Source, TensorParam, signature_from_json
+from refcomp.foundation.artifacts import (
+    Binary,
+    Signature,
+    Source,
+    TensorParam,
+    signature_from_json,
+)
 from refcomp.foundation.dtype import DType, as_dtype
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.ir.buffer import Buffer
@@ -54,14 +60,21 @@ def pack_program(contents: ProgramContents) -> dict[str, bytes]:
             remedy="build fewer functions into one module",
         )
     members = {"binary": _code_bytes(contents.code), "launch": launch}
-    for folder, texts in (("sources", contents.sources), ("device", contents.device_sources)):
+    for folder, texts in (
+        ("sources", contents.sources),
+        ("device", contents.device_sources),
+    ):
         for language, text in sorted(texts.items()):
             members[f"{folder}/{language}"] = text.encode("utf-8", "surrogatepass")
     return pack_members(_manifest_of(contents), members)
 
 
 def _code_bytes(code: Source | Binary) -> bytes:
-    return code.data if isinstance(code, Binary) else code.text.encode("utf-8", "surrogatepass")
+    return (
+        code.data
+        if isinstance(code, Binary)
+        else code.text.encode("utf-8", "surrogatepass")
+    )
 
 
 def _manifest_of(contents: ProgramContents) -> dict[str, Any]:
@@ -83,7 +96,9 @@ def _kernel_to_json(kernel: KernelSignature) -> dict[str, Any]:
     return {
         "name": kernel.name,
         "symbol": kernel.symbol,
-        "params": ["buffer" if dtype is None else str(dtype) for dtype in kernel.params],
+        "params": [
+            "buffer" if dtype is None else str(dtype) for dtype in kernel.params
+        ],
         "loops": [list(loop) for loop in kernel.loops],
     }
 
@@ -105,7 +120,9 @@ def unpack_program(
     return contents
 
 
-def _contents_from(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> ProgramContents:
+def _contents_from(
+    manifest: Mapping[str, Any], members: Mapping[str, bytes]
+) -> ProgramContents:
     kind, target, entry, form = as_texts([manifest[k] for k in _TEXTS])
     code = members["binary"]
     return ProgramContents(
@@ -113,11 +130,14 @@ def _contents_from(manifest: Mapping[str, Any], members: Mapping[str, bytes]) ->
         launch=_launch_text(members["launch"]),
         kernels=tuple(map(_kernel_from_json, manifest["kernels"])),
         device=kind,
-        code=Binary(code, form) if manifest["is_binary"] is True else Source(_text(code), form),
+        code=Binary(code, form)
+        if manifest["is_binary"] is True
+        else Source(_text(code), form),
         entry=entry,
         target=target,
         sources={
-            name: _text(members[f"sources/{name}"]) for name in as_texts(manifest["languages"])
+            name: _text(members[f"sources/{name}"])
+            for name in as_texts(manifest["languages"])
         },
         device_sources={
             name: _text(members[f"device/{name}"])
@@ -135,7 +155,9 @@ def _text(raw: bytes) -> str:
 
 def _launch_text(raw: bytes) -> str:
     if len(raw) > LAUNCH_LIMIT:
-        raise ValueError(f"host functions of {len(raw)} bytes, more than {LAUNCH_LIMIT}")
+        raise ValueError(
+            f"host functions of {len(raw)} bytes, more than {LAUNCH_LIMIT}"
+        )
     return _text(raw)
 
 
@@ -167,17 +189,24 @@ def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
     try:
         hosts = tuple(parse_funcs(contents.launch, f"{path}: launch"))
     except RefcompError as error:
-        raise damaged(path, f"its host functions cannot be read: {error.what}") from error
+        raise damaged(
+            path, f"its host functions cannot be read: {error.what}"
+        ) from error
     if len(hosts) != len(contents.signatures):
         raise damaged(
-            path, f"it has {len(hosts)} host functions for {len(contents.signatures)} signatures"
+            path,
+            f"it has {len(hosts)} host functions for {len(contents.signatures)} signatures",
         )
     for host, signature in zip(hosts, contents.signatures, strict=True):
         fault = find_fault(host, "launch")
         if fault is not None:
-            raise damaged(path, f"its host function {host.name} is not legal: {fault.what}")
+            raise damaged(
+                path, f"its host function {host.name} is not legal: {fault.what}"
+            )
         if not _fits(host, signature):
-            raise damaged(path, f"its host function {host.name} does not fit {signature}")
+            raise damaged(
+                path, f"its host function {host.name} does not fit {signature}"
+            )
     return hosts
 
 

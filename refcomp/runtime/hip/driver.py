@@ -38,7 +38,13 @@ from refcomp.runtime.hip.info import (
     library_versions,
 )
 from refcomp.runtime.hip.kernels import HipKernels
-from refcomp.runtime.hip.library import GPU_REMEDY, INSTALL, HipLibrary, load_hip, sought_places
+from refcomp.runtime.hip.library import (
+    GPU_REMEDY,
+    INSTALL,
+    HipLibrary,
+    load_hip,
+    sought_places,
+)
 from refcomp.runtime.hip.stream import CurrentStreams, HipEvent, HipStream
 from refcomp.runtime.launch import KernelSignature
 
@@ -122,7 +128,9 @@ class HipDriver:
         """A numpy array that the device reaches, so that streams copy it while others work."""
         element = np.dtype(dtype)
         size = math.prod(shape) * element.itemsize
-        made = make(self.use(index), "hipHostMalloc", max(size, 1), 0, give_back="hipHostFree")
+        made = make(
+            self.use(index), "hipHostMalloc", max(size, 1), 0, give_back="hipHostFree"
+        )
         piece: Any = (ctypes.c_char * size).from_address(made.value)
         piece.made = made  # numpy holds the piece, and the piece the memory
         return np.frombuffer(piece, element).reshape(shape)
@@ -136,7 +144,12 @@ class HipDriver:
         self._copy(index, *ends, target.nbytes, "hipMemcpyDeviceToHost")
 
     def copy(
-        self, source_index: int, source: DeviceMemory, index: int, target: DeviceMemory, size: int
+        self,
+        source_index: int,
+        source: DeviceMemory,
+        index: int,
+        target: DeviceMemory,
+        size: int,
     ) -> None:
         """Copy `size` bytes on a device, or from one to another without the host between."""
         library, ends = self.use(index), (target.address, source.address)

@@ -23,7 +23,11 @@ class HipHandle:
     __slots__ = ("__weakref__", "value")
 
     def __init__(
-        self, library: HipLibrary, value: int, give_back: str, busy_device: int | None = None
+        self,
+        library: HipLibrary,
+        value: int,
+        give_back: str,
+        busy_device: int | None = None,
     ) -> None:
         self.value = value
         ours = os.getpid(), library, value, give_back, busy_device
@@ -38,7 +42,11 @@ def make(library: HipLibrary, function: str, *args: Any, give_back: str) -> HipH
 
 
 def _give_back(
-    process: int, library: HipLibrary, value: int, function: str, busy_device: int | None
+    process: int,
+    library: HipLibrary,
+    value: int,
+    function: str,
+    busy_device: int | None,
 ) -> None:
     if process != os.getpid():
         return

@@ -123,7 +123,9 @@ def arch_features(library: HipLibrary, index: int) -> str:
     call = next(c for c in hip_api.PROPERTIES if library.has(c.function))
     answer = ctypes.create_string_buffer(call.size)
     library.call(call.function, answer, index)
-    text = answer.raw[call.arch_offset : call.arch_offset + call.arch_bytes].partition(b"\0")[0]
+    text = answer.raw[call.arch_offset : call.arch_offset + call.arch_bytes].partition(
+        b"\0"
+    )[0]
     if _ARCH.match(text) is None:
         raise ToolchainError(
             f"{call.function} does not tell the GPU's name where it is expected",

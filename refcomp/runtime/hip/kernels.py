@@ -32,7 +32,9 @@ class HipKernels:
         library, module = owner.use(index), ctypes.c_void_p()
         library.call("hipModuleLoadData", module, code)
         # A kernel may still run when it is let go.
-        self._module = HipHandle(library, module.value or 0, "hipModuleUnload", busy_device=index)
+        self._module = HipHandle(
+            library, module.value or 0, "hipModuleUnload", busy_device=index
+        )
         self._kernels = {kernel.name: kernel for kernel in kernels}
         self._functions: dict[str, int] = {}
 
@@ -46,10 +48,17 @@ class HipKernels:
     ) -> None:
         """Queue a run in the thread's current stream; see `refcomp.runtime.launch.Launcher`."""
         arguments = pack_arguments(self._kernels[kernel], values)
-        self.launch_packed(kernel, arguments, grid, block, dynamic_shared_bytes(shared_bytes))
+        self.launch_packed(
+            kernel, arguments, grid, block, dynamic_shared_bytes(shared_bytes)
+        )
 
     def launch_packed(
-        self, kernel: str, arguments: bytes, grid: Extents, block: Extents, shared_bytes: int
+        self,
+        kernel: str,
+        arguments: bytes,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int,
     ) -> None:
         """Queue a run in the thread's current stream with `arguments` as they lie in memory."""
         _check_size(kernel, grid, block)
@@ -66,14 +75,18 @@ class HipKernels:
             _launch_parameters(buffer, size),
         )
 
-    def occupancy(self, kernel: str, threads: int, shared_bytes: tuple[int, ...] = ()) -> int:
+    def occupancy(
+        self, kernel: str, threads: int, shared_bytes: tuple[int, ...] = ()
+    ) -> int:
         """How many groups of `threads` threads a multiprocessor runs at once.
 
         UserError for a kernel that the code does not have.
         """
         if kernel not in self._kernels:
             known = ", ".join(self._kernels)
-            raise UserError(f"there is no kernel {kernel}", remedy=f"use one of: {known}")
+            raise UserError(
+                f"there is no kernel {kernel}", remedy=f"use one of: {known}"
+            )
         groups = ctypes.c_int32()
         self._owner.use(self._index).call(
             "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -123,7 +136,9 @@ def _piece(param: Any, value: Any) -> bytes:
 
 def dynamic_shared_bytes(sizes: Sequence[int]) -> int:
     """Bytes for all shared buffers without a constant size, each with what fills it up."""
-    return sum(-(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes)
+    return sum(
+        -(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes
+    )
 
 
 def _launch_parameters(buffer: Any, size: ctypes.c_size_t) -> Any:

@@ -24,19 +24,26 @@ _MISSING = tuple(
     hip_api.number(f"hipError{name}")
     for name in ("NotInitialized", "InsufficientDriver", "NoDevice", "InvalidDevice")
 )
-_FOREIGN = tuple(hip_api.number(f"hipError{name}") for name in ("NoBinaryForGpu", "InvalidImage"))
+_FOREIGN = tuple(
+    hip_api.number(f"hipError{name}") for name in ("NoBinaryForGpu", "InvalidImage")
+)
 _OUT_OF_MEMORY = hip_api.number("hipErrorOutOfMemory")
 # What a number means to the user of a kernel, and what to do.
 _TOO_MUCH = (
-    "fewer threads in a group, fewer groups, or less shared memory; see `device.driver.info`"
+    "fewer threads in a group, fewer groups, or less shared memory; "
+    "see `device.driver.info`"
 )
-_ASTRAY = "build the schedule for `interp`, which tells where it goes astray"
+_ASTRAY = "build the schedule for `interp`, which reports the wrong access"
 _MEANINGS = {
     hip_api.number(f"hipError{name}"): meaning
     for name, *meaning in (
         ("InvalidConfiguration", "a kernel asks for more than the GPU has", _TOO_MUCH),
         ("LaunchOutOfResources", "a kernel asks for more than the GPU has", _TOO_MUCH),
-        ("IllegalAddress", "a kernel launched before reached memory that is not its own", _ASTRAY),
+        (
+            "IllegalAddress",
+            "a kernel launched before reached memory that is not its own",
+            _ASTRAY,
+        ),
         ("LaunchFailure", "a kernel launched before failed", _ASTRAY),
         (
             "LaunchTimeOut",
@@ -72,7 +79,10 @@ class HipLibrary:
     emulated GPU `counted` runs some work and counts what it had the GPU do; else it is None."""
 
     def __init__(
-        self, functions: HipFunctions, path: str, counted: Callable[[Work], object] | None = None
+        self,
+        functions: HipFunctions,
+        path: str,
+        counted: Callable[[Work], object] | None = None,
     ) -> None:
         self._functions, self.path, self.counted = functions, path, counted
 
@@ -82,7 +92,9 @@ class HipLibrary:
         What an offering object raised in it is raised again.
         """
         called = getattr(self._functions, function)
-        assert len(args) == len(parameters(function)), f"{function}: wrong number of arguments"
+        assert len(args) == len(parameters(function)), (
+            f"{function}: wrong number of arguments"
+        )
         number = int(called(*args))
         if number:
             self._functions.raise_what_was_raised()
@@ -121,7 +133,9 @@ class HipLibrary:
                 "compile for this GPU: rocm -mcpu=... with the name that `device.driver.arch(0)` "
                 "tells, or rocminfo"
             )
-            return ToolchainError("the code is for another GPU", why=told, remedy=remedy)
+            return ToolchainError(
+                "the code is for another GPU", why=told, remedy=remedy
+            )
         what, remedy = _MEANINGS.get(number, _OTHER)
         return ToolchainError(what, why=told, remedy=remedy)
 
@@ -135,13 +149,17 @@ class HipLibrary:
 def told_call(function: str, args: Sequence[Any]) -> str:
     """A call as a reader would write it, with what is passed in: `hipSetDevice(device=1)`."""
     given = zip(parameters(function), args, strict=True)
-    told = [f"{name}={_tell(kind, value)}" for (kind, name), value in given if kind in _TOLD]
+    told = [
+        f"{name}={_tell(kind, value)}" for (kind, name), value in given if kind in _TOLD
+    ]
     return f"{function}({', '.join(told)})"
 
 
 def _tell(kind: str, value: Any) -> str:
     if kind not in ("address", "handle"):
-        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        return (
+            value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        )
     number = getattr(value, "value", value)
     return hex(number or 0) if isinstance(number, int | None) else "host memory"
 
@@ -160,7 +178,9 @@ def register_emulator(make: MakeEmulator) -> None:
 def emulated_hip(arch: str) -> HipLibrary:
     """A driver for an emulated GPU. UserError when there is no emulator for `arch`."""
     if not _emulators:
-        raise UserError(f"there is no emulator of {arch}", remedy="register one, or use a real GPU")
+        raise UserError(
+            f"there is no emulator of {arch}", remedy="register one, or use a real GPU"
+        )
     return library_of(_emulators[0](arch), f"the emulator of {arch}")
 
 
@@ -190,7 +210,9 @@ def load_hip() -> HipLibrary | None:
             ) from error
     for name in _candidates():
         with suppress(OSError):
-            return HipLibrary(of_library(ctypes.CDLL(name, os.RTLD_LOCAL | os.RTLD_NOW)), name)
+            return HipLibrary(
+                of_library(ctypes.CDLL(name, os.RTLD_LOCAL | os.RTLD_NOW)), name
+            )
     return None
 
 

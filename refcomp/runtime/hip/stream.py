@@ -53,7 +53,9 @@ class HipEvent:
 
     def __init__(self, driver: Owner, index: int) -> None:
         self._driver, self.index = driver, index
-        self._made = make(driver.use(index), "hipEventCreate", give_back="hipEventDestroy")
+        self._made = make(
+            driver.use(index), "hipEventCreate", give_back="hipEventDestroy"
+        )
         self.record()
 
     @property
@@ -84,7 +86,9 @@ class HipStream:
 
     def __init__(self, driver: Owner, index: int) -> None:
         self._driver, self.index = driver, index
-        self._made = make(driver.use(index), "hipStreamCreate", give_back="hipStreamDestroy")
+        self._made = make(
+            driver.use(index), "hipStreamCreate", give_back="hipStreamDestroy"
+        )
         self._held: list[Any] = []
 
     @property
@@ -116,15 +120,31 @@ class HipStream:
 
     def upload(self, source: HostArray, target: DeviceMemory) -> None:
         """Copy all of `source` to the start of `target`. UserError when it is not contiguous."""
-        self._copy(target.address, _place(source), source.nbytes, "HostToDevice", source, target)
+        self._copy(
+            target.address,
+            _place(source),
+            source.nbytes,
+            "HostToDevice",
+            source,
+            target,
+        )
 
     def download(self, source: DeviceMemory, target: HostArray) -> None:
         """Fill `target` from the start of `source`. UserError when it is not contiguous."""
-        self._copy(_place(target), source.address, target.nbytes, "DeviceToHost", source, target)
+        self._copy(
+            _place(target),
+            source.address,
+            target.nbytes,
+            "DeviceToHost",
+            source,
+            target,
+        )
 
     def copy(self, source: DeviceMemory, target: DeviceMemory, size: int) -> None:
         """Copy `size` bytes between memory of the device."""
-        self._copy(target.address, source.address, size, "DeviceToDevice", source, target)
+        self._copy(
+            target.address, source.address, size, "DeviceToDevice", source, target
+        )
 
     def fill(self, target: DeviceMemory, byte: int, size: int) -> None:
         """Set `size` bytes to `byte`."""
@@ -145,5 +165,7 @@ class HipStream:
 
 def _place(array: HostArray) -> int:
     if not array.flags.c_contiguous:
-        raise UserError("an array that is not contiguous is copied", remedy="copy it first")
+        raise UserError(
+            "an array that is not contiguous is copied", remedy="copy it first"
+        )
     return address_of(array)

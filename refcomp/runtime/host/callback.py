@@ -17,7 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.foundation.artifacts import BufferArgument, PackedCall, packed_call_from_text
+from refcomp.foundation.artifacts import (
+    BufferArgument,
+    PackedCall,
+    packed_call_from_text,
+)
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.registry import get_global_func
@@ -72,7 +76,9 @@ def _arguments(call: PackedCall, slots: int) -> list[Any]:
         if isinstance(arg, BufferArgument):
             extents = (ctypes.c_int64 * arg.rank).from_address(slots + _SLOT)
             address = ctypes.c_uint64.from_address(slots).value
-            args.append(_array(arg, address, tuple(max(0, extent) for extent in extents)))
+            args.append(
+                _array(arg, address, tuple(max(0, extent) for extent in extents))
+            )
             slots += _SLOT * (1 + arg.rank)
         else:
             args.append(_number(arg, slots))
@@ -104,7 +110,9 @@ def _number(dtype: DType, slot: int) -> bool | int | float:
 
 
 # Kept for good: machine code holds its address.
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p)(_call_back)
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p)(
+    _call_back
+)
 
 
 def connect(library: ctypes.CDLL) -> None:

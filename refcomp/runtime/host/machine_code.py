@@ -48,7 +48,9 @@ def load_shared_object(binary: Binary) -> ctypes.CDLL:
 
 def _load_error(message: str) -> ToolchainError:
     return ToolchainError(
-        "the dynamic loader refuses the compiled code", stderr=message, remedy=_remedy(message)
+        "the dynamic loader refuses the compiled code",
+        stderr=message,
+        remedy=_remedy(message),
     )
 
 
@@ -62,7 +64,11 @@ def _remedy(message: str) -> str:
 
 def missing_library_advice(library: str) -> str:
     """Which Debian package has a library that compiled code needs; '' when unknown."""
-    packages = {"libgomp.so.1": "libgomp1", "libm.so.6": "libc6", "libmvec.so.1": "libc6"}
+    packages = {
+        "libgomp.so.1": "libgomp1",
+        "libm.so.6": "libc6",
+        "libmvec.so.1": "libc6",
+    }
     package = packages.get(library)
     return f": apt-get install {package}" if package else ""
 
@@ -114,7 +120,9 @@ class HostFunction(Function):
             raise failure(self.name, status)
 
     def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
-        c_values = [c_type(value) for c_type, value in zip(self._types, values, strict=True)]
+        c_values = [
+            c_type(value) for c_type, value in zip(self._types, values, strict=True)
+        ]
         c_values.append(shared_thread_count())
         return _BoundCall(self.name, self._untyped_entry, tuple(c_values), tuple(args))
 
@@ -127,7 +135,12 @@ class _BoundCall:
     def __init__(
         self, name: str, entry: Any, c_values: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
-        self._name, self._entry, self._c_values, self._args = name, entry, c_values, args
+        self._name, self._entry, self._c_values, self._args = (
+            name,
+            entry,
+            c_values,
+            args,
+        )
 
     def __call__(self) -> None:
         status = self._entry(*self._c_values)

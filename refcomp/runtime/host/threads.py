@@ -54,7 +54,8 @@ def set_thread_count(count: int | None) -> None:
     count = _count_from_environment() if count is None else count
     if not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
         raise UserError(
-            f"{count!r} is no number of threads", remedy=f"use a number from 1 to {MAX_THREADS}"
+            f"{count!r} is no number of threads",
+            remedy=f"use a number from 1 to {MAX_THREADS}",
         )
     if count > 1 and _THREADS.is_forked:
         raise UserError(
@@ -72,13 +73,20 @@ def _count_from_environment() -> int:
         return _parse(text)
     # OpenMP's variable may be a list, one number per level of nesting; like OpenMP's library,
     # a text that is no number is passed over.
-    outermost = re.match(r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", ""))
+    outermost = re.match(
+        r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", "")
+    )
     count = int(outermost[1]) if outermost else _processors()
     return min(count, MAX_THREADS)
 
 
 def _parse(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_THREADS and len(text) < 10:
+    if (
+        text.isascii()
+        and text.isdigit()
+        and 1 <= int(text[:9]) <= MAX_THREADS
+        and len(text) < 10
+    ):
         return int(text)
     raise UserError(
         f"{_VARIABLE} is {reprlib.repr(text)}, which is no number of threads",

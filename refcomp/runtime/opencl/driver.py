@@ -25,7 +25,9 @@ from refcomp.runtime.device import DeviceMemory, HostArray, register_device_kind
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl.kernels import OpenCLKernels, OpenCLPrograms
 
-_INSTALL = "pip install pyopencl; apt-get install pocl-opencl-icd for OpenCL on the processor"
+_INSTALL = (
+    "pip install pyopencl; apt-get install pocl-opencl-icd for OpenCL on the processor"
+)
 # Distance between the addresses of pieces of memory, beyond their sizes.
 _GAP = 256
 
@@ -104,14 +106,21 @@ class OpenCLDriver:
     ) -> OpenCLKernels:
         """The kernels of an OpenCL C text, compiled by the device's own compiler."""
         if not isinstance(code, Source) or code.language != "opencl":
-            raise UserError("an OpenCL device takes an OpenCL C text", remedy="build for 'opencl'")
+            raise UserError(
+                "an OpenCL device takes an OpenCL C text", remedy="build for 'opencl'"
+            )
         opened = self._open(index)
-        return OpenCLKernels(opened.cl, opened.queue, opened.programs.build(code), kernels)
+        return OpenCLKernels(
+            opened.cl, opened.queue, opened.programs.build(code), kernels
+        )
 
     def _copy(self, index: int, target: Any, source: Any) -> None:
         """Copy one of a buffer and an array to the other, and wait for it."""
         opened = self._open(index)
-        ends = [e.reshape(-1).view(np.uint8) if _is_array(e) else e for e in (target, source)]
+        ends = [
+            e.reshape(-1).view(np.uint8) if _is_array(e) else e
+            for e in (target, source)
+        ]
         if all(end.size for end in ends):
             with out_of_memory_told(opened.cl, "a copy"):
                 opened.cl.enqueue_copy(opened.queue, *ends, is_blocking=True)
@@ -157,14 +166,18 @@ def _find_devices() -> _OpenclDevices:
     try:
         import pyopencl  # noqa: PLC0415  (optional, and slow to import)
     except ImportError as error:
-        return _OpenclDevices((), f"pyopencl cannot be imported: {error}", _INSTALL, os.getpid())
+        return _OpenclDevices(
+            (), f"pyopencl cannot be imported: {error}", _INSTALL, os.getpid()
+        )
     try:
         platforms = pyopencl.get_platforms()
     except pyopencl.Error as error:
         return _OpenclDevices(
             (), f"no OpenCL platform is installed: {error}", _INSTALL, os.getpid()
         )
-    devices = tuple(device for platform in platforms for device in _devices_of(pyopencl, platform))
+    devices = tuple(
+        device for platform in platforms for device in _devices_of(pyopencl, platform)
+    )
     names = ", ".join(platform.name for platform in platforms)
     return _OpenclDevices(
         devices,
@@ -186,7 +199,9 @@ def _open(device: Any) -> Opened:
 
     context = pyopencl.Context([device])
     queue = pyopencl.CommandQueue(context, device)
-    return Opened(pyopencl, device, context, queue, OpenCLPrograms(pyopencl, context, device))
+    return Opened(
+        pyopencl, device, context, queue, OpenCLPrograms(pyopencl, context, device)
+    )
 
 
 @contextmanager

@@ -27,7 +27,9 @@ from refcomp.runtime.launch import Extents, KernelSignature
 # `<kernel>:12:5: error: ...` of most compilers, `error: /path/file.cl:12:5: ...` of PoCL.
 _GUILTY = re.compile(r":(\d+):\d+: (?:fatal )?error:|error: [^\n]*?:(\d+):\d+:")
 _LINES_SHOWN = 3
-_OF_THE_TEXT = "this is a bug of refcomp, or a limit of the device; its log stands below"
+_OF_THE_TEXT = (
+    "this is a bug of refcomp, or a limit of the device; its log stands below"
+)
 _OF_THE_COMPILER = (
     "its log stands below, and blames no line: see whether it compiles anything at all; PoCL needs "
     "a folder that it can write: set POCL_CACHE_DIR"
@@ -62,8 +64,12 @@ class OpenCLPrograms:
         except self._cl.RuntimeError as error:
             raise self._refused(source, program, error) from error
 
-    def _refused(self, source: Source, program: Any, error: Exception) -> ToolchainError:
-        log = program.get_build_info(self._device, self._cl.program_build_info.LOG) or str(error)
+    def _refused(
+        self, source: Source, program: Any, error: Exception
+    ) -> ToolchainError:
+        log = program.get_build_info(
+            self._device, self._cl.program_build_info.LOG
+        ) or str(error)
         guilty = _guilty_lines(source, log)
         return ToolchainError(
             f"the OpenCL compiler of {self._device.name.strip()} refuses the kernels",
@@ -76,7 +82,9 @@ class OpenCLPrograms:
 
 def _build_options(cl: ModuleType, device: Any) -> tuple[str, ...]:
     """The language's version, and division and square root rounded correctly where it can."""
-    is_exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    is_exact = (
+        device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    )
     exact = ("-cl-fp32-correctly-rounded-divide-sqrt",) if is_exact else ()
     return ("-cl-std=CL1.2", *exact)
 
@@ -84,9 +92,13 @@ def _build_options(cl: ModuleType, device: Any) -> tuple[str, ...]:
 def _guilty_lines(source: Source, log: str) -> str:
     """Each line of `source` that `log` complains of, with the statement it came from."""
     lines = source.text.splitlines()
-    numbers = dict.fromkeys(int(match[1] or match[2]) for match in _GUILTY.finditer(log))
+    numbers = dict.fromkeys(
+        int(match[1] or match[2]) for match in _GUILTY.finditer(log)
+    )
     shown = [n for n in numbers if 0 < n <= len(lines)][:_LINES_SHOWN]
-    return "\n".join(f"line {n}: {lines[n - 1].strip()}{_behind(source, n)}" for n in shown)
+    return "\n".join(
+        f"line {n}: {lines[n - 1].strip()}{_behind(source, n)}" for n in shown
+    )
 
 
 def _behind(source: Source, number: int) -> str:
@@ -107,12 +119,18 @@ class OpenCLKernels:
     """The Launcher of one compiled text."""
 
     def __init__(
-        self, cl: ModuleType, queue: Any, program: Any, kernels: Sequence[KernelSignature]
+        self,
+        cl: ModuleType,
+        queue: Any,
+        program: Any,
+        kernels: Sequence[KernelSignature],
     ) -> None:
         self._cl, self._queue = cl, queue
         # Kernels hold the text's handle, but not the object that is looked up to compile it once.
         self._program = program
-        self._kernels = {kernel.name: self._kernel_of(program, kernel) for kernel in kernels}
+        self._kernels = {
+            kernel.name: self._kernel_of(program, kernel) for kernel in kernels
+        }
 
     def _kernel_of(self, program: Any, signature: KernelSignature) -> _Kernel:
         try:
@@ -131,7 +149,9 @@ class OpenCLKernels:
                 remedy="build the module again",
             )
         # Told the types, pyopencl packs numbers ten times faster.
-        kernel.set_scalar_arg_dtypes([*map(_number_type, signature.params), *[None] * shared])
+        kernel.set_scalar_arg_dtypes(
+            [*map(_number_type, signature.params), *[None] * shared]
+        )
         return _Kernel(signature, kernel, Lock())
 
     def launch(
@@ -144,13 +164,18 @@ class OpenCLKernels:
     ) -> None:
         """As `Launcher.launch`; an error of the device is a UserError or a MemoryError."""
         chosen = self._kernels[kernel]
-        arguments = [value.owner if isinstance(value, DeviceMemory) else value for value in values]
+        arguments = [
+            value.owner if isinstance(value, DeviceMemory) else value
+            for value in values
+        ]
         arguments += [self._cl.LocalMemory(max(size, 1)) for size in shared_bytes]
         threads = tuple(groups * size for groups, size in zip(grid, block, strict=True))
         try:
             with chosen.lock:
                 chosen.kernel.set_args(*arguments)
-                self._cl.enqueue_nd_range_kernel(self._queue, chosen.kernel, threads, block)
+                self._cl.enqueue_nd_range_kernel(
+                    self._queue, chosen.kernel, threads, block
+                )
         except self._cl.MemoryError as error:
             raise MemoryError(
                 f"the OpenCL device has no room to run {kernel} ({error}). Free arrays on it"

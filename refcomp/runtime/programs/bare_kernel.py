@@ -20,7 +20,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.foundation.local_memory import LOCAL_POINTER, POINTER_BYTES, LocalMemory, place_local
+from refcomp.foundation.local_memory import (
+    LOCAL_POINTER,
+    POINTER_BYTES,
+    LocalMemory,
+    place_local,
+)
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device
 from refcomp.runtime.launch import Extents, KernelSignature, check_launch
@@ -58,7 +63,12 @@ class PackedLauncher(Protocol):
     """Loaded code whose kernels are launched with their arguments as bytes."""
 
     def launch_packed(
-        self, kernel: str, arguments: bytes, grid: Extents, block: Extents, shared_bytes: int
+        self,
+        kernel: str,
+        arguments: bytes,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int,
     ) -> None:
         """Queue a run of `kernel`; `shared_bytes` come on top of the kernel's own."""
 
@@ -118,7 +128,9 @@ class BareKernel:
             asked = " x ".join(map(str, signature.block))
             raise self._other_block(block, f"groups of {asked} threads, and no others")
         if prod(block) > signature.most_threads:
-            raise self._other_block(block, f"at most {signature.most_threads} threads of a group")
+            raise self._other_block(
+                block, f"at most {signature.most_threads} threads of a group"
+            )
 
     def _other_block(self, block: Extents, compiled_for: str) -> UserError:
         return UserError(
@@ -130,7 +142,9 @@ class BareKernel:
 
     # Arguments.
 
-    def _place_local(self, args: Sequence[Any], more: int) -> tuple[dict[int, int], int]:
+    def _place_local(
+        self, args: Sequence[Any], more: int
+    ) -> tuple[dict[int, int], int]:
         """Return the offset of each piece of local memory, by the place of its argument, and the
         shared bytes beyond the kernel's own: `more` and these pieces."""
         wanted = self.signature.arguments
@@ -139,13 +153,17 @@ class BareKernel:
                 f"the kernel {self.signature.name} takes {len(wanted)} arguments, not {len(args)}",
                 where=repr(self),
             )
-        local = [place for place, arg in enumerate(args) if isinstance(arg, LocalMemory)]
+        local = [
+            place for place, arg in enumerate(args) if isinstance(arg, LocalMemory)
+        ]
         own = self.signature.shared_bytes
         pieces = [(args[place], wanted[place].alignment) for place in local]
         offsets, end = place_local(own + more, pieces)
         return dict(zip(local, offsets, strict=True)), end - own
 
-    def _pack(self, args: Sequence[Any], device: Device, offsets: Mapping[int, int]) -> bytes:
+    def _pack(
+        self, args: Sequence[Any], device: Device, offsets: Mapping[int, int]
+    ) -> bytes:
         wanted = self.signature.arguments
         buffer = bytearray(max((a.offset + a.size for a in wanted), default=0))
         for place, (argument, value) in enumerate(zip(wanted, args, strict=True)):
@@ -156,7 +174,9 @@ class BareKernel:
             buffer[argument.offset : argument.offset + argument.size] = piece
         return bytes(buffer)
 
-    def _piece(self, place: int, argument: PackedArgument, value: Any, device: Device) -> bytes:
+    def _piece(
+        self, place: int, argument: PackedArgument, value: Any, device: Device
+    ) -> bytes:
         if argument.kind == _BUFFER:
             return self._address(place, value, device)
         if argument.kind != _VALUE:
@@ -179,7 +199,9 @@ class BareKernel:
     def _local(self, place: int, value: Any, offsets: Mapping[int, int]) -> bytes:
         if place not in offsets:
             what = f"is local memory of a group, not {type(value).__name__}"
-            raise self._misfit(place, what, "give its size in bytes: refcomp.LocalMemory(256)")
+            raise self._misfit(
+                place, what, "give its size in bytes: refcomp.LocalMemory(256)"
+            )
         return offsets[place].to_bytes(POINTER_BYTES, "little")
 
     def _address(self, place: int, value: Any, device: Device) -> bytes:

@@ -56,7 +56,8 @@ class DeviceModule:
             return self._bare[name]
         if self._bare:
             raise UserError(
-                f"the code object has no kernel {name!r}", remedy=f"it has: {', '.join(self._bare)}"
+                f"the code object has no kernel {name!r}",
+                remedy=f"it has: {', '.join(self._bare)}",
             )
         raise UserError(
             f"{name!r} cannot be called in the module of a device",
@@ -65,4 +66,6 @@ class DeviceModule:
         )
 
     def __repr__(self) -> str:
-        return f"<refcomp device module for {self.target}: {', '.join(self.kernel_names)}>"
+        return (
+            f"<refcomp device module for {self.target}: {', '.join(self.kernel_names)}>"
+        )

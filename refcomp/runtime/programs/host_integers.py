@@ -58,7 +58,11 @@ def _depth(expr: Expr) -> int:
     depth, level = 0, [expr]
     while level and depth <= MOST_DEPTH:
         depth += 1
-        level = list({id(c): c for e in level for c in children(e) if isinstance(c, Expr)}.values())
+        level = list(
+            {
+                id(c): c for e in level for c in children(e) if isinstance(c, Expr)
+            }.values()
+        )
     return depth
 
 

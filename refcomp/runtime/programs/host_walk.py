@@ -18,10 +18,23 @@ from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.stmt import Allocate, Block, For, IfThenElse, LaunchKernel, LetStmt, Stmt
+from refcomp.ir.stmt import (
+    Allocate,
+    Block,
+    For,
+    IfThenElse,
+    LaunchKernel,
+    LetStmt,
+    Stmt,
+)
 from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.launch import Extents, KernelSignature
-from refcomp.runtime.programs.host_integers import Evaluate, Slots, Values, compile_integer
+from refcomp.runtime.programs.host_integers import (
+    Evaluate,
+    Slots,
+    Values,
+    compile_integer,
+)
 
 Step = Callable[[Values], None]
 
@@ -81,7 +94,9 @@ def compile_host(
 
 
 class _Compiler:
-    def __init__(self, kernels: Mapping[str, KernelSignature], actions: HostActions) -> None:
+    def __init__(
+        self, kernels: Mapping[str, KernelSignature], actions: HostActions
+    ) -> None:
         self.slots = Slots()
         self._kernels, self._actions = kernels, actions
         self._depth = self.most_depth = 0
@@ -134,7 +149,10 @@ class _Compiler:
         return run
 
     def _condition(self, stmt: IfThenElse) -> Step:
-        condition, then_case = self._integer(stmt.condition), self.compile(stmt.then_case)
+        condition, then_case = (
+            self._integer(stmt.condition),
+            self.compile(stmt.then_case),
+        )
         else_case = self.compile(stmt.else_case or Block(()))
         return lambda values: (then_case if condition(values) else else_case)(values)
 
@@ -149,7 +167,11 @@ class _Compiler:
 
     def _allocate(self, stmt: Allocate) -> Step:
         shape, place = self._integers(stmt.buffer.shape), self.slots.place(stmt.buffer)
-        body, allocate, width = self.compile(stmt.body), self._actions.allocate, _bytes_of(stmt)
+        body, allocate, width = (
+            self.compile(stmt.body),
+            self._actions.allocate,
+            _bytes_of(stmt),
+        )
 
         def run(values: Values) -> None:
             size = width
@@ -189,7 +211,9 @@ class _Compiler:
                 where=repr(stmt),
                 remedy=f"the kernels are {', '.join(self._kernels) or 'none'}",
             )
-        given = [None if isinstance(arg, Buffer) else arg.dtype for arg in stmt.arguments]
+        given = [
+            None if isinstance(arg, Buffer) else arg.dtype for arg in stmt.arguments
+        ]
         if given != list(kernel.params):
             raise UserError(
                 f"the kernel {kernel.name} is launched with other arguments than it takes",
@@ -205,7 +229,9 @@ def _bytes_of(stmt: Allocate) -> int:
 
 
 def _told(params: "list[DType | None] | tuple[DType | None, ...]") -> str:
-    return f"({', '.join('buffer' if dtype is None else str(dtype) for dtype in params)})"
+    return (
+        f"({', '.join('buffer' if dtype is None else str(dtype) for dtype in params)})"
+    )
 
 
 def _reader(place: int, dtype: DType | None) -> Callable[[Values], Any]:

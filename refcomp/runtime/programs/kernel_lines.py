@@ -31,12 +31,16 @@ def explain_lines(error: RefcompError, sources: Mapping[str, str]) -> None:
     if not numbers or not {_KERNELS, _LINES} <= set(sources):
         return
     lines = sources[_KERNELS].split("\n")
-    origins = {int(n): told for n, told in json.loads(sources[_LINES])["origins"].items()}
+    origins = {
+        int(n): told for n, told in json.loads(sources[_LINES])["origins"].items()
+    }
     legend = [text for n in numbers for text in _explained(n, lines, origins)]
     error.why = "\n    ".join([error.why or "", *legend]).lstrip()
 
 
-def _explained(number: int, lines: Sequence[str], origins: Mapping[int, Origin]) -> Iterator[str]:
+def _explained(
+    number: int, lines: Sequence[str], origins: Mapping[int, Origin]
+) -> Iterator[str]:
     if not 1 <= number <= len(lines):
         return
     yield f"kernels.ir:{number} is {_statement(number, lines, origins)}"

@@ -92,7 +92,9 @@ class ProgramFunction(Function):
         self._code, self._host, self._home = code, host, str(code.device)
         self._elsewhere: dict[Device, ProgramFunction] = {}
         self._tensors = [
-            place for place, param in enumerate(signature.params) if isinstance(param, TensorParam)
+            place
+            for place, param in enumerate(signature.params)
+            if isinstance(param, TensorParam)
         ]
         kernels = {kernel.name: kernel for kernel in code.kernels}
         self._walk = compile_host(host, kernels, self)
@@ -126,11 +128,17 @@ class ProgramFunction(Function):
     def _where(self, args: Sequence[Any]) -> Function:
         """The function on the device that the first array on such a device lies on; where none
         does, this one."""
-        first = args[self._tensors[0]] if self._tensors and len(args) > self._tensors[0] else None
+        first = (
+            args[self._tensors[0]]
+            if self._tensors and len(args) > self._tensors[0]
+            else None
+        )
         if type(first) is NDArray and first.form[2] == self._home:
             return self
         for array in (args[place] for place in self._tensors if place < len(args)):
-            if type(array) is NDArray and type(array.device.driver) is type(self.device.driver):
+            if type(array) is NDArray and type(array.device.driver) is type(
+                self.device.driver
+            ):
                 return self.on(array.device)
         return self
 
@@ -139,7 +147,11 @@ class ProgramFunction(Function):
         if not self.signature.checks:
             self._walk.run(values)
             return
-        status, driver, index = fresh_status(self.signature), self._code.driver, self.device.index
+        status, driver, index = (
+            fresh_status(self.signature),
+            self._code.driver,
+            self.device.index,
+        )
         memory = driver.allocate(index, status.nbytes)
         driver.upload(index, status, memory)
         values.insert(len(self.signature.params), memory)

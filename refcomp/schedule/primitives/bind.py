@@ -40,7 +40,9 @@ def bind(stage: Stage, provenance: Provenance, axis: Any, thread: Any) -> None:
     stage.threads.bound[loop] = thread
 
 
-def _bind_virtual(stage: Stage, provenance: Provenance, loop: IterVar, thread: IterVar) -> None:
+def _bind_virtual(
+    stage: Stage, provenance: Provenance, loop: IterVar, thread: IterVar
+) -> None:
     """Several loops may be bound to virtual threads: each real one is all of them in turn."""
     if loop.kind == REDUCTION:
         stage.refuse(
@@ -79,7 +81,9 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
         )
     if as_int(minimum) != 0:
         why = f"it is a reduction axis that begins at {minimum}, and threads are counted from 0"
-        stage.refuse("bind", loop.name, why, "split it by a factor, and bind the inner loop")
+        stage.refuse(
+            "bind", loop.name, why, "split it by a factor, and bind the inner loop"
+        )
 
 
 def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:

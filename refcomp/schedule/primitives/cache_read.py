@@ -19,7 +19,11 @@ from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
 
 
 def cache_read(
-    stage: Stage, provenance: Provenance, output: int, scope: Any, readers: Sequence[Stage]
+    stage: Stage,
+    provenance: Provenance,
+    output: int,
+    scope: Any,
+    readers: Sequence[Stage],
 ) -> Tensor:
     """The stages `readers` read a copy of tensor number `output` of this stage, kept in `scope`.
 
@@ -29,17 +33,25 @@ def cache_read(
     tensor = stage.op.outputs[output]
     scope = checked_scope(scope, stage)
     if stage.placement == "inline":
-        _refuse(tensor, "its stage is inlined and has no memory to copy", "do not inline it")
+        _refuse(
+            tensor, "its stage is inlined and has no memory to copy", "do not inline it"
+        )
     if not readers:
         _refuse(tensor, "no stage is named that reads it", "name the readers: [C]")
     for reader in readers:
         if tensor not in set(reader.op.inputs):
             known = ", ".join(s.name for s in readers_of(stage))
-            _refuse(tensor, f"stage {reader.name} does not read it", f"it is read by: {known}")
+            _refuse(
+                tensor,
+                f"stage {reader.name} does not read it",
+                f"it is read by: {known}",
+            )
         check_redirection(reader, tensor)
     axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
     value = tensor[tuple(axes)]
-    op = make_operation(f"{tensor.name}.{scope}", provenance.line, axes, [value], [tensor])
+    op = make_operation(
+        f"{tensor.name}.{scope}", provenance.line, axes, [value], [tensor]
+    )
     copy = add_stage(op, op.name, stage, after=True, provenance=provenance)
     copy.memory.scope = scope
     for reader in readers:
@@ -48,4 +60,6 @@ def cache_read(
 
 
 def _refuse(tensor: Tensor, why: str, remedy: str) -> NoReturn:
-    raise UserError(f"cannot make a copy of {tensor.name} to read", why=why, remedy=remedy)
+    raise UserError(
+        f"cannot make a copy of {tensor.name} to read", why=why, remedy=remedy
+    )

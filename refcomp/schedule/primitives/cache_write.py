@@ -27,7 +27,9 @@ def cache_write(stage: Stage, provenance: Provenance, scope: Any) -> tuple[Tenso
         _refuse(stage, why, "use cache_read")
     if stage.placement == "inline":
         _refuse(stage, "it is inlined and has no loops", "do not inline it")
-    is_reordered = any(a is not b for a, b in zip(stage.loops.leaves, stage.roots, strict=False))
+    is_reordered = any(
+        a is not b for a, b in zip(stage.loops.leaves, stage.roots, strict=False)
+    )
     if stage.loops.marks or stage.loops.relations or is_reordered:
         _refuse(stage, "its loops have been changed already", "call cache_write first")
     for attached in stage.attached:
@@ -36,8 +38,12 @@ def cache_write(stage: Stage, provenance: Provenance, scope: Any) -> tuple[Tenso
     axes = [axis(f"{a.name}.c", a.minimum, a.extent, DATA_PARALLEL) for a in op.axis]
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]
-    made_op = make_operation(f"{op.name}.{scope}", provenance.line, axes, body, op.outputs)
-    add_stage(made_op, made_op.name, stage, after=False, provenance=provenance).memory.scope = scope
+    made_op = make_operation(
+        f"{op.name}.{scope}", provenance.line, axes, body, op.outputs
+    )
+    add_stage(
+        made_op, made_op.name, stage, after=False, provenance=provenance
+    ).memory.scope = scope
     replace_body(stage, [tensor[op.axis] for tensor in made_op.outputs])
     stage.loops.leaves = list(stage.roots)
     return made_op.outputs

@@ -45,7 +45,11 @@ def compute_at(stage: Stage, provenance: Provenance, consumer: Any, axis: Any) -
     _check_inits(stage, consumer)
     loop = consumer.leaf(axis, "compute_at")
     if consumer.placement == "inline":
-        _refuse(stage, f"stage {consumer.name} is inlined and has no loops", "name its consumer")
+        _refuse(
+            stage,
+            f"stage {consumer.name} is inlined and has no loops",
+            "name its consumer",
+        )
     stage.placement = AttachPoint(consumer, loop, provenance.line)
 
 

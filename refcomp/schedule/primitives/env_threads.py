@@ -38,11 +38,18 @@ def env_threads(stage: Stage, provenance: Provenance, threads: Any) -> None:
 
 
 def _check_axis(stage: Stage, axis: Any) -> None:
-    if not (isinstance(axis, IterVar) and axis.kind == THREAD and axis.thread_tag in THREAD_TAGS):
+    if not (
+        isinstance(axis, IterVar)
+        and axis.kind == THREAD
+        and axis.thread_tag in THREAD_TAGS
+    ):
         named = axis.name if isinstance(axis, IterVar) else repr(axis)
         _refuse(stage, f"{named} is no axis of real threads")
     if as_int(simplify(axis.extent)) is None:
-        _refuse(stage, f"the extent of {axis.thread_tag} is {axis.extent}, which is no constant")
+        _refuse(
+            stage,
+            f"the extent of {axis.thread_tag} is {axis.extent}, which is no constant",
+        )
     if isinstance(stage.op, ScanOp) and axis.thread_tag in BLOCK_TAGS:
         _refuse(
             stage,
@@ -58,5 +65,6 @@ def _refuse(stage: Stage, why: str, remedy: str | None = None) -> NoReturn:
         f"cannot begin the kernel of stage {stage.name} outside its loops",
         where=f"stage {stage.name}",
         why=why,
-        remedy=remedy or 'pass thread axes: env_threads([thread_axis((0, 64), "threadIdx.x")])',
+        remedy=remedy
+        or 'pass thread axes: env_threads([thread_axis((0, 64), "threadIdx.x")])',
     )

@@ -47,9 +47,13 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
             )
 
 
-def _fuse_two(stage: Stage, provenance: Provenance, outer: IterVar, inner: IterVar) -> IterVar:
+def _fuse_two(
+    stage: Stage, provenance: Provenance, outer: IterVar, inner: IterVar
+) -> IterVar:
     extent = simplify(outer.extent * inner.extent)
-    fused = stage.derive_axis(f"{outer.name}.{inner.name}.fused", extent, outer.kind, provenance)
+    fused = stage.derive_axis(
+        f"{outer.name}.{inner.name}.fused", extent, outer.kind, provenance
+    )
     stage.loops.relations.append(Fuse(outer, inner, fused))
     position = stage.loops.position(outer)
     stage.loops.leaves[position : position + 2] = [fused]

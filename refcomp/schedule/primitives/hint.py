@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.schedule.stage import LoopPragma, Prefetched, Provenance, Stage, StrideAlignment
+from refcomp.schedule.stage import (
+    LoopPragma,
+    Prefetched,
+    Provenance,
+    Stage,
+    StrideAlignment,
+)
 from refcomp.te.operation import ComputeOp
 
 # The pragmas that a pass reads, and the values that they take.
@@ -16,21 +22,29 @@ IMPORT_LLVM = "import_llvm"
 PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
 
 
-def pragma(stage: Stage, provenance: Provenance, axis: Any, key: Any, value: Any = 1) -> None:
+def pragma(
+    stage: Stage, provenance: Provenance, axis: Any, key: Any, value: Any = 1
+) -> None:
     """Around the loop, `key` is `value`: `auto_unroll_max_step` N (loops of up to N stores in all
     are unrolled), `unroll_explicit` 0 (unrolled loops stay loops, for the compiler behind), or
     `import_llvm` TEXT: LLVM IR that defines C functions for the whole module, on hosts only."""
     loop = stage.leaf(axis, "pragma")
     if key == IMPORT_LLVM:
-        stage.loops.pragmas.append(LoopPragma(loop, key, _llvm_text(stage, loop.name, value)))
+        stage.loops.pragmas.append(
+            LoopPragma(loop, key, _llvm_text(stage, loop.name, value))
+        )
         return
     if key not in PRAGMAS:
         known = ", ".join((*PRAGMAS, IMPORT_LLVM))
-        stage.refuse("pragma", loop.name, f"nothing reads {key!r}", f"use one of {known}")
+        stage.refuse(
+            "pragma", loop.name, f"nothing reads {key!r}", f"use one of {known}"
+        )
     checked = value if isinstance(value, int) else None
     if checked is None or int(checked) not in PRAGMAS[key]:
         most = PRAGMAS[key].stop - 1
-        stage.refuse("pragma", loop.name, f"{key} is {value!r}", f"use a number from 0 to {most}")
+        stage.refuse(
+            "pragma", loop.name, f"{key} is {value!r}", f"use a number from 0 to {most}"
+        )
     stage.loops.pragmas.append(LoopPragma(loop, key, int(checked)))
 
 
@@ -47,7 +61,12 @@ def _llvm_text(stage: Stage, loop: str, value: Any) -> str:
 
 
 def prefetch(
-    stage: Stage, provenance: Provenance, axis: Any, maker: Stage, value_index: int, offset: Any
+    stage: Stage,
+    provenance: Provenance,
+    axis: Any,
+    maker: Stage,
+    value_index: int,
+    offset: Any,
 ) -> None:
     """In each iteration of loop `axis`, what the stage reads first of output `value_index` of stage
     `maker`, `offset` iterations later, is asked for. A hint for the host's caches; GPUs go
@@ -62,7 +81,9 @@ def prefetch(
             f"it reads {read or 'nothing'}",
         )
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
-        stage.refuse("prefetch", loop.name, f"the offset is {offset!r}", "use an int, 0 or more")
+        stage.refuse(
+            "prefetch", loop.name, f"the offset is {offset!r}", "use an int, 0 or more"
+        )
     stage.loops.prefetches.append(Prefetched(tensor, loop, offset))
 
 
@@ -104,7 +125,10 @@ def storage_align(
     if not any(given is axis for given in stage.op.axis):
         names = ", ".join(given.name for given in stage.op.axis)
         stage.refuse(
-            "storage_align", named, "it is no axis of the tensor", f"use one of {names or 'none'}"
+            "storage_align",
+            named,
+            "it is no axis of the tensor",
+            f"use one of {names or 'none'}",
         )
     if stage.is_output:
         stage.refuse(
@@ -116,7 +140,10 @@ def storage_align(
     for value, name, least in ((factor, "factor", 1), (offset, "offset", 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             stage.refuse(
-                "storage_align", axis.name, f"the {name} is {value!r}", f"use an int >= {least}"
+                "storage_align",
+                axis.name,
+                f"the {name} is {value!r}",
+                f"use an int >= {least}",
             )
     dim = next(k for k, known in enumerate(stage.op.axis) if known is axis)
     if dim == len(stage.op.axis) - 1:

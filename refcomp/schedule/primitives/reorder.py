@@ -15,8 +15,14 @@ def reorder(stage: Stage, provenance: Provenance, *axes: Any) -> None:
     loops = [stage.leaf(axis, "reorder") for axis in axes]
     for k, loop in enumerate(loops):
         if any(loop is other for other in loops[:k]):
-            stage.refuse("reorder", loop.name, "it is named twice", "name each loop once")
-    places = [k for k, leaf in enumerate(stage.loops.leaves) if any(leaf is loop for loop in loops)]
+            stage.refuse(
+                "reorder", loop.name, "it is named twice", "name each loop once"
+            )
+    places = [
+        k
+        for k, leaf in enumerate(stage.loops.leaves)
+        if any(leaf is loop for loop in loops)
+    ]
     for place, loop in zip(places, loops, strict=True):
         stage.loops.leaves[place] = loop
         stage.loops.provenance[loop] = stage.loops.provenance.get(loop, provenance)

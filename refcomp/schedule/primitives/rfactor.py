@@ -47,7 +47,9 @@ def rfactor(
     """
     op = stage.op
     if not isinstance(op, ComputeOp) or op.reduction is None:
-        what = "it has no reduction" if isinstance(op, ComputeOp) else f"it is {op.what}"
+        what = (
+            "it has no reduction" if isinstance(op, ComputeOp) else f"it is {op.what}"
+        )
         _refuse(stage, what, "factor a stage that a reducer, such as sum, computes")
     loop = _checked_loop(stage, axis)
     position = _checked_position(op, factor_axis, stage)
@@ -60,7 +62,9 @@ def rfactor(
 def _checked_loop(stage: Stage, given: Any) -> IterVar:
     loop = stage.replaceable_leaf(given, "rfactor")
     if loop.kind != REDUCTION:
-        known = ", ".join(leaf.name for leaf in stage.loops.leaves if leaf.kind == REDUCTION)
+        known = ", ".join(
+            leaf.name for leaf in stage.loops.leaves if leaf.kind == REDUCTION
+        )
         why = "it is no reduction axis: results along it are apart already"
         stage.refuse("rfactor", loop.name, why, f"use one of {known}")
     for attached in stage.attached:
@@ -71,7 +75,11 @@ def _checked_loop(stage: Stage, given: Any) -> IterVar:
 
 def _checked_position(op: ComputeOp, given: Any, stage: Stage) -> int:
     rank = len(op.axis)
-    if isinstance(given, int) and not isinstance(given, bool) and -rank - 1 <= given <= rank:
+    if (
+        isinstance(given, int)
+        and not isinstance(given, bool)
+        and -rank - 1 <= given <= rank
+    ):
         return given if given >= 0 else given + rank + 1
     raise UserError(
         f"cannot place the factored axis of stage {stage.name} at {given!r}",
@@ -86,27 +94,42 @@ class _Parts:
 
     def __init__(self, stage: Stage, loop: IterVar, position: int) -> None:
         assert isinstance(stage.op, ComputeOp) and stage.op.reduction is not None
-        self.stage, self.loop, self.op, self.reduction = stage, loop, stage.op, stage.op.reduction
+        self.stage, self.loop, self.op, self.reduction = (
+            stage,
+            loop,
+            stage.op,
+            stage.op.reduction,
+        )
         self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
-        self.outputs = [axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis]
+        self.outputs = [
+            axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis
+        ]
         self.axes = [*self.outputs[:position], self.factored, *self.outputs[position:]]
         self.touched = _connected(loop, stage.loops.relations)
-        self.others = [a for a in stage.loops.leaves if a.kind == REDUCTION and a is not loop]
+        self.others = [
+            a for a in stage.loops.leaves if a.kind == REDUCTION and a is not loop
+        ]
         own = [a for a in self.reduction.axes if a not in self.touched]
         self.reduced = (*own, *(a for a in self.others if a in self.touched))
 
     def make_stage(self, provenance: Provenance) -> tuple[Tensor, ...]:
         """Adds the stage, to which the reduction loops move; its tensors."""
-        op = ComputeOp(f"{self.op.name}.rf", provenance.line, tuple(self.axes), self._bodies())
+        op = ComputeOp(
+            f"{self.op.name}.rf", provenance.line, tuple(self.axes), self._bodies()
+        )
         shape = tuple(a.extent for a in self.axes)
-        op.outputs = tuple(Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs))
+        op.outputs = tuple(
+            Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs)
+        )
         stage = add_stage(op, op.name, self.stage, after=False, provenance=provenance)
         stage.placement = scan_attach_point(self.stage) or "root"
         old = self.stage.loops
         fresh = stage.loops
         fresh.leaves = [*self.axes, *self.others]
         fresh.relations = [
-            r for r in old.relations if _is_of_reduction(r) and r.outer not in self.touched
+            r
+            for r in old.relations
+            if _is_of_reduction(r) and r.outer not in self.touched
         ]
         _move(old.marks, fresh.marks)
         _move(self.stage.threads.bound, stage.threads.bound)
@@ -118,9 +141,13 @@ class _Parts:
     def _move_hints(self, old: StageLoops, fresh: StageLoops) -> None:
         """What a reduction loop hints at goes where the loop goes."""
         gone = {self.loop: self.factored} | {a: a for a in self.others}
-        fresh.pragmas = [replace(p, axis=gone[p.axis]) for p in old.pragmas if p.axis in gone]
+        fresh.pragmas = [
+            replace(p, axis=gone[p.axis]) for p in old.pragmas if p.axis in gone
+        ]
         old.pragmas = [hint for hint in old.pragmas if hint.axis not in gone]
-        fresh.prefetches = [replace(h, axis=gone[h.axis]) for h in old.prefetches if h.axis in gone]
+        fresh.prefetches = [
+            replace(h, axis=gone[h.axis]) for h in old.prefetches if h.axis in gone
+        ]
         old.prefetches = [hint for hint in old.prefetches if hint.axis not in gone]
 
     def _bodies(self) -> tuple[Expr, ...]:
@@ -130,17 +157,24 @@ class _Parts:
         if guards:  # the condition may read what lies there only where the guards hold
             is_inside = fold(And, guards)
             is_plain = bool(as_int(condition))
-            condition = is_inside if is_plain else IfThenElseExpr(is_inside, condition, _NEVER)
-        sources = tuple(substitute(source, indices) for source in self.reduction.sources)
+            condition = (
+                is_inside if is_plain else IfThenElseExpr(is_inside, condition, _NEVER)
+            )
+        sources = tuple(
+            substitute(source, indices) for source in self.reduction.sources
+        )
         reducer = self.reduction.reducer
         if self.reduced:
             return tuple(
-                Reduce(reducer, sources, self.reduced, condition, k) for k in range(len(sources))
+                Reduce(reducer, sources, self.reduced, condition, k)
+                for k in range(len(sources))
             )
         if as_int(condition):
             return sources
         pairs = zip(sources, reducer.identities, strict=True)
-        return tuple(IfThenElseExpr(condition, source, identity) for source, identity in pairs)
+        return tuple(
+            IfThenElseExpr(condition, source, identity) for source, identity in pairs
+        )
 
     def _indices(self) -> tuple[dict[Var, Expr], list[Expr]]:
         """The values of the operation's axes by the axes of the stage made, and what must hold for
@@ -154,9 +188,15 @@ class _Parts:
         factored = simplify(self.factored.var + self.loop.minimum)
         fresh: dict[Var, Expr] = {self.loop.var: factored}
         fresh |= {a.var: b.var for a, b in zip(self.op.axis, self.outputs, strict=True)}
-        touched = {a.var: found.values[a] for a in self.stage.roots if a in self.touched}
-        touched = {var: simplify(substitute(value, fresh)) for var, value in touched.items()}
-        return fresh | touched, [substitute(guard.condition, fresh) for guard in found.guards]
+        touched = {
+            a.var: found.values[a] for a in self.stage.roots if a in self.touched
+        }
+        touched = {
+            var: simplify(substitute(value, fresh)) for var, value in touched.items()
+        }
+        return fresh | touched, [
+            substitute(guard.condition, fresh) for guard in found.guards
+        ]
 
 
 def _length(loop: IterVar) -> Expr:
@@ -169,7 +209,9 @@ def _length(loop: IterVar) -> Expr:
 def _shape_facts(loops: Sequence[IterVar]) -> Facts:
     """The lengths of axes are made of shape variables."""
     facts = Facts()
-    for symbol in dict.fromkeys(var for loop in loops for var in variables_in(loop.extent)):
+    for symbol in dict.fromkeys(
+        var for loop in loops for var in variables_in(loop.extent)
+    ):
         facts = facts.nonnegative(symbol)
     return facts
 
@@ -204,7 +246,11 @@ def _move(old: dict[IterVar, Any], fresh: dict[IterVar, Any]) -> None:
 
 
 def _reduce_the_rest(
-    stage: Stage, loop: IterVar, position: int, tensors: Sequence[Tensor], provenance: Provenance
+    stage: Stage,
+    loop: IterVar,
+    position: int,
+    tensors: Sequence[Tensor],
+    provenance: Provenance,
 ) -> None:
     """The stage reduces `tensors` over an axis that takes the place of `loop`."""
     op = stage.op
@@ -213,7 +259,9 @@ def _reduce_the_rest(
     at = [*op.axis[:position], rest, *op.axis[position:]]
     sources = tuple(tensor[tuple(at)] for tensor in tensors)
     reducer = op.reduction.reducer
-    bodies = [Reduce(reducer, sources, (rest,), _ALWAYS, k) for k in range(len(tensors))]
+    bodies = [
+        Reduce(reducer, sources, (rest,), _ALWAYS, k) for k in range(len(tensors))
+    ]
     replace_body(stage, bodies)
     loops = stage.loops
     loops.relations = [r for r in loops.relations if not _is_of_reduction(r)]

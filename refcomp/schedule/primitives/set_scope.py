@@ -18,7 +18,11 @@ def set_scope(stage: Stage, provenance: Provenance, scope: Any) -> None:
     if stage.is_output or not isinstance(stage.op, ComputeOp):
         what = "an output" if stage.is_output else stage.op.what
         given = "given to others" if isinstance(stage.op, ExternOp) else "the caller's"
-        copies = "cache_read or cache_write" if isinstance(stage.op, ComputeOp) else "cache_read"
+        copies = (
+            "cache_read or cache_write"
+            if isinstance(stage.op, ComputeOp)
+            else "cache_read"
+        )
         raise UserError(
             f"cannot set the scope of stage {stage.name}",
             where=f"stage {stage.name}",

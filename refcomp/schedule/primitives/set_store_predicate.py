@@ -20,18 +20,27 @@ def set_store_predicate(stage: Stage, provenance: Provenance, predicate: Any) ->
     """
     if not isinstance(stage.op, ComputeOp):
         remedy = "choose the thread in the stages before and after it"
-        _refuse(stage, f"it is {stage.op.what}, which stores in a way of its own", remedy)
+        _refuse(
+            stage, f"it is {stage.op.what}, which stores in a way of its own", remedy
+        )
     chosen: dict[str, int] = {}
     for condition in _conjuncts(stage, predicate):
         match condition:
-            case EQ(a=Var(name=tag), b=IntImm(value=number)) if tag in THREADS_IN_BLOCK_TAGS:
+            case EQ(a=Var(name=tag), b=IntImm(value=number)) if (
+                tag in THREADS_IN_BLOCK_TAGS
+            ):
                 chosen[tag] = number
             case _:
-                _refuse(stage, f"{condition} does not choose one thread of a thread axis")
+                _refuse(
+                    stage, f"{condition} does not choose one thread of a thread axis"
+                )
     for tag, number in chosen.items():
         bound = [leaf for leaf, mark in stage.loops.marks.items() if mark == tag]
         if bound and bound[0].kind != REDUCTION:
-            _refuse(stage, f"axis {bound[0].name} is bound to {tag}: each thread has its elements")
+            _refuse(
+                stage,
+                f"axis {bound[0].name} is bound to {tag}: each thread has its elements",
+            )
         if number < 0 or (bound and number):
             _refuse(stage, f"thread {number} of {tag} has not the result")
     stage.memory.store_predicate |= chosen

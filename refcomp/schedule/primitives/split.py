@@ -25,14 +25,25 @@ def split(
     loop = stage.replaceable_leaf(parent, "split")
     if (factor is None) == (nparts is None):
         stage.refuse(
-            "split", loop.name, "it needs either factor or nparts", "give exactly one of them"
+            "split",
+            loop.name,
+            "it needs either factor or nparts",
+            "give exactly one of them",
         )
-    checked_factor = None if factor is None else _positive(factor, "factor", stage, loop)
-    checked_nparts = None if nparts is None else _positive(nparts, "nparts", stage, loop)
-    outer_extent, inner_extent = split_extents(loop.extent, checked_factor, checked_nparts)
+    checked_factor = (
+        None if factor is None else _positive(factor, "factor", stage, loop)
+    )
+    checked_nparts = (
+        None if nparts is None else _positive(nparts, "nparts", stage, loop)
+    )
+    outer_extent, inner_extent = split_extents(
+        loop.extent, checked_factor, checked_nparts
+    )
     outer = stage.derive_axis(f"{loop.name}.outer", outer_extent, loop.kind, provenance)
     inner = stage.derive_axis(f"{loop.name}.inner", inner_extent, loop.kind, provenance)
-    stage.loops.relations.append(Split(loop, outer, inner, checked_factor, checked_nparts))
+    stage.loops.relations.append(
+        Split(loop, outer, inner, checked_factor, checked_nparts)
+    )
     position = stage.loops.position(loop)
     stage.loops.leaves[position : position + 1] = [outer, inner]
     return outer, inner
@@ -42,10 +53,16 @@ def tile(
     stage: Stage, provenance: Provenance, x: Any, y: Any, x_factor: int, y_factor: int
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
     """Loops x and y, x directly around y, become (x.outer, y.outer, x.inner, y.inner)."""
-    loop_x, loop_y = stage.replaceable_leaf(x, "tile"), stage.replaceable_leaf(y, "tile")
+    loop_x, loop_y = (
+        stage.replaceable_leaf(x, "tile"),
+        stage.replaceable_leaf(y, "tile"),
+    )
     if stage.loops.position(loop_y) != stage.loops.position(loop_x) + 1:
         stage.refuse(
-            "tile", loop_x.name, f"loop {loop_y.name} is not directly inside it", "reorder first"
+            "tile",
+            loop_x.name,
+            f"loop {loop_y.name} is not directly inside it",
+            "reorder first",
         )
     for loop, factor in ((loop_x, x_factor), (loop_y, y_factor)):
         _positive(factor, "factor", stage, loop)

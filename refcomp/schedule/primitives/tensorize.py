@@ -25,12 +25,16 @@ def tensorize(stage: Stage, provenance: Provenance, axis: Any, intrin: Any) -> N
     loop = stage.unmarked_leaf(axis, "tensorize", "tensorize a loop that is not marked")
     if not isinstance(intrin, TensorIntrin):
         why = f"{intrin!r} is no tensor intrinsic"
-        stage.refuse("tensorize", loop.name, why, "pass what decl_tensor_intrin returned")
+        stage.refuse(
+            "tensorize", loop.name, why, "pass what decl_tensor_intrin returned"
+        )
     if stage.loops.tensorized is not None:
         done = stage.loops.tensorized
         why = f"axis {done.axis.name} of this stage is tensorized since {done.line}"
         stage.refuse("tensorize", loop.name, why, "give each stage one intrinsic")
-    assert isinstance(stage.op, ComputeOp)  # other operations have no loops of this kind
+    assert isinstance(
+        stage.op, ComputeOp
+    )  # other operations have no loops of this kind
     _check_outputs(stage, loop, stage.op, intrin)
     wish = Tensorized(loop, intrin, provenance.line)
     check_block(stage, wish, stage.attach_point is None)
@@ -38,15 +42,22 @@ def tensorize(stage: Stage, provenance: Provenance, axis: Any, intrin: Any) -> N
     stage.loops.mark(loop, TENSORIZED, provenance)
 
 
-def _check_outputs(stage: Stage, loop: IterVar, op: ComputeOp, intrin: TensorIntrin) -> None:
+def _check_outputs(
+    stage: Stage, loop: IterVar, op: ComputeOp, intrin: TensorIntrin
+) -> None:
     mine, theirs = (tuple(str(t.dtype) for t in o.outputs) for o in (op, intrin.op))
     if mine != theirs:
         why = f"the stage computes {', '.join(mine)}, and {intrin} {', '.join(theirs)}"
         stage.refuse("tensorize", loop.name, why, "use an intrinsic of the same dtypes")
-    kinds = ["no reduction" if o.reduction is None else "a reduction" for o in (op, intrin.op)]
+    kinds = [
+        "no reduction" if o.reduction is None else "a reduction"
+        for o in (op, intrin.op)
+    ]
     if kinds[0] != kinds[1]:
         why = f"the stage is {kinds[0]}, and {intrin} {kinds[1]}"
-        stage.refuse("tensorize", loop.name, why, "use an intrinsic that computes what it does")
+        stage.refuse(
+            "tensorize", loop.name, why, "use an intrinsic that computes what it does"
+        )
 
 
 def check_block(
@@ -62,7 +73,9 @@ def check_block(
         if leaf in stage.loops.marks:
             how = stage.mark_text(leaf)
             why = f"axis {leaf.name} inside it is {how}, and the intrinsic takes its place"
-            remedy = "leave the loops inside as they are, or tensorize one further inside"
+            remedy = (
+                "leave the loops inside as they are, or tensorize one further inside"
+            )
             stage.refuse("tensorize", wish.axis.name, why, remedy)
     for attached in stage.attached:
         point = attached.attach_point
@@ -71,17 +84,24 @@ def check_block(
             remedy = f"compute {attached.name} at a loop outside of {wish.axis.name}"
             stage.refuse("tensorize", wish.axis.name, why, remedy)
     if has_extents:
-        _check_size(stage, wish, inside, extents or {leaf: leaf.extent for leaf in inside})
+        _check_size(
+            stage, wish, inside, extents or {leaf: leaf.extent for leaf in inside}
+        )
 
 
 def _check_size(
-    stage: Stage, wish: Tensorized, inside: Sequence[IterVar], extents: Mapping[IterVar, Expr]
+    stage: Stage,
+    wish: Tensorized,
+    inside: Sequence[IterVar],
+    extents: Mapping[IterVar, Expr],
 ) -> None:
     sizes = []
     for leaf in inside:
         size = as_int(extents[leaf])
         if size is None:
-            why = f"axis {leaf.name} has {extents[leaf]} iterations, which is no constant"
+            why = (
+                f"axis {leaf.name} has {extents[leaf]} iterations, which is no constant"
+            )
             remedy = "split it by an extent of the intrinsic, and leave the outer part outside"
             stage.refuse("tensorize", wish.axis.name, why, remedy)
         sizes.append(size)

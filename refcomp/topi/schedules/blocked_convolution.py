@@ -35,13 +35,18 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     n, o, y, x, lane = _axes(last)
     blocks = _BLOCKS if (as_int(o.extent) or 0) % _BLOCKS == 0 else 1
     o_outer, o_inner = schedule[last].split(o, factor=blocks)
-    x_outer, x_inner = schedule[last].split(x, factor=_pixels(as_int(x.extent) or 0, blocks))
+    x_outer, x_inner = schedule[last].split(
+        x, factor=_pixels(as_int(x.extent) or 0, blocks)
+    )
     schedule[last].reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
     schedule[sums].compute_at(schedule[last], x_outer)
     n, o, y, x, lanes = _axes(sums)
     assert isinstance(sums.op, ComputeOp)
     schedule[sums].reorder(n, y, *sums.op.reduce_axis, o, x, lanes)
-    for tensor, axes, vector in ((last, (o_inner, x_inner), lane), (sums, (o, x), lanes)):
+    for tensor, axes, vector in (
+        (last, (o_inner, x_inner), lane),
+        (sums, (o, x), lanes),
+    ):
         for axis in axes:
             schedule[tensor].unroll(axis)
         schedule[tensor].vectorize(vector)
@@ -67,7 +72,9 @@ def _is_elementwise(op: Operation, tensor: Tensor) -> bool:
     own = [axis.var for axis in op.axis]
     reads = [node for node in walk(op.body[0]) if isinstance(node, TensorRead)]
     return all(
-        list(map(id, read.indices)) == list(map(id, own)) for read in reads if read.tensor is tensor
+        list(map(id, read.indices)) == list(map(id, own))
+        for read in reads
+        if read.tensor is tensor
     )
 
 

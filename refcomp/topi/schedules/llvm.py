@@ -52,7 +52,9 @@ def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:
     return tuple(
         tensor
         for stage in schedule.stages
-        if isinstance(stage.op, ComputeOp) and stage.placement == "root" and not stage.is_output
+        if isinstance(stage.op, ComputeOp)
+        and stage.placement == "root"
+        and not stage.is_output
         for tensor in stage.op.outputs
     )
 
@@ -71,7 +73,9 @@ def _lanes(op: ComputeOp, extent: int) -> int:
     most = max(1, _VECTOR_BYTES // max(tensor.dtype.bytes for tensor in op.outputs))
     if extent <= most:
         return max(1, extent)
-    return next((n for n in (most, most // 2, most // 4) if n > 1 and extent % n == 0), most)
+    return next(
+        (n for n in (most, most // 2, most // 4) if n > 1 and extent % n == 0), most
+    )
 
 
 def _last_wide_axis(op: ComputeOp) -> IterVar | None:
@@ -95,7 +99,9 @@ def _schedule_reduction(handle: StageSchedule, op: ComputeOp) -> None:
     if axis is not None:
         outer, inner = handle.split(axis, _lanes(op, _constant(axis)))
         vectors = _constant(outer)
-        blocks, several = handle.split(outer, _greatest_divisor(vectors, _ACCUMULATORS // 4))
+        blocks, several = handle.split(
+            outer, _greatest_divisor(vectors, _ACCUMULATORS // 4)
+        )
         rest = [a for a in op.axis if a is not axis]
         handle.reorder(*rest, blocks, *op.reduce_axis, several, inner)
         handle.unroll(several)

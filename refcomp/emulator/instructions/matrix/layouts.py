@@ -28,7 +28,16 @@ _NAME = re.compile(
 )
 # Bytes that a lane holds of a factor, as the instructions without the number of blocks are named.
 _HELD = {"f32": 4, "f16": 8, "bf16": 4, "i8": 4, "f64": 8, "xf32": 8}
-_BYTES = {"f32": 4, "xf32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8, "fp8": 1, "bf8": 1}
+_BYTES = {
+    "f32": 4,
+    "xf32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "i8": 1,
+    "f64": 8,
+    "fp8": 1,
+    "bf8": 1,
+}
 
 
 class FactorTypes(NamedTuple):
@@ -83,14 +92,18 @@ class Product:
         """[wave, lane, element] -> [wave, block, row, depth]."""
         groups = self.depth // self.each
         parts = file.reshape(-1, groups, self.blocks, self.rows, self.each)
-        return parts.transpose(0, 2, 3, 1, 4).reshape(-1, self.blocks, self.rows, self.depth)
+        return parts.transpose(0, 2, 3, 1, 4).reshape(
+            -1, self.blocks, self.rows, self.depth
+        )
 
     def sum_places(self) -> SumPlaces:
         """Where each sum lies."""
         block, row, column = np.ogrid[: self.blocks, : self.rows, : self.rows]
         height = 1 if self.sum == "f64" else 4
         stripes = _WAVE // self.rows  # of `height` rows, side by side in the lanes
-        together = max(1, _WAVE * height // (self.rows * self.rows))  # blocks side by side
+        together = max(
+            1, _WAVE * height // (self.rows * self.rows)
+        )  # blocks side by side
         stripe = row // height
         lane = column + self.rows * (block % together)
         lane = lane + self.rows * together * (stripe % (stripes // together))

@@ -40,7 +40,9 @@ _READ: dict[str, Callable[[Array], Array]] = {
     "f64": lambda words: words.view(np.float64),
     "f16": lambda words: words.view(np.float16),
     "i8": lambda words: words.view(np.int8),
-    "bf16": lambda words: (words.view(np.uint16).astype(np.uint32) << np.uint32(16)).view("f4"),
+    "bf16": lambda words: (
+        words.view(np.uint16).astype(np.uint32) << np.uint32(16)
+    ).view("f4"),
     "xf32": lambda words: to_xf32(words.view(np.float32)),
     "fp8": lambda words: from_bytes(words.view(np.uint8), "fp8"),
     "bf8": lambda words: from_bytes(words.view(np.uint8), "bf8"),
@@ -67,9 +69,14 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
         return None
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
         told = ", ".join(unknown)
-        raise Unsupported(f"{told} of a matrix product is not known", where=str(instruction))
+        raise Unsupported(
+            f"{told} of a matrix product is not known", where=str(instruction)
+        )
     factors = _factors(product, instruction)
-    c, is_negative = instruction.operands[3], flags_of(instruction.modifiers, "neg", 3)[2]
+    c, is_negative = (
+        instruction.operands[3],
+        flags_of(instruction.modifiers, "neg", 3)[2],
+    )
     index = vector_index(instruction.operands[0])
     order = _order(product)
 
@@ -77,7 +84,11 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
         a, b = (_read(product, waves.values, factor, waves.rows) for factor in factors)
         sums = _sums(product, waves.values, c, waves, order)
         total = _multiply(product, a, b, np.negative(sums) if is_negative else sums)
-        shadow = None if waves.shadow is None else _undefined(product, waves, factors, c, order)
+        shadow = (
+            None
+            if waves.shadow is None
+            else _undefined(product, waves, factors, c, order)
+        )
         _write(product, waves, index, total, waves.values, order)
         if waves.shadow is not None:
             _write(product, waves, index, shadow, waves.shadow, order)
@@ -90,7 +101,9 @@ def _factors(product: Product, instruction: Instruction) -> tuple[Factor, Factor
     _, a, b, _ = instruction.operands
     modifiers = instruction.modifiers
     negated = flags_of(modifiers, "neg", 3)
-    size, chosen, pattern = (int(modifiers.get(name, "0")) for name in ("cbsz", "abid", "blgp"))
+    size, chosen, pattern = (
+        int(modifiers.get(name, "0")) for name in ("cbsz", "abid", "blgp")
+    )
     blocks = broadcast_blocks(product.blocks, size, chosen) if size else None
     if blocks is not None and blocks.max() >= product.blocks:
         raise Unsupported("this cbsz and abid name no block", where=str(instruction))
@@ -134,11 +147,15 @@ def _read(product: Product, file: Any, factor: Factor, rows: Any) -> Array:
     return np.negative(matrix) if factor.is_negative else matrix
 
 
-def _sums(product: Product, file: Any, operand: Operand, waves: Any, order: _SumOrder) -> Array:
+def _sums(
+    product: Product, file: Any, operand: Operand, waves: Any, order: _SumOrder
+) -> Array:
     """[wave, block, row, column]."""
     numpy, shape = NUMPY[product.sum], (product.blocks, product.rows, product.rows)
     if operand.file == "c":
-        return np.full((waves.count(), *shape), constant(operand.text, product.sum), numpy)
+        return np.full(
+            (waves.count(), *shape), constant(operand.text, product.sum), numpy
+        )
     count = product.sums * product.sum_words
     words = _words(file, vector_index(operand), count, waves.rows)
     flat = words.view(numpy).reshape(waves.count(), -1)
@@ -161,7 +178,9 @@ def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
     return total if product.has_denormals else flushed(total)
 
 
-def _undefined(product: Product, waves: Any, factors: Any, c: Operand, order: _SumOrder) -> Array:
+def _undefined(
+    product: Product, waves: Any, factors: Any, c: Operand, order: _SumOrder
+) -> Array:
     """All bits of an element whose row, column or old value has undefined bits."""
     shadow = waves.shadow
     a, b = (_undefined_rows(product, shadow, factor, waves.rows) for factor in factors)
@@ -185,7 +204,11 @@ def _undefined_rows(product: Product, shadow: Any, factor: Factor, rows: Any) ->
 def _write(
     product: Product, waves: Any, index: int, matrix: Array, file: Any, order: _SumOrder
 ) -> None:
-    flat = np.ascontiguousarray(matrix).reshape(len(matrix), -1).take(order.from_lanes, axis=1)
+    flat = (
+        np.ascontiguousarray(matrix)
+        .reshape(len(matrix), -1)
+        .take(order.from_lanes, axis=1)
+    )
     count = product.sums * product.sum_words
     words = flat.view(np.uint32).reshape(len(matrix), -1, count)
     for number in range(count):

@@ -35,7 +35,11 @@ Run = Callable[[Any], None]
 SIDE = 16
 WAVE_MATRIX = (
     *("v_wmma_f32_16x16x16_f16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f16_16x16x16_f16"),
-    *("v_wmma_bf16_16x16x16_bf16", "v_wmma_i32_16x16x16_iu8", "v_wmma_i32_16x16x16_iu4"),
+    *(
+        "v_wmma_bf16_16x16x16_bf16",
+        "v_wmma_i32_16x16x16_iu8",
+        "v_wmma_i32_16x16x16_iu4",
+    ),
 )
 _NAME = re.compile(r"v_wmma_(f32|f16|bf16|i32)_16x16x16_(f16|bf16|iu8|iu4)$")
 _BITS = {"f16": 16, "bf16": 16, "iu8": 8, "iu4": 4}
@@ -71,11 +75,17 @@ def bind_wave_matrix(instruction: Instruction) -> Run:
     match = _NAME.match(instruction.mnemonic)
     stops = "clamp" in instruction.modifiers
     if match is None or (stops and match[1] != "i32"):
-        raise Unsupported("this product of matrices is not known", where=str(instruction))
-    low, high = (tuple(flags_of(instruction.modifiers, name, 3)) for name in ("neg_lo", "neg_hi"))
+        raise Unsupported(
+            "this product of matrices is not known", where=str(instruction)
+        )
+    low, high = (
+        tuple(flags_of(instruction.modifiers, name, 3)) for name in ("neg_lo", "neg_hi")
+    )
     is_float = match[1] != "i32"
     if is_float and (low[:2] != high[:2] or high[2]):
-        raise Unsupported("negating a part of a matrix is not known", where=str(instruction))
+        raise Unsupported(
+            "negating a part of a matrix is not known", where=str(instruction)
+        )
     place = int(flags_of(instruction.modifiers, "op_sel", 3)[2])
     negated = low if is_float else (False, False, False)
     plan = _Plan(match[1], match[2], instruction.lanes, low[:2], negated, place, stops)
@@ -85,8 +95,12 @@ def bind_wave_matrix(instruction: Instruction) -> Run:
 
 def _runner(plan: _Plan, index: int, operands: list[Operand]) -> Run:
     def run(waves: Any) -> None:
-        a, b = (_factor(plan, waves, operand, n) for n, operand in enumerate(operands[:2]))
-        total = _total(plan, a, b.swapaxes(1, 2), _sums(plan, waves, operands[2], waves.values))
+        a, b = (
+            _factor(plan, waves, operand, n) for n, operand in enumerate(operands[:2])
+        )
+        total = _total(
+            plan, a, b.swapaxes(1, 2), _sums(plan, waves, operands[2], waves.values)
+        )
         shadow = None if waves.shadow is None else _undefined(plan, waves, operands)
         _write(plan, waves, index, total, waves.values)
         if waves.shadow is not None:
@@ -105,7 +119,9 @@ def _words(file: Any, operand: Operand, count: int, rows: Any) -> Array:
 def _factor(plan: _Plan, waves: Any, operand: Operand, number: int) -> Array:
     """[wave, row, depth]: a matrix, or the transpose of one."""
     words = _words(waves.values, operand, plan.factor_words, waves.rows)[:, :SIDE]
-    found = _elements(np.ascontiguousarray(words), plan.element, is_signed=plan.signs[number])
+    found = _elements(
+        np.ascontiguousarray(words), plan.element, is_signed=plan.signs[number]
+    )
     return -found if plan.negated[number] else found
 
 
@@ -118,7 +134,9 @@ def _elements(words: Array, element: str, *, is_signed: bool) -> Array:
     octets = words.view(np.uint8)
     if element == "iu8":
         return octets.view(np.int8 if is_signed else np.uint8).astype(np.int64)
-    nibbles = np.stack([octets & 15, octets >> 4], axis=-1).reshape(*octets.shape[:-1], SIDE)
+    nibbles = np.stack([octets & 15, octets >> 4], axis=-1).reshape(
+        *octets.shape[:-1], SIDE
+    )
     wide = nibbles.astype(np.int64)
     return np.where(wide > 7, wide - 16, wide) if is_signed else wide
 
@@ -139,19 +157,25 @@ def _sums(plan: _Plan, waves: Any, operand: Operand, file: Any) -> Array:
     """[wave, row, column] of the bits of C, in the low half those of 16."""
     if operand.file == "c":
         kind = "f16" if plan.sum == "bf16" else plan.sum
-        bits = np.asarray(constant(operand.text, kind)).view(np.uint16 if kind == "f16" else "u4")
+        bits = np.asarray(constant(operand.text, kind)).view(
+            np.uint16 if kind == "f16" else "u4"
+        )
         return np.full((waves.count(), SIDE, SIDE), np.uint32(bits))
     words = _matrix(plan, _words(file, operand, plan.sums, waves.rows))
-    return words if plan.sum in ("f32", "i32") else words >> np.uint32(16 * plan.place) & 0xFFFF
+    return (
+        words
+        if plan.sum in ("f32", "i32")
+        else words >> np.uint32(16 * plan.place) & 0xFFFF
+    )
 
 
 def _total(plan: _Plan, a: Array, b: Array, bits: Array) -> Array:
     """A . B + C as bits."""
     if plan.sum == "i32":
         exact = a @ b + bits.view(np.int32)
-        return (np.clip(exact, -(1 << 31), (1 << 31) - 1) if plan.stops else exact).astype(
-            np.uint32
-        )
+        return (
+            np.clip(exact, -(1 << 31), (1 << 31) - 1) if plan.stops else exact
+        ).astype(np.uint32)
     narrow = bits.astype(np.uint16).view(np.float16)
     sums = {"f32": bits.view(np.float32), "f16": narrow}.get(
         plan.sum, (bits << np.uint32(16)).view(np.float32)

@@ -48,7 +48,8 @@ def bind_anywhere(instruction: Instruction, data: Operand) -> Anywhere | None:
     return replace(
         _transfer(instruction, transfer, data),
         words=tuple(
-            _transfer(instruction, one, replace(data, index=data.index + n, count=1)) for n in words
+            _transfer(instruction, one, replace(data, index=data.index + n, count=1))
+            for n in words
         ),
     )
 
@@ -56,7 +57,9 @@ def bind_anywhere(instruction: Instruction, data: Operand) -> Anywhere | None:
 def _transfer(instruction: Instruction, transfer: Transfer, data: Operand) -> Anywhere:
     size = transfer.width * transfer.count
     if transfer.is_store:
-        return Anywhere(lambda s, a: bind_store(instruction, s, a, transfer, data), size, None)
+        return Anywhere(
+            lambda s, a: bind_store(instruction, s, a, transfer, data), size, None
+        )
     result = vector_index(data)
     return Anywhere(
         lambda s, a: bind_load(instruction, s, a, transfer, result),

@@ -86,7 +86,12 @@ _UNSIGNED_UPDATES: dict[str, Update] = {
     **{"add": np.add, "sub": np.subtract, "rsub": lambda old, a: a - old},
     **{"inc": _increment, "dec": _decrement, "wrap": _wrap},
     **{"umin": np.minimum, "umax": np.maximum},
-    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "mskor": _mask_or},
+    **{
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+        "mskor": _mask_or,
+    },
     **{"swap": lambda old, a: a, "cmpswap": _exchange_if},
     **{"pk_add_f16": _add_halves, "pk_add_bf16": _add_upper_halves_of_f32},
 }
@@ -105,7 +110,9 @@ def bind_atomic(instruction: Instruction) -> Run | None:
         address = global_address(instruction, offset, base)
         return bind_update(instruction, GLOBAL, address, data, operands.result)
     if match := _SHARED.match(instruction.mnemonic):
-        return _bind_shared(instruction, match, f"{match[3]}{match[4]}".replace("b", "u"))
+        return _bind_shared(
+            instruction, match, f"{match[3]}{match[4]}".replace("b", "u")
+        )
     if match := _SHARED_PAIRS.match(instruction.mnemonic):
         return _bind_shared(instruction, match, "u32")
     return None
@@ -129,7 +136,11 @@ def operands_of_update(instruction: Instruction) -> UpdateOperands:
 
 def _update_operands(instruction: Instruction, returns: bool) -> UpdateOperands:
     operands = instruction.operands
-    return UpdateOperands(operands[0], operands[1:]) if returns else UpdateOperands(None, operands)
+    return (
+        UpdateOperands(operands[0], operands[1:])
+        if returns
+        else UpdateOperands(None, operands)
+    )
 
 
 class _UpdateData(NamedTuple):
@@ -142,7 +153,11 @@ class _UpdateData(NamedTuple):
 
 
 def bind_update(
-    instruction: Instruction, space: Space, address: Address, data: Operand, result: Operand | None
+    instruction: Instruction,
+    space: Space,
+    address: Address,
+    data: Operand,
+    result: Operand | None,
 ) -> Run | None:
     """An update of the memory that lanes address, ready to run; None when it is none."""
     match = _VECTOR.match(instruction.mnemonic)
@@ -153,12 +168,16 @@ def bind_update(
     if found is None:
         return None
     count = 2 if match[1] == "cmpswap" else 1
-    registers = (vector_index(data) + n * registers_of(found.kind) for n in range(count))
+    registers = (
+        vector_index(data) + n * registers_of(found.kind) for n in range(count)
+    )
     parts = [_UpdateData(register, data) for register in registers]
     return _bind(instruction, space, address, found, parts, result)
 
 
-def _bind_shared(instruction: Instruction, match: re.Match[str], kind: str) -> Run | None:
+def _bind_shared(
+    instruction: Instruction, match: re.Match[str], kind: str
+) -> Run | None:
     name = _SHARED_NAMES.get(match[1], match[1])
     if name in ("min", "max") and kind[0] != "f":
         name = ("s" if kind[0] == "i" else "u") + name
@@ -191,7 +210,9 @@ def _update(name: str, kind: str) -> _TypedUpdate | None:
         if name == "cmpswap":
             return _TypedUpdate(_exchange_if, kind)
         row = _FLOAT_UPDATES.get(name)
-        return _TypedUpdate(VECTOR_FLOATS[f"{row}_{kind}"].function, kind) if row else None
+        return (
+            _TypedUpdate(VECTOR_FLOATS[f"{row}_{kind}"].function, kind) if row else None
+        )
     if name in _SIGNED_UPDATES:
         return _TypedUpdate(_SIGNED_UPDATES[name], f"i{bits_of(kind)}")
     if name in _UNSIGNED_UPDATES:
@@ -209,12 +230,17 @@ def _bind(
 ) -> Run:
     function, kind = update.function, update.kind
     width = bits_of(kind) // 8
-    watched = frozenset().union(*(numbers_of(one.operand, f"u{8 * width}") for one in data))
+    watched = frozenset().union(
+        *(numbers_of(one.operand, f"u{8 * width}") for one in data)
+    )
 
     def run(waves: Any) -> None:
         index, wrong = space.index(waves, address(waves), width, instruction)
         active = waves.active()
-        values = [waves.pick(waves.values.vector(n, kind, waves.rows), active) for n, _ in data]
+        values = [
+            waves.pick(waves.values.vector(n, kind, waves.rows), active)
+            for n, _ in data
+        ]
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             _check_data(waves, instruction, data, kind, active)
         bytes_ = space.bytes_of(waves)
@@ -239,7 +265,9 @@ def _check_data(
     waves: Any, ins: Instruction, data: list[_UpdateData], kind: str, active: Any
 ) -> None:
     for index, _ in data:
-        shadow = waves.shadow.vector(index, kind.replace("f", "u").replace("i", "u"), waves.rows)
+        shadow = waves.shadow.vector(
+            index, kind.replace("f", "u").replace("i", "u"), waves.rows
+        )
         undefined = (shadow != 0) & waves.mask
         if undefined.any():
             waves.report_undefined(ins, "an update of memory", undefined)
@@ -253,7 +281,9 @@ def _put_old(waves: Any, index: int, old: Array) -> None:
         put(waves, index + offset, half, None)
 
 
-def update_in_order(memory: Array, index: Array, function: Update, values: list[Array]) -> Array:
+def update_in_order(
+    memory: Array, index: Array, function: Update, values: list[Array]
+) -> Array:
     """Has each lane update the number at its index, the lanes in order; the old values."""
     width, kind = values[0].itemsize, values[0].dtype
     order = np.argsort(index, kind="stable")

@@ -46,7 +46,19 @@ from refcomp.emulator.machine.waves import CheckedOffsets
 from refcomp.foundation.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
-_MODIFIERS = {"idxen", "offen", "offset", "sc0", "sc1", "nt", "glc", "slc", "dlc", "scc", "lds"}
+_MODIFIERS = {
+    "idxen",
+    "offen",
+    "offset",
+    "sc0",
+    "sc1",
+    "nt",
+    "glc",
+    "slc",
+    "dlc",
+    "scc",
+    "lds",
+}
 # Where the private memory of all waves lies for those who reach it through a descriptor.
 SCRATCH = 1 << 46
 # Swizzled; so many bytes as there may be; the lane is added to the index; 64 lanes side by side.
@@ -98,7 +110,9 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
         return None
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
         told = ", ".join(unknown)
-        raise Unsupported(f"{told} of an access to a buffer is not known", where=str(instruction))
+        raise Unsupported(
+            f"{told} of an access to a buffer is not known", where=str(instruction)
+        )
     access, is_direct = _access(instruction), "lds" in instruction.modifiers
     if access is None:
         return None
@@ -106,15 +120,21 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
     find, held = checked(instruction, place.sources, place.find), _Held()
     whole = _within_range(access, held, 0)
     words = () if is_plain else access.words
-    parts = [_within_range(word, held, _PIECE * number) for number, word in enumerate(words)]
+    parts = [
+        _within_range(word, held, _PIECE * number) for number, word in enumerate(words)
+    ]
 
     def run(waves: Any) -> None:
         held.place = found = find(waves)
         if access.size > _PIECE and found.is_swizzled.any():
-            raise Unsupported("a swizzled access of more than 4 bytes", where=str(instruction))
+            raise Unsupported(
+                "a swizzled access of more than 4 bytes", where=str(instruction)
+            )
         rest = waves.mask
         if is_direct and (rest & ~found.holds(access.size)).any():
-            raise Unsupported("a load to shared memory out of range", where=str(instruction))
+            raise Unsupported(
+                "a load to shared memory out of range", where=str(instruction)
+            )
         if parts:
             split = rest & found.holds(_PIECE) & ~found.holds(access.size)
             if split.any():
@@ -131,10 +151,14 @@ def _access(instruction: Instruction) -> Anywhere | None:
         return bind_anywhere(instruction, instruction.operands[0])
     transfer = transfer_of(instruction.mnemonic)
     size = _PIECE if transfer is None else transfer.width
-    return Anywhere(lambda space, place: bind_into_shared(instruction, space, place), size, None)
+    return Anywhere(
+        lambda space, place: bind_into_shared(instruction, space, place), size, None
+    )
 
 
-def _within_range(access: Anywhere, held: _Held, offset: int) -> Callable[[Any, Array], None]:
+def _within_range(
+    access: Anywhere, held: _Held, offset: int
+) -> Callable[[Any, Array], None]:
     """An access so far behind the place, in those lanes of some where all of it is in range; what
     it fills becomes 0 in the others."""
     address = held.address(offset)
@@ -146,7 +170,10 @@ def _within_range(access: Anywhere, held: _Held, offset: int) -> Callable[[Any, 
         if access.written is not None and outside.any():
             registers = access.written
             in_lanes(waves, outside, lambda some: _clear(some, registers))
-        for mask, one in ((inside & is_private, private), (inside & ~is_private, usual)):
+        for mask, one in (
+            (inside & is_private, private),
+            (inside & ~is_private, usual),
+        ):
             if mask.any():
                 in_lanes(waves, mask, one)
 
@@ -155,7 +182,12 @@ def _within_range(access: Anywhere, held: _Held, offset: int) -> Callable[[Any, 
 
 def _clear(waves: Any, registers: RegisterRange) -> None:
     for number in range(registers.count):
-        put(waves, registers.first + number, np.zeros(int(waves.mask.sum()), np.uint32), None)
+        put(
+            waves,
+            registers.first + number,
+            np.zeros(int(waves.mask.sum()), np.uint32),
+            None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +203,10 @@ class _BufferPlace:
 def _place(instruction: Instruction, is_plain: bool) -> _BufferPlace:
     vector, descriptor, more = instruction.operands[-3:]
     words = _descriptor(descriptor)
-    scalar, constant = vector_source(more, "u32", {}, 0), np.uint64(offset_of(instruction))
+    scalar, constant = (
+        vector_source(more, "u32", {}, 0),
+        np.uint64(offset_of(instruction)),
+    )
     parts = _vector_parts(instruction, vector)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
 
@@ -179,7 +214,9 @@ def _place(instruction: Instruction, is_plain: bool) -> _BufferPlace:
         low, high = words.low.value(waves), words.high.value(waves)
         if is_plain:
             _refuse_fields(instruction, low, high)
-        by_lane = np.where(high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0))
+        by_lane = np.where(
+            high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0)
+        )
         number = _wide(parts.index, waves) + by_lane
         within = _wide(parts.offset, waves) + constant
         return _located(low, high, number, within, _wide(scalar, waves))
@@ -204,7 +241,9 @@ def _vector_parts(instruction: Instruction, vector: Operand) -> _VectorParts:
     for name in ("idxen", "offen"):
         if name in instruction.modifiers:
             place = vector.index + sum(part is not None for part in found)
-            found.append(vector_source(replace(vector, index=place, count=1), "u32", {}, 0))
+            found.append(
+                vector_source(replace(vector, index=place, count=1), "u32", {}, 0)
+            )
         else:
             found.append(None)
     return _VectorParts(*found)
@@ -220,11 +259,16 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
         return None
     count, (result, descriptor, offset) = int(match[1] or 1), instruction.operands
     words = _descriptor(descriptor)
-    more, constant = vector_source(offset, "u32", {}, 0), np.uint64(offset_of(instruction))
+    more, constant = (
+        vector_source(offset, "u32", {}, 0),
+        np.uint64(offset_of(instruction)),
+    )
     ends = np.arange(_PIECE, _PIECE * (count + 1), _PIECE, dtype=np.uint64)
 
     def run(waves: Any) -> None:
-        low, high, within = (_wide(source, waves) for source in (words.low, words.high, more))
+        low, high, within = (
+            _wide(source, waves) for source in (words.low, words.high, more)
+        )
         within = (within + constant) & ~np.uint64(3)
         # Records, of a scalar load, are as long as the stride says.
         limit = (high & np.uint64(0xFFFFFFFF)) * np.maximum(_stride(low), np.uint64(1))
@@ -236,12 +280,16 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
             return
         for number in range(count):
             place = address + np.uint64(_PIECE * number)
-            _load_word(waves, instruction, result.index + number, place, inside[:, number])
+            _load_word(
+                waves, instruction, result.index + number, place, inside[:, number]
+            )
 
     return run
 
 
-def _load_word(waves: Any, ins: Instruction, result: int, address: Array, inside: Array) -> None:
+def _load_word(
+    waves: Any, ins: Instruction, result: int, address: Array, inside: Array
+) -> None:
     """One scalar register of each wave, 0 where that is out of range."""
     rows = waves.rows
     waves.write_scalar(result, "u32", np.zeros(len(inside), np.uint32))
@@ -277,19 +325,28 @@ def _refuse_fields(instruction: Instruction, low: Any, high: Any) -> None:
     odd = low >> np.uint64(48) | high >> np.uint64(55) & np.uint64(1)
     if np.any(odd) or np.any(high >> np.uint64(60) & np.uint64(3) != 3):
         raise Unsupported(
-            "a buffer with a stride, swizzled, or not checked by bytes", where=str(instruction)
+            "a buffer with a stride, swizzled, or not checked by bytes",
+            where=str(instruction),
         )
 
 
 def _wide(source: OperandSource | None, waves: Any) -> Any:
-    return np.uint64(0) if source is None else np.asarray(source.value(waves)).astype(np.uint64)
+    return (
+        np.uint64(0)
+        if source is None
+        else np.asarray(source.value(waves)).astype(np.uint64)
+    )
 
 
-def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> BufferAddresses:
+def _located(
+    low: Any, high: Any, number: Any, within: Any, scalar: Any
+) -> BufferAddresses:
     """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
     by_lane = high >> np.uint64(55) & np.uint64(1)
     base, stride = low & np.uint64((1 << 48) - 1), _stride(low)
-    stride = stride | (by_lane * (high >> np.uint64(47) & np.uint64(15))) << np.uint64(14)
+    stride = stride | (by_lane * (high >> np.uint64(47) & np.uint64(15))) << np.uint64(
+        14
+    )
     is_swizzled = low >> np.uint64(63) == 1
     together = np.uint64(8) << (high >> np.uint64(53) & np.uint64(3))
     piece = np.uint64(_PIECE)
@@ -299,10 +356,14 @@ def _located(low: Any, high: Any, number: Any, within: Any, scalar: Any) -> Buff
     swizzled = (number // together * stride + offset // piece * piece) * together
     swizzled = swizzled + number % together * piece + offset % piece
     reach = np.where(is_swizzled, swizzled, linear) + scalar
-    return BufferAddresses(base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled)
+    return BufferAddresses(
+        base + reach, reach, number, high & np.uint64(0xFFFFFFFF), is_swizzled
+    )
 
 
-def _private_index(waves: Any, address: Any, size: int, ins: Instruction) -> CheckedOffsets:
+def _private_index(
+    waves: Any, address: Any, size: int, ins: Instruction
+) -> CheckedOffsets:
     """Of addresses behind `SCRATCH`: where in its own memory each lane accesses."""
     each = wave_bytes(waves.around.private_bytes, waves.lanes)
     wave = np.arange(waves.waves)[waves.rows][:, None]

@@ -48,19 +48,27 @@ def bind_direct_load(instruction: Instruction) -> Run | None:
         return None
     operand, base = instruction.operands[:2]
     if match[1] == "global":
-        return bind_into_shared(instruction, GLOBAL, global_address(instruction, operand, base))
-    return bind_into_shared(instruction, PRIVATE, private_address(instruction, operand, base))
+        return bind_into_shared(
+            instruction, GLOBAL, global_address(instruction, operand, base)
+        )
+    return bind_into_shared(
+        instruction, PRIVATE, private_address(instruction, operand, base)
+    )
 
 
 def bind_into_shared(instruction: Instruction, space: Space, address: Address) -> Run:
     """A load from a memory that lanes address. Unsupported of several words."""
     transfer = transfer_of(instruction.mnemonic.replace("_lds_", "_"))
     if transfer is None or transfer.count > 1 or transfer.place:
-        raise Unsupported("this load to shared memory is not known", where=str(instruction))
+        raise Unsupported(
+            "this load to shared memory is not known", where=str(instruction)
+        )
     start = vector_source(_M0, "u32", {}, 0)
     lane = np.arange(instruction.lanes, dtype=np.uint32)
     behind = np.uint32(offset_of(instruction) & 0xFFFFFFFF) + np.uint32(_WORD) * lane
-    target = checked(instruction, [start], lambda waves: (start.value(waves) & _FIELD) + behind)
+    target = checked(
+        instruction, [start], lambda waves: (start.value(waves) & _FIELD) + behind
+    )
     # Who looks on is told of a store, too.
     store = replace(instruction, mnemonic="ds_write_b32")
 

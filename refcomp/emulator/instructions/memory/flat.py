@@ -49,8 +49,12 @@ def bind_flat(instruction: Instruction) -> Run | None:
         return np.asarray(source.value(waves) + offset)
 
     usual = access.make(GLOBAL, checked(instruction, [source], address))
-    within = checked(instruction, [source], lambda waves: (address(waves) & _LOW).astype(np.uint32))
-    others = [(_upper(name), access.make(space, within)) for name, space in _SPACES.items()]
+    within = checked(
+        instruction, [source], lambda waves: (address(waves) & _LOW).astype(np.uint32)
+    )
+    others = [
+        (_upper(name), access.make(space, within)) for name, space in _SPACES.items()
+    ]
 
     def run(waves: Any) -> None:
         upper, rest = address(waves) >> np.uint64(32), waves.mask.copy()
@@ -80,7 +84,9 @@ def _operands(instruction: Instruction) -> _FlatOperands:
         address, data = operands_of_update(instruction).sources
         return _FlatOperands(address, data)
     first, second = instruction.operands[:2]
-    return _FlatOperands(first, second) if kind.is_store else _FlatOperands(second, first)
+    return (
+        _FlatOperands(first, second) if kind.is_store else _FlatOperands(second, first)
+    )
 
 
 def _upper(aperture: str) -> Any:

@@ -113,7 +113,9 @@ def bind_words(
     moved = range(FIRST_VECTOR + register, FIRST_VECTOR + register + count)
 
     def run(waves: Any) -> None:
-        places = None if not waves.dirty.isdisjoint(watched) else places_of(waves, address)
+        places = (
+            None if not waves.dirty.isdisjoint(watched) else places_of(waves, address)
+        )
         if places is None:
             return general(waves)
         start, span = places.lowest + offset, places.highest + size
@@ -123,7 +125,9 @@ def bind_words(
         memory = waves.around.arena.bytes
         words = _taken(memory.data, start, places.index, width, count)
         unknown = None
-        if memory.known is not None and not _is_written(memory.known, start, span, words.nbytes):
+        if memory.known is not None and not _is_written(
+            memory.known, start, span, words.nbytes
+        ):
             unknown = ~_taken(memory.known, start, places.index, width, count)
         return _put(waves, moved, words, unknown)
 
@@ -151,13 +155,17 @@ def _item(bits: int, size: int) -> int:
 
 def _is_written(known: Array, start: int, span: int, loaded: int) -> bool:
     """Whether all of a short stretch was written; False where that is not known so quickly."""
-    return span <= _SHORT * loaded and int(known[start : start + span].min()) == _ALL_KNOWN
+    return (
+        span <= _SHORT * loaded and int(known[start : start + span].min()) == _ALL_KNOWN
+    )
 
 
 def _taken(data: Array, start: int, index: Array, width: int, count: int) -> Array:
     """Words [word, lane of all waves], by items of `width` bytes."""
     items = index >> (width.bit_length() - 1)
-    stretch = data[start : len(data) - (len(data) - start) % width].view(BY_WIDTH[width])
+    stretch = data[start : len(data) - (len(data) - start) % width].view(
+        BY_WIDTH[width]
+    )
     per_item = width // 4
     if per_item == count:
         whole: Array = stretch.take(items).view(np.uint32).reshape(-1, count).T

@@ -44,13 +44,17 @@ _SMALL = re.compile(r"([usi]?)(byte|short|8|16)(_d16)?(_hi)?$")
 
 def transfer_of(mnemonic: str) -> Transfer | None:
     """What a load or store of one piece moves; None for anything else."""
-    match = re.match(r"(global|scratch|flat|buffer|ds)_(load|store|read|write)_(\w+)$", mnemonic)
+    match = re.match(
+        r"(global|scratch|flat|buffer|ds)_(load|store|read|write)_(\w+)$", mnemonic
+    )
     if match is None:
         return None
     is_store, what = match[2] in ("store", "write"), match[3]
     if words := _SIZES.get(what) or _LDS_SIZES.get(what):
         return Transfer(is_store, 4, words)
-    small = _SMALL.match(what.removeprefix("b") if match[1] == "ds" and is_store else what)
+    small = _SMALL.match(
+        what.removeprefix("b") if match[1] == "ds" and is_store else what
+    )
     if small is None:
         return None
     place = "high" if small[4] else "low" if small[3] and not is_store else ""
@@ -79,7 +83,10 @@ def global_address(
     if base is None or base.text == "off":
         wide = vector_source(operand, "u64", {}, 0)
         return checked(instruction, [wide], lambda w: wide.value(w) + offset)
-    start, narrow = vector_source(base, "u64", {}, 0), vector_source(operand, "u32", {}, 0)
+    start, narrow = (
+        vector_source(base, "u64", {}, 0),
+        vector_source(operand, "u32", {}, 0),
+    )
 
     def sum_up(waves: Any) -> Any:
         return narrow.value(waves).astype(np.uint64) + (start.value(waves) + offset)
@@ -94,7 +101,9 @@ def shared_address(instruction: Instruction, operand: Operand, offset: int) -> A
     return checked(instruction, [start], lambda w: start.value(w) + wrapped)
 
 
-def private_address(instruction: Instruction, operand: Operand, base: Operand) -> Address:
+def private_address(
+    instruction: Instruction, operand: Operand, base: Operand
+) -> Address:
     """An offset within a lane's own memory: a register of the lane, of the wave, or both."""
     offset = np.int64(offset_of(instruction))
     parts = [vector_source(o, "i32", {}, 0) for o in (operand, base) if o.text != "off"]
@@ -110,7 +119,11 @@ def private_address(instruction: Instruction, operand: Operand, base: Operand) -
 
 def checked(instruction: Instruction, sources: list[Any], address: Address) -> Address:
     """Tells of an address that depends on undefined bits."""
-    watched = frozenset().union(*(source.numbers for source in sources)) if sources else frozenset()
+    watched = (
+        frozenset().union(*(source.numbers for source in sources))
+        if sources
+        else frozenset()
+    )
 
     def check(waves: Any) -> Any:
         if waves.dirty and not waves.dirty.isdisjoint(watched):
@@ -136,10 +149,14 @@ class Space:
 
 
 GLOBAL = Space(
-    lambda waves: waves.around.arena.bytes, lambda w, a, n, i: w.global_index(a, n, i), True
+    lambda waves: waves.around.arena.bytes,
+    lambda w, a, n, i: w.global_index(a, n, i),
+    True,
 )
 SHARED = Space(lambda waves: waves.shared, lambda w, a, n, i: w.shared_index(a, n, i))
-PRIVATE = Space(lambda waves: waves.private, lambda w, a, n, i: w.private_index(a, n, i))
+PRIVATE = Space(
+    lambda waves: waves.private, lambda w, a, n, i: w.private_index(a, n, i)
+)
 
 
 # Moving.
@@ -165,7 +182,11 @@ def _spread_out(waves: Any, values: Array, active: Array | None) -> Array:
 
 
 def bind_load(
-    instruction: Instruction, space: Space, address: Address, transfer: Transfer, result: int
+    instruction: Instruction,
+    space: Space,
+    address: Address,
+    transfer: Transfer,
+    result: int,
 ) -> Run:
     """Loads into the registers from number `result` on."""
     size = transfer.width * transfer.count
@@ -235,7 +256,11 @@ def _into_half(waves: Any, index: int, place: str, words: LoadedBits) -> LoadedB
 
 
 def bind_store(
-    instruction: Instruction, space: Space, address: Address, transfer: Transfer, data: Operand
+    instruction: Instruction,
+    space: Space,
+    address: Address,
+    transfer: Transfer,
+    data: Operand,
 ) -> Run:
     """Stores what stands in the registers of `data`."""
     size = transfer.width * transfer.count
@@ -248,14 +273,23 @@ def bind_store(
         index, wrong = space.index(waves, address(waves), size, instruction)
         bytes_, active = space.bytes_of(waves), waves.active()
         is_clean = not waves.dirty or waves.dirty.isdisjoint(numbers)
-        if is_clean and wrong is None and transfer.width == 4 and transfer.count in (2, 4):
-            words = [_piece(waves, waves.values, n, active, shift, 4) for n in registers]
+        if (
+            is_clean
+            and wrong is None
+            and transfer.width == 4
+            and transfer.count in (2, 4)
+        ):
+            words = [
+                _piece(waves, waves.values, n, active, shift, 4) for n in registers
+            ]
             items = np.stack(words, axis=-1).view(BY_WIDTH[size])[:, 0]
             bytes_.store(index, size, items, None)
             return
         for number in range(transfer.count):
             place = index + transfer.width * number
-            values = _piece(waves, waves.values, first + number, active, shift, transfer.width)
+            values = _piece(
+                waves, waves.values, first + number, active, shift, transfer.width
+            )
             undefined = None
             if not is_clean:
                 undefined = _piece(
@@ -320,7 +354,9 @@ def bind_memory(instruction: Instruction) -> Run | None:
     if space is GLOBAL and not transfer.is_store:
         result = RegisterRange(vector_index(data), transfer.count)
         offset = offset_of(instruction)
-        return global_words.bind_words(operands[place], operands[2], offset, result, run)
+        return global_words.bind_words(
+            operands[place], operands[2], offset, result, run
+        )
     if space is not SHARED:
         return run
     piece = WordSpan(offset_of(instruction), transfer.count, vector_index(data))

@@ -33,10 +33,16 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
     constant = signed_offset(instruction)
     watched = start.numbers | more.numbers
     if result.file != "s":
-        raise Unsupported("this result of a scalar load is not known", where=str(instruction))
+        raise Unsupported(
+            "this result of a scalar load is not known", where=str(instruction)
+        )
 
     def run(waves: Any) -> None:
-        address = start.value(waves) + np.asarray(more.value(waves)).astype(np.uint64) + constant
+        address = (
+            start.value(waves)
+            + np.asarray(more.value(waves)).astype(np.uint64)
+            + constant
+        )
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             undefined = (start.shadow(waves) != 0) | (more.shadow(waves) != 0)
             if undefined.any():
@@ -46,7 +52,9 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
     return run
 
 
-def load_scalars(waves: Any, ins: Instruction, result: int, asked: Array, count: int) -> None:
+def load_scalars(
+    waves: Any, ins: Instruction, result: int, asked: Array, count: int
+) -> None:
     """Loads `count` scalar registers of each wave from its address, [wave]."""
     arena, address = waves.around.arena, asked & ~np.uint64(3)
     wrong = arena.outside(address, 4 * count, is_load=True)
@@ -56,7 +64,9 @@ def load_scalars(waves: Any, ins: Instruction, result: int, asked: Array, count:
         waves.report("out of bounds", ins, arena.describe(first, 4 * count), wrong)
         index = np.where(wrong, 0, index)
     if waves.around.observers:
-        tell_scalar_access(waves, ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong)
+        tell_scalar_access(
+            waves, ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong
+        )
     for number in range(count):
         values = arena.bytes.load(index + 4 * number, 4)
         if wrong is not None:

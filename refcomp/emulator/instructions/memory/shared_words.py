@@ -61,15 +61,22 @@ def places_of(waves: Any, register: int) -> SharedWords | None:
     if found is None or not (found.values == held).all():
         index = (waves.shared_base + held).reshape(-1)
         bits = int(np.bitwise_or.reduce(index))
-        found = waves.places[register] = SharedWords(held.copy(), index, int(held.max()), bits)
+        found = waves.places[register] = SharedWords(
+            held.copy(), index, int(held.max()), bits
+        )
     return found
 
 
-def bind_words(operand: Operand, pieces: Sequence[WordSpan], is_store: bool, general: Run) -> Run:
+def bind_words(
+    operand: Operand, pieces: Sequence[WordSpan], is_store: bool, general: Run
+) -> Run:
     """A load or store of `pieces` by the addresses in `operand`; `general` does all other cases."""
     if operand.file != "v" or any(piece.offset < 0 for piece in pieces):
         return general
-    register, pieces = vector_index(operand), [one for piece in pieces for one in _items(piece)]
+    register, pieces = (
+        vector_index(operand),
+        [one for piece in pieces for one in _items(piece)],
+    )
     reach = max(piece.offset + 4 * piece.count for piece in pieces)
     registers = [n for p in pieces for n in range(p.register, p.register + p.count)]
     moved = frozenset(FIRST_VECTOR + number for number in registers)
@@ -79,7 +86,9 @@ def bind_words(operand: Operand, pieces: Sequence[WordSpan], is_store: bool, gen
     aligned = [(piece, 4 * piece.count - 1) for piece in pieces]
 
     def run(waves: Any) -> None:
-        places = None if not waves.dirty.isdisjoint(watched) else places_of(waves, register)
+        places = (
+            None if not waves.dirty.isdisjoint(watched) else places_of(waves, register)
+        )
         if places is None or places.highest + reach > waves.around.shared_bytes:
             return general(waves)
         if any((places.bits | piece.offset) & below for piece, below in aligned):
@@ -102,7 +111,11 @@ def _load(
 ) -> None:
     memory = waves.shared
     loaded = [_taken(memory.data, places, piece) for piece in pieces]
-    known = None if memory.known is None else [_taken(memory.known, places, p) for p in pieces]
+    known = (
+        None
+        if memory.known is None
+        else [_taken(memory.known, places, p) for p in pieces]
+    )
     for piece, words in zip(pieces, loaded, strict=True):
         _put(waves.values.v, piece, words)
     if known is None or all(int(words.min()) == 0xFFFFFFFF for words in known):
@@ -131,7 +144,9 @@ def _store(
 def _items_of(data: Array, piece: WordSpan) -> Array:
     """The memory from a piece's offset on, in items as large as the piece."""
     size = 4 * piece.count
-    return data[piece.offset : len(data) - (len(data) - piece.offset) % size].view(BY_WIDTH[size])
+    return data[piece.offset : len(data) - (len(data) - piece.offset) % size].view(
+        BY_WIDTH[size]
+    )
 
 
 def _taken(data: Array, places: SharedWords, piece: WordSpan) -> Array:

@@ -27,7 +27,11 @@ def _differences(a: Any, b: Any, *, is_masked: bool = False) -> Array:
 
 
 def _halves(a: Any, b: Any, c: Any) -> Array:
-    parts = [(np.asarray(x) >> s & np.uint32(0xFFFF)).astype(np.int64) for x in (a, b) for s in _S]
+    parts = [
+        (np.asarray(x) >> s & np.uint32(0xFFFF)).astype(np.int64)
+        for x in (a, b)
+        for s in _S
+    ]
     total = np.abs(parts[0] - parts[2]) + np.abs(parts[1] - parts[3])
     return total.astype(np.uint32) + c
 
@@ -62,11 +66,19 @@ def _averages(a: Any, b: Any, c: Any) -> Array:
 _THREE, _QUAD = "u32 = u32 u32 u32", "u64 = u64 u32 u64"
 VECTOR_BYTES: dict[str, Semantics] = {
     "v_sad_u8": operation(_THREE, lambda a, b, c: _differences(a, b) + c),
-    "v_msad_u8": operation(_THREE, lambda a, b, c: _differences(a, b, is_masked=True) + c),
-    "v_sad_hi_u8": operation(_THREE, lambda a, b, c: (_differences(a, b) << np.uint32(16)) + c),
+    "v_msad_u8": operation(
+        _THREE, lambda a, b, c: _differences(a, b, is_masked=True) + c
+    ),
+    "v_sad_hi_u8": operation(
+        _THREE, lambda a, b, c: (_differences(a, b) << np.uint32(16)) + c
+    ),
     "v_sad_u16": operation(_THREE, _halves),
     "v_sad_u32": operation(_THREE, _distance),
-    "v_qsad_pk_u16_u8": operation(_QUAD, lambda *abc: _four_at_once(*abc, is_masked=False)),
-    "v_mqsad_pk_u16_u8": operation(_QUAD, lambda *abc: _four_at_once(*abc, is_masked=True)),
+    "v_qsad_pk_u16_u8": operation(
+        _QUAD, lambda *abc: _four_at_once(*abc, is_masked=False)
+    ),
+    "v_mqsad_pk_u16_u8": operation(
+        _QUAD, lambda *abc: _four_at_once(*abc, is_masked=True)
+    ),
     "v_lerp_u8": operation(_THREE, _averages),
 }

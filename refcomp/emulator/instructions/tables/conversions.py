@@ -18,7 +18,9 @@ def to_integer(value: Any, kind: str) -> Array:
     """A float as an integer of type `kind`."""
     limits = np.iinfo(NUMPY[kind])
     wide = np.trunc(
-        np.nan_to_num(np.asarray(value, np.float64), nan=0.0, posinf=1e300, neginf=-1e300)
+        np.nan_to_num(
+            np.asarray(value, np.float64), nan=0.0, posinf=1e300, neginf=-1e300
+        )
     )
     clipped = np.clip(wide, float(limits.min), float(limits.max))
     return clipped.astype(np.int64).astype(NUMPY[kind])
@@ -87,8 +89,26 @@ def _normalised(kind: str, low: float) -> Callable[[Any, Any], Array]:
 
 
 _PAIRS = (
-    *("f32_i32", "f32_u32", "i32_f32", "u32_f32", "f16_f32", "f32_f16", "f64_f32", "f32_f64"),
-    *("f64_i32", "f64_u32", "i32_f64", "u32_f64", "u16_f16", "i16_f16", "f16_u16", "f16_i16"),
+    *(
+        "f32_i32",
+        "f32_u32",
+        "i32_f32",
+        "u32_f32",
+        "f16_f32",
+        "f32_f16",
+        "f64_f32",
+        "f32_f64",
+    ),
+    *(
+        "f64_i32",
+        "f64_u32",
+        "i32_f64",
+        "u32_f64",
+        "u16_f16",
+        "i16_f16",
+        "f16_u16",
+        "f16_i16",
+    ),
 )
 
 
@@ -102,12 +122,16 @@ def _conversions() -> dict[str, Semantics]:
             "f32 = u32", _octet(number), spread=_octet_spread(number)
         )
     return rows | {
-        "v_cvt_flr_i32_f32": operation("i32 = f32", lambda a: to_integer(np.floor(a), "i32")),
+        "v_cvt_flr_i32_f32": operation(
+            "i32 = f32", lambda a: to_integer(np.floor(a), "i32")
+        ),
         "v_cvt_rpi_i32_f32": operation(
-            "i32 = f32", lambda a: to_integer(np.floor(np.asarray(a, np.float64) + 0.5), "i32")
+            "i32 = f32",
+            lambda a: to_integer(np.floor(np.asarray(a, np.float64) + 0.5), "i32"),
         ),
         "v_cvt_pkrtz_f16_f32": operation(
-            "u32 = f32 f32", lambda a, b: pack(to_half_towards_zero(a), to_half_towards_zero(b))
+            "u32 = f32 f32",
+            lambda a, b: pack(to_half_towards_zero(a), to_half_towards_zero(b)),
         ),
         "v_pack_b32_f16": operation(
             "u32 = f16 f16", pack_halves, spread=lambda s, t, a, b: pack(s, t)
@@ -134,7 +158,9 @@ def _sixteenths(value: Any) -> Array:
 
 def _saturated_bytes(value: Any) -> Array:
     """Two 16-bit numbers as two bytes."""
-    halves = [(np.asarray(value) >> s).astype(np.uint16).view(np.int16) for s in _HALVES]
+    halves = [
+        (np.asarray(value) >> s).astype(np.uint16).view(np.int16) for s in _HALVES
+    ]
     low, high = (np.clip(half, 0, 255).astype(np.uint32) for half in halves)
     return low | high << np.uint32(8)
 
@@ -147,7 +173,9 @@ def _small_conversions() -> dict[str, Semantics]:
     for kind in ("fp8", "bf8"):
         rows[f"v_cvt_f32_{kind}"] = operation("f32 = u32", _from_byte(kind))
         rows[f"v_cvt_pk_f32_{kind}"] = operation("p32 = u32", _from_two_bytes(kind))
-        rows[f"v_cvt_pk_{kind}_f32"] = operation("u16 = f32 f32", _to_two(kind), keeps_high=True)
+        rows[f"v_cvt_pk_{kind}_f32"] = operation(
+            "u16 = f32 f32", _to_two(kind), keeps_high=True
+        )
     return rows
 
 
@@ -157,7 +185,9 @@ def _from_byte(kind: str) -> Callable[[Any], Array]:
 
 def _from_two_bytes(kind: str) -> Callable[[Any], Array]:
     one = _from_byte(kind)
-    return lambda a: join(*(one(np.asarray(a) >> np.uint32(s)).view(np.uint32) for s in (0, 8)))
+    return lambda a: join(
+        *(one(np.asarray(a) >> np.uint32(s)).view(np.uint32) for s in (0, 8))
+    )
 
 
 def _to_two(kind: str) -> Callable[[Any, Any], Array]:

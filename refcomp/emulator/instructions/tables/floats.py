@@ -69,7 +69,9 @@ def _bits(a: Any, unsigned: Any) -> Array:
     return np.asarray(a).view(unsigned)
 
 
-def median_by(low: Callable[..., Array], high: Callable[..., Array]) -> Callable[..., Array]:
+def median_by(
+    low: Callable[..., Array], high: Callable[..., Array]
+) -> Callable[..., Array]:
     """Return the middle one of three, by the smaller and the greater of two; the least of all where
     one is NaN."""
 
@@ -180,7 +182,10 @@ def _class_of(a: Any, wanted: Any) -> Array:
     classes = [signals, is_nan & ~signals]
     classes += [c & negative for c in (np.isinf(a), normal, subnormal, size == 0)]
     classes += [c & ~negative for c in (size == 0, subnormal, normal, np.isinf(a))]
-    chosen = [c & ((wanted >> np.uint32(n)) & np.uint32(1) == 1) for n, c in enumerate(classes)]
+    chosen = [
+        c & ((wanted >> np.uint32(n)) & np.uint32(1) == 1)
+        for n, c in enumerate(classes)
+    ]
     return np.logical_or.reduce(np.broadcast_arrays(*chosen))
 
 
@@ -202,7 +207,9 @@ def _rows_of(kind: str) -> dict[str, Semantics]:
         "rndne": operation(one, np.rint),
         "fract": operation(one, _fraction),
         "frexp_mant": operation(one, _mantissa),
-        "ldexp": operation(f"{kind} = {kind} {'i16' if kind == 'f16' else 'i32'}", _scaled),
+        "ldexp": operation(
+            f"{kind} = {kind} {'i16' if kind == 'f16' else 'i32'}", _scaled
+        ),
         "cmp_class": operation(f"mask = {kind} u32", _class_of),
         "div_fixup": operation(three, exact.div_fixup, **keeps),
         "sqrt": operation(one, np.sqrt, is_approximate=True),
@@ -231,15 +238,25 @@ def _unpaired() -> dict[str, Semantics]:
     return {
         "v_frexp_exp_i32_f32": operation("i32 = f32", _exponent),
         "v_frexp_exp_i32_f64": operation("i32 = f64", _exponent),
-        "v_frexp_exp_i16_f16": operation("i16 = f16", lambda a: _exponent(a).astype(np.int16)),
-        "v_fmamk_f32": operation("f32 = f32 f32 f32", lambda a, k, b: exact.fma_f32(a, k, b)),
+        "v_frexp_exp_i16_f16": operation(
+            "i16 = f16", lambda a: _exponent(a).astype(np.int16)
+        ),
+        "v_fmamk_f32": operation(
+            "f32 = f32 f32 f32", lambda a, k, b: exact.fma_f32(a, k, b)
+        ),
         "v_fmaak_f32": operation("f32 = f32 f32 f32", exact.fma_f32),
         "v_fma_legacy_f16": operation("f16 = f16 f16 f16", exact.fma_f16),
         "v_div_fixup_legacy_f16": operation("f16 = f16 f16 f16", exact.div_fixup),
-        "v_exp_legacy_f32": operation("f32 = f32", _by_f64(np.exp2), is_approximate=True),
-        "v_log_legacy_f32": operation("f32 = f32", _by_f64(np.log2), is_approximate=True),
+        "v_exp_legacy_f32": operation(
+            "f32 = f32", _by_f64(np.exp2), is_approximate=True
+        ),
+        "v_log_legacy_f32": operation(
+            "f32 = f32", _by_f64(np.log2), is_approximate=True
+        ),
         "v_mul_legacy_f32": operation("f32 = f32 f32", _legacy_product),
-        "v_rcp_iflag_f32": operation("f32 = f32", _by_f64(_reciprocal), is_approximate=True),
+        "v_rcp_iflag_f32": operation(
+            "f32 = f32", _by_f64(_reciprocal), is_approximate=True
+        ),
         "v_div_scale_f32": operation("f32 mask = f32 f32 f32", exact.div_scale),
         "v_div_scale_f64": operation("f64 mask = f64 f64 f64", exact.div_scale),
         "v_div_fmas_f32": operation("f32 = f32 f32 f32; vcc", exact.div_fmas_f32),
@@ -250,7 +267,11 @@ def _unpaired() -> dict[str, Semantics]:
 
 VECTOR_FLOATS: dict[str, Semantics] = {
     **{name: row for kind in _FLOATS for name, row in _rows_of(kind).items()},
-    **{n: row for kind in ("f16", "f32") for n, row in _rows_of_single_and_half(kind).items()},
+    **{
+        n: row
+        for kind in ("f16", "f32")
+        for n, row in _rows_of_single_and_half(kind).items()
+    },
     **_unpaired(),
     **UNFUSED_F16,
 }

@@ -141,9 +141,16 @@ def permute_bytes(high: Any, low: Any, selector: Any) -> Array:
     result = u32(np.zeros(np.broadcast(high, low, selector).shape))
     for place in range(4):
         chosen = (selector >> np.uint32(8 * place)) & np.uint32(0xFF)
-        plain = u32(eight >> u64(np.uint32(8) * (chosen & np.uint32(7)))) & np.uint32(0xFF)
-        signs = u32(eight >> u64(np.uint32(16) * (chosen & np.uint32(3)) + np.uint32(15))) & _ONE
-        octet = np.where(chosen < 8, plain, np.where(chosen < 12, signs * np.uint32(255), 0))
+        plain = u32(eight >> u64(np.uint32(8) * (chosen & np.uint32(7)))) & np.uint32(
+            0xFF
+        )
+        signs = (
+            u32(eight >> u64(np.uint32(16) * (chosen & np.uint32(3)) + np.uint32(15)))
+            & _ONE
+        )
+        octet = np.where(
+            chosen < 8, plain, np.where(chosen < 12, signs * np.uint32(255), 0)
+        )
         octet = np.where(chosen >= 13, np.uint32(255), octet)
         result = result | u32(octet) << np.uint32(8 * place)
     return result
@@ -181,7 +188,12 @@ def first_unlike_sign(value: Any) -> Array:
 
 def reverse_bits(value: Any) -> Array:
     """The lowest bit becomes the highest."""
-    octets = np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(-1, value.itemsize)
+    octets = (
+        np.ascontiguousarray(value)
+        .reshape(-1)
+        .view(np.uint8)
+        .reshape(-1, value.itemsize)
+    )
     flipped = np.packbits(np.unpackbits(octets, axis=1)[:, ::-1], axis=1)
     return flipped.reshape(-1).view(value.dtype).reshape(np.shape(value))
 
@@ -215,7 +227,9 @@ def _bitwise() -> dict[str, Semantics]:
         "v_or_b32": operation(two, np.bitwise_or, spread=spreads.of_or),
         "v_xor_b32": operation(two, np.bitwise_xor, spread=spreads.of_xor),
         "v_xnor_b32": operation(two, lambda a, b: ~(a ^ b), spread=spreads.of_xor),
-        "v_cndmask_b32": operation("u32 = u32 u32 mask", _choose, spread=_choice_spread),
+        "v_cndmask_b32": operation(
+            "u32 = u32 u32 mask", _choose, spread=_choice_spread
+        ),
         "v_bfi_b32": operation(three, _insert, spread=_inserted_spread),
         "v_bfe_u32": operation(three, field_u32, spread=spreads.by_field(field_u32, 3)),
         "v_bfe_i32": operation(
@@ -238,11 +252,15 @@ def _bitwise() -> dict[str, Semantics]:
     return rows
 
 
-def _choice_spread(s: Array, t: Array, c: Array, a: Array, b: Array, chosen: Array) -> Array:
+def _choice_spread(
+    s: Array, t: Array, c: Array, a: Array, b: Array, chosen: Array
+) -> Array:
     return spreads.of_choice(s, t, c != 0, a, b, chosen != 0)
 
 
-def _permuted_spread(s: Array, t: Array, c: Array, a: Array, b: Array, selector: Array) -> Array:
+def _permuted_spread(
+    s: Array, t: Array, c: Array, a: Array, b: Array, selector: Array
+) -> Array:
     moved = permute_bytes(s, t, selector)
     # Constants are bytes from 12 on.
     for place in range(4):
@@ -320,11 +338,18 @@ def _carries() -> dict[str, Semantics]:
         "v_sub_co_u32": operation(first, subtract, **carries),
         "v_subb_co_u32": operation(with_carry, subtract, **carries),
         "v_subrev_co_u32": operation(first, _reversed(subtract), **carries),
-        "v_subbrev_co_u32": operation(with_carry, lambda a, b, c: subtract(b, a, c), **carries),
-        "v_mad_u64_u32": operation("u64 mask = u32 u32 u64", _multiply_add_u64, **carries),
-        "v_mad_i64_i32": operation("i64 mask = i32 i32 i64", _multiply_add_i64, **carries),
+        "v_subbrev_co_u32": operation(
+            with_carry, lambda a, b, c: subtract(b, a, c), **carries
+        ),
+        "v_mad_u64_u32": operation(
+            "u64 mask = u32 u32 u64", _multiply_add_u64, **carries
+        ),
+        "v_mad_i64_i32": operation(
+            "i64 mask = i32 i32 i64", _multiply_add_i64, **carries
+        ),
         "v_lshl_add_u64": operation(
-            "u64 = u64 u32 u64", **_pair(spreads.Tracked(_shift_a_little, _LEFT.spread), _SUM)
+            "u64 = u64 u32 u64",
+            **_pair(spreads.Tracked(_shift_a_little, _LEFT.spread), _SUM),
         ),
     }
 
@@ -344,20 +369,32 @@ def _products() -> dict[str, Semantics]:
     two, signed = "u32 = u32 u32", "i32 = i32 i32"
     return {
         "v_mul_lo_u32": operation(two, np.multiply, spread=spreads.of_low_bits),
-        "v_mul_lo_u16": operation("u16 = u16 u16", np.multiply, spread=spreads.of_low_bits),
+        "v_mul_lo_u16": operation(
+            "u16 = u16 u16", np.multiply, spread=spreads.of_low_bits
+        ),
         "v_mul_hi_u32": operation(two, high_product_u32),
         "v_mul_hi_i32": operation(signed, high_product_i32),
         "v_mul_u32_u24": operation(two, mul_u24, spread=_product_of_24),
         "v_mul_i32_i24": operation(signed, mul_i24),
-        "v_mul_hi_u32_u24": operation(two, lambda a, b: high_product_u32(_low_24(a), _low_24(b))),
-        "v_mul_hi_i32_i24": operation(
-            signed, lambda a, b: high_product_i32(_sign_extended_24(a), _sign_extended_24(b))
+        "v_mul_hi_u32_u24": operation(
+            two, lambda a, b: high_product_u32(_low_24(a), _low_24(b))
         ),
-        "v_mad_u32_u24": operation("u32 = u32 u32 u32", lambda a, b, c: mul_u24(a, b) + c),
-        "v_mad_i32_i24": operation("i32 = i32 i32 i32", lambda a, b, c: mul_i24(a, b) + c),
-        "v_mad_u32_u16": operation("u32 = u16 u16 u32", lambda a, b, c: u32(a) * u32(b) + c),
+        "v_mul_hi_i32_i24": operation(
+            signed,
+            lambda a, b: high_product_i32(_sign_extended_24(a), _sign_extended_24(b)),
+        ),
+        "v_mad_u32_u24": operation(
+            "u32 = u32 u32 u32", lambda a, b, c: mul_u24(a, b) + c
+        ),
+        "v_mad_i32_i24": operation(
+            "i32 = i32 i32 i32", lambda a, b, c: mul_i24(a, b) + c
+        ),
+        "v_mad_u32_u16": operation(
+            "u32 = u16 u16 u32", lambda a, b, c: u32(a) * u32(b) + c
+        ),
         "v_mad_i32_i16": operation(
-            "i32 = i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b.astype(np.int32) + c
+            "i32 = i16 i16 i32",
+            lambda a, b, c: a.astype(np.int32) * b.astype(np.int32) + c,
         ),
     }
 
@@ -381,5 +418,7 @@ VECTOR_INTEGERS: dict[str, Semantics] = {
     **VECTOR_BYTES,
 }
 assert all(
-    kind in NUMPY or kind == "mask" for op in VECTOR_INTEGERS.values() for kind in op.sources
+    kind in NUMPY or kind == "mask"
+    for op in VECTOR_INTEGERS.values()
+    for kind in op.sources
 )

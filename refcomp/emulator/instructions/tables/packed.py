@@ -20,7 +20,9 @@ _OF_FLOATS = {
 }
 _OF_INTEGERS = {
     **{
-        f"v_pk_{name}_{kind}": PackedSemantics(kind, VECTOR_INTEGERS[f"v_{name}_{kind}"])
+        f"v_pk_{name}_{kind}": PackedSemantics(
+            kind, VECTOR_INTEGERS[f"v_{name}_{kind}"]
+        )
         for kind in ("u16", "i16")
         for name in ("add", "sub", "min", "max", "mad")
     },

@@ -47,7 +47,9 @@ def _subtract(a: Any, b: Any, borrow: Any = 0) -> tuple[Array, Array]:
     return u32(u64(a) - taken), u64(a) < taken
 
 
-def _signed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _signed(
+    function: Callable[[Any, Any], Any],
+) -> Callable[[Any, Any], tuple[Any, Any]]:
     """SCC tells of an overflow."""
 
     def computed(a: Any, b: Any) -> tuple[Any, Any]:
@@ -83,7 +85,9 @@ def _field(value: Any, place: Any) -> Array:
     width = 8 * value.dtype.itemsize
     unsigned = value.view(f"u{value.dtype.itemsize}")
     start = (place & np.uint32(width - 1)).astype(unsigned.dtype)
-    count = np.minimum((place >> np.uint32(16)) & np.uint32(127), width).astype(np.int64)
+    count = np.minimum((place >> np.uint32(16)) & np.uint32(127), width).astype(
+        np.int64
+    )
     ones = np.array([(1 << n) - 1 for n in range(width + 1)], unsigned.dtype)[count]
     field = np.right_shift(value, start.astype(value.dtype)).view(unsigned.dtype) & ones
     if value.dtype.kind == "i":
@@ -155,10 +159,16 @@ def _logic() -> dict[str, Semantics]:
     for kind, bits in (("u32", "b32"), ("u64", "b64")):
         two = f"{kind} scc = {kind} {kind}"
         for name, (function, spread) in _LOGIC.items():
-            rows[f"s_{name}_{bits}"] = operation(two, _with_nonzero(function), spread=spread)
+            rows[f"s_{name}_{bits}"] = operation(
+                two, _with_nonzero(function), spread=spread
+            )
         one = f"{kind} scc = {kind}"
-        rows[f"s_not_{bits}"] = operation(one, _with_nonzero(np.invert), spread=spreads.of_copy)
-        rows[f"s_mov_{bits}"] = operation(f"{kind} = {kind}", np.copy, spread=spreads.of_copy)
+        rows[f"s_not_{bits}"] = operation(
+            one, _with_nonzero(np.invert), spread=spreads.of_copy
+        )
+        rows[f"s_mov_{bits}"] = operation(
+            f"{kind} = {kind}", np.copy, spread=spreads.of_copy
+        )
         rows[f"s_brev_{bits}"] = operation(f"{kind} = {kind}", reverse_bits)
         rows[f"s_cselect_{bits}"] = operation(
             f"{kind} = {kind} {kind}; scc",
@@ -171,7 +181,9 @@ def _logic() -> dict[str, Semantics]:
             spread=lambda s, u, t, a, c, old: spreads.of_choice(t, s, u, old, a, c),
         )
         for to in (0, 1):
-            rows[f"s_bitset{to}_{bits}"] = operation(f"{kind} = u32; result", _set_bit(to))
+            rows[f"s_bitset{to}_{bits}"] = operation(
+                f"{kind} = u32; result", _set_bit(to)
+            )
             rows[f"s_bitcmp{to}_{bits}"] = operation(f"scc = {kind} u32", _bit_is(to))
     return rows
 
@@ -191,11 +203,15 @@ def _shifts() -> dict[str, Semantics]:
             signature = f"{kind}{bits} scc = {kind}{bits} u32"
             by_shift = spreads.by_shift if kind == "u" else spreads.by_signed_shift
             spread = by_shift(function, 1)
-            rows[f"s_{name}{bits}"] = operation(signature, _with_nonzero(function), spread=spread)
+            rows[f"s_{name}{bits}"] = operation(
+                signature, _with_nonzero(function), spread=spread
+            )
         for kind in "ui":
             one = f"{kind}{bits} scc = {kind}{bits} u32"
             spread = _field_spread(f"{kind}{bits}")
-            rows[f"s_bfe_{kind}{bits}"] = operation(one, _with_nonzero(_field), spread=spread)
+            rows[f"s_bfe_{kind}{bits}"] = operation(
+                one, _with_nonzero(_field), spread=spread
+            )
     rows["s_bfm_b32"] = operation("u32 = u32 u32", _ones(32, np.uint32))
     rows["s_bfm_b64"] = operation("u64 = u32 u32", _ones(64, np.uint64))
     return rows
@@ -209,7 +225,11 @@ def _extension(narrow: Any) -> Semantics:
 
 
 def _sums() -> dict[str, Semantics]:
-    two, signed, with_carry = "u32 scc = u32 u32", "i32 scc = i32 i32", "u32 scc = u32 u32; scc"
+    two, signed, with_carry = (
+        "u32 scc = u32 u32",
+        "i32 scc = i32 i32",
+        "u32 scc = u32 u32; scc",
+    )
     low = {"spread": spreads.of_low_bits}
     rows = {
         "s_add_u32": operation(two, _add, **low),
@@ -228,7 +248,9 @@ def _sums() -> dict[str, Semantics]:
         "s_sext_i32_i8": _extension(np.int8),
         "s_sext_i32_i16": _extension(np.int16),
         "s_movk_i32": operation("i32 = i32", np.copy),
-        "s_cmovk_i32": operation("i32 = i32; scc result", lambda a, c, o: np.where(c, a, o)),
+        "s_cmovk_i32": operation(
+            "i32 = i32; scc result", lambda a, c, o: np.where(c, a, o)
+        ),
     }
     for amount in (1, 2, 3, 4):
         rows[f"s_lshl{amount}_add_u32"] = operation(two, _shifted_sum(amount))
@@ -248,7 +270,9 @@ def _counts() -> dict[str, Semantics]:
         one = f"u32 = {kind}"
         counted = f"u32 scc = {kind}"
         rows[f"s_bcnt1_i32_{bits}"] = operation(counted, _with_nonzero(bit_count))
-        rows[f"s_bcnt0_i32_{bits}"] = operation(counted, _with_nonzero(lambda a: bit_count(~a)))
+        rows[f"s_bcnt0_i32_{bits}"] = operation(
+            counted, _with_nonzero(lambda a: bit_count(~a))
+        )
         rows[f"s_ff1_i32_{bits}"] = operation(one, first_set_from_below)
         rows[f"s_ff0_i32_{bits}"] = operation(one, lambda a: first_set_from_below(~a))
         rows[f"s_flbit_i32_{bits}"] = operation(one, first_set_from_above)
@@ -300,7 +324,9 @@ def _packs() -> dict[str, Semantics]:
         "lh": lambda a, b: (a & low) | (b & ~low),
         "hh": lambda a, b: (a >> high) | (b & ~low),
     }
-    return {f"s_pack_{n}_b32_b16": operation("u32 = u32 u32", f) for n, f in rows.items()}
+    return {
+        f"s_pack_{n}_b32_b16": operation("u32 = u32 u32", f) for n, f in rows.items()
+    }
 
 
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {

@@ -34,8 +34,12 @@ def _rows_of(kind: str) -> dict[str, Semantics]:
     three, keeps = f"{kind} = {kind} {kind} {kind}", {"keeps_high": kind == "f16"}
     return {
         f"v_mad_{kind}": operation(three, multiply_add, **keeps),
-        f"v_mac_{kind}": operation(f"{kind} = {kind} {kind}; result", multiply_add, **keeps),
-        f"v_madmk_{kind}": operation(three, lambda a, k, b: multiply_add(a, k, b), **keeps),
+        f"v_mac_{kind}": operation(
+            f"{kind} = {kind} {kind}; result", multiply_add, **keeps
+        ),
+        f"v_madmk_{kind}": operation(
+            three, lambda a, k, b: multiply_add(a, k, b), **keeps
+        ),
         f"v_madak_{kind}": operation(three, multiply_add, **keeps),
     }
 

@@ -18,7 +18,12 @@ from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.instructions.modes import in_mode
 from refcomp.emulator.instructions.operation import PackedSemantics, Semantics
 from refcomp.emulator.instructions.output_modifiers import with_modifiers
-from refcomp.emulator.instructions.vector.dpp import is_dpp, moved_source, with_dpp, zero_source
+from refcomp.emulator.instructions.vector.dpp import (
+    is_dpp,
+    moved_source,
+    with_dpp,
+    zero_source,
+)
 from refcomp.emulator.machine.arrays import (
     MASKS,
     Array,
@@ -49,7 +54,9 @@ def bind_vector(instruction: Instruction, row: Semantics) -> Run:
     """The instruction, ready to run."""
     if not is_dpp(instruction):
         return _bind(instruction, row)
-    run, on_zero = (_bind(instruction, row, first) for first in (moved_source, zero_source))
+    run, on_zero = (
+        _bind(instruction, row, first) for first in (moved_source, zero_source)
+    )
     results = zip(instruction.operands, row.results, strict=False)
     masks = tuple(operand.index for operand, kind in results if kind == "mask")
     return with_dpp(run, on_zero, instruction, masks)
@@ -61,12 +68,19 @@ def _bind(instruction: Instruction, row: Semantics, first_of: Any = None) -> Run
     sources = _sources(instruction, row)
     sources[:1] = [first_of(sources[0], instruction)] if first_of else sources[:1]
     function = with_modifiers(instruction, row)
-    writes = [_writer(instruction, row, o, k) for o, k in zip(results, row.results, strict=True)]
+    writes = [
+        _writer(instruction, row, o, k)
+        for o, k in zip(results, row.results, strict=True)
+    ]
     is_single = len(writes) == 1
     watched = frozenset().union(*(source.numbers for source in sources))
     # Who writes a part of a register tells of the rest, too.
-    is_whole = not row.keeps_high and instruction.modifiers.get("dst_sel", "DWORD") == "DWORD"
-    defined = frozenset().union(*map(numbers_of, results, row.results)) if is_whole else ()
+    is_whole = (
+        not row.keeps_high and instruction.modifiers.get("dst_sel", "DWORD") == "DWORD"
+    )
+    defined = (
+        frozenset().union(*map(numbers_of, results, row.results)) if is_whole else ()
+    )
     first = writes[0]
     place = _place_to_compute_in(instruction, row, function)
 
@@ -142,7 +156,9 @@ def _sources(instruction: Instruction, row: Semantics) -> list[OperandSource]:
     ]
 
 
-def _spread(row: Semantics, sources: Sequence[OperandSource], waves: Registers) -> list[Any]:
+def _spread(
+    row: Semantics, sources: Sequence[OperandSource], waves: Registers
+) -> list[Any]:
     """The shadow of each result."""
     shadows = [source.shadow(waves) for source in sources]
     if row.spread is not None:
@@ -168,7 +184,9 @@ def _filled(kind: str, undefined: Array) -> Array:
 _Write = Callable[[Registers, Any, Any], None]
 
 
-def _writer(instruction: Instruction, row: Semantics, operand: Operand, kind: str) -> _Write:
+def _writer(
+    instruction: Instruction, row: Semantics, operand: Operand, kind: str
+) -> _Write:
     if kind in MASKS:
         return mask_writer(operand)
     index = vector_index(operand)
@@ -178,7 +196,9 @@ def _writer(instruction: Instruction, row: Semantics, operand: Operand, kind: st
         return _part_writer(index, kind, SDWA_SELECTIONS[place], unused)
     if row.keeps_high:
         is_high = instruction.modifiers.get("op_sel", "").rstrip("]").endswith("1")
-        is_high &= len(instruction.modifiers.get("op_sel", "").split(",")) > len(row.sources)
+        is_high &= len(instruction.modifiers.get("op_sel", "").split(",")) > len(
+            row.sources
+        )
         start = 16 if is_high or operand.is_high else 0
         return _part_writer(index, kind, BitField(start, 16), "UNUSED_PRESERVE")
     return whole_writer(index, kind)
@@ -216,13 +236,19 @@ def _part_writer(index: int, kind: str, place: BitField, unused: str) -> _Write:
             return moved | (file.vector(index, "u32", waves.rows) & ~field)
         if unused == "UNUSED_SEXT":
             shift = np.uint32(32) - start - width
-            filled = ((moved << shift).view(np.int32) >> shift.astype(np.int32)).view(np.uint32)
+            filled = ((moved << shift).view(np.int32) >> shift.astype(np.int32)).view(
+                np.uint32
+            )
             return filled & ~np.uint32((1 << int(start)) - 1)
         return moved
 
     def write(waves: Registers, value: Any, shadow: Any) -> None:
-        old = waves.shadow and placed(waves, 0 if shadow is None else shadow, waves.shadow)
-        waves.write_vector(index, "u32", placed(waves, as_bits(value, kind), waves.values))
+        old = waves.shadow and placed(
+            waves, 0 if shadow is None else shadow, waves.shadow
+        )
+        waves.write_vector(
+            index, "u32", placed(waves, as_bits(value, kind), waves.values)
+        )
         if waves.shadow is not None:
             waves.set_shadow(FIRST_VECTOR + index, old)
 
@@ -237,7 +263,9 @@ def mask_writer(operand: Operand) -> _Write:
         waves.write_scalar(index, waves.mask_bits, _packed(waves, value))
         if shadow is not None:
             bits = _packed(waves, shadow)
-            for offset, word in enumerate(split(bits) if waves.lanes == 64 else (bits,)):
+            for offset, word in enumerate(
+                split(bits) if waves.lanes == 64 else (bits,)
+            ):
                 waves.set_shadow(index + offset, word)
 
     return write
@@ -267,7 +295,9 @@ def bind_packed(instruction: Instruction, packed: PackedSemantics) -> Run:
     def run(waves: Registers) -> None:
         halves = [function(*(s.value(waves) for s in side)) for side in (low, high)]
         is_clean = not waves.dirty or waves.dirty.isdisjoint(watched)
-        shadows = None if is_clean else [_spread(row, side, waves)[0] for side in (low, high)]
+        shadows = (
+            None if is_clean else [_spread(row, side, waves)[0] for side in (low, high)]
+        )
         _write_halves(waves, index, halves, is_wide, None)
         if shadows is None:
             waves.define(defined)
@@ -278,7 +308,11 @@ def bind_packed(instruction: Instruction, packed: PackedSemantics) -> Run:
 
 
 def _write_halves(
-    waves: Registers, index: int, halves: Sequence[Any], is_wide: bool, shadow: int | None
+    waves: Registers,
+    index: int,
+    halves: Sequence[Any],
+    is_wide: bool,
+    shadow: int | None,
 ) -> None:
     bits = [np.asarray(half).view(f"u{np.asarray(half).itemsize}") for half in halves]
     if not is_wide:
@@ -301,7 +335,10 @@ def _selections(instruction: Instruction, count: int) -> dict[str, list[bool]]:
 def _half_sources(
     instruction: Instruction, row: Semantics, chosen: dict[str, list[bool]]
 ) -> list[list[OperandSource]]:
-    operands = [*instruction.operands[1:], *(instruction.operands[0] for _ in row.implicit)]
+    operands = [
+        *instruction.operands[1:],
+        *(instruction.operands[0] for _ in row.implicit),
+    ]
     kinds = [*row.sources, *(row.results[0] for _ in row.implicit)]
     return [
         [
@@ -313,5 +350,8 @@ def _half_sources(
             )
             for n, (operand, kind) in enumerate(zip(operands, kinds, strict=True))
         ]
-        for select, negate, high in (("op_sel", "neg_lo", False), ("op_sel_hi", "neg_hi", True))
+        for select, negate, high in (
+            ("op_sel", "neg_lo", False),
+            ("op_sel_hi", "neg_hi", True),
+        )
     ]

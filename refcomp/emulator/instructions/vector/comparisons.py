@@ -39,7 +39,9 @@ def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run 
     def run(waves: Any) -> None:
         compare(waves)
         words = range(waves.lanes // 32)
-        if waves.shadow is not None and not waves.dirty.isdisjoint(result.index + n for n in words):
+        if waves.shadow is not None and not waves.dirty.isdisjoint(
+            result.index + n for n in words
+        ):
             undefined = waves.shadow.scalar(result.index, waves.mask_kind, waves.rows)
             if undefined.any():
                 waves.report_undefined(instruction, "which lanes run", undefined)
@@ -52,7 +54,9 @@ def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run 
 def bind_compare_exec(instruction: Instruction) -> Run:
     """Return the comparison that writes EXEC alone. Unsupported for operands of another lane."""
     if is_dpp(instruction):
-        raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+        raise Unsupported(
+            "this exchange among lanes is not known", where=str(instruction)
+        )
     name = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
     row = VECTOR_CONVERSIONS.get(name) or VECTOR_FLOATS[name]
     operands = (_EXEC, *instruction.operands)

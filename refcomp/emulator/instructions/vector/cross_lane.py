@@ -31,7 +31,9 @@ def bind_readlane(instruction: Instruction) -> Run:
     source, number = vector_source(operand, "u32", {}, 0), scalar_source(lane, "u32")
 
     def run(waves: Any) -> None:
-        chosen = np.broadcast_to(number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),))
+        chosen = np.broadcast_to(
+            number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
+        )
         _read_lane(waves, result.index, source, chosen)
 
     return run
@@ -41,7 +43,9 @@ def bind_readfirstlane(instruction: Instruction) -> Run:
     """v_readfirstlane_b32 s0, v1: of the first active lane; of lane 0 where none is."""
     result, operand = instruction.operands
     source = vector_source(operand, "u32", {}, 0)
-    return lambda waves: _read_lane(waves, result.index, source, waves.mask.argmax(axis=1))
+    return lambda waves: _read_lane(
+        waves, result.index, source, waves.mask.argmax(axis=1)
+    )
 
 
 def _read_lane(waves: Any, result: int, source: OperandSource, lane: Array) -> None:
@@ -49,7 +53,9 @@ def _read_lane(waves: Any, result: int, source: OperandSource, lane: Array) -> N
     shape = waves.count(), waves.lanes
     is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)
     shadow = None if is_clean else np.broadcast_to(source.shadow(waves), shape)[place]
-    waves.write_scalar(result, "u32", np.broadcast_to(source.value(waves), shape)[place])
+    waves.write_scalar(
+        result, "u32", np.broadcast_to(source.value(waves), shape)[place]
+    )
     if shadow is None:
         waves.define((result,))
     else:
@@ -59,10 +65,14 @@ def _read_lane(waves: Any, result: int, source: OperandSource, lane: Array) -> N
 def bind_writelane(instruction: Instruction) -> Run:
     """v_writelane_b32 v0, s1, lane: of any lane, active or not."""
     index = vector_index(instruction.operands[0])
-    source, number = (scalar_source(operand, "u32") for operand in instruction.operands[1:3])
+    source, number = (
+        scalar_source(operand, "u32") for operand in instruction.operands[1:3]
+    )
 
     def run(waves: Any) -> None:
-        lane = np.broadcast_to(number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),))
+        lane = np.broadcast_to(
+            number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
+        )
         place = index, np.arange(waves.waves)[waves.rows], lane
         waves.values.v[place] = source.value(waves)
         if waves.shadow is not None:
@@ -83,15 +93,23 @@ def bind_count_below(instruction: Instruction) -> Run:
         vector_source(operand, "u32", {}, position)
         for position, operand in enumerate(instruction.operands[1:])
     )
-    reach = np.clip(np.arange(instruction.lanes) - (32 if is_high else 0), 0, 32).astype(np.uint64)
+    reach = np.clip(
+        np.arange(instruction.lanes) - (32 if is_high else 0), 0, 32
+    ).astype(np.uint64)
     below = ((np.uint64(1) << reach) - np.uint64(1)).astype(np.uint32)
     index = vector_index(instruction.operands[0])
     write = whole_writer(index, "u32")
 
     def run(waves: Any) -> None:
         counted = bit_count(first.value(waves) & below) + second.value(waves)
-        is_clean = not waves.dirty or waves.dirty.isdisjoint(first.numbers | second.numbers)
-        undefined = None if is_clean else _any(first.shadow(waves) & below, second.shadow(waves))
+        is_clean = not waves.dirty or waves.dirty.isdisjoint(
+            first.numbers | second.numbers
+        )
+        undefined = (
+            None
+            if is_clean
+            else _any(first.shadow(waves) & below, second.shadow(waves))
+        )
         write(waves, counted, undefined)
         if undefined is None:
             waves.define((FIRST_VECTOR + index,))
@@ -113,7 +131,10 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
     """ds_bpermute_b32 v0, v1, v2: of the lane that v1 says (times 4), its v2; 0 if it is off.
     Lanes are counted among `reach` of them."""
     start = np.arange(instruction.lanes) // reach * reach
-    operands, index = _Exchanged(instruction, reach), vector_index(instruction.operands[0])
+    operands, index = (
+        _Exchanged(instruction, reach),
+        vector_index(instruction.operands[0]),
+    )
     write = whole_writer(index, "u32")
 
     def run(waves: Any) -> None:
@@ -123,7 +144,9 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
         shadow = None
         if operands.may_be_undefined(waves):
             moved = np.take_along_axis(operands.shadow(waves), lane, 1)
-            shadow = np.where(is_on, moved, np.uint32(0)) | operands.chooser_shadow(waves)
+            shadow = np.where(is_on, moved, np.uint32(0)) | operands.chooser_shadow(
+                waves
+            )
         write(waves, np.where(is_on, found, np.uint32(0)), shadow)
         if shadow is None:
             waves.define((FIRST_VECTOR + index,))
@@ -134,7 +157,10 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
 def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
     """ds_permute_b32 v0, v1, v2: to the lane that v1 says (times 4) goes v2; of several the one of
     the highest lane, and 0 where none goes. Lanes are counted among `reach` of them."""
-    operands, index = _Exchanged(instruction, reach), vector_index(instruction.operands[0])
+    operands, index = (
+        _Exchanged(instruction, reach),
+        vector_index(instruction.operands[0]),
+    )
     write = whole_writer(index, "u32")
 
     def run(waves: Any) -> None:
@@ -215,7 +241,9 @@ def _swizzled(offset: int, instruction: Instruction) -> Array:
     if offset & 0xE000 == 0x8000:
         return (lane & ~3) + (offset >> 2 * (lane & 3) & 3)
     if offset & 0x8000:
-        raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+        raise Unsupported(
+            "this exchange among lanes is not known", where=str(instruction)
+        )
     low = lane & offset & 31 | offset >> 5 & 31
     return (lane & ~31) + (low ^ offset >> 10 & 31)
 
@@ -228,7 +256,9 @@ def bind_swap(instruction: Instruction) -> Run:
         values = [np.array(waves.values.vector(n, "u32", waves.rows)) for n in pair]
         shadows: Any = (None, None)
         if waves.shadow is not None:
-            shadows = [np.array(waves.shadow.vector(n, "u32", waves.rows)) for n in pair]
+            shadows = [
+                np.array(waves.shadow.vector(n, "u32", waves.rows)) for n in pair
+            ]
         for n, value, shadow in zip(pair, values[::-1], shadows[::-1], strict=True):
             waves.write_vector(n, "u32", value)
             if shadow is not None:

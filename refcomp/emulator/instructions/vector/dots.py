@@ -52,7 +52,10 @@ def bind_dot(instruction: Instruction) -> Run | None:
         pairs = zip((a, b), kinds, strict=True)
         factors = [_parts(x, kind, int(bits)) for x, kind in pairs]
         if is_flushed:
-            factors, c = [[_kept(x) for x in parts] for parts in factors], _kept(c, np.float32)
+            factors, c = (
+                [[_kept(x) for x in parts] for parts in factors],
+                _kept(c, np.float32),
+            )
         if halves:
             factors = [_chosen(f, *h) for f, h in zip(factors, halves, strict=True)]
         products: Any = sum(x * y for x, y in zip(*factors, strict=True))
@@ -62,11 +65,15 @@ def bind_dot(instruction: Instruction) -> Run | None:
     signature = f"{total} = u32 u32" + ("; result" if accumulates else f" {total}")
     row = operation(
         signature,
-        lambda a, b, c: ending(np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total])),
+        lambda a, b, c: ending(
+            np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total])
+        ),
         wide=lambda a, b, c: exact(a, b, c),
         is_approximate=total == "f32",
     )
-    return bind_vector(_with_constants(without(instruction, *_CHOICES), element, bits), row)
+    return bind_vector(
+        _with_constants(without(instruction, *_CHOICES), element, bits), row
+    )
 
 
 def _kept(value: Any, kind: Any = np.float16) -> Array:
@@ -83,7 +90,9 @@ def _parts(value: Any, element: str, bits: int) -> list[Array]:
     word = np.asarray(value).astype(np.uint32)
     if element == "bf":
         pairs = ((word << np.uint32(16)), word & np.uint32(0xFFFF0000))
-        return [np.ascontiguousarray(p).view(np.float32).astype(np.float64) for p in pairs]
+        return [
+            np.ascontiguousarray(p).view(np.float32).astype(np.float64) for p in pairs
+        ]
     if element == "f":
         pieces = ((word >> np.uint32(16 * n) & np.uint32(0xFFFF)) for n in range(2))
         return [p.astype(np.uint16).view(np.float16).astype(np.float64) for p in pieces]
@@ -111,7 +120,10 @@ def _halves(instruction: Instruction, position: int) -> tuple[_FactorHalf, _Fact
 
 
 def _chosen(parts: list[Array], *halves: _FactorHalf) -> list[Array]:
-    return [-parts[is_high] if is_negative else parts[is_high] for is_high, is_negative in halves]
+    return [
+        -parts[is_high] if is_negative else parts[is_high]
+        for is_high, is_negative in halves
+    ]
 
 
 def _with_constants(instruction: Instruction, element: str, bits: str) -> Instruction:

@@ -61,7 +61,9 @@ def _origin(instruction: Instruction) -> Array:
 def _origin_in_wave(instruction: Instruction) -> Array:
     modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
     if "row_bcast" in modifiers:
-        width = int(modifiers["row_bcast"]) + 1  # 16 or 32: the last lane of what stands before
+        width = (
+            int(modifiers["row_bcast"]) + 1
+        )  # 16 or 32: the last lane of what stands before
         return (lane // width) * width - 1
     moves = {"wave_shl": 1, "wave_shr": -1}
     for name, step in moves.items():
@@ -77,7 +79,9 @@ def _origin_in_wave(instruction: Instruction) -> Array:
 def moved_source(source: OperandSource, instruction: Instruction) -> OperandSource:
     """The first source of a DPP instruction, as the lanes read it that have a lane to read."""
     place = np.maximum(_origin(instruction), 0)
-    return replace(source, read=lambda file, rows: np.asarray(source.read(file, rows))[:, place])
+    return replace(
+        source, read=lambda file, rows: np.asarray(source.read(file, rows))[:, place]
+    )
 
 
 def zero_source(source: OperandSource, instruction: Instruction) -> OperandSource:
@@ -89,11 +93,15 @@ def zero_source(source: OperandSource, instruction: Instruction) -> OperandSourc
     return replace(source, read=read, numbers=frozenset())
 
 
-def with_dpp(run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int, ...]) -> Run:
+def with_dpp(
+    run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int, ...]
+) -> Run:
     """Runs in the lanes that have an active lane to read; under `bound_ctrl` the others take 0.
     `masks` are the scalar registers to which bits of lanes go."""
     origin = _origin(instruction)
-    given = (instruction.modifiers.get(name, "0xf") for name in ("row_mask", "bank_mask"))
+    given = (
+        instruction.modifiers.get(name, "0xf") for name in ("row_mask", "bank_mask")
+    )
     rows, banks = (int(mask, 0) for mask in given)
     lane = np.arange(instruction.lanes)
     allowed = (rows >> (lane // 16) & 1 == 1) & (banks >> (lane // 4 % 4) & 1 == 1)
@@ -107,7 +115,10 @@ def with_dpp(run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int,
         others = full & allowed & ~can_read
         in_lanes(waves, full & allowed & can_read, run)
         if reads_zero and others.any():
-            first = [waves.values.scalar(n, waves.mask_bits, waves.rows).copy() for n in masks]
+            first = [
+                waves.values.scalar(n, waves.mask_bits, waves.rows).copy()
+                for n in masks
+            ]
             in_lanes(waves, others, on_zero)
             for number, bits in zip(masks, first, strict=True):
                 both = bits | waves.values.scalar(number, waves.mask_bits, waves.rows)

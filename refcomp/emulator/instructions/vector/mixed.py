@@ -35,7 +35,9 @@ _HALVES = {"lo": "WORD_0", "hi": "WORD_1"}
 
 def without(instruction: Instruction, *names: str, **others: str) -> Instruction:
     """The instruction with fewer modifiers, and others instead."""
-    kept = {name: text for name, text in instruction.modifiers.items() if name not in names}
+    kept = {
+        name: text for name, text in instruction.modifiers.items() if name not in names
+    }
     return replace(instruction, modifiers=kept | others)
 
 
@@ -49,7 +51,10 @@ def bind_mixed(instruction: Instruction) -> Run | None:
 
 
 def _bind_mix(instruction: Instruction, half: str | None) -> Run:
-    kinds = ["f16" if flag else "f32" for flag in flags_of(instruction.modifiers, "op_sel_hi", 3)]
+    kinds = [
+        "f16" if flag else "f32"
+        for flag in flags_of(instruction.modifiers, "op_sel_hi", 3)
+    ]
     result = "f16" if half else "f32"
 
     def computed(*values: Any) -> Array:
@@ -64,8 +69,12 @@ def _bind_mix(instruction: Instruction, half: str | None) -> Run:
 def _bind_by_chance(instruction: Instruction, kind: str) -> Run:
     *_, low, high = flags_of(instruction.modifiers, "op_sel", 4)
     place = f"BYTE_{low + 2 * high}"
-    changed = without(instruction, "op_sel", dst_sel=place, dst_unused="UNUSED_PRESERVE")
-    row = operation("u32 = f32 u32", lambda a, noise: to_bytes_by_chance(a, noise, kind))
+    changed = without(
+        instruction, "op_sel", dst_sel=place, dst_unused="UNUSED_PRESERVE"
+    )
+    row = operation(
+        "u32 = f32 u32", lambda a, noise: to_bytes_by_chance(a, noise, kind)
+    )
     return bind_vector(changed, row)
 
 
@@ -77,7 +86,9 @@ def _bind_pair(instruction: Instruction) -> Run:
             sources, flags_of(instruction.modifiers, "op_sel", 2), strict=True
         )
     ]
-    changed = replace(without(instruction, "op_sel", "op_sel_hi"), operands=(result, *chosen))
+    changed = replace(
+        without(instruction, "op_sel", "op_sel_hi"), operands=(result, *chosen)
+    )
     return bind_vector(changed, _PAIR)
 
 

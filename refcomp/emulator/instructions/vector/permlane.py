@@ -17,7 +17,12 @@ from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import FIRST_VECTOR
-from refcomp.emulator.machine.sources import numbers_of, scalar_source, vector_index, vector_source
+from refcomp.emulator.machine.sources import (
+    numbers_of,
+    scalar_source,
+    vector_index,
+    vector_source,
+)
 from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
@@ -42,10 +47,14 @@ def bind_permlane(instruction: Instruction) -> Run:
     is_high = (lane & 8) != 0
 
     def choose(waves: Any) -> _LaneChoice:
-        if waves.dirty and not waves.dirty.isdisjoint(chosen[0].numbers | chosen[1].numbers):
+        if waves.dirty and not waves.dirty.isdisjoint(
+            chosen[0].numbers | chosen[1].numbers
+        ):
             _check_choice(waves, instruction, chosen)
         low, high = (np.reshape(source.value(waves), (-1, 1)) for source in chosen)
-        place = base + (np.where(is_high, high, low) >> shift & np.uint32(15)).astype(np.intp)
+        place = base + (np.where(is_high, high, low) >> shift & np.uint32(15)).astype(
+            np.intp
+        )
         place = np.broadcast_to(place, (waves.count(), waves.lanes))
         is_on = np.take_along_axis(waves.mask, place, 1) | reads_inactive
         return _LaneChoice(place, is_on)
@@ -79,7 +88,9 @@ def _exchange(
     index = vector_index(instruction.operands[0])
     source = vector_source(instruction.operands[1], "u32", {}, 0)
     if instruction.operands[1].file != "v":
-        raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+        raise Unsupported(
+            "this exchange among lanes is not known", where=str(instruction)
+        )
     watched = source.numbers | numbers_of(instruction.operands[0], "u32")
 
     def moved(file: Any, waves: Any, place: Array, is_on: Array) -> Array:

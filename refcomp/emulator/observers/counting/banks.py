@@ -84,12 +84,16 @@ def alike(index: Array, active: Array | None, unit: int) -> Iterator[AlikeWaves]
     begins = index.min(axis=1, keepdims=True)
     moved = index - begins
     if (moved == moved[0]).all():
-        for begin, waves in zip(*np.unique(begins % unit, return_counts=True), strict=True):
+        for begin, waves in zip(
+            *np.unique(begins % unit, return_counts=True), strict=True
+        ):
             yield AlikeWaves(int(waves), moved[0] + begin)
 
 
 @lru_cache(maxsize=4096)
-def _count_wave(index: bytes, size: int, is_paired: bool, is_atomic: bool) -> BankClocks:
+def _count_wave(
+    index: bytes, size: int, is_paired: bool, is_atomic: bool
+) -> BankClocks:
     one = np.frombuffer(index, np.int64)[None, :]
     return _count(one, None, size, is_paired, is_atomic)
 

@@ -65,7 +65,9 @@ class Touched:
         first, last = index // self.segment, (index + (size - 1)) // self.segment
         needed = int(last.max()) + 1
         if needed > len(self._flags):
-            more = np.zeros(max(needed, 2 * len(self._flags)) - len(self._flags), np.bool_)
+            more = np.zeros(
+                max(needed, 2 * len(self._flags)) - len(self._flags), np.bool_
+            )
             self._flags = np.concatenate([self._flags, more])
         self._flags[first] = True
         over = last != first

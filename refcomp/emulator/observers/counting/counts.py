@@ -115,9 +115,14 @@ class KernelCounts:
             if number != self.entry and address in self.assembly.symbols:
                 break
             names.append(self.assembly.mnemonic(number))
-        last = max((n for n, name in enumerate(names) if name == "s_endpgm"), default=-1)
+        last = max(
+            (n for n, name in enumerate(names) if name == "s_endpgm"), default=-1
+        )
         numbers |= set(range(self.entry, self.entry + last + 1))
-        return [self._counted(self.assembly.instruction(number)) for number in sorted(numbers)]
+        return [
+            self._counted(self.assembly.instruction(number))
+            for number in sorted(numbers)
+        ]
 
     def _counted(self, instruction: Instruction) -> InstructionCounts:
         return self.by_number.get(instruction.number) or InstructionCounts(instruction)
@@ -161,4 +166,8 @@ class KernelCounts:
         """Of the lanes of vector instructions, the part that was active."""
         vectors = [one for one in self.instructions if one.kind in VECTOR_CLASSES]
         waves = sum(one.waves for one in vectors)
-        return sum(one.lanes for one in vectors) / (waves * self.wave_lanes) if waves else 1.0
+        return (
+            sum(one.lanes for one in vectors) / (waves * self.wave_lanes)
+            if waves
+            else 1.0
+        )

@@ -13,7 +13,19 @@ from refcomp.emulator.code.assembly import Instruction
 FMA, MFMA, VALU, SALU, LDS = "VALU FMA", "MFMA", "other VALU", "SALU", "LDS"
 GLOBAL, SCRATCH, SCALAR_MEMORY = "global memory", "scratch", "scalar memory"
 BRANCH, WAIT, UNKNOWN = "branch", "wait", "not known here"
-CLASSES = (FMA, MFMA, VALU, SALU, LDS, GLOBAL, SCRATCH, SCALAR_MEMORY, BRANCH, WAIT, UNKNOWN)
+CLASSES = (
+    FMA,
+    MFMA,
+    VALU,
+    SALU,
+    LDS,
+    GLOBAL,
+    SCRATCH,
+    SCALAR_MEMORY,
+    BRANCH,
+    WAIT,
+    UNKNOWN,
+)
 VECTOR_CLASSES = (FMA, MFMA, VALU, LDS, GLOBAL, SCRATCH)
 
 _MATRIX = re.compile(r"v_(mfma|smfmac|wmma)_\w+?_(\d+)x(\d+)x(\d+)")
@@ -24,8 +36,24 @@ _FMA = re.compile(
 _DOT = re.compile(r"v_(?:dual_)?dot(\d)(?:c|acc)?_")
 _CODE = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call", "s_endpgm", "s_trap")
 _WAITS = (
-    *("s_wait", "s_nop", "s_sleep", "s_barrier", "s_delay_alu", "s_clause", "v_nop", "s_wakeup"),
-    *("s_setprio", "s_sethalt", "s_sendmsg", "s_icache", "s_inst_prefetch", "s_set_inst_prefetch"),
+    *(
+        "s_wait",
+        "s_nop",
+        "s_sleep",
+        "s_barrier",
+        "s_delay_alu",
+        "s_clause",
+        "v_nop",
+        "s_wakeup",
+    ),
+    *(
+        "s_setprio",
+        "s_sethalt",
+        "s_sendmsg",
+        "s_icache",
+        "s_inst_prefetch",
+        "s_set_inst_prefetch",
+    ),
     *("s_code_end", "s_ttracedata"),
 )
 _CACHES = re.compile(r"(buffer|global)_(wb|inv|gl)\w*$")
@@ -45,7 +73,15 @@ _OF_LANES = ("global_", "flat_", "buffer_", "tbuffer_", "image_")
 _DUAL = " :: "
 
 # Of the matrices' elements, as their names end.
-_BITS = (("f64", 64), ("xf32", 32), ("bf16", 16), ("f16", 16), ("i8", 8), ("iu8", 8), ("iu4", 4))
+_BITS = (
+    ("f64", 64),
+    ("xf32", 32),
+    ("bf16", 16),
+    ("f16", 16),
+    ("i8", 8),
+    ("iu8", 8),
+    ("iu4", 4),
+)
 _BITS_OF = dict(_BITS) | {"f32": 32, "fp8": 8, "i4": 4}
 _NARROW = re.compile(r"_(fp8|bf8)")
 
@@ -89,7 +125,9 @@ def _of_lane(name: str) -> int:
 def fmas_of_wave(instruction: Instruction) -> int:
     """How many multiply-adds a matrix instruction does; 0 for any other."""
     match = _MATRIX.match(instruction.mnemonic)
-    return prod(map(int, match.groups()[1:])) * matrix_blocks(instruction) if match else 0
+    return (
+        prod(map(int, match.groups()[1:])) * matrix_blocks(instruction) if match else 0
+    )
 
 
 def matrix_blocks(instruction: Instruction) -> int:

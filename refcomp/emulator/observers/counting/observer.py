@@ -16,7 +16,11 @@ from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Access, Observer
 from refcomp.emulator.observers.counting.banks import count_clocks
-from refcomp.emulator.observers.counting.coalescing import Touched, count_segments, least_segments
+from refcomp.emulator.observers.counting.coalescing import (
+    Touched,
+    count_segments,
+    least_segments,
+)
 from refcomp.emulator.observers.counting.counts import (
     InstructionCounts,
     KernelCounts,
@@ -46,7 +50,9 @@ class Profile(Observer):
                 remedy="make it empty: Profile(), and pass it on: rocm_emulator(..., profile=it)",
             )
         self._kernels: dict[_KernelKey, KernelCounts] = {}
-        self._loaded: list[Any] = []  # kept, so that no other code object gets the same id
+        self._loaded: list[
+            Any
+        ] = []  # kept, so that no other code object gets the same id
         self._current = KernelCounts("", "", 64, 128)
         self._read = self._written = Touched(self._current.segment)
         self._pairs_fours = False
@@ -106,7 +112,9 @@ class Profile(Observer):
     def _of(self, instruction: Instruction) -> InstructionCounts:
         counts = self._current.by_number.get(instruction.number)
         if counts is None:
-            counts = self._current.by_number[instruction.number] = InstructionCounts(instruction)
+            counts = self._current.by_number[instruction.number] = InstructionCounts(
+                instruction
+            )
         return counts
 
     def _count_global(self, found: MemoryTraffic, access: Access, lanes: Array) -> None:
@@ -148,7 +156,9 @@ def _counts_of(loaded: Any, name: str) -> KernelCounts:
     entry = assembly.number_at(kernel.entry) or 0
     told = generation.name, assembly.lanes, generation.segment
     on_pairs = kernel.descriptor.is_on_pairs
-    return KernelCounts(name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry)
+    return KernelCounts(
+        name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry
+    )
 
 
 def _counts_of_access(counts: InstructionCounts, access: Access) -> MemoryTraffic:
@@ -158,7 +168,9 @@ def _counts_of_access(counts: InstructionCounts, access: Access) -> MemoryTraffi
         counts.access = MemoryTraffic(*told, stride=_stride(access))
     if counts.access.space == access.space:
         return counts.access
-    return counts.elsewhere.setdefault(access.space, MemoryTraffic(*told, stride=_stride(access)))
+    return counts.elsewhere.setdefault(
+        access.space, MemoryTraffic(*told, stride=_stride(access))
+    )
 
 
 def _by_wave(access: Access, lanes: int) -> Array:

@@ -30,7 +30,9 @@ def hazard_observers(wanted: bool | str | Iterable[str]) -> tuple[Observer, ...]
     names = set(HAZARDS if some is True else some)
     if unknown := names.difference(HAZARDS):
         told = ", ".join(sorted(unknown))
-        raise UserError(f"there is no hazard {told}", remedy=f"use some of: {', '.join(HAZARDS)}")
+        raise UserError(
+            f"there is no hazard {told}", remedy=f"use some of: {', '.join(HAZARDS)}"
+        )
     waits = Waits(is_told="waits" in names)
     observers: list[Observer] = [waits] if names & {"waits", "races"} else []
     simple = {

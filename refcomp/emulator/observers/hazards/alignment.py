@@ -22,7 +22,9 @@ class Alignment(Observer):
 
     def access(self, waves: Any, access: Access) -> None:
         is_scalar = access.instruction.mnemonic.startswith("s_")
-        needed = _SCALAR_ALIGNMENT if is_scalar else access.size if access.is_atomic else 1
+        needed = (
+            _SCALAR_ALIGNMENT if is_scalar else access.size if access.is_atomic else 1
+        )
         wrong = access.index % needed != 0
         if not wrong.any():
             return

@@ -28,11 +28,17 @@ class Barriers(Observer):
         if instruction.mnemonic == "s_endpgm":
             self._ended[waves.rows] = True
         elif instruction.mnemonic == "s_barrier":
-            self._at.update(dict.fromkeys(np.arange(waves.waves)[waves.rows], instruction))
+            self._at.update(
+                dict.fromkeys(np.arange(waves.waves)[waves.rows], instruction)
+            )
 
     def barrier(self, waves: Any, rows: Array) -> None:
-        ended = self._ended.reshape(-1, waves.per_group).sum(axis=1)[rows // waves.per_group]
+        ended = self._ended.reshape(-1, waves.per_group).sum(axis=1)[
+            rows // waves.per_group
+        ]
         for row, count in zip(rows[ended > 0], ended[ended > 0], strict=True):
             waves.select(np.array([row]))
-            what = f"goes on without {count} of the waves of its group, which ended before"
+            what = (
+                f"goes on without {count} of the waves of its group, which ended before"
+            )
             waves.report(BARRIER, self._at[row], what, np.array([True]))

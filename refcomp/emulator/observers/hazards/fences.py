@@ -28,7 +28,12 @@ class Fences:
     def __init__(
         self, waits: Waits, clock: Array, floor: Array, turns: Turns, per_group: int
     ) -> None:
-        self._waits, self.clock, self.floor, self._per_group = waits, clock, floor, per_group
+        self._waits, self.clock, self.floor, self._per_group = (
+            waits,
+            clock,
+            floor,
+            per_group,
+        )
         self._turns = turns
         self.is_lost, self._bytes = False, 0
         self.clear()
@@ -44,7 +49,11 @@ class Fences:
     def bytes_held(self) -> int:
         """Memory that all this takes; an array counts once."""
         reads = [read for some in self._read.values() for read in some]
-        arrays = [*self.known.values(), *self._told.values(), *self._written_back.values()]
+        arrays = [
+            *self.known.values(),
+            *self._told.values(),
+            *self._written_back.values(),
+        ]
         for read in reads:
             arrays += [read.known, *read.flight.places.values()]
         entries = len(reads) + len(self._told)
@@ -77,11 +86,19 @@ class Fences:
         return found if wave not in self.known else np.maximum(found, self.known[wave])
 
     def meet(
-        self, numbers: Array, rows: Array, places: Array, *, tells: bool, needs_write_back: bool
+        self,
+        numbers: Array,
+        rows: Array,
+        places: Array,
+        *,
+        tells: bool,
+        needs_write_back: bool,
     ) -> None:
         """These waves update or atomically read places of memory, one after the other."""
         shown: dict[int, Array | None] = {}
-        for wave, row, place in zip(*(map(int, x) for x in (numbers, rows, places)), strict=True):
+        for wave, row, place in zip(
+            *(map(int, x) for x in (numbers, rows, places)), strict=True
+        ):
             if self.is_lost:
                 return
             told = self._told.get(place)
@@ -109,7 +126,9 @@ class Fences:
         if last is not None and last.known is told and not self._goes_on(last):
             return  # A wave that looks again and again learns it but once.
         reads.append(PendingRead(flight, row, told))
-        self._count(_ENTRY_BYTES + sum(place.nbytes for place in flight.places.values()))
+        self._count(
+            _ENTRY_BYTES + sum(place.nbytes for place in flight.places.values())
+        )
 
     def _goes_on(self, read: PendingRead) -> bool:
         return bool(read.flight.goes_on(self._waits.done)[read.row])

@@ -110,7 +110,10 @@ class _Carried:
         if count > 1:
             first = self.cells[:, None] * count
             self.cells = (first + np.arange(count)).reshape(-1)
-            self.rows, self.own = np.repeat(self.rows, count), np.repeat(self.own, count)
+            self.rows, self.own = (
+                np.repeat(self.rows, count),
+                np.repeat(self.own, count),
+            )
             self.unit = self.memory.unit
 
 
@@ -140,7 +143,9 @@ class Races(Observer):
         self._has_stale_reads = self._order.has_stale_reads(kernel.descriptor)
         per_group = -(-prod(request.block) // lanes)
         self._shape, groups = Shape(lanes, per_group), prod(request.grid)
-        _check_launch(groups * per_group * lanes, self._order.is_split(kernel.descriptor))
+        _check_launch(
+            groups * per_group * lanes, self._order.is_split(kernel.descriptor)
+        )
         self._grid, self._block = request.grid, request.block
         self._clock = np.ones(groups * per_group, np.int64)
         self._floor = np.ones(groups, np.int64)
@@ -148,7 +153,9 @@ class Races(Observer):
         self._dropped = np.zeros(groups * per_group, np.int64)
         self._is_half_dropped = np.zeros(groups * per_group, np.bool_)
         self._turns = Turns(self._waits, self._clock, per_group)
-        self._fences = Fences(self._waits, self._clock, self._floor, self._turns, per_group)
+        self._fences = Fences(
+            self._waits, self._clock, self._floor, self._turns, per_group
+        )
         self._assembly = loaded.program(kernel).assembly
         if self._assembly not in self._mnemonics:
             self._mnemonics[self._assembly] = _mnemonics(self._assembly)
@@ -291,7 +298,9 @@ class Races(Observer):
     def _meet(self, rows: Array, access: Access, kind: str) -> None:
         """Waves may learn of each other here: those of `rows`, one for each lane."""
         is_for_all = self._has_drops and access.space == "global"
-        may_release = is_for_all and kind == "write" and not self._order.are_stores_marked
+        may_release = (
+            is_for_all and kind == "write" and not self._order.are_stores_marked
+        )
         if not may_release and kind not in _MEETS_GROUP:
             return
         numbers, waves = self._first + rows, np.unique(rows)
@@ -304,7 +313,9 @@ class Races(Observer):
             more = {"tells": tells_all, "needs_write_back": needs}
             self._fences.meet(numbers, rows, access.index, **more)
         if is_single:
-            self._turns.meet(access.space, numbers, rows, access.index, tells=tells_group)
+            self._turns.meet(
+                access.space, numbers, rows, access.index, tells=tells_group
+            )
         if tells_all or tells_group:
             self._tick(self._first + waves)
             self._carry(waves, besides=self._waits.latest, is_in_group=not tells_all)
@@ -314,7 +325,9 @@ class Races(Observer):
         if kept is not None:
             self._tell(one, kept, kept != one.own, is_together=True)
         elif one.kind == "near update" and (last := memory.kept(one.kind)) is not None:
-            is_far = self._shape.groups_of(last[cells]) != self._shape.groups_of(one.own)
+            is_far = self._shape.groups_of(last[cells]) != self._shape.groups_of(
+                one.own
+            )
             if is_far.any():
                 self._tell(one, last[cells], is_far, is_together=True)
         assert self._waits.latest is not None
@@ -322,7 +335,9 @@ class Races(Observer):
             self._carry(rows[:0])
             self._room = len(self._carried) + _MORE_CARRIED
         flight, unit = self._waits.latest, memory.unit
-        self._carried.append(_Carried(flight, memory, one.kind, cells, rows, one.own, unit))
+        self._carried.append(
+            _Carried(flight, memory, one.kind, cells, rows, one.own, unit)
+        )
 
     # Findings.
 
@@ -339,15 +354,23 @@ class Races(Observer):
                 if wrong is not None:
                     self._tell(one, found, wrong, other=other)
 
-    def _check_direct(self, one: _Made, memory: Stamps, cells: Array, rows: Array) -> None:
+    def _check_direct(
+        self, one: _Made, memory: Stamps, cells: Array, rows: Array
+    ) -> None:
         """A wave's own loads to shared memory fill no register: here it is seen that it waits."""
         for carried in self._carried:
-            if carried.flight.kind == "direct load" and carried.memory is memory is self._shared:
+            if (
+                carried.flight.kind == "direct load"
+                and carried.memory is memory is self._shared
+            ):
                 carried.refine()
                 loads = carried.flight.goes_on(self._waits.done)[carried.rows]
                 found, mine = (
                     cell * len(one.waves.groups) * self._shape.per_group + row
-                    for cell, row in ((carried.cells[loads], carried.rows[loads]), (cells, rows))
+                    for cell, row in (
+                        (carried.cells[loads], carried.rows[loads]),
+                        (cells, rows),
+                    )
                 )
                 wrong = np.isin(mine, found)
                 if wrong.any() and carried.flight is not self._waits.latest:
@@ -361,10 +384,14 @@ class Races(Observer):
     def _is_scalar(self, one: _Made) -> bool:
         """Whether it goes through the cache that only `s_dcache_inv` has see a launch's writes."""
         instruction = one.access.instruction
-        is_cached = instruction.mnemonic.startswith("s_") and "glc" not in instruction.modifiers
+        is_cached = (
+            instruction.mnemonic.startswith("s_") and "glc" not in instruction.modifiers
+        )
         return is_cached and not self._drops_scalars
 
-    def _unordered(self, one: _Made, memory: Stamps, found: Array, is_update: bool) -> Array | None:
+    def _unordered(
+        self, one: _Made, memory: Stamps, found: Array, is_update: bool
+    ) -> Array | None:
         """Where what was found is of another wave, and nothing orders it; None: nowhere."""
         if self._is_scalar(one):
             return found != 0
@@ -374,7 +401,9 @@ class Races(Observer):
         if not wrong.any():
             return None
         group, clocks = other // shape.per_group, clocks_of(found)
-        may_be_stale = one.kind == "read" and memory is self._global and self._has_stale_reads
+        may_be_stale = (
+            one.kind == "read" and memory is self._global and self._has_stale_reads
+        )
         is_before = (group == wave // shape.per_group) & (clocks < self._floor[group])
         if may_be_stale:
             is_before &= clocks < self._dropped[wave]
@@ -383,15 +412,25 @@ class Races(Observer):
             # An update reaches all groups by itself; the clock ticks before it.
             clocks = clocks - 1 if is_update else clocks
             near = (
-                clocks - late_of(found) if memory is self._global and self._keeps_order else clocks
+                clocks - late_of(found)
+                if memory is self._global and self._keeps_order
+                else clocks
             )
-            wrong &= ~self._turns.is_known(wave, other, near, must_be_fresh=may_be_stale)
+            wrong &= ~self._turns.is_known(
+                wave, other, near, must_be_fresh=may_be_stale
+            )
         if self._has_drops and wrong.any():
             wrong &= ~self._fences.is_known(wave, other, clocks)
         return wrong if wrong.any() else None
 
     def _tell(
-        self, one: _Made, found: Array, wrong: Array, *, other: str = "", is_together: bool = False
+        self,
+        one: _Made,
+        found: Array,
+        wrong: Array,
+        *,
+        other: str = "",
+        is_together: bool = False,
     ) -> None:
         place = int(np.flatnonzero(wrong)[0])
         stamp, waves, access = int(found[place]), one.waves, one.access
@@ -406,11 +445,16 @@ class Races(Observer):
         )
         kind = WAIT if late else RACE
         waves.report(
-            kind, access.instruction, what, lanes_of(one.waves, one.access, wrong, one.count)
+            kind,
+            access.instruction,
+            what,
+            lanes_of(one.waves, one.access, wrong, one.count),
         )
 
     def _tell_direct(self, one: _Made, flight: Flight, wrong: Array) -> None:
-        place = place_of(one.waves, one.access, int(np.flatnonzero(wrong)[0]) // one.count)
+        place = place_of(
+            one.waves, one.access, int(np.flatnonzero(wrong)[0]) // one.count
+        )
         what = (
             f"{_DOES[one.kind]} {place}, which {flight.instruction} of the same wave still loads: "
             f"a wait ({next(iter(flight.places)).counter}) is missing"
@@ -423,7 +467,10 @@ class Races(Observer):
             return "that was not waited for before the barrier or update that is between them"
         if is_together:
             return "one instruction does both"
-        groups = self._shape.groups_of(np.array([stamp])), self._shape.groups_of(one.own[:1])
+        groups = (
+            self._shape.groups_of(np.array([stamp])),
+            self._shape.groups_of(one.own[:1]),
+        )
         if self._is_scalar(one):
             return "scalar loads may see what was there before the launch"
         if groups[0] != groups[1]:
@@ -441,8 +488,12 @@ def _check_launch(threads: int, is_split: bool) -> None:
         why = "the waves of a group run on several compute units (tgsplit)"
     if why:
         remedy = "look for other hazards, or compile without it"
-        remedy = remedy if is_split else "launch fewer groups, or look for other hazards"
-        raise Unsupported("races of this launch are not followed", why=why, remedy=remedy)
+        remedy = (
+            remedy if is_split else "launch fewer groups, or look for other hazards"
+        )
+        raise Unsupported(
+            "races of this launch are not followed", why=why, remedy=remedy
+        )
 
 
 def _mnemonics(assembly: Assembly) -> set[str]:

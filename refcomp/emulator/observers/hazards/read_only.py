@@ -29,8 +29,12 @@ class ReadOnly(Observer):
             elif found is not None:
                 written.add(found.address)
         given = (loaded.arena.allocation_at(address) for address in request.read_only)
-        kept = {address: found for address, found in kept.items() if address not in written}
-        self._kept = list({**kept, **{found.address: found for found in given if found}}.values())
+        kept = {
+            address: found for address, found in kept.items() if address not in written
+        }
+        self._kept = list(
+            {**kept, **{found.address: found for found in given if found}}.values()
+        )
 
     def access(self, waves: Any, access: Access) -> None:
         if access.space != "global" or not (access.is_store or access.is_atomic):

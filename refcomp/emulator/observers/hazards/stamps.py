@@ -27,7 +27,9 @@ WORD = 4
 _BEYOND = 16
 
 
-def make_stamps(thread: Array, clock: Array, number: int, *, is_late: Any = False) -> Array:
+def make_stamps(
+    thread: Array, clock: Array, number: int, *, is_late: Any = False
+) -> Array:
     """`thread` of the launch, `clock` of its wave, `number` of the instruction; `is_late` says that
     it was not done when the clock before this one ended."""
     fixed = ((number + 1) & _NUMBER) << _NUMBER_AT

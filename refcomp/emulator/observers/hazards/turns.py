@@ -52,11 +52,15 @@ class Turns:
         self._told: dict[_TellingPlace, Array] = {}
         self._read: dict[int, list[PendingRead]] = {}
 
-    def meet(self, space: str, numbers: Array, rows: Array, places: Array, *, tells: bool) -> None:
+    def meet(
+        self, space: str, numbers: Array, rows: Array, places: Array, *, tells: bool
+    ) -> None:
         """These waves update or atomically read a place each, one after the other."""
         flight = self._waits.latest
         assert flight is not None
-        for wave, row, place in zip(*(map(int, x) for x in (numbers, rows, places)), strict=True):
+        for wave, row, place in zip(
+            *(map(int, x) for x in (numbers, rows, places)), strict=True
+        ):
             key = _TellingPlace(space, wave // self._per_group, place)
             told = self._told.get(key)
             if told is not None:
@@ -81,7 +85,9 @@ class Turns:
                 waiting.append(read)
             else:
                 old = self._known.get(wave)
-                self._known[wave] = read.known if old is None else np.maximum(old, read.known)
+                self._known[wave] = (
+                    read.known if old is None else np.maximum(old, read.known)
+                )
         if waiting:
             self._read[wave] = waiting
 
@@ -102,6 +108,8 @@ class Turns:
             self._learn(wave)
             known = (self._fresh if must_be_fresh else self._known).get(wave)
             if known is not None:
-                mine = (own == wave) & (other // self._per_group == wave // self._per_group)
+                mine = (own == wave) & (
+                    other // self._per_group == wave // self._per_group
+                )
                 found[mine] = clocks[mine] <= known[other[mine] % self._per_group]
         return found

@@ -47,7 +47,9 @@ class WaitStates(Observer):
     """Tells of instructions that come too soon after another one."""
 
     def __init__(self) -> None:
-        self._by_program: WeakKeyDictionary[Any, dict[int, Footprint]] = WeakKeyDictionary()
+        self._by_program: WeakKeyDictionary[Any, dict[int, Footprint]] = (
+            WeakKeyDictionary()
+        )
         self._footprints: dict[int, Footprint] = {}
         self._table: StateTable
 
@@ -85,9 +87,13 @@ class WaitStates(Observer):
         at = np.full_like(self._clocks, _NEVER) if before is None else before.at
         at[:, waves.rows] = self._clocks[:, waves.rows]
         is_whole = waves.count() == waves.waves
-        kept[instruction.number] = _Left(name, places, instruction, self._order, at, is_whole)
+        kept[instruction.number] = _Left(
+            name, places, instruction, self._order, at, is_whole
+        )
         if len(kept) > self._room.get(name, _LONG):
-            self._left[name] = {n: one for n, one in kept.items() if self._is_recent(one)}
+            self._left[name] = {
+                n: one for n, one in kept.items() if self._is_recent(one)
+            }
             self._room[name] = len(self._left[name]) + _LONG // 2
 
     def _is_recent(self, left: _Left) -> bool:
@@ -95,7 +101,9 @@ class WaitStates(Observer):
 
     def _before(self, does: str) -> list[_Left]:
         """What counts for those who do this, the latest first."""
-        lists = [kept for name in self._table.before[does] if (kept := self._left.get(name))]
+        lists = [
+            kept for name in self._table.before[does] if (kept := self._left.get(name))
+        ]
         if len(lists) == 1:
             return [*reversed(lists[0].values())]
         some = (one for kept in lists for one in kept.values())
@@ -151,4 +159,6 @@ def _name(places: Places) -> str:
 
 def _hides_others(left: _Left) -> bool:
     """Whether it is a product of matrices, which came after all others in all waves."""
-    return left.name[0].isdigit() and left.name.endswith("writes VGPR") and left.is_whole
+    return (
+        left.name[0].isdigit() and left.name.endswith("writes VGPR") and left.is_whole
+    )

@@ -33,7 +33,11 @@ class Flight:
     [wave], 0 for those that began nothing. `open` are waves whose registers it still fills."""
 
     def __init__(
-        self, instruction: Instruction, effect: Effect, places: dict[Queue, Array], open_: Array
+        self,
+        instruction: Instruction,
+        effect: Effect,
+        places: dict[Queue, Array],
+        open_: Array,
     ) -> None:
         self.instruction, self.fills, self.kind = instruction, effect.fills, effect.kind
         self.places, self.open = places, open_
@@ -60,7 +64,9 @@ class Waits(Observer):
     def __init__(self, *, is_told: bool = True) -> None:
         self.is_told = is_told
         self._effects: dict[int, Effect] = {}
-        self._by_program: WeakKeyDictionary[Any, dict[int, Effect]] = WeakKeyDictionary()
+        self._by_program: WeakKeyDictionary[Any, dict[int, Effect]] = (
+            WeakKeyDictionary()
+        )
         self._counters: Counters
         self.flights: list[Flight] = []
         self.latest: Flight | None = None
@@ -113,7 +119,9 @@ class Waits(Observer):
                 continue
             begun = self.begun[queue][waves.rows]
             done[waves.rows] = np.maximum(done[waves.rows], begun - most)
-        self.flights = [flight for flight in self.flights if flight.goes_on(self.done).any()]
+        self.flights = [
+            flight for flight in self.flights if flight.goes_on(self.done).any()
+        ]
         self._filled = set().union(*(flight.fills for flight in self.flights))
 
     # Findings.
@@ -131,9 +139,13 @@ class Waits(Observer):
         if not effect.kind:
             return False
         queues = self._counters.queues(effect.kind)
-        return queues == tuple(flight.places) and all(queue.is_ordered for queue in queues)
+        return queues == tuple(flight.places) and all(
+            queue.is_ordered for queue in queues
+        )
 
-    def _tell(self, waves: Any, instruction: Instruction, flight: Flight, number: int) -> None:
+    def _tell(
+        self, waves: Any, instruction: Instruction, flight: Flight, number: int
+    ) -> None:
         wrong = (flight.goes_on(self.done) & flight.open)[waves.rows]
         if not wrong.any():
             return
