@@ -51,7 +51,8 @@ from refcomp.oracle.tensors.evaluate import (
     bind_feeds,
     check_request,
     constant,
-    grid_of,
+    elements_of,
+    given_tensors,
     reduction_steps,
     shape_of,
 )
@@ -60,7 +61,6 @@ from refcomp.te.extern import ExternOp
 from refcomp.te.operation import (
     ComputeOp,
     Operation,
-    PlaceholderOp,
     reachable_operations,
 )
 from refcomp.te.reducer import CommReducer, Reduce
@@ -131,7 +131,7 @@ def bound_errors(
     values = {var: constant(value, var) for var, value in (scalars or {}).items()}
     arrays: dict[Tensor, Array] = {}
     with np.errstate(all="ignore"):
-        bind_feeds(_given(operations, feeds), feeds, values, arrays)
+        bind_feeds(given_tensors(operations, feeds), feeds, values, arrays)
         known = {tensor: exact(array, tensor.dtype) for tensor, array in arrays.items()}
         _Bounds(values, known, licence).add(operations)
         return [_to_bounded(known[tensor], tensor, values) for tensor in outputs]
@@ -147,18 +147,6 @@ def _operations(
         if op in needed and not all(tensor in feeds for tensor in op.outputs):
             needed.update(tensor.op for tensor in op.inputs)
     return [op for op in order if op in needed]
-
-
-def _given(
-    operations: Sequence[Operation], feeds: Mapping[Tensor, Array]
-) -> list[Tensor]:
-    states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
-    return [
-        tensor
-        for op in operations
-        for tensor in op.outputs
-        if tensor not in states and (isinstance(op, PlaceholderOp) or tensor in feeds)
-    ]
 
 
 def _to_bounded(result: Approx, tensor: Tensor, values: Mapping[Var, Array]) -> Bounded:
@@ -217,14 +205,10 @@ class _Bounds:
 
     def _compute(self, op: ComputeOp, row: int | None = None) -> list[Approx]:
         """The tensors of `op`; with `row`, only that one of their rows."""
-        shape = shape_of(op.outputs[0], self.values)
-        shape = shape if row is None else (1, *shape[1:])
+        shape, values = elements_of(op, self.values, row)
         if 0 in shape:
             return [zeros(shape, tensor.dtype) for tensor in op.outputs]
-        grid = dict(grid_of(op.axis, shape))
-        if row is not None:
-            grid[op.axis[0].var] += row
-        points = Points({**self.values, **grid}, self.known, shape, op.name)
+        points = Points(values, self.known, shape, op.name)
         if op.reduction is not None:
             return _reduce(op.reduction, points, self.licence)
         return [points.value(body).spread(shape) for body in op.body]

@@ -1,8 +1,8 @@
-"""What each operator and each conversion means on whole numpy arrays, element by element.
+"""The operators, conversions and intrinsics of the loop IR on whole numpy arrays.
 
-The same sentences of `refcomp.ir.expr` as in `refcomp.oracle.interpreter.scalars`, in numpy's own
-words: operands are arrays of one dtype that broadcast, and the result has that dtype (bool for
-comparisons), so that every operation rounds once. Callers silence numpy's warnings.
+Operands are arrays of one dtype that broadcast; the result has that dtype (bool for comparisons),
+so every operation rounds once. The semantics are those of `refcomp.ir.expr`, written a second time:
+`refcomp.oracle.interpreter.scalars` has them on single values. Callers silence numpy's warnings.
 """
 
 from __future__ import annotations
@@ -16,53 +16,60 @@ import numpy as np
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.oracle.interpreter.intrinsics import FLOAT_FUNCTIONS, apply_intrinsic
-from refcomp.oracle.interpreter.scalars import make_scalar
+from refcomp.oracle.interpreter.scalars import Scalar, make_scalar
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_Meaning = Callable[[Array, Array], Any]
-_OF_NUMBERS = (math.erf,)  # Python's own, which takes no arrays
+Array = np.ndarray[Any, np.dtype[Any]]  # or a numpy scalar, which numpy makes of rank 0
+_Operator = Callable[[Array, Array], Array]
+_OF_NUMBERS = (math.erf,)  # Python's own functions, which take no arrays
 
 
 def _is_float(a: Array) -> bool:
     return a.dtype.kind not in "iub"  # bfloat16 has the kind of a foreign type
 
 
-def _div(a: Array, b: Array) -> Any:
+def _div(a: Array, b: Array) -> Array:
     if _is_float(a):
-        return a / b
-    return a // b + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+        return np.divide(a, b)
+    quotient = np.floor_divide(a, b)
+    is_negative_fraction = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+    return np.where(is_negative_fraction, quotient + 1, quotient)
 
 
-def _mod(a: Array, b: Array) -> Any:
-    if _is_float(a):
-        wide = np.float64 if a.dtype == np.float64 else np.float32
-        return np.fmod(a.astype(wide), b.astype(wide)).astype(
-            a.dtype
-        )  # exact, so rounds never
-    return np.fmod(a, b)
+def _mod(a: Array, b: Array) -> Array:
+    if not _is_float(a):
+        return np.fmod(a, b)
+    # fmod is exact, so neither the wider type nor the conversion back rounds.
+    wide = np.float64 if a.dtype == np.float64 else np.float32
+    return np.asarray(np.fmod(a.astype(wide), b.astype(wide)), a.dtype)
 
 
-def _min(a: Array, b: Array) -> Any:
+def _min(a: Array, b: Array) -> Array:
     return np.where((b < a) | (b != b), b, a)
 
 
-def _max(a: Array, b: Array) -> Any:
+def _max(a: Array, b: Array) -> Array:
     return np.where((b > a) | (b != b), b, a)
 
 
-def _shift(function: Callable[[Array, Array], Any], fill_sign: bool) -> _Meaning:
-    def meaning(a: Array, b: Array) -> Any:
-        bits = a.dtype.itemsize * 8
-        count = b.astype(f"u{a.dtype.itemsize}")
-        beyond = count >= bits
-        within = function(a, np.where(beyond, 0, count).astype(a.dtype))
-        fill = np.where(a < 0, -1, 0) if fill_sign else np.zeros_like(a)
-        return np.where(beyond, fill.astype(a.dtype), within)
-
-    return meaning
+def _shift_left(a: Array, b: Array) -> Array:
+    is_within, count = _shift_counts(a, b)
+    return np.where(is_within, np.left_shift(a, count), np.zeros_like(a))
 
 
-OPERATORS: dict[type[ir.BinaryExpr], _Meaning] = {
+def _shift_right(a: Array, b: Array) -> Array:
+    is_within, count = _shift_counts(a, b)
+    sign = np.where(a < 0, -1, 0).astype(a.dtype)
+    return np.where(is_within, np.right_shift(a, count), sign)
+
+
+def _shift_counts(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return where `b`, unsigned, is less than the width, and `b` there, else 0."""
+    unsigned = b.astype(f"u{a.dtype.itemsize}")
+    is_within = unsigned < a.dtype.itemsize * 8
+    return is_within, np.where(is_within, unsigned, 0).astype(a.dtype)
+
+
+OPERATORS: dict[type[ir.BinaryExpr], _Operator] = {
     ir.Add: np.add,
     ir.Sub: np.subtract,
     ir.Mul: np.multiply,
@@ -75,8 +82,8 @@ OPERATORS: dict[type[ir.BinaryExpr], _Meaning] = {
     ir.BitAnd: np.bitwise_and,
     ir.BitOr: np.bitwise_or,
     ir.BitXor: np.bitwise_xor,
-    ir.ShiftLeft: _shift(np.left_shift, fill_sign=False),
-    ir.ShiftRight: _shift(np.right_shift, fill_sign=True),
+    ir.ShiftLeft: _shift_left,
+    ir.ShiftRight: _shift_right,
     ir.EQ: np.equal,
     ir.NE: np.not_equal,
     ir.LT: np.less,
@@ -89,54 +96,56 @@ OPERATORS: dict[type[ir.BinaryExpr], _Meaning] = {
 
 
 def convert(value: Array, target: DType) -> Array:
-    """`value` converted to `target` by the rules of Cast."""
+    """Return `value` converted to `target` by the rules of `refcomp.ir.expr.Cast`."""
     if target.is_bool:
         return np.not_equal(value, 0)
     if target.is_int and _is_float(value):
         return _saturate(value.astype(np.float64), target)
-    if (
-        target.kind == "bfloat"
-        and value.dtype.itemsize > 2
-        and value.dtype != np.float32
-    ):
-        # numpy goes by way of f32 here, and of f64 from integers, which would round twice
+    is_wide = value.dtype.itemsize > 2 and value.dtype != np.float32
+    if target.kind == "bfloat" and is_wide:
+        # numpy converts by way of f32, and integers by way of f64: that would round twice.
         plain = value if _is_float(value) else value.astype(object)
         return each(lambda x: make_scalar(x, target), to_numpy(target), plain)
     return value.astype(to_numpy(target))
 
 
 def _saturate(value: Array, target: DType) -> Array:
-    least, greatest = float(target.min_value), float(target.max_value)
-    inside = (value > least) & (value < greatest)  # false for NaN
-    result = np.where(inside, value, 0).astype(to_numpy(target))
-    result[value <= least] = target.min_value
-    result[value >= greatest] = target.max_value
+    """Return f64 values truncated to the integer type `target`. NaN becomes 0."""
+    is_low = value <= float(target.min_value)
+    is_high = value >= float(target.max_value)
+    is_inside = ~(is_low | is_high | np.isnan(value))
+    result = np.where(is_inside, value, 0).astype(to_numpy(target))
+    result[is_low] = target.min_value
+    result[is_high] = target.max_value
     return result
 
 
 def call(
     name: str, operands: list[Array], operand_dtype: DType, result_dtype: DType
 ) -> Array:
-    """The intrinsic `name`, as `refcomp.oracle.interpreter.intrinsics` defines it on single
-    values."""
+    """Return the intrinsic `name` of arrays of `operand_dtype`, rounded to `result_dtype`.
+
+    `refcomp.oracle.interpreter.intrinsics` defines intrinsics on single values.
+    """
     function = FLOAT_FUNCTIONS.get(name)
     if operand_dtype.is_float and function is not None and function not in _OF_NUMBERS:
-        return convert(
-            function(*(o.astype(np.float64) for o in operands)), result_dtype
-        )
+        wide = [operand.astype(np.float64) for operand in operands]
+        return convert(function(*wide), result_dtype)
 
-    def meaning(*scalars: Any) -> Any:
-        plain = (s if operand_dtype.is_float else s.item() for s in scalars)
+    def intrinsic(*scalars: Array) -> Scalar:
+        plain = [s if operand_dtype.is_float else s.item() for s in scalars]
         return apply_intrinsic(name, tuple(plain), operand_dtype)
 
-    return each(meaning, to_numpy(result_dtype), *operands)
+    return each(intrinsic, to_numpy(result_dtype), *operands)
 
 
-def each(function: Callable[..., Any], dtype: np.dtype[Any], *operands: Array) -> Array:
-    """`function` of the operands' elements, one at a time, as an array of `dtype`."""
+def each(
+    function: Callable[..., Scalar], dtype: np.dtype[Any], *operands: Array
+) -> Array:
+    """Return `function` of the elements of `operands`, one at a time, as an array of `dtype`."""
     spread = np.broadcast_arrays(*operands)
-    shape = spread[0].shape if spread else ()
-    values = [
-        function(*scalars) for scalars in zip(*map(np.ravel, spread), strict=True)
-    ]
-    return np.array(values if spread else function(), dtype).reshape(shape)
+    if not spread:
+        return np.array(function(), dtype)
+    elements = zip(*map(np.ravel, spread), strict=True)
+    values = [function(*scalars) for scalars in elements]
+    return np.array(values, dtype).reshape(spread[0].shape)

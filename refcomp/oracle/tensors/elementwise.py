@@ -1,7 +1,7 @@
-"""The value of an expression at many points at once, out of its operands' values there.
+"""Values of expressions at many points at once, out of the values of their operands.
 
-For all that has values at points: those of a tensor (`refcomp.oracle.tensors.evaluate`), threads in
-step (`refcomp.oracle.lockstep`). What a variable, a read or a lazy choice is, each says itself.
+The points are those of a tensor (`refcomp.oracle.tensors.evaluate`) or threads in step
+(`refcomp.oracle.lockstep`). Both add their own rules for variables, reads and lazy choices.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr
 from refcomp.oracle.interpreter.calls import call_pure
+from refcomp.oracle.interpreter.scalars import Scalar
 from refcomp.oracle.tensors import arrays
 from refcomp.oracle.tensors.arrays import Array
 
 
 class IterationPoints(Protocol):
-    """Where expressions have values. C functions are sought in `libraries` first."""
+    """Points at which expressions have values."""
 
     @property
-    def libraries(self) -> Sequence[str]: ...
+    def libraries(self) -> Sequence[str]:
+        """Return the C libraries that are searched first."""
 
     def value(self, expr: Expr) -> Array:
-        """The value of `expr` at all points."""
+        """Return the value of `expr` at all points."""
 
 
 def _cast(points: IterationPoints, cast: ir.Cast) -> Array:
     return arrays.convert(points.value(cast.value), cast.dtype.element)
 
 
-def _binary(points: IterationPoints, expr: ir.BinaryExpr) -> Any:
+def _binary(points: IterationPoints, expr: ir.BinaryExpr) -> Array:
     return arrays.OPERATORS[type(expr)](points.value(expr.a), points.value(expr.b))
 
 
-def _not(points: IterationPoints, expr: ir.Not) -> Any:
+def _not(points: IterationPoints, expr: ir.Not) -> Array:
     return np.logical_not(points.value(expr.a))
 
 
-def _select(points: IterationPoints, expr: ir.Select) -> Any:
+def _select(points: IterationPoints, expr: ir.Select) -> Array:
     operands = (expr.condition, expr.true_value, expr.false_value)
     return np.where(*map(points.value, operands))
 
 
 def _call(points: IterationPoints, expr: ir.Call) -> Array:
     operands = [points.value(arg) for arg in expr.args]
-    return arrays.call(
-        expr.name, operands, expr.args[0].dtype.element, expr.dtype.element
-    )
+    source = expr.args[0].dtype.element
+    return arrays.call(expr.name, operands, source, expr.dtype.element)
 
 
 def _pure_extern(points: IterationPoints, expr: ir.PureExtern) -> Array:
+    def call_c(*scalars: Array) -> Scalar:
+        return call_pure(expr, [s.item() for s in scalars], points.libraries)
+
     operands = [points.value(arg) for arg in expr.args]
-    return arrays.each(
-        lambda *scalars: call_pure(expr, [s.item() for s in scalars], points.libraries),
-        to_numpy(expr.dtype),
-        *operands,
-    )
+    return arrays.each(call_c, to_numpy(expr.dtype), *operands)
 
 
-ELEMENTWISE: dict[type[Any], Callable[[Any, Any], Any]] = {
+ELEMENTWISE: dict[type[Expr], Callable[[Any, Any], Array]] = {
     ir.Cast: _cast,
     **dict.fromkeys(arrays.OPERATORS, _binary),
     ir.Not: _not,

@@ -1,15 +1,15 @@
 """Evaluates tensor expressions by numpy, straight from their definition: no schedule, no loop IR.
 
-Every operation is computed for all its points at once, node by node in the node's own dtype, so
-that each node rounds once. A reduction combines its elements in the order of its axes, one step
-at a time in the reducer's own dtype. What `if_then_else` and the `where` of a reduction do not
-choose is not evaluated. A read out of range is an error.
+Every operation is computed for all its elements at once, node by node in the node's own dtype, so
+each node rounds once. A reduction combines its elements in the order of its axes, one step at a
+time in the reducer's own dtype. What `if_then_else` or the `where` of a reduction does not choose
+is not evaluated. A read out of range is an error.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import variables_in
 from refcomp.oracle.interpreter.expressions import Frame
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.interpreter.scalars import make_scalar
+from refcomp.oracle.interpreter.scalars import Scalar, make_scalar
 from refcomp.oracle.interpreter.statements import run_to_end
 from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
 from refcomp.oracle.tensors.arrays import Array
@@ -42,61 +42,76 @@ from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
 class EvaluateError(RefcompError):
-    """The computation breaks a rule: an element that is not there, a variable without a value."""
+    """The computation breaks a rule: a read out of range, a variable without a value."""
 
 
 @deep_recursion()
 def evaluate(
     outputs: Sequence[Tensor],
     feeds: Mapping[Tensor, Array],
-    scalars: Mapping[Var, Any] | None = None,
+    scalars: Mapping[Var, Scalar] | None = None,
 ) -> list[Array]:
-    """The values of `outputs` as fresh arrays.
+    """Return the values of `outputs` as fresh arrays.
 
-    `feeds` gives every placeholder they need, with its dtype and shape; `scalars` gives a number
-    for each scalar variable. Symbols are solved from the shapes of the feeds, unless `scalars` has
-    them. Raises UserError for feeds that are missing or do not fit and for symbols without a size,
-    EvaluateError for a read out of range.
+    Args:
+        outputs: the tensors to compute.
+        feeds: an array for each placeholder that they need, of its dtype and shape.
+        scalars: a number for each scalar variable. Symbols that are missing here are solved from
+            the shapes of the feeds.
+
+    Raises:
+        UserError: a feed is missing or does not fit, or a symbol has no size.
+        EvaluateError: a read out of range.
     """
     check_request(outputs, feeds, scalars)
     operations = reachable_operations(tensor.op for tensor in outputs)
     scans = [op for op in operations if isinstance(op, ScanOp)]
-    by_row = {inner for op in scans for inner in op.body_operations()}
+    computed_by_scans = {inner for op in scans for inner in op.body_operations()}
     values = {var: constant(value, var) for var, value in (scalars or {}).items()}
     known: dict[Tensor, Array] = {}
+
+    def compute_row(op: ComputeOp, row: int) -> list[Array]:
+        return _compute(op, values, known, row)
+
     with np.errstate(all="ignore"):
-        bind_feeds(_given(operations), feeds, values, known)
+        bind_feeds(given_tensors(operations), feeds, values, known)
         for op in operations:
-            if op in by_row:
-                for tensor in op.outputs:  # computed with its scan, row by row
-                    shape = shape_of(tensor, values)
-                    known[tensor] = np.zeros(shape, to_numpy(tensor.dtype))
+            if op in computed_by_scans:
+                known.update((t, _zeros(t, values)) for t in op.outputs)
             elif isinstance(op, ComputeOp):
                 known.update(zip(op.outputs, _compute(op, values, known), strict=True))
             elif isinstance(op, ExternOp):
                 run_extern(op, values, known)
             elif isinstance(op, ScanOp):
-                run_scan(
-                    op, known, lambda inner, row: _compute(inner, values, known, row)
-                )
+                run_scan(op, known, compute_row)
     return [known[tensor].copy() for tensor in outputs]
 
 
-def constant(value: Any, like: Expr) -> Array:
-    """A number as an array of rank 0 of the dtype of `like`."""
+def constant(value: Scalar, like: Expr) -> Array:
+    """Return a number as an array of rank 0 of the dtype of `like`."""
     return np.asarray(make_scalar(value, like.dtype), to_numpy(like.dtype))
 
 
-def _given(operations: Sequence[Operation]) -> list[Tensor]:
+def given_tensors(
+    operations: Sequence[Operation], also: Container[Tensor] = ()
+) -> list[Tensor]:
+    """Return the outputs of `operations` that are not computed.
+
+    These are the placeholders, except the states of scans, and the tensors in `also`.
+    """
     states = {t for op in operations if isinstance(op, ScanOp) for t in op.state}
-    given = (op.outputs[0] for op in operations if isinstance(op, PlaceholderOp))
-    return [tensor for tensor in given if tensor not in states]
+    return [
+        tensor
+        for op in operations
+        for tensor in op.outputs
+        if tensor not in states and (isinstance(op, PlaceholderOp) or tensor in also)
+    ]
 
 
-def check_request(outputs: Any, feeds: Any, scalars: Any) -> None:
-    """UserError for anything but a list of tensors, arrays by tensor, and numbers by variable."""
+def check_request(outputs: object, feeds: object, scalars: object) -> None:
+    """Raise UserError unless these are a list of tensors, a mapping of arrays, one of numbers."""
     if not isinstance(outputs, list | tuple) or not all(
-        isinstance(t, Tensor) for t in outputs
+        isinstance(tensor, Tensor) for tensor in outputs
     ):
         raise UserError(
             f"{outputs!r} is not a list of tensors", remedy="pass a list such as [C]"
@@ -119,12 +134,21 @@ def bind_feeds(
     values: dict[Var, Array],
     known: dict[Tensor, Array],
 ) -> None:
-    """Adds the `needed` tensors to `known`, and the sizes of their symbols to `values`. UserError
-    for feeds that are missing or do not fit."""
+    """Add the `needed` tensors to `known`, and the sizes of their symbols to `values`.
+
+    Raises UserError if a feed is missing or does not fit.
+    """
     for tensor in needed:
         if tensor not in feeds:
             raise UserError(f"no value is given for placeholder {tensor.name}")
-        known[tensor] = _checked_feed(tensor, feeds[tensor])
+        feed = feeds[tensor]
+        if feed.dtype != to_numpy(tensor.dtype):
+            raise UserError(
+                f"{tensor.name} has dtype {tensor.dtype}, {feed.dtype} given"
+            )
+        if feed.ndim != tensor.ndim:
+            raise UserError(f"{tensor.name} has rank {tensor.ndim}, {feed.ndim} given")
+        known[tensor] = feed
     given = {var: int(value) for var, value in values.items() if not var.dtype.is_float}
     shapes = [(tensor, feeds[tensor].shape) for tensor in needed]
     for symbol, size in solve_symbols(shapes, given).items():
@@ -132,49 +156,39 @@ def bind_feeds(
     for tensor in needed:
         shape = shape_of(tensor, values)
         if shape != known[tensor].shape:
-            symbols = dict.fromkeys(
-                var for dim in tensor.shape for var in variables_in(dim)
-            )
-            sizes = (f"{var.name} is {int(values[var])}" for var in symbols)
+            used = (var for extent in tensor.shape for var in variables_in(extent))
+            sizes = [f"{var.name} is {int(values[var])}" for var in dict.fromkeys(used)]
             raise UserError(
                 f"{tensor.name} has shape {shape}, {known[tensor].shape} given",
-                where=_declared(tensor),
+                where=_declaration(tensor),
                 why=", ".join(sizes),
                 remedy="give arrays whose shapes agree",
             )
 
 
-def _checked_feed(tensor: Tensor, feed: Array) -> Array:
-    if feed.dtype != to_numpy(tensor.dtype):
-        raise UserError(f"{tensor.name} has dtype {tensor.dtype}, {feed.dtype} given")
-    if feed.ndim != tensor.ndim:
-        raise UserError(f"{tensor.name} has rank {tensor.ndim}, {feed.ndim} given")
-    return feed
-
-
-def _integer(expr: Expr, values: Mapping[Var, Array], place: str) -> int:
-    return int(_Points(values, {}, (), place).value(expr))
-
-
 def shape_of(tensor: Tensor, values: Mapping[Var, Array]) -> tuple[int, ...]:
-    """Return the shape of `tensor` as numbers; a negative extent is 0. UserError when a symbol in
-    it has no size."""
+    """Return the shape of `tensor` as numbers; a negative extent is 0.
+
+    Raises UserError if a symbol in it has no size.
+    """
     symbol = unknown_symbol(tensor, values)
     if symbol is not None:
         raise UserError(
             f"the size of {symbol.name} is not known, which the shape of {tensor.name} needs",
-            where=_declared(tensor),
+            where=_declaration(tensor),
             why=f"no array that is given determines {symbol.name}",
             remedy=f"give it among the scalars: {{{symbol.name}: 10}}",
         )
-    return tuple(
-        max(0, _integer(dim, values, f"the shape of {tensor.name}"))
-        for dim in tensor.shape
-    )
+    points = _Points(values, {}, (), f"the shape of {tensor.name}")
+    return tuple(max(0, int(points.value(extent))) for extent in tensor.shape)
 
 
-def _declared(tensor: Tensor) -> str:
+def _declaration(tensor: Tensor) -> str:
     return f"{tensor.name}: {tensor.dtype}[{', '.join(map(print_expr, tensor.shape))}]"
+
+
+def _zeros(tensor: Tensor, values: Mapping[Var, Array]) -> Array:
+    return np.zeros(shape_of(tensor, values), to_numpy(tensor.dtype))
 
 
 def _compute(
@@ -183,37 +197,55 @@ def _compute(
     known: Mapping[Tensor, Array],
     row: int | None = None,
 ) -> list[Array]:
-    """The tensors of `op`; with `row`, only that one of their rows."""
-    shape = shape_of(op.outputs[0], values)
-    shape = shape if row is None else (1, *shape[1:])
+    """Return the outputs of `op`; with `row`, only this row of each."""
+    shape, values = elements_of(op, values, row)
     if 0 in shape:
         return [np.empty(shape, to_numpy(tensor.dtype)) for tensor in op.outputs]
-    grid = dict(grid_of(op.axis, shape))
-    if row is not None:
-        grid[op.axis[0].var] += row
-    points = _Points({**values, **grid}, known, shape, op.name)
+    points = _Points(values, known, shape, op.name)
     reduce = op.reduction
     if reduce is not None:
         return _reduce(reduce, points)
-    return [np.array(np.broadcast_to(points.value(body), shape)) for body in op.body]
+    return [points.spread(body) for body in op.body]
+
+
+def elements_of(
+    op: ComputeOp, values: Mapping[Var, Array], row: int | None
+) -> tuple[tuple[int, ...], dict[Var, Array]]:
+    """Return the shape of the outputs of `op`, and the values of variables at their elements.
+
+    The values of axes are arrays that broadcast to the shape. With `row`, the shape has only this
+    row, and so have the values.
+    """
+    shape = shape_of(op.outputs[0], values)
+    begins = [0] * len(shape)
+    if row is not None:
+        shape = (1, *shape[1:])
+        begins[0] = row
+    at_elements = dict(values)
+    for place, axis in enumerate(op.axis):
+        extents = [1] * len(shape)
+        extents[place] = shape[place]
+        numbers = np.arange(shape[place], dtype=np.int64) + begins[place]
+        at_elements[axis.var] = numbers.reshape(extents)
+    return shape, at_elements
 
 
 def run_extern(
     op: ExternOp, values: Mapping[Var, Array], known: dict[Tensor, Array]
 ) -> None:
-    """Adds the outputs of an extern operation to `known`, which has its inputs: its statement means
-    what the interpreter says."""
+    """Add the outputs of an extern operation to `known`, which has its inputs.
+
+    The interpreter runs its statement. Raises EvaluateError if an element stays unwritten.
+    """
     for tensor in op.outputs:
-        known[tensor] = np.zeros(shape_of(tensor, values), to_numpy(tensor.dtype))
+        known[tensor] = _zeros(tensor, values)
     frame = Frame()
-    frame.values.update(
-        (var, make_scalar(value, var.dtype)) for var, value in values.items()
-    )
+    for var, value in values.items():
+        frame.values[var] = make_scalar(value, var.dtype)
     for buffer, tensor in op.buffers.items():
+        array = known[tensor]
         is_fresh = tensor in op.outputs
-        frame.memory[buffer] = Memory(
-            buffer, known[tensor].shape, known[tensor], is_fresh
-        )
+        frame.memory[buffer] = Memory(buffer, array.shape, array, is_fresh)
     run_to_end(frame, op.body)
     for buffer in op.out_buffers:
         written = frame.memory[buffer].written
@@ -224,66 +256,44 @@ def run_extern(
             )
 
 
-def grid_of(
-    axes: Sequence[IterVar], shape: tuple[int, ...]
-) -> Iterator[tuple[Var, Array]]:
-    """Each axis' values, shaped so that together they broadcast to all points."""
-    for place, (axis, extent) in enumerate(zip(axes, shape, strict=True)):
-        dims = [1] * len(shape)
-        dims[place] = extent
-        yield axis.var, np.arange(extent, dtype=np.int64).reshape(dims)
-
-
 def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
     reducer = reduce.reducer
-    results = [
-        np.array(np.broadcast_to(points.value(identity), points.shape))
-        for identity in reducer.identities
-    ]
+    results = [points.spread(identity) for identity in reducer.identities]
     for step in reduction_steps(reduce.axes, points.values):
-        here = _Points(
-            {**points.values, **step}, points.tensors, points.shape, points.name
-        )
+        here = points.binding(step)
         chosen = np.broadcast_to(here.value(reduce.condition), points.shape)
         if not chosen.any():
             continue
-        # Choosing all points by a slice keeps their index arrays small: they only broadcast.
-        within, part = (here, ...) if chosen.all() else (here.where(chosen), chosen)
-        bound = dict(
-            zip(reducer.lhs, (result[part] for result in results), strict=True)
-        )
-        bound |= zip(reducer.rhs, map(within.value, reduce.sources), strict=True)
-        combined = _Points(bound, {}, within.shape, points.name)
-        # A list first: every result is combined from the values before the step.
-        for result, fresh in zip(
-            results, [*map(combined.value, reducer.results)], strict=True
-        ):
-            result[part] = fresh
+        # Choosing all points by `...` keeps their index arrays small: they only broadcast.
+        part = ... if chosen.all() else chosen
+        within = here if part is ... else here.where(chosen)
+        left = zip(reducer.lhs, [result[part] for result in results], strict=True)
+        right = zip(reducer.rhs, map(within.value, reduce.sources), strict=True)
+        operands = _Points({**dict(left), **dict(right)}, {}, within.shape, points.name)
+        # A list: every result is combined from the values before the step.
+        combined = [operands.value(body) for body in reducer.results]
+        for result, value in zip(results, combined, strict=True):
+            result[part] = value
     return results
 
 
 def reduction_steps(
     axes: Sequence[IterVar], values: Mapping[Var, Array]
 ) -> Iterator[dict[Var, Array]]:
-    """The values of the axes at each point of a reduction, in order."""
+    """Yield the values of the axes at each point of a reduction, in order."""
     ranges = []
     for axis in axes:
-        place = f"the range of axis {axis.name}"
-        begin, extent = (
-            _integer(bound, values, place) for bound in (axis.minimum, axis.extent)
-        )
-        ranges.append(range(begin, begin + max(0, extent)))
+        points = _Points(values, {}, (), f"the range of axis {axis.name}")
+        begin = int(points.value(axis.minimum))
+        extent = int(points.value(axis.extent))
+        ranges.append(np.arange(begin, begin + max(0, extent), dtype=np.int64))
+    variables = [axis.var for axis in axes]
     for position in itertools.product(*ranges):
-        yield {
-            a.var: np.asarray(v, np.int64) for a, v in zip(axes, position, strict=True)
-        }
+        yield dict(zip(variables, map(np.asarray, position), strict=True))
 
 
 class _Points:
-    """Values of variables at some points, as arrays that broadcast to `shape`.
-
-    `value(expr)` is the expression at all these points, a shared subexpression evaluated once.
-    """
+    """Elements of a tensor, at which expressions have values."""
 
     libraries: Sequence[str] = ()
 
@@ -294,26 +304,40 @@ class _Points:
         shape: tuple[int, ...],
         name: str = "",
     ) -> None:
-        self.values, self.tensors, self.shape, self.name = values, tensors, shape, name
-        self.memo: dict[int, Array] = {}
+        self.values = values  # of variables: arrays that broadcast to `shape`
+        self.tensors = tensors  # values of the tensors that are read
+        self.shape = shape
+        self.name = name  # of the compute, for messages
+        self._known: dict[int, Array] = {}  # by id of the expression
+
+    def binding(self, values: Mapping[Var, Array]) -> _Points:
+        """Return the same points with more variables."""
+        together = {**self.values, **values}
+        return _Points(together, self.tensors, self.shape, self.name)
 
     def where(self, chosen: Array) -> _Points:
-        """The points at which `chosen` (bool, of this shape) holds, in one row."""
-        flat = {
-            v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()
+        """Return the points at which `chosen` (bool, of this shape) holds, in one row."""
+        row = {
+            var: np.broadcast_to(value, self.shape)[chosen]
+            for var, value in self.values.items()
         }
-        return _Points(flat, self.tensors, (int(chosen.sum()),), self.name)
+        return _Points(row, self.tensors, (int(chosen.sum()),), self.name)
 
     def value(self, expr: Expr) -> Array:
+        """Return the value of `expr` at all points; a shared subexpression is evaluated once."""
         key = id(expr)
-        if key not in self.memo:
-            handler = _EXPRESSIONS.get(type(expr))
-            if handler is None:
+        if key not in self._known:
+            rule = _EXPRESSIONS.get(type(expr))
+            if rule is None:
                 raise EvaluateError(
-                    f"{type(expr).__name__} is no part of a tensor expression"
+                    f"{type(expr).__name__} is not part of a tensor expression"
                 )
-            self.memo[key] = np.asarray(handler(self, expr), to_numpy(expr.dtype))
-        return self.memo[key]
+            self._known[key] = np.asarray(rule(self, expr), to_numpy(expr.dtype))
+        return self._known[key]
+
+    def spread(self, expr: Expr) -> Array:
+        """Return the value of `expr` as a fresh array of this shape."""
+        return np.array(np.broadcast_to(self.value(expr), self.shape))
 
 
 def _var(points: _Points, var: Var) -> Array:
@@ -329,32 +353,28 @@ def _immediate(_points: _Points, imm: ir.IntImm | ir.FloatImm) -> Array:
 def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Array:
     condition = np.broadcast_to(points.value(expr.condition), points.shape)
     result = np.empty(points.shape, to_numpy(expr.dtype))
-    for chosen, branch in (
-        (condition, expr.true_value),
-        (~condition, expr.false_value),
-    ):
+    branches = ((condition, expr.true_value), (~condition, expr.false_value))
+    for chosen, branch in branches:
         if chosen.any():
             result[chosen] = points.where(chosen).value(branch)
     return result
 
 
 def _let(points: _Points, let: ir.Let) -> Array:
-    values = {**points.values, let.var: points.value(let.value)}
-    return _Points(values, points.tensors, points.shape, points.name).value(let.body)
+    return points.binding({let.var: points.value(let.value)}).value(let.body)
 
 
 def _read(points: _Points, read: TensorRead) -> Array:
     indices = tuple(points.value(index) for index in read.indices)
     tensor = points.tensors[read.tensor]
     check_range(points.name, read, indices, tensor.shape)
-    value: Array = tensor[indices]
-    return value
+    return tensor[indices]
 
 
 def check_range(
     name: str, read: TensorRead, indices: Sequence[Array], shape: Sequence[int]
 ) -> None:
-    """EvaluateError when compute `name` reads out of range."""
+    """Raise EvaluateError if compute `name` reads out of range."""
     for dim, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         outside = (index < 0) | (index >= extent)
         if outside.any():
@@ -365,7 +385,7 @@ def check_range(
             )
 
 
-_EXPRESSIONS: dict[type[Any], Callable[[_Points, Any], Any]] = {
+_EXPRESSIONS: dict[type[Expr], Callable[[_Points, Any], Array]] = {
     Var: _var,
     **ELEMENTWISE,
     ir.IntImm: _immediate,

@@ -1,7 +1,7 @@
-"""A scan by numpy: row by row, all that a row needs before it.
+"""Computes a scan by numpy, row by row, each row after all that it needs.
 
-Needs that what a row needs of the scan's own computes is the row itself: `T[t, i]` for row t.
-Refuses (Unsupported) scans of another form, which are right, but not evaluated here.
+A row may need only the same row of the scan's own computes: `T[t, i]` for row t. Scans of another
+form are legal, but refused here (Unsupported).
 """
 
 from __future__ import annotations
@@ -17,47 +17,51 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 
-# The values of a compute's tensors in one row, each of one row.
-_ComputeRow = Callable[[ComputeOp, int], list[Any]]
+_Rows = Any  # values of a tensor: an array, or what is indexed, sliced and assigned like one
 
 
 def run_scan(
     op: ScanOp,
-    known: dict[Tensor, Any],
-    compute_row: _ComputeRow,
-    zeros_like: Callable[[Any], Any] = np.zeros_like,
+    known: dict[Tensor, _Rows],
+    compute_row: Callable[[ComputeOp, int], list[_Rows]],
+    zeros_like: Callable[[_Rows], _Rows] = np.zeros_like,
 ) -> None:
-    """Adds the results of the scan to `known`, which has its inits, and room for its computes:
-    arrays, or what is read and written as arrays are, and made by `zeros_like`."""
-    body: list[Any] = op.body_operations()
+    """Add the states and the outputs of the scan to `known`.
+
+    Args:
+        op: the scan.
+        known: values of tensors. Has those of `op.init`, and memory for the scan's own computes.
+        compute_row: computes one row of the outputs of an operation, each of one row.
+        zeros_like: makes values of the same shape and dtype.
+    """
+    body = [inner for inner in op.body_operations() if isinstance(inner, ComputeOp)]
+    own = {tensor for inner in body for tensor in inner.outputs}
     for inner in body:
-        _check_rows(op, inner, {tensor for other in body for tensor in other.outputs})
-    for init, update, state, result in zip(
-        op.init, op.update, op.state, op.outputs, strict=True
-    ):
-        known[state] = known[result] = zeros_like(known[update])
-        rows = min(len(known[init]), len(known[result]))
-        known[result][:rows] = known[init][:rows]
+        _check_rows(op, inner, own)
+    tensors = zip(op.init, op.update, op.state, op.outputs, strict=True)
+    for init, update, state, output in tensors:
+        values = zeros_like(known[update])
+        known[state] = values
+        known[output] = values
+        rows = min(len(known[init]), len(values))
+        values[:rows] = known[init][:rows]
     for row in range(len(known[op.init[0]]), len(known[op.outputs[0]])):
         for inner in body:
-            for tensor, values in zip(
-                inner.outputs, compute_row(inner, row), strict=True
-            ):
+            computed = compute_row(inner, row)
+            for tensor, values in zip(inner.outputs, computed, strict=True):
                 known[tensor][row : row + 1] = values
-        for update, result in zip(op.update, op.outputs, strict=True):
-            known[result][row] = known[update][row]
+        for update, output in zip(op.update, op.outputs, strict=True):
+            known[output][row] = known[update][row]
 
 
-def _check_rows(op: ScanOp, inner: ComputeOp, made: set[Tensor]) -> None:
+def _check_rows(op: ScanOp, inner: ComputeOp, own: set[Tensor]) -> None:
+    """Raise Unsupported if `inner` reads another row of `own` tensors than the one it computes."""
     row = inner.axis[0].var if inner.axis else None
-    for node in (node for body in inner.body for node in walk(body)):
-        if (
-            isinstance(node, TensorRead)
-            and node.tensor in made
-            and node.indices[0] is not row
-        ):
+    nodes = (node for body in inner.body for node in walk(body))
+    for read in (node for node in nodes if isinstance(node, TensorRead)):
+        if read.tensor in own and read.indices[0] is not row:
             raise Unsupported(
-                f"{inner.name} reads another row of {node.tensor.name} than its own",
+                f"{inner.name} reads another row of {read.tensor.name} than its own",
                 why=f"scan {op.name} is evaluated row by row",
                 remedy="read the row that is computed, at the compute's own first index",
             )
