@@ -1,19 +1,23 @@
-"""Rewrites programs so that floats become elements of a prime field, which never round.
+"""Rewrites programs so that floats become elements of a prime field, where nothing rounds.
 
-Whatever a schedule may do to a sum, its value in the field of the integers modulo P = 2^31 - 1
-stays the same, to the bit: so a lost, doubled or misplaced term cannot hide behind a tolerance.
-The same rewriting is applied to tensor expressions and to loop IR, and what comes out of both is
-an ordinary program on i64.
+The field is that of the integers modulo P = 2^31 - 1. No reordering of a sum changes its value
+there. So programs can be compared for equality, and no tolerance hides a lost, doubled or misplaced
+term. Tensor expressions and loop IR are rewritten by the same rules, to ordinary programs on i64.
 
     A[i] * 0.5f32 + 1.0f32   becomes   (A[i] * 1073741824 % P + 1) % P
 
-Sums, differences, products, quotients by any divisor and fma are those of the field (x / 0 is 0);
-a constant m / 2^k is that quotient. The least float and -inf are 0 and the greatest ones P - 1, so
-that they stay neutral for Max and Min, which compare residues. Every other function is some fixed
-polynomial of its operands (a stand-in): the same function of the same operands gives the same
-value, and any other most probably not. Conversions between floats keep the residue. Two programs
-that differ give equal values for random inputs with a probability of about 1 in 2^31 an element.
-Refuses what looks at the bits of a float, which only late passes do (Unsupported).
+- Sums, differences, products, quotients and fma are those of the field; x / 0 is 0.
+- A constant m / 2^k is the quotient of m and 2^k.
+- Comparisons, Min and Max compare the residues as integers.
+- The least float and -inf become 0, the greatest float and inf P - 1. So they stay the identities
+  of Max and Min.
+- Conversions between floats keep the residue.
+- Every other function becomes a fixed polynomial of its operands, a stand-in. The same function of
+  the same operands gives the same value, and another one most probably another value.
+
+Two different polynomials of low degree agree at a random point with a probability of about 2^-31
+for each element (the lemma of Schwartz and Zippel). Refuses operations on the bits of a float,
+which only late passes introduce (Unsupported).
 """
 
 from __future__ import annotations
@@ -44,62 +48,48 @@ from refcomp.ir.stmt import (
     Store,
 )
 from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations
-from refcomp.te.tensor import Tensor, TensorRead
+from refcomp.te.tensor import Tensor
 
 P = 2**31 - 1
 
 _MEMORY = (BufferLoad, Load, BufferStore, Store, AtomicUpdate, Prefetch, Allocate)
 _PREDICATES = {"isnan": 0, "isinf": 0, "isfinite": 1}
 _COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE, ir.Min, ir.Max)
+_GREATEST = (
+    float(np.finfo(np.float32).max),
+    float(np.finfo(np.float64).max),
+    3.3895313892515355e38,  # bfloat16
+)
 
 
 def to_field(func: PrimFunc) -> PrimFunc:
-    """`func` on field elements: each float parameter, buffer and variable is an i64 in [0, P)."""
-    rewriting = _Rewriting()
-    params = tuple(
-        rewriting.buffer(p) if isinstance(p, Buffer) else rewriting.var(p)
-        for p in func.params
-    )
+    """Return `func` on field elements.
+
+    Each parameter, buffer and variable of floats becomes one of i64 in [0, P).
+    """
+    rewriting = _FieldRewriter()
+    params = tuple(map(rewriting.param, func.params))
     return with_fields(func, params=params, body=rewriting.visit(func.body))
 
 
 def tensors_to_field(
     outputs: Sequence[Tensor], scalars: Mapping[Var, Var] | None = None
 ) -> tuple[list[Tensor], dict[Tensor, Tensor]]:
-    """`outputs` as computations on field elements, and for each tensor that they are made of the
-    one that takes its place. `scalars` says which variables take the place of floats given."""
-    rewriting = _Rewriting(scalars)
+    """Return `outputs` as computations on field elements, and the new tensor of each old one.
+
+    `scalars` maps variables of floats to the variables that replace them.
+    """
+    rewriting = _FieldRewriter(scalars)
     return rewriting.rebuild(outputs), rewriting.tensors
 
 
 def field_dtype(dtype: DType) -> DType:
-    """The dtype that holds what a value of `dtype` becomes."""
+    """Return the dtype of the field elements that replace values of `dtype`."""
     return I64.with_lanes(dtype.lanes) if dtype.is_float else dtype
 
 
-def _residue(value: float) -> int:
-    """The field element that a float constant is."""
-    if math.isnan(value):
-        return zlib.crc32(b"nan") % P
-    greatest = float(np.finfo(np.float16).max)
-    if abs(value) > greatest * 2 or math.isinf(value):
-        return _extreme(value)
-    fraction = Fraction(value)
-    return fraction.numerator * pow(fraction.denominator, P - 2, P) % P
-
-
-def _extreme(value: float) -> int:
-    """Of numbers beyond f16: the least and greatest of each type bound Max and Min."""
-    limits = [float(np.finfo(t).max) for t in (np.float32, np.float64)]
-    limits.append(3.3895313892515355e38)  # the greatest bfloat16
-    if math.isinf(value) or abs(value) in limits:
-        return P - 1 if value > 0 else 0
-    fraction = Fraction(value)
-    return fraction.numerator * pow(fraction.denominator, P - 2, P) % P
-
-
-class _Rewriting(RebuiltOperations):
-    """What has been rewritten: variables and buffers keep one counterpart each, as tensors do."""
+class _FieldRewriter(RebuiltOperations):
+    """The rewriting of one program: variables and buffers get one replacement each."""
 
     def __init__(self, scalars: Mapping[Var, Var] | None = None) -> None:
         super().__init__()
@@ -107,65 +97,63 @@ class _Rewriting(RebuiltOperations):
         self._buffers: dict[Buffer, Buffer] = {}
 
     def dtype(self, dtype: DType) -> DType:
-        """That of field elements in the place of floats."""
         return field_dtype(dtype)
 
     def var(self, var: Var) -> Var:
-        """The variable in the place of `var`; itself unless it is a float."""
         if not var.dtype.is_float:
             return var
         return self._vars.setdefault(var, Var(var.name, field_dtype(var.dtype)))
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """The buffer in the place of `buffer`; itself unless it holds floats."""
         if not buffer.dtype.is_float:
             return buffer
-        return self._buffers.setdefault(
-            buffer, with_fields(buffer, dtype=I64, alignment=0)
-        )
+        replacement = with_fields(buffer, dtype=I64, alignment=0)
+        return self._buffers.setdefault(buffer, replacement)
+
+    def param(self, param: Var | Buffer) -> Var | Buffer:
+        """Return the replacement of a parameter or of what a parallel region captures."""
+        return self.buffer(param) if isinstance(param, Buffer) else self.var(param)
 
     def visit_node(self, recurse: Rewrite, node: Node) -> Node:
-        """What becomes of `node`: memory and variables of floats hold field elements."""
-        if isinstance(node, Var):
-            return self.var(node)
-        if isinstance(node, _MEMORY):
-            # Rebuilt, as the dtype of a load follows from its buffer's.
-            return with_fields(
-                map_children(node, recurse), buffer=self.buffer(node.buffer)
-            )
-        if isinstance(node, AddressOf):
-            fields = {
-                "buffer": self.buffer(node.buffer),
-                "element": field_dtype(node.element),
-            }
-            return with_fields(map_children(node, recurse), **fields)
-        if isinstance(node, TensorRead):
-            return super().visit_node(recurse, node)
-        if isinstance(node, ParallelRegion):
-            captures = tuple(
-                self.buffer(c) if isinstance(c, Buffer) else self.var(c)
-                for c in node.captures
-            )
-            return with_fields(map_children(node, recurse), captures=captures)
-        if isinstance(node, Let | LetStmt):
-            value, body = recurse(node.value), recurse(node.body)
-            return with_fields(node, var=self.var(node.var), value=value, body=body)
         rule = _RULES.get(type(node))
-        was_float = isinstance(node, Expr) and _touches_floats(node)
-        if rule is None or not was_float:
-            return map_children(node, recurse)
-        return rule(node, recurse)
+        if rule is not None and isinstance(node, Expr) and _has_floats(node):
+            return rule(node, recurse)
+        match node:
+            case Var():
+                return self.var(node)
+            case Let() | LetStmt():
+                value = recurse(node.value)
+                body = recurse(node.body)
+                return with_fields(node, var=self.var(node.var), value=value, body=body)
+        result = super().visit_node(recurse, node)
+        match result:
+            case AddressOf():
+                buffer = self.buffer(result.buffer)
+                element = field_dtype(result.element)
+                return with_fields(result, buffer=buffer, element=element)
+            case ParallelRegion():
+                captures = tuple(map(self.param, result.captures))
+                return with_fields(result, captures=captures)
+        if isinstance(result, _MEMORY):
+            # Rebuilt even without floats: the dtype of a load follows from its buffer.
+            return with_fields(result, buffer=self.buffer(result.buffer))
+        return result
 
 
-def _touches_floats(node: Expr) -> bool:
-    operand = node.a if isinstance(node, ir.BinaryExpr) else node
-    if isinstance(node, Cast):
-        return node.dtype.is_float or node.value.dtype.is_float
-    if isinstance(node, ir.PureExtern):
-        return node.dtype.is_float or any(arg.dtype.is_float for arg in node.args)
-    if isinstance(node, Call) and node.args:
-        return node.dtype.is_float or node.args[0].dtype.is_float
-    return operand.dtype.is_float
+def _has_floats(node: Expr) -> bool:
+    """Return True if `node` computes with floats or converts them."""
+    match node:
+        case ir.BinaryExpr():
+            return node.a.dtype.is_float
+        case Cast():
+            values: Sequence[Expr] = (node, node.value)
+        case ir.PureExtern():
+            values = (node, *node.args)
+        case Call():
+            values = (node, *node.args[:1])
+        case _:
+            values = (node,)
+    return any(value.dtype.is_float for value in values)
 
 
 def _number(value: int, like: Expr) -> Expr:
@@ -181,28 +169,35 @@ def _times(a: Expr, b: Expr) -> Expr:
     return _reduced(ir.Mul(a, b))
 
 
-def _ring(node: Any, recurse: Rewrite) -> Expr:
-    return _reduced(type(node)(recurse(node.a), recurse(node.b)))
+def _arithmetic(node: ir.BinaryExpr, recurse: Rewrite) -> Expr:
+    return _reduced(map_children(node, recurse))
 
 
-def _compared(node: Any, recurse: Rewrite) -> Expr:
-    compared: Expr = type(node)(recurse(node.a), recurse(node.b))
-    return compared
+def _compare(node: ir.BinaryExpr, recurse: Rewrite) -> Expr:
+    return map_children(node, recurse)
 
 
-def _float_imm(node: ir.FloatImm, _recurse: Rewrite) -> Expr:
-    return IntImm(_residue(node.value), I64)
+def _constant(node: ir.FloatImm, _recurse: Rewrite) -> Expr:
+    value = node.value
+    if math.isnan(value):
+        return IntImm(zlib.crc32(b"nan") % P, I64)
+    if math.isinf(value) or abs(value) in _GREATEST:
+        return IntImm(P - 1 if value > 0 else 0, I64)
+    fraction = Fraction(value)
+    residue = fraction.numerator * pow(fraction.denominator, P - 2, P) % P
+    return IntImm(residue, I64)
 
 
-def _divided(node: ir.Div, recurse: Rewrite) -> Expr:
-    a, b = recurse(node.a), recurse(node.b)
+def _divide(node: ir.Div, recurse: Rewrite) -> Expr:
+    a = recurse(node.a)
+    b = recurse(node.b)
     if isinstance(b, IntImm):
         return _times(a, IntImm(pow(b.value, P - 2, P), I64))
     return _times(a, _inverse(b))
 
 
 def _inverse(value: Expr) -> Expr:
-    """value^(P - 2), by squaring; P - 2 is thirty ones and a zero in binary but for one bit."""
+    """Return value^(P - 2), which is the inverse (Fermat), by squaring and multiplying."""
     base = Var("base", value.dtype)
     power: Expr = base
     lets: list[tuple[Var, Expr]] = []
@@ -217,16 +212,14 @@ def _inverse(value: Expr) -> Expr:
 
 
 def _cast(node: Cast, recurse: Rewrite) -> Expr:
-    value, source, target = recurse(node.value), node.value.dtype, node.dtype
-    if not target.is_float:
-        return (
-            ir.NE(value, _number(0, value)) if target.is_bool else Cast(target, value)
-        )
-    return (
-        value
-        if source.is_float
-        else _reduced(Cast(I64.with_lanes(target.lanes), value))
-    )
+    value = recurse(node.value)
+    if node.dtype.is_bool:
+        return ir.NE(value, _number(0, value))
+    if not node.dtype.is_float:
+        return Cast(node.dtype, value)
+    if node.value.dtype.is_float:
+        return value
+    return _reduced(Cast(I64.with_lanes(node.dtype.lanes), value))
 
 
 def _call(node: Call, recurse: Rewrite) -> Expr:
@@ -255,26 +248,29 @@ def _pure_extern(node: ir.PureExtern, recurse: Rewrite) -> Expr:
     return _stand_in(f"extern {node.name}", elements)
 
 
-def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
-    """A polynomial that only the function `name` of these operands has."""
-    seed = zlib.crc32(name.encode())
-    result: Expr = _number(seed % P, args[0]) if args else IntImm(seed % P, I64)
-    for k, arg in enumerate(args):
-        factor = _number((seed * (2 * k + 3) + 0x9E3779B1 * (k + 1)) % P, arg)
-        mixed = _reduced(ir.Add(_times(arg, factor), result))
-        result = _reduced(ir.Add(_times(mixed, mixed), mixed))
-    return result
-
-
 def _mod(node: ir.Mod, recurse: Rewrite) -> Expr:
     return _stand_in("fmod", [recurse(node.a), recurse(node.b)])
 
 
+def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
+    """Return a polynomial of `args` that belongs to the function `name` alone."""
+    seed = zlib.crc32(name.encode())
+    result: Expr = IntImm(seed % P, I64)
+    if args:
+        result = _number(seed % P, args[0])
+    for k, arg in enumerate(args):
+        factor = _number((seed * (2 * k + 3) + 0x9E3779B1 * (k + 1)) % P, arg)
+        mixed = _reduced(ir.Add(_times(arg, factor), result))
+        # Not linear, so that exchanged operands give another value.
+        result = _reduced(ir.Add(_times(mixed, mixed), mixed))
+    return result
+
+
 _RULES: dict[type[Node], Callable[[Any, Rewrite], Expr]] = {
-    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul), _ring),
-    **dict.fromkeys(_COMPARES, _compared),
-    ir.FloatImm: _float_imm,
-    ir.Div: _divided,
+    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul), _arithmetic),
+    **dict.fromkeys(_COMPARES, _compare),
+    ir.FloatImm: _constant,
+    ir.Div: _divide,
     ir.Mod: _mod,
     Cast: _cast,
     Call: _call,
