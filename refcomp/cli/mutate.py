@@ -17,7 +17,7 @@ from refcomp.driver.backend import usual_backend
 from refcomp.foundation.errors import UserError
 from refcomp.mutate.compiler import score_compiler
 from refcomp.mutate.machine import score_spelling
-from refcomp.mutate.mutant import OURS, POLICIES, Mutant
+from refcomp.mutate.mutant import COMPARISONS, OURS, Mutant
 from refcomp.mutate.score import score
 from refcomp.mutate.subjects import Subject, subjects
 
@@ -130,27 +130,29 @@ def to_json(found: Mapping[str, Sequence[Mutant]]) -> dict[str, Any]:
 
 def _counts(mutants: Sequence[Mutant]) -> dict[str, Any]:
     wrong = [mutant for mutant in mutants if mutant.is_wrong]
-    by_kind = Counter(mutant.kind for mutant in wrong)
+    by_kind = Counter(mutant.operator for mutant in wrong)
     return {
         "mutants": len(mutants),
         "equivalent": dict(Counter(m.equivalent for m in mutants if m.equivalent)),
-        "refused": dict(Counter(m.refused for m in mutants if m.refused)),
+        "refused": dict(Counter(m.stillborn for m in mutants if m.stillborn)),
         "wrong": len(wrong),
         "noticed": _noticed(wrong),
         "kinds": {
-            kind: {"wrong": count, **_noticed([m for m in wrong if m.kind == kind])}
+            kind: {"wrong": count, **_noticed([m for m in wrong if m.operator == kind])}
             for kind, count in sorted(by_kind.items())
         },
         "survivors": [
             {"mutant": str(mutant), "reason": mutant.reason}
             for mutant in wrong
-            if OURS not in mutant.noticed
+            if OURS not in mutant.killed_by
         ],
     }
 
 
 def _noticed(mutants: Sequence[Mutant]) -> dict[str, int]:
-    return {policy: sum(policy in m.noticed for m in mutants) for policy in POLICIES}
+    return {
+        policy: sum(policy in m.killed_by for m in mutants) for policy in COMPARISONS
+    }
 
 
 def to_text(report: dict[str, Any]) -> str:
@@ -180,12 +182,12 @@ def _to_table(name: str, rows: Mapping[str, Mapping[str, int]]) -> str:
     width = max(map(len, (*rows, name, "comparison off by one")))
     lines = [
         " ".join(
-            [name.ljust(width), "wrong", *(f"{policy:>11}" for policy in POLICIES)]
+            [name.ljust(width), "wrong", *(f"{policy:>11}" for policy in COMPARISONS)]
         )
     ]
     for kind, row in rows.items():
         shares = [
-            f"{_percent(row[policy], row['wrong']):>9.1f} %" for policy in POLICIES
+            f"{_percent(row[policy], row['wrong']):>9.1f} %" for policy in COMPARISONS
         ]
         lines.append(" ".join([kind.ljust(width), f"{row['wrong']:5}", *shares]))
     return "\n".join(lines)

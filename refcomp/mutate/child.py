@@ -1,8 +1,9 @@
-"""Runs what may crash, hang or ruin its process in a child of its own, made by fork.
+"""Run work that may crash, hang or corrupt its process in a forked child.
 
-The child tells what it has found out as it goes; what it told before it died is kept. It has the
-memory of this process as it is, so that nothing need be built again, and changes only its own copy.
-Needs: a system with fork. Ensures: the child is gone, and what it printed is not seen.
+The child has a copy of this process's memory, so nothing has to be built again, and its changes
+stay its own. It sends messages while it works; those sent before it died are kept. When
+`run_in_child` returns, the child is gone. The child's output is discarded.
+Needs: a system with fork.
 """
 
 from __future__ import annotations
@@ -18,98 +19,102 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
-Tell = Callable[[Any], None]
-_MOST_BYTES = 8 << 30  # of data that is new, for a mutant that asks for more and more
-# Libraries may have taken these for themselves; LLVM's goes on after SIGXCPU.
+Send = Callable[[object], None]
+_MAX_NEW_BYTES = 8 << 30  # of data that a child may allocate
+# Libraries may have handlers for these; LLVM's returns after SIGXCPU.
 _DEADLY = ("SIGXCPU", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")
+_DID_NOT_END = "did not end"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the child told, values of JSON in order, and how it ended: '' as it should, else
-    'crashed', with the signal's name, or 'did not end'."""
+    """The end of a child."""
 
-    told: tuple[Any, ...]
-    ended: str = ""
+    messages: tuple[object, ...]  # JSON values, in the order in which they were sent
+    failure: str = ""  # 'crashed by' and the signal's name, or 'did not end'
 
 
 def run_in_child(
-    work: Callable[[Tell], None], limit_s: float, processor_s: float | None = None
+    work: Callable[[Send], None], limit_s: float, processor_s: float | None = None
 ) -> Outcome:
-    """Runs `work` in a child for at most `limit_s` seconds, or `processor_s` of the processor's
-    time, which does not hang on who else is at work. An exception that leaves it is told as
-    {"error": its text}."""
-    reading, writing = os.pipe()
+    """Run `work` in a child; an exception becomes the message {"error": text}.
+
+    Args:
+        work: gets the function that sends a JSON value to this process.
+        limit_s: maximum wall-clock time, in seconds.
+        processor_s: maximum processor time, which other load does not change, in seconds.
+    """
+    read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _be_child(work, writing, processor_s or limit_s * (os.cpu_count() or 1))
-    os.close(writing)
+        _be_child(work, write_end, processor_s or limit_s * (os.cpu_count() or 1))
+    os.close(write_end)
     try:
-        text, is_late = _read(reading, time.monotonic() + limit_s)
+        text, is_late = _read(read_end, time.monotonic() + limit_s)
     finally:
-        os.close(reading)
+        os.close(read_end)
         status = _end(pid)
-    told = tuple(
-        json.loads(line)
-        for line in text.decode().splitlines(keepends=True)
-        if line[-1] == "\n"
+    # A last line without its end is a message that the child could not complete.
+    lines = text.decode().splitlines(keepends=True)
+    messages = tuple(json.loads(line) for line in lines if line.endswith("\n"))
+    if is_late:
+        return Outcome(messages, _DID_NOT_END)
+    if not os.WIFSIGNALED(status):
+        return Outcome(messages)
+    name = signal.Signals(os.WTERMSIG(status)).name
+    return Outcome(
+        messages, _DID_NOT_END if name == "SIGXCPU" else f"crashed by {name}"
     )
-    return Outcome(told, "did not end" if is_late else _how_it_ended(status))
 
 
-def _be_child(work: Callable[[Tell], None], writing: int, processor_s: float) -> None:
-    """Never returns: what stands above on the stack belongs to the parent."""
+def _be_child(work: Callable[[Send], None], write_end: int, processor_s: float) -> None:
+    """Do the work and exit. Never returns: the callers' frames belong to the parent."""
+
+    def send(value: object) -> None:
+        os.write(write_end, (json.dumps(value) + "\n").encode())
+
     try:
         os.setsid()
-        faulthandler.disable()  # a crash is what is looked for
+        faulthandler.disable()  # a crash is expected here
         for name in _DEADLY:
             signal.signal(signal.Signals[name], signal.SIG_DFL)
-        most = _bytes_of_data() + _MOST_BYTES
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        # Memory that the process has already counts against the limit.
+        with open("/proc/self/statm", encoding="ascii") as file:
+            own_bytes = int(file.read().split()[5]) * resource.getpagesize()
+        max_bytes = own_bytes + _MAX_NEW_BYTES
+        resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # Should the parent be killed, nobody else ends what does not end by itself.
+        # Ends an endless loop even if the parent has been killed.
         seconds = ceil(processor_s + time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-        silence = os.open(os.devnull, os.O_WRONLY)
+        null = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
-            os.dup2(silence, stream)
-
-        def tell(value: Any) -> None:
-            os.write(writing, (json.dumps(value) + "\n").encode())
-
+            os.dup2(null, stream)
         try:
-            work(tell)
+            work(send)
         except BaseException as error:
-            tell({"error": f"{type(error).__name__}: {error}"[:500]})
+            send({"error": f"{type(error).__name__}: {error}"[:500]})
     finally:
         os._exit(0)
 
 
-def _bytes_of_data() -> int:
-    """What the process has already, used or not: it counts against the limit, too."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[5]) * resource.getpagesize()
-
-
-def _read(reading: int, deadline: float) -> tuple[bytes, bool]:
-    """All that is written until the other end is closed, and whether that took too long."""
+def _read(read_end: int, deadline: float) -> tuple[bytes, bool]:
+    """Return all bytes until the pipe is closed, and whether the deadline came first."""
     text = b""
     while True:
-        ready, _, _ = select.select(
-            [reading], [], [], max(0.0, deadline - time.monotonic())
-        )
+        left_s = max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select([read_end], [], [], left_s)
         if not ready:
             return text, True
-        part = os.read(reading, 65536)
+        part = os.read(read_end, 65536)
         if not part:
             return text, False
         text += part
 
 
 def _end(pid: int) -> int:
-    """Kills what is left of the child and of its children; its status."""
+    """Kill what is left of the child and of its own children; return the child's status."""
     ended, status = os.waitpid(pid, os.WNOHANG)
     deadline = time.monotonic() + 0.5
     while not ended and time.monotonic() < deadline:
@@ -118,10 +123,3 @@ def _end(pid: int) -> int:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     return status if ended else os.waitpid(pid, 0)[1]
-
-
-def _how_it_ended(status: int) -> str:
-    if not os.WIFSIGNALED(status):
-        return ""
-    name = signal.Signals(os.WTERMSIG(status)).name
-    return "did not end" if name == "SIGXCPU" else f"crashed by {name}"

@@ -1,13 +1,14 @@
-"""Mutants of the compiler itself: what a schedule's steps do, lowering, and the passes.
+"""Mutants of the compiler itself: of schedule primitives, lowering and the passes.
 
-Of the functions that compile a subject, those lines that run are edited in places that are drawn,
-one at a time, each in a child of its own; there the schedule's steps are replayed, lowered and led
-through all passes. Where a program comes out, it is compared with the right one: `mutate.trial`;
-what only a step or lowering did may add up in another order, what a pass did must not.
+Only lines that run while a subject is compiled are mutated, in places that are drawn. Each mutant
+runs in a child of its own, which replays the schedule's steps, lowers the result and applies all
+passes. A resulting program is compared with the right one, see `mutate.trial`. A mutant of a
+primitive or of lowering may add in another order; a mutant of a pass may not.
 
-Equivalent is a mutant that makes the same program, after simplification perhaps, or one that agrees
-on elements of the field, which never round, for many more inputs than ours compares: another legal
-schedule. A mutant that the compiler refuses, or fails on, is no code.
+A mutant is equivalent if its program is the same, perhaps only after simplification. It is also
+equivalent if its program agrees with the right one on field elements, which never round, for many
+more inputs than our comparison takes: it is then another legal schedule. A mutant that makes the
+compiler refuse or fail is stillborn.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from refcomp.foundation.errors import RefcompError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.lower import lower
-from refcomp.mutate.child import Outcome, Tell, run_in_child
+from refcomp.mutate.child import Send, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
-from refcomp.mutate.mutant import COMPILES, RUNS, Mutant, mutant_of
+from refcomp.mutate.mutant import COMPILES, RUNS, Message, Mutant, mutant_of
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.score import check_subject
 from refcomp.mutate.subjects import Subject
@@ -37,56 +38,122 @@ from refcomp.mutate.trial import MutantTrial
 from refcomp.schedule.schedule import replay
 
 ROOMS = ("schedule", "lowering", "passes")
-_LIMIT_S, _PROCESSOR_S = 120.0, 5.0
-_Lines = frozenset[tuple[str, int]]
+_LIMIT_S = 120.0
+_PROCESSOR_S = 5.0
+_SAME = "the same programs"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A subject, and the lines of the compiler that run for it."""
+class TracedSubject:
+    """A subject, its right program, and the coverage of compiling it."""
 
     subject: Subject
     func: PrimFunc
-    lines: _Lines
+    lines: frozenset[tuple[str, int]]  # files of ROOMS and line numbers
 
     def trial(self, room: str) -> MutantTrial:
+        """Return the trial for mutants of the code of `room`."""
         return MutantTrial(self.subject, self.func, is_free=room != "passes")
 
 
 def score_compiler(
     subjects: Sequence[Subject], count: int, seed: int = 0
 ) -> Iterator[Mutant]:
-    """About `count` mutants, where there are as many, as many of each room.
-    Raises UserError for a subject whose extents are not constant."""
+    """Yield about `count` mutants, or all, the same number for each room.
+
+    Raises UserError for a subject whose extents are not constant.
+    """
     for subject in subjects:
         check_subject(subject)
     rng = random.Random(seed)
-    known = [_know(subject) for subject in subjects]
+    traced = [trace(subject) for subject in subjects]
     for room in ROOMS:
-        trials = [one.trial(room) for one in known]
-        for edit in draw(_edits_in(room, known), ceil(count / len(ROOMS)), rng):
+        trials = [one.trial(room) for one in traced]
+        for edit in draw(edits_in(room, traced), ceil(count / len(ROOMS)), rng):
             reached = [
                 trial
-                for trial, one in zip(trials, known, strict=True)
+                for trial, one in zip(trials, traced, strict=True)
                 if (edit.file, edit.line) in one.lines
             ]
             rng.shuffle(reached)
-            work = partial(_try, edit, reached)
-            yield _mutant(room, edit, run_in_child(work, _LIMIT_S, _PROCESSOR_S))
+            yield tried(edit, room, reached)
 
 
-def _mutant(room: str, edit: Edit, outcome: Outcome) -> Mutant:
-    stage = f"{room} ({edit.function.__module__.split('.', 2)[2]})"
-    return mutant_of(stage, edit, "the compiler", outcome)
+def tried(edit: Edit, room: str, trials: Sequence[MutantTrial]) -> Mutant:
+    """Return the mutant that `edit` makes of a function of `room`."""
+    outcome = run_in_child(partial(try_edit, edit, trials), _LIMIT_S, _PROCESSOR_S)
+    module = edit.function.__module__.split(".", 2)[2]
+    return mutant_of(f"{room} ({module})", edit, "the compiler", outcome)
 
 
-def _know(subject: Subject) -> _Known:
-    func, lines = _traced(subject)
-    return _Known(subject, func, lines)
+def trace(subject: Subject) -> TracedSubject:
+    """Compile `subject`, and record which lines of ROOMS run."""
+    lines: set[tuple[str, int]] = set()
+
+    def on_event(frame: FrameType, event: str, _arg: object) -> Any:
+        file = frame.f_code.co_filename
+        if not any(f"/refcomp/{room}/" in file for room in ROOMS):
+            return None
+        if event == "line":
+            lines.add((file, frame.f_lineno))
+        return on_event
+
+    before = sys.gettrace()
+    sys.settrace(on_event)
+    try:
+        func = _compile(subject)
+    finally:
+        sys.settrace(before)
+    return TracedSubject(subject, func, frozenset(lines))
 
 
-def _compiled(subject: Subject) -> PrimFunc:
-    """The subject's steps taken again, lowered, after all passes."""
+def edits_in(room: str, traced: Sequence[TracedSubject]) -> list[Edit]:
+    """Return all edits of lines of `room` that run for at least one of the subjects."""
+    lines = frozenset().union(*(one.lines for one in traced))
+    found = []
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(f"refcomp.{room}."):
+            edits = edits_of(module)
+            found += [edit for edit in edits if (edit.file, edit.line) in lines]
+    return found
+
+
+def try_edit(edit: Edit, trials: Sequence[MutantTrial], send: Send) -> None:
+    """Compile the subjects with the edit, and send the `Message`s on the mutant.
+
+    The first subject whose wrong program survives or is killed decides; only a subject whose
+    program is equivalent leaves the decision to the next one.
+    """
+    stillborn = equivalent = ""
+    for trial in trials:
+        send(Message(step=COMPILES))
+        try:
+            func = _compile_with(edit, trial.subject)
+        except RefcompError as error:
+            stillborn = f"the compiler refuses it ({type(error).__name__})"
+            continue
+        except Exception as error:
+            stillborn = f"the compiler fails ({type(error).__name__})"
+            continue
+        if structurally_equal(func, trial.func):
+            continue
+        send(Message(step=RUNS, subject=trial.subject.name))
+        symptom = trial.difference(func)
+        killed_by = sorted(trial.killing_tolerances(func))
+        send(Message(symptom=symptom, killed_by=killed_by))
+        if symptom:
+            return
+        equivalent = _equivalence(trial, func)
+        if not equivalent:
+            return
+    if stillborn and not equivalent:
+        send(Message(stillborn=stillborn))
+    else:
+        send(Message(equivalent=equivalent or _SAME))
+
+
+def _compile(subject: Subject) -> PrimFunc:
+    """Replay the subject's steps, lower it, and apply all passes."""
     schedule = replay(subject.schedule.outputs, subject.schedule.steps)
     func = lower(schedule, subject.args, "subject")
     for step in passes_for(subject.kind):
@@ -94,80 +161,18 @@ def _compiled(subject: Subject) -> PrimFunc:
     return func
 
 
-def _traced(subject: Subject) -> tuple[PrimFunc, _Lines]:
-    """The subject compiled, and which lines of which files ran for it."""
-    lines: set[tuple[str, int]] = set()
-
-    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
-        file = frame.f_code.co_filename
-        if not any(f"/refcomp/{room}/" in file for room in ROOMS):
-            return None
-        if event == "line":
-            lines.add((file, frame.f_lineno))
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        func = _compiled(subject)
-    finally:
-        sys.settrace(before)
-    return func, frozenset(lines)
-
-
-def _edits_in(room: str, known: Sequence[_Known]) -> list[Edit]:
-    """All edits in the room of lines that run for any of the subjects."""
-    lines = frozenset().union(*(one.lines for one in known))
-    modules = [
-        m
-        for name, m in sorted(sys.modules.items())
-        if name.startswith(f"refcomp.{room}.")
-    ]
-    found = (edit for module in modules for edit in edits_of(module))
-    return [edit for edit in found if (edit.file, edit.line) in lines]
-
-
-def _try(edit: Edit, trials: Sequence[MutantTrial], tell: Tell) -> None:
-    """In a child: compiles with the edit, and without it again tells what came out, of the first
-    subject with a program that ours tells from the right one, or of the last with another one."""
-    reasons: dict[str, str] = {}
-    for trial in trials:
-        tell({"step": COMPILES})
-        try:
-            func = _compiled_with(edit, trial.subject)
-        except RefcompError as error:
-            reasons["refused"] = f"the compiler refuses it ({type(error).__name__})"
-            continue
-        except Exception as error:
-            reasons["refused"] = f"the compiler fails ({type(error).__name__})"
-            continue
-        if structurally_equal(func, trial.func):
-            continue
-        tell({"step": RUNS, "subject": trial.subject.name})
-        told = trial.difference(func)
-        tell({"told": told, "noticed": sorted(trial.noticed_by_tolerances(func))})
-        reasons["equivalent"] = "" if told else _equivalence(trial, func)
-        if not reasons["equivalent"]:
-            return
-    if "equivalent" in reasons:
-        reasons.pop("refused", None)
-    tell(reasons or {"equivalent": "the same programs"})
-
-
-def _compiled_with(edit: Edit, subject: Subject) -> PrimFunc:
+def _compile_with(edit: Edit, subject: Subject) -> PrimFunc:
     before = edit.function.__code__
     edit.function.__code__ = edit.code()
     try:
-        return _compiled(subject)
+        return _compile(subject)
     finally:
         edit.function.__code__ = before
 
 
 def _equivalence(trial: MutantTrial, func: PrimFunc) -> str:
-    if trial.is_same(func):
+    if trial.is_same_simplified(func):
         return "the same program after simplification"
-    return (
-        ""
-        if trial.differs_elsewhere(func)
-        else "the same on elements of the field: legal"
-    )
+    if trial.differs_on_more_inputs(func):
+        return ""
+    return "the same on elements of the field: legal"

@@ -1,15 +1,16 @@
-"""Mutants of what spells the output: templates and their tables, built and run as machine code.
+"""Mutants of the templates and tables that spell the output, run as machine code.
 
-One place is edited at a time, in a child; there every computation of `mutate.operations` is printed
-again. Those whose text is another one are compiled and run, until all policies have noticed. Ours
-compares with the interpreter, bit for bit, where every operation has one result, by the bound of
-each element where the last digits are free; on the host it also tells what writes beyond an array,
-and what hangs on memory that is not the program's. Tolerances compare the same numbers (numpy's
-assert_allclose); a crash, an endless loop and a failed call count as noticed by all.
+Each mutant runs in a child of its own, which prints every computation of `mutate.operations` again.
+Computations whose text changes are compiled and run, until all comparisons have killed the mutant.
 
-Equivalent is what prints the same texts, makes the same machine code, or gives the same bits on
-more numbers, random bits among them. What the printer or the tools refuse is no code.
-Needs: the tools of the target; no OpenCL and no parallel region may have run in this process.
+Our comparison checks results against the interpreter: bit for bit, or by an error bound where the
+last digits are free. On the host it also detects writes beyond an array and results that depend on
+memory that is not the program's. Tolerances compare the same results as numpy's assert_allclose
+does. A crash, an endless loop and a failed call are kills by all comparisons.
+
+A mutant is equivalent if it prints the same texts, has the same machine code, or computes the same
+bits on more numbers, random bits among them. It is stillborn if the printer or a tool refuses it.
+Needs: the tools of the target. No OpenCL and no parallel region may have run in this process.
 """
 
 from __future__ import annotations
@@ -22,110 +23,122 @@ from typing import Any
 
 from refcomp.foundation.errors import CompilerBug, Unsupported
 from refcomp.foundation.private_folder import private_folder
-from refcomp.mutate.child import Outcome, Tell, run_in_child
+from refcomp.mutate.child import Outcome, Send, run_in_child
+from refcomp.mutate.expected_results import ExpectedResults
 from refcomp.mutate.host_runs import Ran
-from refcomp.mutate.mutant import POLICIES, RUNS, Mutant, mutant_of
+from refcomp.mutate.mutant import RUNS, TOLERANCES, Message, Mutant, mutant_of
 from refcomp.mutate.mutations import draw
 from refcomp.mutate.operations import Operations, operations
 from refcomp.mutate.outputs import OUTPUTS, Output
-from refcomp.mutate.right_results import RightResults
 from refcomp.mutate.spellings import SpellingEdit, spelling_edits
 
-_MOST_RUNS = (
-    3  # of programs that ours has told apart, for tolerances to notice them, too
-)
+# Programs to run after which a mutant that only our comparison kills is done.
+_MAX_RUNS = 3
+_RIGHT = "right"
 
 
 def score_spelling(
     target: str, count: int, seed: int = 0, chosen: Sequence[Operations] | None = None
 ) -> Iterator[Mutant]:
-    """At most `count` mutants of the spelling of `target`, one of OUTPUTS, the kinds in turn, tried
-    on all `operations` of it, or on those `chosen`. ToolchainError where its tools or its device
-    are missing; CompilerBug where a right program is told from itself."""
+    """Yield at most `count` mutants of the templates of `target`, one of OUTPUTS.
+
+    They run on the computations `chosen`, by default all `operations`. Raises ToolchainError if
+    tools or the device are missing; CompilerBug if a comparison kills a right program.
+    """
     with private_folder() as folder:
         output = OUTPUTS[target](folder)
         edits = draw(list(spelling_edits(*output.folders)), count, random.Random(seed))
-        right = [RightResults(one) for one in chosen or operations(target)]
-        texts = output.right_texts([one.func for one in right])
-        trial = _Trial(output, tuple(zip(right, texts, strict=True)))
-        _check(run_in_child(trial.run_right, len(right) * output.limit_s))
+        trial = spelling_trial(output, chosen or operations(target))
         for edit in edits:
             outcome = run_in_child(partial(trial.run, edit), output.limit_s)
-            where = f"templates of {target}"
-            yield mutant_of(where, edit, "the printer", outcome)
+            yield mutant_of(f"templates of {target}", edit, "the printer", outcome)
 
 
-def _check(outcome: Outcome) -> None:
-    """No alarm may be false: the right programs are held to the same comparisons."""
-    if outcome.told != ("well",):
-        raise CompilerBug(f"the right programs are told from themselves: {outcome}")
+def spelling_trial(
+    output: Output[Any], computations: Sequence[Operations]
+) -> SpellingTrial:
+    """Return the trial of mutants on `computations`, and check it on the right programs."""
+    expected = [ExpectedResults(computation) for computation in computations]
+    texts = output.print_right([one.func for one in expected])
+    trial = SpellingTrial(output, tuple(zip(expected, texts, strict=True)))
+    check_right(run_in_child(trial.run_right, len(expected) * output.limit_s))
+    return trial
+
+
+def check_right(outcome: Outcome) -> None:
+    """Raise CompilerBug if a comparison has killed a right program."""
+    if outcome.messages != (_RIGHT,):
+        raise CompilerBug(f"a comparison kills right programs: {outcome}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
-    """All computations, each with its right text."""
+class SpellingTrial:
+    """All computations that mutants run on."""
 
-    output: Output
-    right: tuple[tuple[RightResults, str], ...]
+    output: Output[Any]
+    right: tuple[tuple[ExpectedResults, str], ...]  # with the right text
 
-    def run_right(self, tell: Tell) -> None:
-        """In a child: tells 'well' if ours, and every tolerance, takes all that is right."""
-        for one, _ in self.right:
-            code = self.output.compiled(self.output.printed(one.func), one.func)
-            ran = self._ran(one, code)
-            if one.told(ran):
-                raise CompilerBug(f"{one.name}: {one.told(ran)}")
-        tell("well")
+    def run_right(self, send: Send) -> None:
+        """Send `_RIGHT` if our comparison accepts all right programs."""
+        for expected, _ in self.right:
+            source = self.output.printed(expected.func)
+            code = self.output.compiled(source, expected.func)
+            difference = expected.difference(self._ran(expected, code))
+            if difference:
+                raise CompilerBug(f"{expected.name}: {difference}")
+        send(_RIGHT)
 
-    def run(self, edit: SpellingEdit, tell: Tell) -> None:
-        """In a child: what becomes of the computations whose texts are others with the edit."""
+    def run(self, edit: SpellingEdit, send: Send) -> None:
+        """Run the computations whose texts the edit changes; send the `Message`s on the mutant."""
         edit.apply(self.output.folders)
-        told, noticed, runs, refused = "", set[str](), 0, ""
-        quiet: list[tuple[RightResults, Any]] = []
-        for one, text in self.right:
+        symptom = stillborn = ""
+        killed_by: set[str] = set()
+        runs = 0
+        survived: list[tuple[ExpectedResults, Any]] = []
+        for expected, text in self.right:
             try:
-                code = self._compiled(one, text)
+                source = self.output.printed(expected.func)
+                if source.text == text:
+                    continue
+                code = self.output.compiled(source, expected.func)
             except Exception as error:  # jinja, the printer's tables, tools and drivers
-                refused = f"no tool takes it ({type(error).__name__})"
+                stillborn = f"no tool takes it ({type(error).__name__})"
                 continue
-            if code is None:
-                continue
-            tell({"step": RUNS, "subject": one.name})
+            send(Message(step=RUNS, subject=expected.name))
             try:
-                ran = self._ran(one, code)
+                ran = self._ran(expected, code)
             except Unsupported as error:
-                refused = f"nothing here runs it ({error.what})"
+                stillborn = f"nothing here runs it ({error.what})"
                 continue
-            verdict = one.told(ran)
-            noticed |= one.noticed_by_tolerances(ran)
-            told, runs = told or verdict, runs + 1
-            quiet += [] if verdict else [(one, code)]
-            tell({"told": told, "noticed": sorted(noticed)})
-            if told and (runs >= _MOST_RUNS or noticed.issuperset(POLICIES[1:])):
+            runs += 1
+            killed_by |= expected.killing_tolerances(ran)
+            difference = expected.difference(ran)
+            symptom = symptom or difference
+            if not difference:
+                survived.append((expected, code))
+            send(Message(symptom=symptom, killed_by=sorted(killed_by)))
+            if symptom and (runs >= _MAX_RUNS or killed_by.issuperset(TOLERANCES)):
                 return
-        if runs == 0:
-            tell({"refused": refused} if refused else {"equivalent": "the same texts"})
-        elif not told:
-            tell({"equivalent": self._equivalence(quiet)})
+        if runs == 0 and stillborn:
+            send(Message(stillborn=stillborn))
+        elif runs == 0:
+            send(Message(equivalent="the same texts"))
+        elif not symptom:
+            send(Message(equivalent=self._equivalence(survived)))
 
-    def _ran(self, one: RightResults, code: Any) -> Ran:
+    def _ran(self, expected: ExpectedResults, code: Any) -> Ran:
         try:
-            return self.output.run(code, one.func, one.arrays())
+            return self.output.run(code, expected.func, expected.arrays())
         except Unsupported:
             raise
         except Exception as error:
             return Ran((), f"it raises {type(error).__name__}")
 
-    def _compiled(self, one: RightResults, text: str) -> Any:
-        """None where the text is the same."""
-        source = self.output.printed(one.func)
-        return None if source.text == text else self.output.compiled(source, one.func)
-
-    def _equivalence(self, quiet: Sequence[tuple[RightResults, Any]]) -> str:
-        if all(self.output.is_right_code(code, one.func) for one, code in quiet):
+    def _equivalence(self, survived: Sequence[tuple[ExpectedResults, Any]]) -> str:
+        if all(self.output.is_right_code(code, one.func) for one, code in survived):
             return "the same machine code"
-        differs = any(
-            one.differs_elsewhere(partial(self.output.run, code, one.func))
-            for one, code in quiet
-        )
-        return "" if differs else "the same bits, on many more numbers, too"
+        for expected, code in survived:
+            run = partial(self.output.run, code, expected.func)
+            if expected.differs_on_more_inputs(run):
+                return ""
+        return "the same bits, on many more numbers, too"

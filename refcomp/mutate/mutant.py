@@ -1,94 +1,120 @@
-"""A wrong program that was made on purpose, and which ways to compare noticed it."""
+"""Mutants, the comparisons that may kill them, and the verdict on a mutant tried in a child."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypedDict, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from refcomp.mutate.child import Outcome
 
-TOLERANCES = (1e-2, 1e-3)
-OURS = "ours"
-POLICIES = (OURS, *(f"rtol {tolerance:.0e}" for tolerance in TOLERANCES))
+OURS = "ours"  # refcomp's own comparison with the interpreter
+TOLERANCES = {"rtol 1e-02": 1e-2, "rtol 1e-03": 1e-3}  # relative ones, by name
+COMPARISONS = (OURS, *TOLERANCES)
+
+# The reasons why a mutant survives.
+MORE_DATA = "more data than ours compares kill it"
+NO_DATA = "the same on many more data, few and special numbers among them"
+
+# The steps of a trial in a child.
+COMPILES, RUNS = "compiles", "runs"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of what `stage` of `subject` made, or of what made it.
+    """One small change of a program, or of what makes it, and which comparisons it survives."""
 
-    `noticed`: which of POLICIES tell it from the right program; `told`: by what ours did.
-    `equivalent`: why it is no wrong code, `refused`: why it is no code at all; '' where it is.
-    `reason`: what is known of one that ours does not notice.
-    """
-
-    subject: str
-    stage: str
-    kind: str
-    change: str
-    noticed: frozenset[str]
-    told: str = ""
-    equivalent: str = ""
-    refused: str = ""
-    reason: str = ""
+    subject: str  # name of the program
+    stage: str  # what made the changed code, or is changed itself
+    operator: str  # name of the mutation operator
+    change: str  # the text before and after
+    killed_by: frozenset[str]  # of COMPARISONS
+    symptom: str = ""  # the difference that our comparison found
+    equivalent: str = ""  # why it is not wrong
+    stillborn: str = ""  # why it is not a program at all
+    reason: str = ""  # if our comparison does not kill it: MORE_DATA or NO_DATA
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it is a program, and another one."""
-        return not self.equivalent and not self.refused
+        """Return True if it is a program, and not an equivalent one."""
+        return not self.equivalent and not self.stillborn
 
     def __str__(self) -> str:
-        return f"{self.subject}, {self.stage}: {self.kind}: {self.change}"
-
-
-MORE_DATA = "more data than ours compares tell it apart"
-NO_DATA = "the same on many more data, few and special numbers among them"
-
-
-# What a child that tries a mutant out tells as its step.
-COMPILES, RUNS = "compiles", "runs"
+        return f"{self.subject}, {self.stage}: {self.operator}: {self.change}"
 
 
 class Change(Protocol):
-    """What is edited; its text says how."""
+    """A change by a mutation operator; `str(change)` describes it."""
 
     @property
-    def kind(self) -> str:
-        """What kind of edit it is."""
+    def operator(self) -> str:
+        """Return the name of the mutation operator."""
 
 
-def mutant_of(stage: str, edit: Change, maker: str, outcome: Outcome) -> Mutant:
-    """The mutant that a child has tried out: what it told, and how it ended. Where it ended before
-    any program ran, there is none: `maker` fails."""
-    found: dict[str, Any] = {
-        "subject": "all",
-        "step": COMPILES,
-        "told": "",
-        "noticed": (),
-    }
-    for message in outcome.told:
-        found |= message
-    told, noticed = found["told"], set(found["noticed"])
-    refused, equivalent = found.get("refused", ""), found.get("equivalent", "")
-    failure = outcome.ended or found.get("error", "")
+class Message(TypedDict, total=False):
+    """One report of a child on the mutant that it tries; a later message overrides."""
+
+    step: str  # COMPILES or RUNS
+    subject: str
+    symptom: str
+    killed_by: list[str]
+    equivalent: str
+    stillborn: str
+    error: str  # an exception that ended the trial
+
+
+def mutant_of(stage: str, change: Change, maker: str, outcome: Outcome) -> Mutant:
+    """Return the mutant that a child has tried.
+
+    A child that failed before any program ran has shown that `maker` fails on the change: the
+    mutant is stillborn. A program that fails is killed by all comparisons.
+    """
+    found = Message(subject="all", step=COMPILES)
+    for message in outcome.messages:
+        found.update(cast(Message, message))
+    symptom = found.get("symptom", "")
+    killed_by = set(found.get("killed_by", ()))
+    stillborn = found.get("stillborn", "")
+    equivalent = found.get("equivalent", "")
+    failure = outcome.failure or found.get("error", "")
     if failure and found["step"] == COMPILES:
-        refused = f"{maker} fails ({failure.split(':')[0]})"
-    elif failure:  # whoever runs it notices
-        told, noticed = told or failure, set(POLICIES)
-    noticed |= {OURS} if told else set()
-    reason = "" if told or equivalent or refused else MORE_DATA
+        stillborn = f"{maker} fails ({failure.split(':')[0]})"
+    elif failure:
+        symptom = symptom or failure
+        killed_by = set(COMPARISONS)
+    if symptom:
+        killed_by.add(OURS)
+    survives = not symptom and not equivalent and not stillborn
     return Mutant(
-        found["subject"],
-        stage,
-        edit.kind,
-        str(edit),
-        frozenset(noticed),
-        told,
-        equivalent,
-        refused,
-        reason,
+        subject=found["subject"],
+        stage=stage,
+        operator=change.operator,
+        change=str(change),
+        killed_by=frozenset(killed_by),
+        symptom=symptom,
+        equivalent=equivalent,
+        stillborn=stillborn,
+        reason=MORE_DATA if survives else "",
     )
 
 
+def tolerances_exceeded(
+    pairs: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
+) -> set[str]:
+    """Return the tolerances by which some pair (actual, expected) differs."""
+    given = list(pairs)
+    return {
+        name
+        for name, rtol in TOLERANCES.items()
+        if not all(
+            np.allclose(a, b, rtol=rtol, atol=0, equal_nan=True) for a, b in given
+        )
+    }
+
+
 def first_line(text: object) -> str:
-    """The first line of what `text` prints; 'nothing' of nothing."""
+    """Return the first line of what `text` prints; 'nothing' if that is empty."""
     return (str(text).splitlines() or ["nothing"])[0].strip() or "nothing"

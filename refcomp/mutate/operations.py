@@ -1,8 +1,8 @@
-"""Small computations that between them use most of what an output language spells.
+"""Small computations that together use most of what an output language can spell.
 
-Each operation of a kind of number on pairs of numbers where it is special: zeros, the greatest and
-the least, ties, infinities, NaN; on single numbers and on vectors. Reads and writes of each shape:
-side by side, a stride apart, gathered, masked, guarded; and memory on the stack and on the heap.
+Each operation is applied to all pairs of the special numbers of a dtype: zeros, extremes, ties,
+infinities, NaN; on scalars and on vectors. Memory is accessed in every way: contiguous, strided,
+gathered, masked, guarded; temporaries lie on the stack and on the heap.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
-from refcomp.ir.expr import Expr
-from refcomp.ir.intrinsics import INTRINSICS
-from refcomp.mutate.subjects import subjects
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.intrinsics import INTRINSICS, Intrinsic
+from refcomp.mutate.subjects import Subject, subjects
+from refcomp.oracle.tensors.arrays import Array
 from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.te import maths
 from refcomp.te.operation import compute, placeholder
 from refcomp.te.reducer import reduce_axis, sum
 from refcomp.te.tensor import Tensor, thread_axis
 
-_LANES = 4
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+_LANES = 4  # of the vectorized computations
+_Form = Callable[[Expr, Expr], Expr]
+_ARITHMETIC: dict[str, _Form] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -46,7 +47,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "as_u32": lambda a, _: a.astype("uint32"),
     "as_i64": lambda a, _: a.astype("int64"),
 }
-_OF_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
+_ON_INTEGERS: dict[str, _Form] = {
     "quotient": maths.truncdiv,
     "remainder": maths.truncmod,
     "floor_quotient": maths.floordiv,
@@ -65,7 +66,7 @@ _OF_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
     "ones": lambda a, _: maths.popcount(a),
     "zeros": lambda a, _: maths.clz(a),
 }
-_OF_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
+_ON_FLOATS: dict[str, _Form] = {
     "quotient": lambda a, b: a / b,
     "remainder": maths.fmod,
     "signed": maths.copysign,
@@ -81,7 +82,7 @@ _OF_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "shifted": lambda a, _: a * 0.1 + 2.5,
     "fused": lambda a, b: maths.fma(a, b, a),
 }
-_OF_BOOLS: dict[str, Callable[[Any, Any], Any]] = {
+_ON_BOOLS: dict[str, _Form] = {
     "both": maths.all,
     "either": maths.any,
     "none": lambda a, _: ~a,
@@ -95,221 +96,230 @@ _OF_BOOLS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """A schedule with its arguments for `target`, and the numbers that go in. Of the outputs named
-    by `inexact` the last digits are free. `fails`: it needs more memory than there is, must say so,
-    and write nothing."""
+    """A schedule with its arguments and inputs."""
 
     name: str
     target: str
     schedule: Schedule
     args: tuple[Tensor, ...]
-    inputs: tuple[Any, ...]
-    inexact: frozenset[str] = frozenset()
+    inputs: tuple[Array, ...]  # the values of the placeholders among `args`, in order
+    inexact: frozenset[str] = frozenset()  # the outputs whose last digits are free
+    # It needs more memory than any machine has, must report that, and write nothing.
     fails: bool = False
 
 
-def operations(target: str) -> list[Operations]:
-    """All of them for a kind of target, made anew."""
-    is_host = target == "llvm"
-    dtypes = _DTYPES if is_host else _DEVICE_DTYPES
-    made = [
-        _elementwise(dtype, target, lanes) for dtype in dtypes for lanes in (1, _LANES)
-    ]
-    made += [_functions(dtype, target) for dtype in ("float32", "float64")]
-    made += [
-        _from_subject(s, target) for s in subjects() if (s.kind == "llvm") == is_host
-    ]
-    return [*made, *(_host_patterns() if is_host else [])]
-
-
-_DTYPES = (
-    *("int32", "uint8", "int64", "float32", "float64", "float16", "bool"),
-    *("int16", "uint16", "uint64"),
+_HOST_DTYPES = (
+    "int32",
+    "uint8",
+    "int64",
+    "float32",
+    "float64",
+    "float16",
+    "bool",
+    "int16",
+    "uint16",
+    "uint64",
 )
 _DEVICE_DTYPES = ("int32", "uint32", "float32", "float64", "bool")
 
 
-def special(dtype: DType) -> Any:
-    """Ten numbers of `dtype`, at and next to where operations change what they do."""
+def operations(target: str) -> list[Operations]:
+    """Return all computations for a kind of target, built anew."""
+    is_host = target == "llvm"
+    made = [
+        _elementwise(dtype, target, lanes)
+        for dtype in (_HOST_DTYPES if is_host else _DEVICE_DTYPES)
+        for lanes in (1, _LANES)
+    ]
+    made += [_functions(dtype, target) for dtype in ("float32", "float64")]
+    for subject in subjects():
+        if (subject.kind == "llvm") == is_host:
+            made.append(_from_subject(subject, target))
+    if is_host:
+        made += [_reads(), _writes(), _temporaries()]
+        made += [_without_memory(is_parallel) for is_parallel in (False, True)]
+    return made
+
+
+def special(dtype: DType) -> Array:
+    """Return ten numbers of `dtype` at which operations behave in special ways."""
     if dtype.is_bool:
         return np.array([False, True] * 5)
     numpy_type = to_numpy(dtype)
     if dtype.is_float:
-        most = float(np.finfo(numpy_type).max)
-        least = float(np.finfo(numpy_type).smallest_subnormal)
-        numbers = [np.nan, np.inf, -np.inf, -0.0, 0.0, 2.5, -3.7, 0.6, most, least]
+        high = float(np.finfo(numpy_type).max)
+        tiny = float(np.finfo(numpy_type).smallest_subnormal)
+        numbers = [np.nan, np.inf, -np.inf, -0.0, 0.0, 2.5, -3.7, 0.6, high, tiny]
         return np.array(numbers).astype(numpy_type)
-    low, high, bits = dtype.min_value, dtype.max_value, dtype.bits
-    below = [low, -7, -1] if low else [2, 100, 9]
-    return np.array([*below, 0, 1, 3, bits - 1, bits, high - 1, high], numpy_type)
+    low, end, bits = dtype.min_value, dtype.max_value, dtype.bits
+    first = [low, -7, -1] if low else [2, 100, 9]
+    return np.array([*first, 0, 1, 3, bits - 1, bits, end - 1, end], numpy_type)
 
 
 def _elementwise(name: str, target: str, lanes: int) -> Operations:
+    """Return the computation of every operation on all pairs of special numbers."""
     dtype = as_dtype(name)
+    forms = _ON_BOOLS
+    if not dtype.is_bool:
+        forms = _ARITHMETIC | (_ON_FLOATS if dtype.is_float else _ON_INTEGERS)
+        if dtype.bits == 16:
+            forms.pop("fused", None)  # exists for f32 and f64 only
     numbers = special(dtype)
-    inputs = [
-        np.array(side)
-        for side in zip(*itertools.product(numbers, numbers), strict=True)
-    ]
-    a, b = (
-        placeholder(x.shape, name, side) for x, side in zip(inputs, "AB", strict=True)
+    pairs = itertools.product(numbers, numbers)
+    inputs = tuple(
+        np.asarray(side, to_numpy(dtype)) for side in zip(*pairs, strict=True)
     )
-    found = [_tensor(op, form, a, b) for op, form in _forms(dtype).items()]
-    outputs = [tensor for tensor in found if tensor is not None]
-    schedule = _scheduled(outputs, target, lanes)
-    what = f"{dtype} in vectors" if lanes > 1 else str(dtype)
-    typed = tuple(np.asarray(x, to_numpy(dtype)) for x in inputs)
-    return Operations(what, target, schedule, (a, b, *outputs), typed)
+    a = placeholder(inputs[0].shape, name, "A")
+    b = placeholder(inputs[1].shape, name, "B")
+    outputs = [_elements(op, form, a, b) for op, form in forms.items()]
+    return Operations(
+        name=f"{dtype} in vectors" if lanes > 1 else str(dtype),
+        target=target,
+        schedule=_scheduled(outputs, target, lanes),
+        args=(a, b, *outputs),
+        inputs=inputs,
+    )
 
 
-def _forms(dtype: DType) -> dict[str, Callable[[Any, Any], Any]]:
-    if dtype.is_bool:
-        return _OF_BOOLS
-    own = dict(_OF_FLOATS if dtype.is_float else _OF_INTEGERS)
-    if dtype.bits == 16:
-        own.pop("fused", None)  # of f32 and f64 only
-    return {**_ARITHMETIC, **own}
-
-
-def _tensor(name: str, form: Callable[[Any, Any], Any], a: Tensor, b: Tensor) -> Any:
-    return compute(a.shape, lambda i: form(a[i], b[i]), name=f"{name}_")
+def _elements(name: str, form: _Form, a: Tensor, b: Tensor) -> Tensor:
+    tensor = compute(a.shape, lambda i: form(a[i], b[i]), name=f"{name}_")
+    assert isinstance(tensor, Tensor)
+    return tensor
 
 
 def _scheduled(outputs: Sequence[Tensor], target: str, lanes: int) -> Schedule:
-    schedule: Any = create_schedule(list(outputs))
+    schedule = create_schedule(list(outputs))
     for tensor in outputs:
-        (axis,) = schedule[tensor].op.axis
+        (axis,) = tensor.op.axis
         if lanes > 1:
             axis, inner = schedule[tensor].split(axis, factor=lanes)
             schedule[tensor].vectorize(inner)
         if target != "llvm":
             schedule[tensor].bind(axis, thread_axis("threadIdx.x"))
-    return _typed(schedule)
-
-
-def _typed(schedule: Any) -> Schedule:
-    assert isinstance(schedule, Schedule)
     return schedule
 
 
 def _functions(name: str, target: str) -> Operations:
-    """The functions whose last digits are free, where they are not at their most sensitive."""
+    """Return the computation of all inexact functions, where they are well-conditioned."""
     numbers = np.linspace(-0.9, 0.9, 12).astype(name)
     x = placeholder(numbers.shape, name, "X")
-    known = [i for i in INTRINSICS.values() if i.ulp]
-    outputs = [_function(intrinsic.name, intrinsic.arity, x) for intrinsic in known]
-    schedule = _scheduled(outputs, target, 1)
-    args = (x, *outputs)
-    inexact = frozenset(tensor.name for tensor in outputs)
+    outputs = [_function(intrin, x) for intrin in INTRINSICS.values() if intrin.ulp]
     return Operations(
-        f"functions of {name}", target, schedule, args, (numbers,), inexact
+        name=f"functions of {name}",
+        target=target,
+        schedule=_scheduled(outputs, target, lanes=1),
+        args=(x, *outputs),
+        inputs=(numbers,),
+        inexact=frozenset(tensor.name for tensor in outputs),
     )
 
 
-def _function(name: str, arity: int, x: Tensor) -> Tensor:
-    def form(i: Any) -> Expr:
-        at = x[i] + 2.0 if name in _FROM_ONE else x[i]
-        operands = [at] if arity == 1 else [maths.abs(at) + 0.5, x[i] * 0.7]
-        found: Expr = _BY_NAME[name](*operands)
-        return found
+_DEFINED_FROM_ONE = ("log", "log2", "log10", "rsqrt", "acosh")
 
-    tensor = compute(x.shape, form, name=f"{name}_")
+
+def _function(intrinsic: Intrinsic, x: Tensor) -> Tensor:
+    name = intrinsic.name
+    function = maths.power if name == "pow" else getattr(maths, name)
+
+    def element(i: Var) -> Expr:
+        operand = x[i] + 2.0 if name in _DEFINED_FROM_ONE else x[i]
+        operands = [operand]
+        if intrinsic.arity == 2:
+            operands = [maths.abs(operand) + 0.5, x[i] * 0.7]
+        result = function(*operands)
+        assert isinstance(result, Expr)
+        return result
+
+    tensor = compute(x.shape, element, name=f"{name}_")
     assert isinstance(tensor, Tensor)
     return tensor
 
 
-_FROM_ONE = ("log", "log2", "log10", "rsqrt", "acosh")
-_BY_NAME: dict[str, Callable[..., Any]] = {
-    **{
-        i.name: getattr(maths, i.name)
-        for i in INTRINSICS.values()
-        if hasattr(maths, i.name)
-    },
-    "pow": maths.power,
-}
-
-
-def _from_subject(subject: Any, target: str) -> Operations:
+def _from_subject(subject: Subject, target: str) -> Operations:
     rng = np.random.default_rng(5)
-    given = [arg for arg in subject.args if not arg.op.inputs]
-    shapes = [tuple(getattr(dim, "value", 0) for dim in arg.shape) for arg in given]
-    inputs = tuple(rng.standard_normal(shape).astype(np.float32) for shape in shapes)
-    inexact = frozenset(arg.name for arg in subject.args if subject.name == "softmax")
+    inputs = []
+    for arg in subject.args:
+        if not arg.op.inputs:
+            shape = tuple(dim.value for dim in arg.shape if isinstance(dim, IntImm))
+            inputs.append(rng.standard_normal(shape).astype(np.float32))
+    is_inexact = subject.name == "softmax"
     return Operations(
-        subject.name, target, subject.schedule, subject.args, inputs, inexact
+        name=subject.name,
+        target=target,
+        schedule=subject.schedule,
+        args=subject.args,
+        inputs=tuple(inputs),
+        inexact=frozenset(arg.name for arg in subject.args if is_inexact),
     )
 
 
-def _host_patterns() -> list[Operations]:
-    """Reads and writes of each shape, on the host, and where temporaries lie."""
+def _reads() -> Operations:
+    """Return vectors read with a stride, gathered, under a mask, and under a condition."""
     rng = np.random.default_rng(5)
-    a, p = placeholder((24,), name="A"), placeholder((10,), "int32", "P")
-    data = (
-        rng.standard_normal(24).astype(np.float32),
-        rng.permutation(10).astype(np.int32),
+    a = placeholder((24,), name="A")
+    p = placeholder((10,), "int32", "P")
+    forms: dict[str, Callable[[Var], Expr]] = {
+        "strided": lambda i: a[i * 2],
+        "gathered": lambda i: a[p[i]],
+        "gathered_further": lambda i: a[p[i] + i],
+        "masked": lambda i: maths.if_then_else(i < 7, a[i + 3], 1.5),
+        "guarded": lambda i: maths.if_then_else(p[i] < 5, a[p[i] * 4], 2.5),
+    }
+    outputs = [compute((10,), form, name=name) for name, form in forms.items()]
+    numbers = rng.standard_normal(24).astype(np.float32)
+    places = rng.permutation(10).astype(np.int32)
+    return Operations(
+        name="reads",
+        target="llvm",
+        schedule=_scheduled(outputs, "llvm", _LANES),
+        args=(a, p, *outputs),
+        inputs=(numbers, places),
     )
-    outputs = [
-        compute((10,), lambda i: a[i * 2], name="strided"),
-        compute((10,), lambda i: a[p[i]], name="gathered"),
-        compute((10,), lambda i: a[p[i] + i], name="gathered_further"),
-        compute(
-            (10,), lambda i: maths.if_then_else(i < 7, a[i + 3], 1.5), name="masked"
-        ),
-        compute(
-            (10,),
-            lambda i: maths.if_then_else(p[i] < 5, a[p[i] * 4], 2.5),
-            name="guarded",
-        ),
-    ]
-    vectors = Operations(
-        "reads", "llvm", _scheduled(outputs, "llvm", 4), (a, p, *outputs), data
-    )
-    lacking = [_without_memory(is_parallel) for is_parallel in (False, True)]
-    return [vectors, _of_rows(), _on_the_heap(), *lacking]
 
 
-def _of_rows() -> Operations:
-    """Writes a stride apart, in a vector and under a mask, and a parallel loop."""
+def _writes() -> Operations:
+    """Return vectors written with a stride and under a mask, and a parallel loop."""
     x = placeholder((6, 5), name="X")
     turned = compute((5, 6), lambda i, j: x[j, i] * 2.0, name="turned")
     added = compute((6, 5), lambda i, j: x[i, j] + 1.0, name="added")
-    schedule: Any = create_schedule([turned, added])
-    row, column = schedule[turned].op.axis
+    schedule = create_schedule([turned, added])
+    row, column = turned.op.axis
     schedule[turned].reorder(column, row)
     _, inner = schedule[turned].split(row, factor=4)
     schedule[turned].vectorize(inner)
     schedule[added].parallel(added.op.axis[0])
     numbers = np.random.default_rng(6).standard_normal((6, 5)).astype(np.float32)
-    return Operations(
-        "writes", "llvm", _typed(schedule), (x, turned, added), (numbers,)
-    )
+    return Operations("writes", "llvm", schedule, (x, turned, added), (numbers,))
 
 
-def _on_the_heap() -> Operations:
-    """A temporary too large for the stack, one of each thread, and one small one."""
+def _temporaries() -> Operations:
+    """Return a temporary on the heap, one for each thread, and a small one on the stack."""
     x = placeholder((4, 3000), name="X")
     k = reduce_axis((0, 3000), "k")
     large = compute((4, 3000), lambda i, j: x[i, j] * 3.0, name="large")
     small = compute((4,), lambda i: sum(large[i, k], axis=k), name="small")
     result = compute((4,), lambda i: small[i] + large[i, 7], name="result")
-    schedule: Any = create_schedule(result)
+    schedule = create_schedule(result)
     schedule[result].parallel(result.op.axis[0])
     schedule[small].compute_at(schedule[result], result.op.axis[0])
     numbers = np.random.default_rng(6).integers(-9, 9, (4, 3000)).astype(np.float32)
-    return Operations("temporaries", "llvm", _typed(schedule), (x, result), (numbers,))
+    return Operations("temporaries", "llvm", schedule, (x, result), (numbers,))
 
 
 def _without_memory(is_parallel: bool) -> Operations:
-    """A temporary of more bytes than any host has, of the function or of each task."""
+    """Return a temporary of more bytes than any host has, of the function or of each task."""
     x = placeholder((4,), name="X")
     huge = compute((4, 2**46), lambda i, j: x[i] + j.astype("float32"), name="huge")
     result = compute((4,), lambda i: huge[i, 0] + huge[i, 2**46 - 1], name="result")
-    schedule: Any = create_schedule(result)
+    schedule = create_schedule(result)
     if is_parallel:
         schedule[result].parallel(result.op.axis[0])
         schedule[huge].compute_at(schedule[result], result.op.axis[0])
-    what = "no memory in a region" if is_parallel else "no memory"
-    numbers = np.ones(4, np.float32)
     return Operations(
-        what, "llvm", _typed(schedule), (x, result), (numbers,), fails=True
+        name="no memory in a region" if is_parallel else "no memory",
+        target="llvm",
+        schedule=schedule,
+        args=(x, result),
+        inputs=(np.ones(4, np.float32),),
+        fails=True,
     )

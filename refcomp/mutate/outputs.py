@@ -1,15 +1,16 @@
-"""The output languages whose spelling is mutated: how each is printed, compiled and run.
+"""The output languages whose templates are mutated: how to print, compile and run each.
 
-All but `right_texts` happens in a child, with the child's own spelling.
+Everything but `print_right` happens in a child, with the child's own mutated spelling.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from refcomp import toolchain
 from refcomp.codegen.opencl.module import print_opencl
@@ -27,72 +28,76 @@ from refcomp.foundation.errors import ToolchainError
 from refcomp.foundation.target import DeviceLimits, limits_of
 from refcomp.hip.interface import offered_by
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.mutate.child import Tell, run_in_child
+from refcomp.mutate.child import Send, run_in_child
 from refcomp.mutate.host_runs import Ran, run_on_host
+from refcomp.oracle.tensors.arrays import Array
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.hip.library import HipLibrary
+from refcomp.runtime.module import Module
 
 _TOOL_LIMIT_S = 20.0
 _LIMIT_S = 60.0
-_GPU = "gfx942"  # which the emulator knows
+_GPU = "gfx942"  # one that the emulator knows
 _GPU_BYTES = 1 << 26
 _TARGET = as_target(f"rocm -mcpu={_GPU}")
 _HOST = as_target("llvm")
+_Code = TypeVar("_Code")
 
 
-class Output(Protocol):
-    """A way from functions of the nested level to their results; `folders` are those of its
-    spelling. All results of one edit are there within `limit_s` seconds. Refuses by ToolchainError
-    where it cannot run here."""
+class Output(Protocol[_Code]):
+    """The way from functions of the nested level to their results, by one output language.
 
-    folders: tuple[str, ...]
-    limit_s: float
+    Raises ToolchainError where it cannot run here.
+    """
 
-    def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
-        """What each function is printed as."""
+    folders: tuple[str, ...]  # of its templates
+    limit_s: float  # maximum time for all results of one mutant, in seconds
+
+    def print_right(self, funcs: Sequence[PrimFunc]) -> list[str]:
+        """Return the right text of each function, and keep what the other methods need."""
 
     def printed(self, func: PrimFunc) -> Source:
-        """The text, by the spelling that is loaded."""
+        """Return the text in the spelling that is loaded."""
 
-    def compiled(self, source: Source, func: PrimFunc) -> Any:
-        """Code that `run` takes."""
+    def compiled(self, source: Source, func: PrimFunc) -> _Code:
+        """Return the code that `run` takes."""
 
-    def run(self, code: Any, func: PrimFunc, arrays: Sequence[Any]) -> Ran:
-        """Runs it on copies of the arrays. Unsupported where what runs it does not know the
-        code."""
+    def run(self, code: _Code, func: PrimFunc, arrays: Sequence[Array]) -> Ran:
+        """Run the code on copies of the arrays. Raises Unsupported for unknown instructions."""
 
-    def is_right_code(self, code: Any, func: PrimFunc) -> bool:
-        """Whether the right text is known to be compiled to the same code."""
+    def is_right_code(self, code: _Code, func: PrimFunc) -> bool:
+        """Return True if the right text is known to have the same machine code."""
 
 
 class HostOutput:
-    """LLVM IR for this processor; what is compiled lies in `folder`."""
+    """LLVM IR for this processor."""
 
     folders: tuple[str, ...] = ("llvm",)
     limit_s = _LIMIT_S
 
     def __init__(self, folder: Path) -> None:
+        """Keep compiled code in `folder`."""
         self._cache = Cache(folder)
-        self._ready: dict[PrimFunc, PrimFunc] = {}
+        self._lowered: dict[PrimFunc, PrimFunc] = {}
         self._right: dict[PrimFunc, Source] = {}
 
-    def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
+    def print_right(self, funcs: Sequence[PrimFunc]) -> list[str]:
         for func in funcs:
-            self._ready[func] = run_passes(func, "llvm")
+            self._lowered[func] = run_passes(func, "llvm")
             self._right[func] = self.printed(func)
         return [self._right[func].text for func in funcs]
 
     def printed(self, func: PrimFunc) -> Source:
-        return print_host([self._ready[func]], _HOST)
+        return print_host([self._lowered[func]], _HOST)
 
     def compiled(self, source: Source, _func: PrimFunc) -> Binary:
         return toolchain.compile_source(
             source, {}, "so", cache=self._cache, timeout_s=_TOOL_LIMIT_S
         )
 
-    def run(self, code: Binary, func: PrimFunc, arrays: Sequence[Any]) -> Ran:
+    def run(self, code: Binary, func: PrimFunc, arrays: Sequence[Array]) -> Ran:
         return run_on_host(code, func.name, arrays)
 
     def is_right_code(self, code: Binary, func: PrimFunc) -> bool:
@@ -100,75 +105,83 @@ class HostOutput:
 
 
 class OpenCLOutput:
-    """OpenCL C for the first device; what PoCL compiles lies in `folder`."""
+    """OpenCL C for the first device."""
 
     folders: tuple[str, ...] = ("c_family", "opencl")
     limit_s = _LIMIT_S
 
     def __init__(self, folder: Path) -> None:
+        """Let PoCL keep compiled code in `folder`."""
         self._folder = folder
         self._features: frozenset[str] = frozenset()
         self._kernels: dict[PrimFunc, tuple[PrimFunc, ...]] = {}
 
-    def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
-        limits = self._limits()
+    def print_right(self, funcs: Sequence[PrimFunc]) -> list[str]:
+        limits = _opencl_limits()
         self._features = limits.features
         for func in funcs:
             self._kernels[func] = run_device_passes(func, "opencl", limits).kernels
         return [self.printed(func).text for func in funcs]
 
-    def _limits(self) -> DeviceLimits:
-        """Asked in a child: a process that has opened a device cannot have children that do."""
-
-        def work(tell: Tell) -> None:
-            device_for(as_target("opencl")).require()
-            limits = device_limits(as_target("opencl"))
-            tell([list(limits.threads_per_axis), limits.threads, limits.shared_bytes])
-            tell([sorted(limits.features), list(limits.groups_per_axis)])
-
-        outcome = run_in_child(work, _LIMIT_S)
-        if len(outcome.told) != 2 or outcome.ended:
-            errors = [str(one["error"]) for one in outcome.told if "error" in one]
-            raise ToolchainError(
-                "the templates of opencl cannot be tried",
-                why=errors[0] if errors else outcome.ended,
-                remedy="`refcomp doctor` says what OpenCL needs",
-            )
-        (axes, threads, shared), (features, groups) = outcome.told
-        return DeviceLimits(
-            tuple(axes), threads, shared, frozenset(features), tuple(groups)
-        )
-
     def printed(self, func: PrimFunc) -> Source:
         return print_opencl(self._kernels[func], extensions=self._features)
 
-    def compiled(self, _source: Source, func: PrimFunc) -> Any:
+    def compiled(self, _source: Source, func: PrimFunc) -> Module:
         os.environ["POCL_CACHE_DIR"] = str(self._folder)
         return build_functions([func], "opencl")
 
-    def run(self, code: Any, _func: PrimFunc, arrays: Sequence[Any]) -> Ran:
-        device = device_for(as_target("opencl"))
-        given = [array(one, device) for one in arrays]
-        code(*given)
-        return Ran(tuple(one.asnumpy() for one in given))
+    def run(self, code: Module, _func: PrimFunc, arrays: Sequence[Array]) -> Ran:
+        return _run_on_device(code, device_for(as_target("opencl")), arrays)
 
-    def is_right_code(self, _code: Any, _func: PrimFunc) -> bool:
-        return False
+    def is_right_code(self, _code: Module, _func: PrimFunc) -> bool:
+        return False  # OpenCL drivers do not show their machine code
+
+
+def _opencl_limits() -> DeviceLimits:
+    """Return the limits of the first device, as a child reports them.
+
+    Children of a process that has opened a device cannot open it.
+    """
+
+    def work(send: Send) -> None:
+        device_for(as_target("opencl")).require()
+        limits = asdict(device_limits(as_target("opencl")))
+        send({"limits": limits | {"features": sorted(limits["features"])}})
+
+    outcome = run_in_child(work, _LIMIT_S)
+    found: dict[str, Any] = {}
+    for message in outcome.messages:
+        found |= cast(dict[str, Any], message)
+    if outcome.failure or "limits" not in found:
+        raise ToolchainError(
+            "the templates of opencl cannot be tried",
+            why=found.get("error", outcome.failure),
+            remedy="`refcomp doctor` says what OpenCL needs",
+        )
+    limits = found["limits"]
+    for name, value in limits.items():
+        if isinstance(value, list):  # JSON has neither tuples nor sets
+            limits[name] = frozenset(value) if name == "features" else tuple(value)
+    return DeviceLimits(**limits)
 
 
 class EmulatedOutput:
-    """Machine code of AMD GPUs, run by the emulator, which also finds what is undefined, out of
-    bounds, or a barrier that some do not reach; what is compiled lies in `folder`."""
+    """Machine code of AMD GPUs on the emulator.
+
+    The emulator also finds uninitialised values, accesses out of bounds, and barriers that some
+    threads do not reach.
+    """
 
     folders: tuple[str, ...] = ("llvm", "amdgpu")
     limit_s = 4 * _LIMIT_S
 
     def __init__(self, folder: Path) -> None:
+        """Keep compiled code in `folder`."""
         self._folder = folder
         self._programs: dict[PrimFunc, Program] = {}
         self._right: dict[PrimFunc, Source] = {}
 
-    def right_texts(self, funcs: Sequence[PrimFunc]) -> list[str]:
+    def print_right(self, funcs: Sequence[PrimFunc]) -> list[str]:
         limits = limits_of(_TARGET, None)
         for func in funcs:
             self._programs[func] = run_device_passes(func, "rocm", limits)
@@ -178,29 +191,24 @@ class EmulatedOutput:
     def printed(self, func: PrimFunc) -> Source:
         return print_rocm([self._programs[func]], _TARGET)
 
-    def compiled(self, source: Source, func: PrimFunc) -> tuple[Source, Any]:
+    def compiled(self, source: Source, func: PrimFunc) -> tuple[Source, Module]:
         os.environ["REFCOMP_CACHE_DIR"] = str(self._folder)
         return source, build_functions([func], str(_TARGET))
 
     def run(
-        self, code: tuple[Source, Any], _func: PrimFunc, arrays: Sequence[Any]
+        self, code: tuple[Source, Module], _func: PrimFunc, arrays: Sequence[Array]
     ) -> Ran:
-        device = (
-            _small_gpu()
-        )  # not before: no child uses one that its parent has opened
-        given = [array(one, device) for one in arrays]
-        code[1](*given)
-        return Ran(tuple(one.asnumpy() for one in given))
+        # Opened no earlier: a child cannot use a device that its parent has opened.
+        return _run_on_device(code[1], _small_gpu(), arrays)
 
-    def is_right_code(self, code: tuple[Source, Any], func: PrimFunc) -> bool:
-        return self._code_of(code[0]) == self._code_of(self._right[func])
+    def is_right_code(self, code: tuple[Source, Module], func: PrimFunc) -> bool:
+        return self._machine_code(code[0]) == self._machine_code(self._right[func])
 
-    def _code_of(self, source: Source) -> bytes:
+    def _machine_code(self, source: Source) -> bytes:
         version = str(toolchain.found_code_object_version())
-        options = {"mcpu": _GPU, "code_object": version}
         binary = toolchain.compile_source(
             source,
-            options,
+            {"mcpu": _GPU, "code_object": version},
             "hsaco",
             description="rocm",
             cache=Cache(self._folder),
@@ -209,9 +217,15 @@ class EmulatedOutput:
         return binary.data
 
 
+def _run_on_device(module: Module, device: Device, arrays: Sequence[Array]) -> Ran:
+    copies = [array(one, device) for one in arrays]
+    module(*copies)
+    return Ran(tuple(one.asnumpy() for one in copies))
+
+
 @cache
 def _small_gpu() -> Device:
-    """An emulated GPU of little memory, as a child may not have much."""
+    """Return an emulated GPU with little memory: that of a child is limited."""
     emulated = EmulatedHip(
         _GPU, lambda code: toolchain.disassemble(Binary(code, "hsaco")), size=_GPU_BYTES
     )
@@ -219,7 +233,7 @@ def _small_gpu() -> Device:
     return Device("rocm_emulator_small", 0, HipDriver(lambda: library))
 
 
-OUTPUTS: dict[str, Callable[[Path], Output]] = {
+OUTPUTS: dict[str, Callable[[Path], Output[Any]]] = {
     "llvm": HostOutput,
     "opencl": OpenCLOutput,
     "amdgpu": EmulatedOutput,

@@ -1,13 +1,17 @@
-"""Mutants of loop IR: which comparisons notice them.
+"""Mutants of loop IR.
 
-Every subject is lowered and led through the passes of its target. What lowering made, and what
-every pass changed, is mutated in places that are drawn. What kills a mutant: `mutate.trial`.
+Every subject is lowered and taken through the passes of its target. The result of lowering and the
+result of each pass are mutated in places that are drawn. What kills a mutant: `mutate.trial`.
 
-A survivor is equivalent when it is the same program after simplification, or when only integers
-that no data decides on changed, and it writes the same field elements to the same places (in
-another order, or some of them again): then it does so for all data. So is one that computes the
-same polynomial: nothing is compared, and many more random elements of the field, of 2^31, agree.
-Equivalent mutants are no wrong code and count for nobody; other survivors are listed.
+A mutant that survives our comparison is equivalent in three cases:
+
+1. It is the same program after simplification.
+2. The mutation changed only indices, and the mutant writes the same field elements to the same
+   places, in any order, some perhaps repeatedly. It does so for all data, which decide on no index.
+3. Both programs compute polynomials, and these agree on many more random elements of the field of
+   2^31 - 1.
+
+Equivalent mutants do not count. The other survivors are listed.
 """
 
 from __future__ import annotations
@@ -24,10 +28,10 @@ from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
 from refcomp.mutate.mutant import MORE_DATA, NO_DATA, OURS, Mutant, first_line
 from refcomp.mutate.mutations import (
-    ROUNDING_KINDS,
+    ROUNDING_OPERATORS,
     Mutation,
     draw,
-    hangs_on_no_data,
+    is_polynomial,
     mutations_of,
 )
 from refcomp.mutate.subjects import Subject
@@ -38,71 +42,79 @@ LOWERING = "lowering"
 
 
 def score(subjects: Sequence[Subject], count: int, seed: int = 0) -> Iterator[Mutant]:
-    """At least `count` mutants where there are as many, spread over all subjects and stages.
-    Raises UserError for a subject whose extents are not constant."""
+    """Yield at least `count` mutants, or all, spread evenly over the subjects and stages.
+
+    Raises UserError for a subject whose extents are not constant.
+    """
     for subject in subjects:
         check_subject(subject)
     rng = random.Random(seed)
     stages = [(subject, *stage) for subject in subjects for stage in stages_of(subject)]
-    each = ceil(count / max(1, len(stages)))
+    per_stage = ceil(count / max(1, len(stages)))
     for subject, name, func in stages:
         trial = MutantTrial(subject, func, is_free=name == LOWERING)
-        for mutation in draw(list(mutations_of(func)), each, rng):
-            yield mutant_of(trial, name, mutation)
+        for mutation in draw(list(mutations_of(func)), per_stage, rng):
+            yield tried(mutation, trial, name)
 
 
-def mutant_of(trial: MutantTrial, stage: str, mutation: Mutation) -> Mutant:
-    """What becomes of the program of `trial`, which `stage` made, with the mutation."""
+def tried(mutation: Mutation, trial: MutantTrial, stage: str) -> Mutant:
+    """Return the mutant that `mutation` makes of the program of `trial`, a result of `stage`."""
     mutated = mutation.apply(trial.func)
-    told = trial.difference(mutated)
-    noticed = trial.noticed_by_tolerances(mutated) | ({OURS} if told else set())
-    equivalent = "" if told else _equivalence(trial, mutation, mutated)
-    change = f"{first_line(mutation.node)}  ->  {first_line(mutation.replacement)}"
-    reason = "" if told or equivalent else _reason(trial, mutated)
+    killed_by = trial.killing_tolerances(mutated)
+    symptom = trial.difference(mutated)
+    equivalent = reason = ""
+    if symptom:
+        killed_by.add(OURS)
+    else:
+        equivalent = _equivalence(trial, mutation, mutated)
+        if not equivalent:
+            reason = MORE_DATA if trial.differs_on_more_inputs(mutated) else NO_DATA
+    before = first_line(mutation.node)
+    after = first_line(mutation.replacement)
     return Mutant(
-        trial.subject.name,
-        stage,
-        mutation.kind,
-        change,
-        frozenset(noticed),
-        told,
-        equivalent,
+        subject=trial.subject.name,
+        stage=stage,
+        operator=mutation.operator,
+        change=f"{before}  ->  {after}",
+        killed_by=frozenset(killed_by),
+        symptom=symptom,
+        equivalent=equivalent,
         reason=reason,
     )
 
 
-def _reason(trial: MutantTrial, mutated: PrimFunc) -> str:
-    return MORE_DATA if trial.differs_elsewhere(mutated) else NO_DATA
-
-
 def _equivalence(trial: MutantTrial, mutation: Mutation, mutated: PrimFunc) -> str:
-    if trial.is_same(mutated):
+    """Return why the survivor `mutated` is equivalent; '' if it is not known to be."""
+    if trial.is_same_simplified(mutated):
         return "the same program after simplification"
-    if mutation.on_integers and trial.writes_the_same(mutated):
+    if mutation.on_indices and trial.makes_same_writes(mutated):
         return "the same writes, some more than once perhaps, whatever the data"
-    is_exact = mutation.kind not in ROUNDING_KINDS
-    if is_exact and all(map(hangs_on_no_data, (trial.func, mutated))):
-        return (
-            ""
-            if trial.differs_elsewhere(mutated)
-            else "the same polynomial of all data"
-        )
-    return ""
+    if mutation.operator in ROUNDING_OPERATORS:
+        return ""
+    if not (is_polynomial(trial.func) and is_polynomial(mutated)):
+        return ""
+    if trial.differs_on_more_inputs(mutated):
+        return ""
+    return "the same polynomial of all data"
 
 
 def check_subject(subject: Subject) -> None:
-    """UserError for a subject with an argument that no array of known shape can be made for."""
+    """Raise UserError for a subject with an argument that is not a tensor of constant shape."""
     for arg in subject.args:
         if not isinstance(arg, Tensor) or as_ints(arg.shape) is None:
             raise UserError(
                 f"{subject.name} cannot be mutated",
-                why=f"argument {arg.name} is no tensor of constant shape",
+                why=f"argument {arg.name} is not a tensor of constant shape",
                 remedy="give every extent a small number",
             )
 
 
 def stages_of(subject: Subject) -> list[tuple[str, PrimFunc]]:
-    """What lowering made (with barriers in place, so that it can be run), and each pass then."""
+    """Return the results of lowering and of each pass that changes something, by name.
+
+    The interpreter cannot run kernels without barriers: where a pass inserts them, its result
+    stands for that of lowering.
+    """
     func = lower(subject.schedule, subject.args, "subject")
     steps = passes_for(subject.kind)
     has_kernels = any(step.name == "insert_barriers" for step in steps)

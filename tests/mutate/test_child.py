@@ -1,4 +1,4 @@
-"""Children tell what they find, and how they end is noticed."""
+"""Children send what they find, and how they end is noticed."""
 
 import mmap
 import os
@@ -9,10 +9,10 @@ from refcomp.mutate import child
 from refcomp.mutate.child import Outcome, run_in_child
 
 
-def test_what_is_told_comes_in_order():
-    def work(tell):
-        tell({"first": 1})
-        tell(["second", None])
+def test_messages_come_in_order():
+    def work(send):
+        send({"first": 1})
+        send(["second", None])
 
     assert run_in_child(work, 20) == Outcome(({"first": 1}, ["second", None]))
 
@@ -20,34 +20,34 @@ def test_what_is_told_comes_in_order():
 def test_changes_stay_in_the_child(capfd):
     changed = []
 
-    def work(tell):
+    def work(send):
         changed.append(1)
         os.write(1, b"noise")
-        tell(len(changed))
+        send(len(changed))
 
-    assert run_in_child(work, 20).told == (1,)
+    assert run_in_child(work, 20).messages == (1,)
     assert not changed
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_exception_is_told():
-    def work(tell):
+def test_an_exception_is_a_message():
+    def work(send):
         raise KeyError("x")
 
-    assert run_in_child(work, 20).told == ({"error": "KeyError: 'x'"},)
+    assert run_in_child(work, 20).messages == ({"error": "KeyError: 'x'"},)
 
 
-def test_a_crash_and_what_was_told_before_it():
-    def work(tell):
-        tell("before")
+def test_a_crash_and_the_messages_before_it():
+    def work(send):
+        send("before")
         os.kill(os.getpid(), signal.SIGSEGV)
 
     assert run_in_child(work, 20) == Outcome(("before",), "crashed by SIGSEGV")
 
 
 def test_an_endless_loop_is_ended():
-    def work(tell):
-        tell("before")
+    def work(send):
+        send("before")
         while True:
             time.sleep(1)
 
@@ -55,8 +55,8 @@ def test_an_endless_loop_is_ended():
 
 
 def test_a_busy_loop_is_ended_by_the_time_of_the_processor():
-    def work(tell):
-        tell("before")
+    def work(send):
+        send("before")
         while True:
             pass
 
@@ -64,7 +64,7 @@ def test_a_busy_loop_is_ended_by_the_time_of_the_processor():
 
 
 def test_handlers_of_libraries_do_not_keep_it_alive():
-    def work(tell):
+    def work(send):
         while True:
             pass
 
@@ -76,18 +76,18 @@ def test_handlers_of_libraries_do_not_keep_it_alive():
 
 
 def test_memory_of_this_process_does_not_count(monkeypatch):
-    monkeypatch.setattr(child, "_MOST_BYTES", 1 << 28)
+    monkeypatch.setattr(child, "_MAX_NEW_BYTES", 1 << 28)
     reserved = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE)
 
-    def work(tell):
-        tell(len(mmap.mmap(-1, 1 << 27, flags=mmap.MAP_PRIVATE)))
+    def work(send):
+        send(len(mmap.mmap(-1, 1 << 27, flags=mmap.MAP_PRIVATE)))
         mmap.mmap(-1, 1 << 29, flags=mmap.MAP_PRIVATE)
 
-    first, second = run_in_child(work, 20).told
+    first, second = run_in_child(work, 20).messages
     assert first == 1 << 27 and "Cannot allocate memory" in second["error"]
     reserved.close()
 
 
 def test_more_than_a_pipe_holds():
     text = "x" * 300_000
-    assert run_in_child(lambda tell: tell(text), 20).told == (text,)
+    assert run_in_child(lambda send: send(text), 20).messages == (text,)

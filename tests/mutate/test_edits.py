@@ -77,7 +77,7 @@ def module(tmp_path):
     ],
 )
 def test_what_is_changed(module, kind, change):
-    assert change in [edit.change for edit in edits_of(module) if edit.kind == kind]
+    assert change in [edit.change for edit in edits_of(module) if edit.operator == kind]
 
 
 def test_what_is_left_alone(module):

@@ -8,8 +8,8 @@ import pytest
 
 from refcomp.foundation.errors import CompilerBug
 from refcomp.mutate.child import Outcome
-from refcomp.mutate.machine import _check
-from refcomp.mutate.mutant import OURS, POLICIES
+from refcomp.mutate.machine import check_right
+from refcomp.mutate.mutant import COMPARISONS, OURS
 
 _SAMPLE = """
 import json, sys
@@ -18,7 +18,7 @@ from refcomp.mutate.operations import operations
 target, count, *names = sys.argv[1:]
 chosen = [one for one in operations(target) if not names or one.name in names]
 for m in score_spelling(target, int(count), 2, chosen):
-    print(json.dumps([m.is_wrong, sorted(m.noticed), m.equivalent, m.refused, str(m)]))
+    print(json.dumps([m.is_wrong, sorted(m.killed_by), m.equivalent, m.stillborn, str(m)]))
 """
 
 
@@ -30,7 +30,7 @@ def _sample(target, count, *names):
 
 def _judged(found, least, record_property, target):
     wrong = [(noticed, text) for is_wrong, noticed, _, _, text in found if is_wrong]
-    shares = {p: 100 * sum(p in noticed for noticed, _ in wrong) / len(wrong) for p in POLICIES}
+    shares = {p: 100 * sum(p in noticed for noticed, _ in wrong) / len(wrong) for p in COMPARISONS}
     assert len(wrong) >= least
     assert shares[OURS] >= 95, wrong
     told = ", ".join(f"{share:.1f} % by {policy}" for policy, share in shares.items())
@@ -88,25 +88,25 @@ import json, sys
 from functools import partial
 from pathlib import Path
 from refcomp.mutate.child import run_in_child
-from refcomp.mutate.machine import _check, _Trial
+from refcomp.mutate.machine import check_right, SpellingTrial
 from refcomp.mutate.mutant import mutant_of
 from refcomp.mutate.outputs import HostOutput
 from refcomp.mutate.operations import operations
-from refcomp.mutate.right_results import RightResults
+from refcomp.mutate.expected_results import ExpectedResults
 from refcomp.mutate.spellings import spelling_edits
 
 folder, *asked = sys.argv[1:]
 output = HostOutput(Path(folder))
 names = ("i32", "f32", "temporaries", "no memory")
-right = [RightResults(one) for one in operations("llvm") if one.name in names]
-texts = output.right_texts([one.func for one in right])
-trial = _Trial(output, tuple(zip(right, texts, strict=True)))
-_check(run_in_child(trial.run_right, 200))
+right = [ExpectedResults(one) for one in operations("llvm") if one.name in names]
+texts = output.print_right([one.func for one in right])
+trial = SpellingTrial(output, tuple(zip(right, texts, strict=True)))
+check_right(run_in_child(trial.run_right, 200))
 edits = list(spelling_edits("llvm"))
 for text in asked:
     edit = next(edit for edit in edits if text in str(edit))
     m = mutant_of("llvm", edit, "it", run_in_child(partial(trial.run, edit), 100))
-    print(json.dumps([sorted(m.noticed), m.told, m.equivalent, m.refused]))
+    print(json.dumps([sorted(m.killed_by), m.symptom, m.equivalent, m.stillborn]))
 """
 
 
@@ -145,7 +145,7 @@ def test_memory_that_is_kept_and_a_lack_that_is_not_said_are_noticed(tried):
 
 
 def test_the_right_programs_are_held_to_the_same_comparisons():
-    _check(Outcome(("well",)))
+    check_right(Outcome(("right",)))
     for outcome in (Outcome(({"error": "x"},)), Outcome((), "did not end")):
-        with pytest.raises(CompilerBug, match="the right programs are told from themselves"):
-            _check(outcome)
+        with pytest.raises(CompilerBug, match="a comparison kills right programs"):
+            check_right(outcome)

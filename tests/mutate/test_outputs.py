@@ -10,24 +10,24 @@ import pytest
 from refcomp.foundation.errors import ToolchainError
 from refcomp.mutate import outputs
 from refcomp.mutate.child import Outcome, run_in_child
+from refcomp.mutate.expected_results import ExpectedResults
 from refcomp.mutate.operations import operations
 from refcomp.mutate.outputs import OUTPUTS, EmulatedOutput, HostOutput, OpenCLOutput
-from refcomp.mutate.right_results import RightResults
-from tests.mutate.test_right_results import right_results
+from tests.mutate.test_expected_results import expected_results
 
 
 @pytest.mark.llvm
 def test_the_host(tmp_path):
     output = HostOutput(tmp_path)
-    product, blur = right_results("product", "blur")
-    texts = output.right_texts([product.func, blur.func])
+    product, blur = expected_results("product", "blur")
+    texts = output.print_right([product.func, blur.func])
     assert [output.printed(one.func).text for one in (product, blur)] == texts
     code = output.compiled(output.printed(blur.func), blur.func)
     assert output.is_right_code(code, blur.func)
     assert not output.is_right_code(code, product.func)
 
-    def work(tell):
-        tell(blur.told(output.run(code, blur.func, blur.arrays())))
+    def work(send):
+        send(blur.difference(output.run(code, blur.func, blur.arrays())))
 
     assert run_in_child(work, 60) == Outcome(("",))
 
@@ -38,18 +38,18 @@ from pathlib import Path
 from refcomp.mutate.child import run_in_child
 from refcomp.mutate.operations import operations
 from refcomp.mutate.outputs import OpenCLOutput
-from refcomp.mutate.right_results import RightResults
+from refcomp.mutate.expected_results import ExpectedResults
 
-(right,) = [RightResults(o) for o in operations("opencl") if o.name == "tiled transpose"]
+(right,) = [ExpectedResults(o) for o in operations("opencl") if o.name == "tiled transpose"]
 output = OpenCLOutput(Path(sys.argv[1]))
-(text,) = output.right_texts([right.func])
+(text,) = output.print_right([right.func])
 
-def work(tell):
+def work(send):
     source = output.printed(right.func)
     ran = output.run(output.compiled(source, right.func), right.func, right.arrays())
-    tell([source.text == text, "__kernel" in text, right.told(ran)])
+    send([source.text == text, "__kernel" in text, right.difference(ran)])
 
-print(json.dumps(run_in_child(work, 100).told))
+print(json.dumps(run_in_child(work, 100).messages))
 """
 
 
@@ -65,20 +65,20 @@ def test_without_a_device(tmp_path, monkeypatch):
     failed = Outcome(({"error": "there is no device"},))
     monkeypatch.setattr(outputs, "run_in_child", lambda *_: failed)
     with pytest.raises(ToolchainError, match="templates of opencl cannot be tried") as caught:
-        OpenCLOutput(tmp_path).right_texts([])
+        OpenCLOutput(tmp_path).print_right([])
     assert "there is no device" in str(caught.value)
 
 
 @pytest.mark.rocm
 def test_the_emulator(tmp_path, monkeypatch):
     monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path))  # as it is again afterwards
-    (right,) = [RightResults(o) for o in operations("amdgpu") if o.name == "tiled transpose"]
+    (right,) = [ExpectedResults(o) for o in operations("amdgpu") if o.name == "tiled transpose"]
     output = EmulatedOutput(tmp_path)
-    (text,) = output.right_texts([right.func])
+    (text,) = output.print_right([right.func])
     source = output.printed(right.func)
     assert source.text == text and "amdgpu_kernel" in text
     code = output.compiled(source, right.func)
-    assert right.told(output.run(code, right.func, right.arrays())) == ""
+    assert right.difference(output.run(code, right.func, right.arrays())) == ""
     assert output.is_right_code(code, right.func)
     other = replace(source, text=text.replace("fadd", "fsub").replace(" 0, ", " 1, "))
     assert other.text != text and not output.is_right_code((other, None), right.func)

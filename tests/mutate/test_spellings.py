@@ -5,11 +5,11 @@ import pytest
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.resources import templates_dir
 from refcomp.mutate.child import run_in_child
-from refcomp.mutate.spellings import _places, _table_edits, spelling_edits
+from refcomp.mutate.spellings import replacements, spelling_edits, table_edits
 
 
 def _made(line):
-    return [(kind, line[:a] + other + line[b:]) for kind, a, b, other in _places(line)]
+    return [(kind, line[:a] + other + line[b:]) for kind, a, b, other in replacements(line)]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_left_alone():
 
 def test_entries_of_tables():
     table = {"opcode": {"LT": {"int": "icmp slt", "uint": "icmp ult"}}, "rank": {"atom": 12}}
-    found = {(e.kind, ".".join(e.keys), e.value) for e in _table_edits("f", "t.toml", table, ())}
+    found = {(e.operator, ".".join(e.keys), e.value) for e in table_edits("f", "t.toml", table)}
     assert ("entry exchanged", "opcode.LT.int", "icmp ult") in found
     assert ("operator flipped", "opcode.LT.int", "icmp sge") in found
     assert ("comparison off by one", "opcode.LT.uint", "icmp ule") in found
@@ -91,11 +91,11 @@ def _said(folders, say):
 def test_an_edit_changes_the_spelling_of_its_process_alone(folders, edit, say, wrong):
     right, chosen = _said(folders, say), _edit(folders, edit)
 
-    def work(tell):
+    def work(send):
         chosen.apply(folders)
-        tell(_said(folders, say))
+        send(_said(folders, say))
 
-    assert run_in_child(work, 60).told == (wrong,)
+    assert run_in_child(work, 60).messages == (wrong,)
     assert _said(folders, say) == right != wrong
 
 
@@ -110,7 +110,7 @@ def test_what_a_dialect_says_itself_is_not_replaced():
 def test_there_are_hundreds_of_all_kinds():
     for folders in (("llvm",), ("c_family", "opencl")):
         edits = list(spelling_edits(*folders))
-        kinds = {edit.kind for edit in edits}
+        kinds = {edit.operator for edit in edits}
         assert len(edits) > 250
         assert {
             "operator flipped",

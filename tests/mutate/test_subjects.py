@@ -4,7 +4,7 @@ from refcomp.certificates import certify
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Barrier, IfThenElse
 from refcomp.lowering.lower import lower
-from refcomp.mutate.mutations import KINDS, mutations_of
+from refcomp.mutate.mutations import OPERATORS, mutations_of
 from refcomp.mutate.score import stages_of
 from refcomp.mutate.subjects import subjects
 
@@ -16,7 +16,7 @@ def test_each_is_certified() -> None:
 
 def test_all_kinds_of_mutations_apply_and_guards_and_barriers_are_needed() -> None:
     funcs = [func for subject in subjects() for _, func in stages_of(subject)]
-    assert {m.kind for func in funcs for m in mutations_of(func)} == set(KINDS)
+    assert {m.operator for func in funcs for m in mutations_of(func)} == set(OPERATORS)
     for needed in (Barrier, IfThenElse):
         assert sum(isinstance(node, needed) for func in funcs for node in walk(func)) >= 4
 

@@ -5,7 +5,7 @@ import pytest
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.mutate.mutations import mutations_of
-from refcomp.mutate.score import LOWERING, mutant_of, stages_of
+from refcomp.mutate.score import LOWERING, stages_of, tried
 from refcomp.mutate.subjects import subjects
 from refcomp.mutate.trial import MutantTrial
 
@@ -26,17 +26,17 @@ def test_the_right_program_is_not_noticed(subject):
     for name, func in stages_of(subject):
         trial = MutantTrial(subject, func, name == LOWERING)
         assert trial.difference(func) == ""
-        assert not trial.noticed_by_tolerances(func)
-        assert trial.is_same(func) and trial.writes_the_same(func)
-        assert not trial.differs_elsewhere(func)
+        assert not trial.killing_tolerances(func)
+        assert trial.is_same_simplified(func) and trial.makes_same_writes(func)
+        assert not trial.differs_on_more_inputs(func)
 
 
 def test_a_wrong_program_is_noticed_by_all():
     trial = trial_of("transpose")
     wrong = _changed(trial, "0.37213f32", "0.5f32")
     assert trial.difference(wrong) == "another result"
-    assert trial.noticed_by_tolerances(wrong) == {"rtol 1e-02", "rtol 1e-03"}
-    assert trial.differs_elsewhere(wrong) and not trial.writes_the_same(wrong)
+    assert trial.killing_tolerances(wrong) == {"rtol 1e-02", "rtol 1e-03"}
+    assert trial.differs_on_more_inputs(wrong) and not trial.makes_same_writes(wrong)
 
 
 def test_what_rounds_otherwise_is_within_the_bound_where_the_order_is_free_only():
@@ -44,7 +44,7 @@ def test_what_rounds_otherwise_is_within_the_bound_where_the_order_is_free_only(
     mutants = [
         mutation.apply(free.func)
         for mutation in mutations_of(free.func)
-        if mutation.kind == "kept in f16"
+        if mutation.operator == "kept in f16"
     ]
     assert mutants
     for mutant in mutants:
@@ -55,9 +55,9 @@ def test_what_rounds_otherwise_is_within_the_bound_where_the_order_is_free_only(
 def test_a_rule_that_is_broken_is_noticed():
     trial = trial_of("product")
     (mutant, *_) = [
-        mutant_of(trial, LOWERING, m) for m in mutations_of(trial.func) if m.kind == "guard dropped"
+        tried(m, trial, LOWERING) for m in mutations_of(trial.func) if m.operator == "guard dropped"
     ]
-    assert "out of range" in mutant.told
+    assert "out of range" in mutant.symptom
 
 
 def test_what_is_another_program_on_nan_alone_is_noticed_where_no_bit_may_change():
@@ -67,5 +67,5 @@ def test_what_is_another_program_on_nan_alone_is_noticed_where_no_bit_may_change
     wrong = _changed(
         fixed, f"max({stored}, 0.0f32)", f"select({stored} > 0.0f32, {stored}, 0.0f32)"
     )
-    assert fixed.difference(wrong) == "another result" and fixed.differs_elsewhere(wrong)
-    assert not fixed.noticed_by_tolerances(wrong) and free.difference(wrong) == ""
+    assert fixed.difference(wrong) == "another result" and fixed.differs_on_more_inputs(wrong)
+    assert not fixed.killing_tolerances(wrong) and free.difference(wrong) == ""
