@@ -1,10 +1,9 @@
-"""What the interpreter raises, and how it tells where."""
+"""The error that the interpreter raises, and the text that says where."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from refcomp.foundation.errors import RefcompError
 from refcomp.ir.expr import Var
@@ -13,25 +12,34 @@ from refcomp.ir.stmt import Origin, Stmt
 
 
 class InterpretError(RefcompError):
-    """The program breaks a rule of the IR; `where` holds the statement and the variables."""
+    """A rule of the loop IR that a program breaks.
+
+    `where` holds the statement and its variables.
+    """
 
 
 def describe(
     stmt: Stmt,
-    values: Mapping[Var, Any],
+    values: Mapping[Var, object],
     origins: Mapping[Var, Origin] = MappingProxyType({}),
 ) -> str:
-    """The first line of `stmt`, its origin, and the variables that are bound; with the loops'
-    `origins`, also which primitive has made each loop, and at which line of the user."""
-    line = print_stmt(stmt).partition("\n")[0]
-    bound = ", ".join(
-        f"{v.name} = {x}{_made(origins.get(v))}" for v, x in values.items()
-    )
-    origin = f" ({stmt.origin})" if stmt.origin else ""
-    return f"{line}{origin}" + (f" with {bound}" if bound else "")
+    """Return the first line of `stmt`, its origin, and the variables that are bound.
+
+    A loop variable with an origin is followed by the primitive that made the loop, and by the
+    user's line that called the primitive.
+    """
+    text = print_stmt(stmt).partition("\n")[0]
+    if stmt.origin:
+        text += f" ({stmt.origin})"
+    bound = [
+        f"{var.name} = {value}{_primitive(origins.get(var))}"
+        for var, value in values.items()
+    ]
+    return f"{text} with {', '.join(bound)}" if bound else text
 
 
-def _made(origin: Origin | None) -> str:
+def _primitive(origin: Origin | None) -> str:
     if origin is None or not origin.primitive:
         return ""
-    return f" (by {origin.primitive}" + (f", at {origin.line})" if origin.line else ")")
+    line = f", at {origin.line}" if origin.line else ""
+    return f" (by {origin.primitive}{line})"

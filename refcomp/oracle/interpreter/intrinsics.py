@@ -1,15 +1,15 @@
-"""What each intrinsic of `refcomp.ir.intrinsics` means, one line each.
+"""The meaning of each intrinsic of `refcomp.ir.intrinsics`, on single values.
 
-Operands are widened to f64, the function of numpy or of Python's math is applied there, and the
-result is rounded once to the dtype. For f16, bf16 and f32 that is the true value rounded to
-nearest, but for a rare double rounding; for f64 it is as good as the library (within 1 or 2 ulp).
-Exact intrinsics are exact. Numpy raises no exceptions here: a pole is inf, a domain error NaN.
+Operands are widened to f64, a function of numpy or of Python's math is applied, and the result is
+rounded once to the dtype. For f16, bf16 and f32 that is the true value rounded to nearest, but for
+a rare double rounding. For f64 it is as accurate as the library (within 1 or 2 ulp). Exact
+intrinsics are exact. Nothing raises: a pole gives inf, an operand outside of the domain NaN.
 """
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from refcomp.oracle.interpreter.scalars import (
     wrap,
 )
 
-FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+FLOAT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "sqrt": np.sqrt,
     "floor": np.floor,
     "ceil": np.ceil,
@@ -53,17 +53,17 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "pow": np.float_power,  # np.power takes a root for 0.5, and so -inf and -0.0 amiss
+    "pow": np.float_power,  # np.power is wrong for -inf and -0.0 to the power 0.5
     "atan2": np.arctan2,
     "hypot": np.hypot,
 }
-_PREDICATES: dict[str, Callable[[float], Any]] = {
+_PREDICATES: dict[str, Callable[[float], bool]] = {
     "isnan": math.isnan,
     "isinf": math.isinf,
     "isfinite": math.isfinite,
 }
 _INTEGER_FUNCTIONS: dict[str, Callable[[int, DType], int]] = {
-    "abs": lambda x, dtype: wrap(abs(x), dtype),  # the least value stays as it is
+    "abs": lambda x, dtype: wrap(abs(x), dtype),  # the least value stays
     "popcount": lambda x, dtype: (x & _ones(dtype)).bit_count(),
     "clz": lambda x, dtype: dtype.bits - (x & _ones(dtype)).bit_length(),
 }
@@ -83,7 +83,7 @@ def _ones(dtype: DType) -> int:
 
 
 def apply_intrinsic(name: str, operands: tuple[Scalar, ...], dtype: DType) -> Scalar:
-    """The intrinsic `name` of scalars of `dtype`; `name` is one of KNOWN."""
+    """Return the intrinsic `name`, one of `KNOWN`, of scalars of `dtype`."""
     if name in _PREDICATES:
         return bool(_PREDICATES[name](float(operands[0])))
     if name in _BIT_FUNCTIONS:
@@ -91,15 +91,20 @@ def apply_intrinsic(name: str, operands: tuple[Scalar, ...], dtype: DType) -> Sc
     if dtype.is_int:
         return _INTEGER_FUNCTIONS[name](operands[0], dtype)
     if name == "fma":
-        return _fma(dtype, *map(float, operands))
+        a, b, c = map(float, operands)
+        return sum_rounded_once([(a, b)], c, dtype)
     with np.errstate(all="ignore"):
         return make_scalar(FLOAT_FUNCTIONS[name](*map(np.float64, operands)), dtype)
 
 
-def _fma(dtype: DType, a: float, b: float, c: float) -> Scalar:
-    """a * b + c, rounded once. Python numbers give NaN and inf, and the sign of a zero sum."""
-    if all(map(math.isfinite, (a, b, c))):
-        exact = Fraction(a) * Fraction(b) + Fraction(c)
+def sum_rounded_once(
+    pairs: Sequence[tuple[float, float]], total: float, dtype: DType
+) -> Scalar:
+    """Return `total` plus the product of each pair, rounded once to the float type `dtype`."""
+    numbers = [total, *itertools.chain(*pairs)]
+    if all(map(math.isfinite, numbers)):
+        exact = Fraction(total) + sum(Fraction(a) * Fraction(b) for a, b in pairs)
         if exact:
             return round_exact(exact, dtype)
-    return make_float(a * b + c, dtype)
+    # Python's own arithmetic gives NaN and infinities, and the sign of a sum that is zero.
+    return make_float(sum((a * b for a, b in pairs), total), dtype)

@@ -1,8 +1,8 @@
-"""What each operator and each conversion of the loop IR means on single values.
+"""The meaning of each operator and each conversion of the loop IR, on single values.
 
-An integer is a Python int in the range of its dtype, a bool a Python bool, and a float a numpy
-scalar of its dtype (bfloat16 from ml_dtypes), so that every operation rounds once. Nothing here
-is fast; all of it is meant to be compared with the sentences in `refcomp.ir.expr`.
+An integer is a Python int in the range of its dtype, and a bool is a Python bool. A float is a
+numpy scalar of its dtype (ml_dtypes has bfloat16), so every operation rounds once. Nothing here is
+fast: read it beside the sentences in `refcomp.ir.expr`, which say the same.
 """
 
 import math
@@ -17,10 +17,12 @@ import numpy as np
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.ir import expr as ir
 
-Scalar = Any  # int, bool or a numpy float: see above.
+Scalar = Any  # an int, a bool or a numpy float: see above
+Value = Any  # a Scalar or, for a vector, a tuple with a Scalar for each lane
+_Meaning = Callable[[Scalar, Scalar, DType], Scalar]
 
-# Digits of the significand, the hidden one included, and the exponents of the least and the
-# greatest normal number, of each float type by (kind, bits).
+# Float formats by (kind, bits): binary digits of the significand with the hidden one, and the
+# exponents of the least and of the greatest normal number.
 FORMATS = {
     ("float", 16): (11, -14, 15),
     ("bfloat", 16): (8, -126, 127),
@@ -30,33 +32,37 @@ FORMATS = {
 
 
 @cache
-def _float_type(dtype: DType) -> Callable[[float], Scalar]:
-    scalar_type: Callable[[float], Scalar] = to_numpy(dtype.element).type
-    return scalar_type
+def _float_type(dtype: DType) -> type[np.generic]:
+    return to_numpy(dtype.element).type
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """`value` modulo 2^bits, in the range of the integer type `dtype`."""
+    """Return `value` modulo 2^bits, in the range of the integer type `dtype`."""
     value &= (1 << dtype.bits) - 1
     return value - (1 << dtype.bits) if value > dtype.max_value else value
 
 
 def round_exact(value: Fraction, dtype: DType) -> Scalar:
-    """The float of `dtype` nearest to `value`, ties to even; inf past the greatest; 0 is +0."""
+    """Return the float of `dtype` nearest to `value`; of two equally near the even one.
+
+    What is too large becomes inf. 0 becomes +0.
+    """
     digits, least, greatest = FORMATS[dtype.kind, dtype.bits]
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     if abs(value) < Fraction(2) ** exponent:
         exponent -= 1
     step = Fraction(2) ** (max(exponent, least) - digits + 1)
-    rounded = (
-        round(abs(value) / step) * step
-    )  # Python rounds halves of a Fraction to even
+    # Python rounds halves of a Fraction to even.
+    rounded = round(abs(value) / step) * step
     size = float(rounded) if rounded < Fraction(2) ** (greatest + 1) else math.inf
     return _float_type(dtype)(-size if value < 0 else size)
 
 
-def make_float(value: Any, dtype: DType) -> Scalar:
-    """An int, float or numpy float rounded once to the float type `dtype`; -0.0 is kept."""
+def make_float(value: Scalar, dtype: DType) -> Scalar:
+    """Return an int or a float of any type, rounded once to the float type `dtype`.
+
+    -0.0 keeps its sign.
+    """
     if isinstance(value, int):
         return round_exact(Fraction(value), dtype)
     # numpy converts to bfloat16 by way of f32, which would round twice.
@@ -66,22 +72,23 @@ def make_float(value: Any, dtype: DType) -> Scalar:
         return _float_type(dtype)(value)
 
 
-def make_scalar(value: Any, dtype: DType) -> Scalar:
-    """A number of any kind as a value of `dtype`: the rules of Cast."""
+def make_scalar(value: Scalar, dtype: DType) -> Scalar:
+    """Return a number of any type as a value of `dtype`, by the rules of Cast."""
     if dtype.is_bool:
         return bool(value != 0)
     if dtype.is_float:
-        return make_float(
-            int(value) if isinstance(value, bool | np.bool_) else value, dtype
-        )
+        is_bool = isinstance(value, bool | np.bool_)
+        return make_float(int(value) if is_bool else value, dtype)
     if isinstance(value, int | np.integer | np.bool_):
         return wrap(int(value), dtype)
     return _saturate(float(value), dtype)
 
 
 def _saturate(value: float, dtype: DType) -> int:
+    """Return the integer of `dtype` nearest to `value` towards zero; 0 for NaN."""
     if math.isnan(value):
         return 0
+    # As floats first, since int(inf) raises; as ints again, since a limit of 64 bits has no float.
     clamped = max(float(dtype.min_value), min(value, float(dtype.max_value)))
     return max(dtype.min_value, min(int(clamped), dtype.max_value))
 
@@ -102,6 +109,7 @@ def _mod(a: Scalar, b: Scalar, dtype: DType) -> Scalar:
     return a - b * _truncated_quotient(a, b) if b else 0
 
 
+# A NaN on the right is the result, and so is one on the left: no comparison with it holds.
 def _min(a: Scalar, b: Scalar, _dtype: DType) -> Scalar:
     return b if b < a or b != b else a
 
@@ -111,12 +119,13 @@ def _max(a: Scalar, b: Scalar, _dtype: DType) -> Scalar:
 
 
 def _shift_count(b: int, dtype: DType) -> int:
+    """Return the count `b`, read as unsigned. All counts from `bits` on shift everything out."""
     return min(b & ((1 << dtype.bits) - 1), dtype.bits)
 
 
-def _ring(
-    function: Callable[[Any, Any], Any],
-) -> Callable[[Scalar, Scalar, DType], Scalar]:
+def _modular(function: Callable[[Scalar, Scalar], Scalar]) -> _Meaning:
+    """Make `function` wrap on integers."""
+
     def meaning(a: Scalar, b: Scalar, dtype: DType) -> Scalar:
         result = function(a, b)
         return result if dtype.is_float else wrap(result, dtype)
@@ -124,17 +133,16 @@ def _ring(
     return meaning
 
 
-def _truth(
-    function: Callable[[Any, Any], Any],
-) -> Callable[[Scalar, Scalar, DType], Scalar]:
+def _comparison(function: Callable[[Scalar, Scalar], object]) -> _Meaning:
+    """Make `function` return a Python bool, as numpy's comparisons do not."""
     return lambda a, b, _dtype: bool(function(a, b))
 
 
-# Each binary node's meaning on two scalars of one dtype, which is given third.
-OPERATORS: dict[type[ir.BinaryExpr], Callable[[Scalar, Scalar, DType], Scalar]] = {
-    ir.Add: _ring(operator.add),
-    ir.Sub: _ring(operator.sub),
-    ir.Mul: _ring(operator.mul),
+# Binary node -> its meaning for two scalars of one dtype, which is the third argument.
+OPERATORS: dict[type[ir.BinaryExpr], _Meaning] = {
+    ir.Add: _modular(operator.add),
+    ir.Sub: _modular(operator.sub),
+    ir.Mul: _modular(operator.mul),
     ir.Div: _div,
     ir.Mod: _mod,
     ir.FloorDiv: lambda a, b, dtype: wrap(a // b, dtype) if b else 0,
@@ -146,17 +154,17 @@ OPERATORS: dict[type[ir.BinaryExpr], Callable[[Scalar, Scalar, DType], Scalar]] 
     ir.BitXor: lambda a, b, _dtype: a ^ b,
     ir.ShiftLeft: lambda a, b, dtype: wrap(a << _shift_count(b, dtype), dtype),
     ir.ShiftRight: lambda a, b, dtype: a >> _shift_count(b, dtype),
-    ir.EQ: _truth(operator.eq),
-    ir.NE: _truth(operator.ne),
-    ir.LT: _truth(operator.lt),
-    ir.LE: _truth(operator.le),
-    ir.GT: _truth(operator.gt),
-    ir.GE: _truth(operator.ge),
+    ir.EQ: _comparison(operator.eq),
+    ir.NE: _comparison(operator.ne),
+    ir.LT: _comparison(operator.lt),
+    ir.LE: _comparison(operator.le),
+    ir.GT: _comparison(operator.gt),
+    ir.GE: _comparison(operator.ge),
     ir.And: lambda a, b, _dtype: a and b,
     ir.Or: lambda a, b, _dtype: a or b,
 }
 
-# The node that says what an atomic update does.
+# Operator of an AtomicUpdate -> the binary node of the same meaning.
 ATOMIC: dict[str, type[ir.BinaryExpr]] = {
     "add": ir.Add,
     "min": ir.Min,
