@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.interpreter.expressions import Frame
-from refcomp.oracle.interpreter.failure import InterpretError, describe
+from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import Thread
 from refcomp.oracle.interpreter.scalars import Scalar
 from refcomp.oracle.lockstep.interpret import LEAST_THREADS, shortcut_for
-from refcomp.oracle.lockstep.threads import Threads
 from refcomp.oracle.tensors.arrays import Array
 
 
@@ -49,7 +47,7 @@ class _WatchedMemory(Memory):
     def write(self, index: int, value: Scalar, thread: Thread) -> None:
         super().write(index, value, thread)
         if index == self._index:
-            self._record(value, thread.values, thread.where or "")
+            self._record(value, thread)
 
     def update(
         self,
@@ -60,20 +58,24 @@ class _WatchedMemory(Memory):
     ) -> None:
         super().update(index, operator, function, thread)
         if index == self._index:
-            self._record(self.array.flat[index], thread.values, thread.where or "")
+            self._record(self.array.flat[index], thread)
 
-    def wrote(self, at: Array, value: Array, ids: Array, threads: Threads) -> None:
-        at, value, ids = np.broadcast_arrays(at, value, ids)
+    def record_writes(
+        self,
+        at: Array,
+        values: Array,
+        ids: Array,
+        thread_of: Callable[[int], Thread],
+    ) -> None:
+        at, values, ids = np.broadcast_arrays(at, values, ids)
         here = at == self._index
-        for number, written in zip(ids[here], value[here], strict=True):
-            values = threads.told(int(np.searchsorted(threads.ids, number)))
+        for number, written in zip(ids[here], values[here], strict=True):
             scalar = written if self.buffer.dtype.is_float else written.item()
-            where = describe(threads.crowd.stmt, values, threads.crowd.origins)
-            self._record(scalar, values, where)
+            self._record(scalar, thread_of(number))
 
-    def _record(self, value: Scalar, values: Mapping[Var, object], where: str) -> None:
-        bound = tuple((var.name, number) for var, number in values.items())
-        self.writes.append(Write(value, bound, where))
+    def _record(self, value: Scalar, thread: Thread) -> None:
+        bound = tuple((var.name, number) for var, number in thread.values.items())
+        self.writes.append(Write(value, bound, thread.where or ""))
 
     def save(self) -> Callable[[], None]:
         restore_elements = super().save()

@@ -1,10 +1,10 @@
-"""Runs the loop IR in plain Python: the definition of what it means, at every level.
+"""The doors of the interpreter: run a function, a program or an expression of the loop IR.
 
-An access out of range, a read of memory never written and a name that is not bound are refused:
-each element is checked, by dimension at the nested level and by the whole buffer at the flat one.
-In a kernel, races and barriers that not all threads reach are refused, too.
-What expressions, statements and kernels mean stands in the files of these names; here are the
-doors, and the binding of arguments.
+The interpreter is the definition of what loop IR means, at every level. It refuses
+
+- an access out of range: of a dimension at the nested level, of the whole buffer at the flat level,
+- a read of an element that was never written, and a name that is not bound,
+- in a kernel, races and barriers that not all threads reach.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
@@ -22,10 +23,10 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_expr
 from refcomp.ir.stmt import Stmt
-from refcomp.oracle.interpreter.expressions import Frame, Shortcut, Value
+from refcomp.oracle.interpreter.expressions import Frame, Shortcut
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.interpreter.scalars import make_scalar
+from refcomp.oracle.interpreter.scalars import Scalar, Value, make_scalar
 from refcomp.oracle.interpreter.statements import run_to_end
 from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
 
@@ -40,14 +41,20 @@ def interpret(
     symbols: Mapping[Var, int] | None = None,
     shortcut: Shortcut | None = None,
 ) -> None:
-    """Run `func` on `args`, one per parameter: numpy arrays, written in place, and numbers.
+    """Run `func` on `args`.
 
-    Arrays have the dtype and the shape of their buffer. The sizes of symbols are solved from the
-    shapes, unless `symbols` has them. A u16 buffer takes a bfloat16 array as it lies in memory,
-    since lowering turns bf16 into u16. Each ParallelRegion gets `num_tasks` tasks. C functions are
-    sought in the shared objects `libraries`, then in libm and libc. `shortcut` is asked before each
-    kernel and each loop of the host, see `Shortcut`; without one every statement runs by itself.
-    Raises InterpretError, and what registered functions raise.
+    Args:
+        func: the function, at any level.
+        args: a numpy array for each buffer among the parameters, and a number for each scalar.
+            Arrays are written in place. They have the dtype and the shape of their buffer. A u16
+            buffer also takes a bfloat16 array, since lowering turns bf16 into u16.
+        num_tasks: tasks of each ParallelRegion.
+        libraries: paths of shared objects that are searched for C functions before libm and libc.
+        symbols: sizes of shape variables. The others are solved from the shapes of the arrays.
+        shortcut: is asked before each kernel and each loop of the host (see `Shortcut`). Without
+            it every statement runs by itself.
+
+    Raises InterpretError, and whatever registered functions raise.
     """
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries
@@ -59,15 +66,17 @@ def interpret(
 def interpret_program(
     program: Program, args: Sequence[Any], *, shortcut: Shortcut | None = None
 ) -> None:
-    """Run the host's function of `program` on `args`, as `interpret` does, and the kernels that
-    it launches. Raises InterpretError."""
+    """Run the host's function of `program` on `args`, and the kernels that it launches.
+
+    `args`, `shortcut` and errors are as for `interpret`.
+    """
     frame = Frame(kernels={kernel.name: kernel for kernel in program.kernels})
     bind_arguments(frame, program.host, args)
     run_bound(frame, program.host.body, shortcut)
 
 
 def run_bound(frame: Frame, body: Stmt, shortcut: Shortcut | None = None) -> None:
-    """Run `body`, whose arguments `frame` has bound. Raises InterpretError as `interpret`."""
+    """Run `body` in `frame`, where `bind_arguments` has bound its arguments."""
     frame.shortcut = shortcut
     with np.errstate(all="ignore"):
         run_to_end(frame, body)
@@ -75,8 +84,11 @@ def run_bound(frame: Frame, body: Stmt, shortcut: Shortcut | None = None) -> Non
 
 @deep_recursion()
 def evaluate_expr(expr: Expr, bindings: Mapping[Var, Any] | None = None) -> Value:
-    """The value of `expr`, which reads no memory, with its free variables bound to numbers (to
-    tuples of numbers for vectors); each is first converted to its variable's dtype."""
+    """Return the value of `expr`, which reads no memory.
+
+    `bindings` has a number for each free variable, or a tuple of numbers for a vector. Each is
+    first converted to the dtype of its variable.
+    """
     frame = Frame()
     for var, value in (bindings or {}).items():
         frame.values[var] = _make_value(value, var.dtype)
@@ -84,7 +96,7 @@ def evaluate_expr(expr: Expr, bindings: Mapping[Var, Any] | None = None) -> Valu
         return frame.evaluate(expr)
 
 
-def _make_value(value: Any, dtype: DType) -> Value:
+def _make_value(value: Value, dtype: DType) -> Value:
     if isinstance(value, tuple):
         return tuple(make_scalar(lane, dtype) for lane in value)
     return make_scalar(value, dtype)
@@ -97,8 +109,11 @@ def bind_arguments(
     fresh: Collection[str] = (),
     symbols: Mapping[Var, int] | None = None,
 ) -> None:
-    """Binds the parameters and the symbols of `func` in `frame`; InterpretError as `interpret`.
-    The buffers named in `fresh` count as never written."""
+    """Bind the parameters and the symbols of `func` in `frame`.
+
+    The buffers named in `fresh` count as never written. `args`, `symbols` and errors are as for
+    `interpret`.
+    """
     if not isinstance(func, PrimFunc) or not isinstance(args, list | tuple):
         raise UserError(
             f"a {type(func).__name__} is interpreted on a {type(args).__name__}",
@@ -108,13 +123,16 @@ def bind_arguments(
         raise InterpretError(
             f"{func.name} takes {len(func.params)} arguments, {len(args)} given"
         )
-    pairs = list(zip(func.params, args, strict=True))
-    arrays = [(p, _as_stored(p, arg)) for p, arg in pairs if isinstance(p, Buffer)]
-    for param, arg in pairs:
+    arrays: dict[Buffer, npt.NDArray[np.generic]] = {}
+    for param, arg in zip(func.params, args, strict=True):
+        if isinstance(param, Buffer):
+            arrays[param] = _as_stored(param, arg)
+    for param, arg in zip(func.params, args, strict=True):
         if isinstance(param, Var):
-            frame.values[param] = make_scalar(_as_bits(param, arg), param.dtype)
+            bits = arg.view(np.uint16) if _is_bfloat16_for(param.dtype, arg) else arg
+            frame.values[param] = make_scalar(bits, param.dtype)
     _bind_symbols(frame, arrays, symbols or {})
-    for buffer, array in arrays:
+    for buffer, array in arrays.items():
         shape = frame.shape_of(buffer)
         if shape != array.shape:
             raise InterpretError(
@@ -123,19 +141,18 @@ def bind_arguments(
         frame.memory[buffer] = Memory(buffer, shape, array, buffer.name in fresh)
     for requirement in func.requires:
         if not frame.evaluate(requirement.condition):
-            sizes = ", ".join(
-                f"{var.name} = {value}" for var, value in frame.values.items()
-            )
+            sizes = [f"{var.name} = {value}" for var, value in frame.values.items()]
             raise InterpretError(
                 f"{func.name} requires {print_expr(requirement.condition)}",
-                where=f"with {sizes}",
+                where=f"with {', '.join(sizes)}",
             )
 
 
-def _as_stored(buffer: Buffer, arg: Any) -> Any:
+def _as_stored(buffer: Buffer, arg: object) -> npt.NDArray[np.generic]:
+    """Return the array `arg` with the dtype of `buffer`. A bfloat16 array may become its bits."""
     if not isinstance(arg, np.ndarray):
         raise InterpretError(f"{buffer.name} is a buffer, {type(arg).__name__} given")
-    stored = arg.view(np.uint16) if _is_bits_of_bfloat16(buffer.dtype, arg) else arg
+    stored = arg.view(np.uint16) if _is_bfloat16_for(buffer.dtype, arg) else arg
     if stored.dtype != to_numpy(buffer.dtype):
         raise InterpretError(
             f"{buffer.name} has dtype {buffer.dtype}, {arg.dtype} given"
@@ -143,28 +160,27 @@ def _as_stored(buffer: Buffer, arg: Any) -> Any:
     return stored
 
 
-def _as_bits(var: Var, arg: Any) -> Any:
-    return arg.view(np.uint16) if _is_bits_of_bfloat16(var.dtype, arg) else arg
-
-
-def _is_bits_of_bfloat16(dtype: DType, arg: Any) -> bool:
+def _is_bfloat16_for(dtype: DType, arg: Scalar) -> bool:
+    """Return True if `arg` is of bfloat16, in numpy, where its bits as a u16 are expected."""
     name = getattr(getattr(arg, "dtype", None), "name", "")
     return name == "bfloat16" and dtype.kind == "uint" and dtype.bits == 16
 
 
 def _bind_symbols(
-    frame: Frame, arrays: Sequence[tuple[Buffer, Any]], symbols: Mapping[Var, int]
+    frame: Frame,
+    arrays: Mapping[Buffer, npt.NDArray[np.generic]],
+    symbols: Mapping[Var, int],
 ) -> None:
-    for buffer, array in arrays:
+    for buffer, array in arrays.items():
         if len(buffer.shape) != array.ndim:
             raise InterpretError(
                 f"{buffer.name} has rank {len(buffer.shape)}, {array.ndim} given"
             )
-    shapes = [(buffer, array.shape) for buffer, array in arrays]
-    given = {var: int(v) for var, v in frame.values.items() if not var.dtype.is_float}
-    for symbol, size in solve_symbols(shapes, {**given, **symbols}).items():
+    shapes = [(buffer, array.shape) for buffer, array in arrays.items()]
+    known = {var: int(v) for var, v in frame.values.items() if not var.dtype.is_float}
+    for symbol, size in solve_symbols(shapes, {**known, **symbols}).items():
         frame.values.setdefault(symbol, size)
-    for buffer, _ in arrays:
+    for buffer in arrays:
         unknown = unknown_symbol(buffer, frame.values)
         if unknown is not None:
             raise InterpretError(

@@ -1,18 +1,19 @@
-"""How a kernel runs: its threads group by group, those of a group from barrier to barrier.
+"""Kernels: their threads run group by group, and those of a group from barrier to barrier.
 
-Groups and threads come in a fixed scrambled order, and each thread runs until it meets a barrier or
-ends. That is one of the orders which a GPU may choose; where another order could give another
-result, two threads touch one element without waiting for each other, which is refused (see
-`refcomp.oracle.interpreter.races`). So is a barrier that not all threads of a group reach. At what
-threads compute together (`refcomp.oracle.interpreter.waves`) they wait for each other, too, but not
-for memory.
+Groups and threads come in a fixed scrambled order. Each thread runs until it comes to a barrier or
+ends. A GPU may choose this order, too. Where another order could give another result, two threads
+access one element without waiting for each other: a race, which `refcomp.oracle.interpreter.races`
+refuses. A barrier that not all threads of a group reach is refused here.
+
+Threads also wait for each other at collective calls (`refcomp.oracle.interpreter.collectives`), but
+these do not order accesses to memory.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
@@ -21,140 +22,152 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import asks_others, is_bound, kernel_nest
 from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import BLOCK_TAGS, Allocate, Barrier, For, LaunchKernel, Stmt
+from refcomp.oracle.interpreter.collectives import Arrival, compute_together
 from refcomp.oracle.interpreter.expressions import Frame
 from refcomp.oracle.interpreter.failure import InterpretError, describe
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import Group
 from refcomp.oracle.interpreter.scalars import wrap
-from refcomp.oracle.interpreter.waves import Question, answer
 
-Stop = Barrier | Question  # where a thread waits for the others of its group
-_Run = Callable[[Frame, Stmt], Iterator[Stop]]
-_Loop = tuple[For, int]  # a bound loop and its extent
+SyncPoint = Barrier | Arrival  # where a thread waits for the others of its group
+_Run = Callable[[Frame, Stmt], Iterator[SyncPoint]]
+_Position = dict[For, int]  # the values of the variables of bound loops
 
 
 def scrambled(count: int) -> list[int]:
-    """0, ..., count - 1 in an order that is neither ascending nor descending (from three on)."""
+    """Return 0, ..., count - 1 in an order that neither ascends nor descends (from three on)."""
     return [*range(count)[1::2][::-1], *range(count)[::2]]
 
 
 def run_kernel(host: Frame, loop: For, run: _Run) -> None:
-    """Runs the kernel that begins with the bound loop `loop`; `run` runs a thread's statements.
+    """Run the kernel that begins with the bound loop `loop`.
 
-    The threads see what `host` knows, but for its local memory.
+    The threads see the variables and the memory of `host`, except local memory. `run` runs a
+    statement of a thread from one synchronization point to the next.
     """
     if host.group is not None:
         raise InterpretError(
             f"a loop bound to {loop.kind} lies deeper in a kernel, not at its top"
         )
     nest = kernel_nest(loop)
-    loops = bound_loops(host, nest.loops)
-    if any(extent <= 0 for _, extent in loops):
+    extents = bound_extents(host, nest.loops)
+    if any(extent <= 0 for extent in extents.values()):
         return
-    launch, asking = object(), _asking(nest.body)
-    for block in _positions([loop for loop in loops if loop[0].kind in BLOCK_TAGS]):
-        group, shared = Group(launch, asking), dict[Allocate, Memory]()
-        inner = _positions([loop for loop in loops if loop[0].kind not in BLOCK_TAGS])
-        threads = [
-            _thread(host, group, shared, [*block, *position]) for position in inner
-        ]
-        _run_group(group, [(thread, run(thread, nest.body)) for thread in threads])
+    launch = object()
+    collective = _collective_statements(nest.body)
+    of_groups = {axis: n for axis, n in extents.items() if axis.kind in BLOCK_TAGS}
+    of_threads = {axis: n for axis, n in extents.items() if axis not in of_groups}
+    for block in _positions(of_groups):
+        group = Group(launch, collective)
+        shared: dict[Allocate, Memory] = {}
+        threads = []
+        for position in _positions(of_threads):
+            thread = _thread(host, group, shared, block | position)
+            threads.append((thread, run(thread, nest.body)))
+        _run_group(group, threads)
 
 
-def _asking(body: Stmt) -> frozenset[Stmt]:
-    """The statements below `body` with expressions that threads compute together."""
-    return frozenset(
-        stmt
-        for stmt in walk(body)
-        if isinstance(stmt, Stmt)
-        and any(
-            asks_others(item)
-            for expr in children(stmt)
-            if isinstance(expr, Expr)
-            for item in walk(expr)
-        )
-    )
+def bound_extents(host: Frame, loops: Sequence[For]) -> dict[For, int]:
+    """Return the extent of each of a kernel's bound `loops`.
 
-
-def bound_loops(host: Frame, loops: Sequence[For]) -> list[_Loop]:
-    """The bound `loops` of a kernel with their extents. Raises InterpretError for loops that no
-    kernel has."""
+    Raises InterpretError if a tag occurs twice, or if a loop does not begin at 0.
+    """
     tags = [loop.kind for loop in loops]
     for loop in loops:
         if tags.count(loop.kind) > 1:
             raise InterpretError(f"two loops of a kernel are bound to {loop.kind}")
         if host.evaluate(loop.minimum) != 0:
             raise InterpretError(f"the loop bound to {loop.kind} does not begin at 0")
-    return [(loop, host.evaluate(loop.extent)) for loop in loops]
+    return {loop: host.evaluate(loop.extent) for loop in loops}
 
 
-def _positions(loops: Sequence[_Loop]) -> list[list[_Loop]]:
-    """All positions within `loops`, each as the loops with a value instead of the extent."""
-    ranges = [[(loop, value) for value in range(extent)] for loop, extent in loops]
-    positions = [list(position) for position in itertools.product(*ranges)]
-    return [positions[k] for k in scrambled(len(positions))]
+def _collective_statements(body: Stmt) -> frozenset[Stmt]:
+    """Return the statements below `body` whose own expressions contain collective calls."""
+    found = set()
+    for stmt in walk(body):
+        if not isinstance(stmt, Stmt):
+            continue
+        for expr in children(stmt):
+            if isinstance(expr, Expr) and any(map(asks_others, walk(expr))):
+                found.add(stmt)
+    return frozenset(found)
+
+
+def _positions(extents: Mapping[For, int]) -> list[_Position]:
+    """Return all positions within loops of these extents, scrambled."""
+    ranges = [range(extent) for extent in extents.values()]
+    values = list(itertools.product(*ranges))
+    return [dict(zip(extents, values[k], strict=True)) for k in scrambled(len(values))]
 
 
 def _thread(
-    host: Frame, group: Group, shared: dict[Allocate, Memory], position: list[_Loop]
+    host: Frame, group: Group, shared: dict[Allocate, Memory], position: _Position
 ) -> Frame:
-    words = ", ".join(f"{loop.kind} = {value}" for loop, value in position)
-    thread = Frame(f"({words})", group, shared=shared, code=host.code)
+    words = ", ".join(f"{loop.kind} = {value}" for loop, value in position.items())
+    thread = Frame(f"({words})", group)
+    thread.shared = shared
     thread.values.update(host.values)
     thread.origins = host.origins
-    for loop, value in position:
+    for loop, value in position.items():
         thread.enter(loop)
         thread.bind(loop.var, wrap(value, loop.var.dtype))
-    thread.memory = {
-        b: memory for b, memory in host.memory.items() if b.scope != "local"
-    }
+    for buffer, memory in host.memory.items():
+        if buffer.scope != "local":
+            thread.memory[buffer] = memory
     return thread
 
 
-def _run_group(group: Group, threads: list[tuple[Frame, Iterator[Stop]]]) -> None:
-    """Runs all threads to the next place where they wait, again and again, until they end."""
-    numbers = scrambled(len(threads))
-    stop: Stop | None = Barrier()
-    while stop is not None:
-        stops = [(thread, next(steps, None)) for thread, steps in threads]
-        first, stop = stops[0]
-        for thread, other in stops:
-            if _place(other) is not _place(stop):
-                _refuse_divergence((first, stop), (thread, other))
-        if isinstance(stop, Question):
-            numbered = zip(numbers, (other for _, other in stops), strict=True)
-            asked = {number: q for number, q in numbered if isinstance(q, Question)}
-            answer([asked[number] for number in range(len(stops))])
-        else:
+def _run_group(group: Group, threads: list[tuple[Frame, Iterator[SyncPoint]]]) -> None:
+    """Run all threads to their next synchronization point, again and again, until all end."""
+    numbers = scrambled(len(threads))  # of the threads, in the order in which they run
+    first = threads[0][0]
+    while True:
+        points = [next(steps, None) for _, steps in threads]
+        point = points[0]
+        for (thread, _), other in zip(threads, points, strict=True):
+            if _place(other) is not _place(point):
+                _refuse_divergence((first, point), (thread, other))
+        if point is None:
+            return
+        if isinstance(point, Barrier):
             group.interval = object()
+            continue
+        arrivals = {
+            number: other
+            for number, other in zip(numbers, points, strict=True)
+            if isinstance(other, Arrival)
+        }
+        compute_together([arrivals[number] for number in range(len(threads))])
 
 
-def _place(stop: Stop | None) -> object:
-    return stop.call if isinstance(stop, Question) else stop
+def _place(point: SyncPoint | None) -> object:
+    """Return the node at which a thread waits; None if it has ended."""
+    return point.call if isinstance(point, Arrival) else point
 
 
-def _refuse_divergence(*stops: tuple[Frame, Stop | None]) -> None:
-    (first, stop), (second, other) = sorted(stops, key=lambda stop: stop[1] is None)
-    assert stop is not None
+def _refuse_divergence(*threads: tuple[Frame, SyncPoint | None]) -> None:
+    """Raise InterpretError for two threads that wait at different points, or of which one ended."""
+    (first, point), (second, other) = sorted(threads, key=lambda pair: pair[1] is None)
+    assert point is not None
+    what = "reach a barrier"
+    if isinstance(point, Arrival):
+        what = f"come to {point.call.name}"
     elsewhere = "has ended" if other is None else f"is at {_where(second, other)}"
-    what = (
-        f"come to {stop.call.name}" if isinstance(stop, Question) else "reach a barrier"
-    )
     raise InterpretError(
         f"not all threads of a group {what}: thread {first.name} is at it, "
         f"thread {second.name} {elsewhere}",
-        where=_where(first, stop),
+        where=_where(first, point),
     )
 
 
-def _where(thread: Frame, stop: Stop) -> str | None:
-    if isinstance(stop, Question):
+def _where(thread: Frame, point: SyncPoint) -> str | None:
+    if isinstance(point, Arrival):
         return thread.where
-    return describe(stop, thread.values, thread.origins)
+    return describe(point, thread.values, thread.origins)
 
 
 def shared_memory(thread: Frame, allocate: Allocate) -> Memory:
-    """What `allocate` gives a thread: the same memory as the others of its group."""
+    """Return the shared memory that `allocate` gives `thread`, as to the others of its group."""
     buffer = allocate.buffer
     if thread.group is None:
         raise InterpretError(f"{buffer.name} is shared, but allocated outside a kernel")
@@ -166,40 +179,33 @@ def shared_memory(thread: Frame, allocate: Allocate) -> Memory:
         raise InterpretError(
             f"shared {buffer.name} has shape {memory.shape} once and {shape} then"
         )
-    life = thread.lives[allocate] = thread.lives.get(allocate, 0) + 1
-    return memory.in_life(life)
-
-
-# Launches.
+    thread.lifetimes[allocate] = thread.lifetimes.get(allocate, 0) + 1
+    return memory.in_lifetime(thread.lifetimes[allocate])
 
 
 def launch_kernel(
     host: Frame, launch: LaunchKernel, run: Callable[[Frame, For], None]
 ) -> None:
-    """Runs, by `run`, the kernel that `launch` names on its arguments; nothing when an extent is
-    <= 0.
+    """Run, by `run`, the kernel that `launch` names; nothing if an extent of the launch is <= 0.
 
-    Refuses extents and sizes that are not those of the kernel's own loops and shared buffers.
+    Raises InterpretError for extents and sizes that differ from those of the kernel's own loops
+    and shared buffers.
     """
     kernel = host.kernels.get(launch.kernel)
     if kernel is None:
         raise InterpretError(f"there is no kernel {launch.kernel}")
-    grid_and_block = _integers(host, (*launch.grid, *launch.block))
-    if min(grid_and_block) <= 0:
+    given = _integers(host, (*launch.grid, *launch.block))
+    if min(given) <= 0:
         return
-    inner = _callee(host, kernel, launch)
+    inner = _kernel_frame(host, kernel, launch)
     loop = kernel.body
     if not isinstance(loop, For) or not is_bound(loop):
         raise InterpretError(f"kernel {kernel.name} does not begin with a bound loop")
     nest = kernel_nest(loop)
-    _agree(
-        launch,
-        "grid and block",
-        grid_and_block,
-        _integers(inner, (*nest.grid, *nest.block)),
-    )
-    shared = _integers(host, launch.shared_bytes)
-    _agree(launch, "shared bytes", shared, _shared_bytes(inner, kernel))
+    needed = _integers(inner, (*nest.grid, *nest.block))
+    _require_equal(launch, "grid and block", given, needed)
+    given_bytes = _integers(host, launch.shared_bytes)
+    _require_equal(launch, "shared bytes", given_bytes, _shared_bytes(inner, kernel))
     run(inner, loop)
 
 
@@ -207,7 +213,7 @@ def _integers(frame: Frame, exprs: Sequence[Expr]) -> list[int]:
     return [frame.evaluate(expr) for expr in exprs]
 
 
-def _agree(
+def _require_equal(
     launch: LaunchKernel, what: str, given: list[int], needed: list[int]
 ) -> None:
     if given != needed:
@@ -216,43 +222,47 @@ def _agree(
         )
 
 
-def _callee(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
-    """What the kernel knows: its parameters, and nothing else."""
+def _kernel_frame(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
+    """Return a frame that has the parameters of `kernel` bound, and nothing else."""
     if len(kernel.params) != len(launch.arguments):
-        takes = f"{kernel.name} takes {len(kernel.params)} arguments"
-        raise InterpretError(f"{takes}, {len(launch.arguments)} given")
-    inner, memories = Frame(code=host.code), dict[Buffer, Memory]()
-    inner.shortcut, inner.origins = host.shortcut, host.origins
+        raise InterpretError(
+            f"{kernel.name} takes {len(kernel.params)} arguments, "
+            f"{len(launch.arguments)} given"
+        )
+    inner = Frame()
+    inner.shortcut = host.shortcut
+    inner.origins = host.origins
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         if param.dtype != argument.dtype:
-            takes = f"{param.name} of {kernel.name} has dtype {param.dtype}"
-            raise InterpretError(f"{takes}, {argument.dtype} given")
+            raise InterpretError(
+                f"{param.name} of {kernel.name} has dtype {param.dtype}, "
+                f"{argument.dtype} given"
+            )
         if isinstance(param, Buffer) and isinstance(argument, Buffer):
-            memories[param] = host.memory_of(argument)
+            inner.memory[param] = host.memory_of(argument)
         elif isinstance(param, Var) and isinstance(argument, Var):
             inner.values[param] = host.evaluate(argument)
         else:
             raise InterpretError(
                 f"{argument.name} is given for {param.name} of {kernel.name}"
             )
-    for buffer, memory in memories.items():
+    # Only now, as the shape of a buffer may need a parameter that comes after it.
+    for buffer, memory in inner.memory.items():
         shape = inner.shape_of(buffer)
         if shape != memory.shape:
             raise InterpretError(
                 f"{buffer.name} has shape {shape}, {memory.shape} given"
             )
-        inner.memory[buffer] = memory
     return inner
 
 
 def _shared_bytes(inner: Frame, kernel: PrimFunc) -> list[int]:
-    """The sizes of the kernel's shared buffers whose shapes are no constants."""
-    allocated = [
-        item.buffer for item in walk(kernel.body) if isinstance(item, Allocate)
-    ]
-    sized = [b for b in allocated if b.scope == "shared" and not _is_constant(b)]
-    return [math.prod(inner.shape_of(b)) * to_numpy(b.dtype).itemsize for b in sized]
-
-
-def _is_constant(buffer: Buffer) -> bool:
-    return all(isinstance(dim, IntImm) for dim in buffer.shape)
+    """Return the size in bytes of each shared buffer of `kernel` whose shape is not constant."""
+    sizes = []
+    for node in walk(kernel.body):
+        if not isinstance(node, Allocate) or node.buffer.scope != "shared":
+            continue
+        if not all(isinstance(dim, IntImm) for dim in node.buffer.shape):
+            count = math.prod(inner.shape_of(node.buffer))
+            sizes.append(count * to_numpy(node.buffer.dtype).itemsize)
+    return sizes

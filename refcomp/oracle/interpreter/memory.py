@@ -1,13 +1,13 @@
-"""The memory of a program that is run: the elements of its buffers, each access checked."""
+"""The memory of a program that runs: the elements of its buffers, each access checked."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
@@ -21,73 +21,86 @@ from refcomp.oracle.interpreter.races import (
 )
 from refcomp.oracle.interpreter.scalars import Scalar
 
-_NOT_YET = "another thread may write it, but no barrier says that it has"
-
 
 class Memory:
-    """A buffer's elements, in row-major order, and which of them have been written.
+    """The elements of a buffer in row-major order, and which of them were written.
 
-    An `array` that is given has been written all over, unless it `is_fresh`. Each access tells
-    which thread makes it, so that a race with another one is found.
+    The elements of an `array` that is given count as written, unless it `is_fresh`. Each access
+    names the thread that makes it, so that races are found.
     """
 
-    is_watched = False  # whether somebody wants to know each write, in order
+    is_watched = False  # whether a subclass records each write, in order
 
     def __init__(
         self,
         buffer: Buffer,
         shape: tuple[int, ...],
-        array: Any = None,
+        array: npt.NDArray[np.generic] | None = None,
         is_fresh: bool = False,
     ) -> None:
-        self.buffer, self.shape, self.size = buffer, shape, math.prod(shape)
+        self.buffer = buffer
+        self.shape = shape
+        self.size = math.prod(shape)
+        # The number of the lifetime in which each element was last written. 0: never. None: all
+        # elements count as written.
+        self.written: npt.NDArray[np.int64] | None = None
+        if array is None or is_fresh:
+            self.written = np.zeros(self.size, np.int64)
+        self._lifetime = 1
         self.array = np.empty(shape, to_numpy(buffer.dtype)) if array is None else array
         self._elements = self.array.flat
-        # In which life of the memory each element was written last; they begin with 1.
-        knows_all = array is not None and not is_fresh
-        self.written, self._life = (
-            None if knows_all else np.zeros(self.size, np.int64),
-            1,
-        )
-        self._races = (
-            None if buffer.scope == "local" else RaceDetector(buffer.scope == "shared")
-        )
+        self._races: RaceDetector | None = None
+        if buffer.scope != "local":
+            self._races = RaceDetector(is_shared=buffer.scope == "shared")
 
-    def in_life(self, life: int) -> Memory:
-        """The same memory, allocated again: of what was written in another life nothing is left.
+    def in_lifetime(self, number: int) -> Memory:
+        """Return this memory as its allocation number `number` (from 1 on) sees it.
 
-        What is written in one life overwrites what another thread may still need in another one.
+        What was written in another lifetime counts as never written. It is the same memory all the
+        same: threads in different lifetimes may race.
         """
         again = copy.copy(self)
-        again._life = life
+        again._lifetime = number
         return again
 
     @property
-    def elements(self) -> Any:
-        """All elements in row-major order, to be read and written by arrays of positions."""
+    def elements(
+        self,
+    ) -> npt.NDArray[np.generic] | np.flatiter[npt.NDArray[np.generic]]:
+        """Return all elements in row-major order, to be indexed by arrays of positions."""
         is_plain = self.array.flags.c_contiguous
         return self.array.reshape(-1) if is_plain else self.array.flat
 
     def save(self) -> Callable[[], None]:
-        """What makes the memory again what it is now."""
-        array, written = self.array.copy(), copy.copy(self.written)
+        """Return a function that restores the present elements."""
+        array = self.array.copy()
+        written = copy.copy(self.written)
 
         def restore() -> None:
-            self.array[...], self.written = array, written
+            self.array[...] = array
+            self.written = written
 
         return restore
 
-    def wrote(self, at: Any, value: Any, ids: Any, threads: Any) -> None:
-        """Those of `threads` (`refcomp.oracle.lockstep.threads`) with the numbers `ids` have made
-        `value` the elements `at`: for who watches."""
+    def record_writes(
+        self,
+        at: npt.NDArray[np.int64],
+        values: npt.NDArray[np.generic],
+        ids: npt.NDArray[np.int64],
+        thread_of: Callable[[int], Thread],
+    ) -> None:
+        """Record that threads `ids` wrote `values` at `at`, if this memory is watched.
+
+        The arrays broadcast. `thread_of` returns the thread of a number.
+        """
 
     def read(self, index: int, thread: Thread) -> Scalar:
-        """The element at `index`, which must have been written."""
+        """Return the element at `index`, which must have been written."""
         self._check(index, READS, thread)
         return self._value(index, thread)
 
     def write(self, index: int, value: Scalar, thread: Thread) -> None:
-        """Makes `value` the element at `index`."""
+        """Store `value` as the element at `index`."""
         self._check(index, WRITES, thread)
         self._set(index, value)
 
@@ -98,30 +111,38 @@ class Memory:
         function: Callable[[Scalar], Scalar],
         thread: Thread,
     ) -> None:
-        """Makes `function`, which `operator` names, of the element at `index` it, at once."""
+        """Replace the element at `index` atomically by `function` of it; `operator` names that."""
         self._check(index, updates_by(operator), thread)
         self._set(index, function(self._value(index, thread)))
 
     def lend(
         self, is_read: bool, is_written: bool, thread: Thread, at: int | None = None
-    ) -> Any:
-        """All elements, for a function outside of the program that reads them, writes them, or
-        both; those that it reads must have been written. Of a function that is given the address
-        of element `at` only this is known: that it is one of them."""
+    ) -> npt.NDArray[np.generic]:
+        """Return all elements, for a function outside the program.
+
+        Args:
+            is_read: all elements must have been written, as the function may read any.
+            is_written: all elements count as written from now on.
+            thread: the thread that calls the function.
+            at: the element whose address the function gets, if any. Then only this element
+                must have been written, since how far the function reads is not known.
+        """
         kind = WRITES if is_written else READS
         for index in range(self.size):
             self._check(index, kind, thread)
             if is_read and at in (None, index):
                 self._value(index, thread)
         if self.written is not None and is_written:
-            self.written[:] = self._life
+            self.written[:] = self._lifetime
         return self.array.view()
 
     def _value(self, index: int, thread: Thread) -> Scalar:
-        if self.written is not None and self.written[index] != self._life:
+        if self.written is not None and self.written[index] != self._lifetime:
+            why = None
+            if thread.group is not None:
+                why = "another thread may write it, but no barrier says that it has"
             raise InterpretError(
-                f"element {index} of {self.buffer.name} is read, never written",
-                why=None if thread.group is None else _NOT_YET,
+                f"element {index} of {self.buffer.name} is read, never written", why=why
             )
         value = self._elements[index]
         return value if self.buffer.dtype.is_float else value.item()
@@ -129,10 +150,10 @@ class Memory:
     def _set(self, index: int, value: Scalar) -> None:
         self._elements[index] = value
         if self.written is not None:
-            self.written[index] = self._life
+            self.written[index] = self._lifetime
 
     def offset(self, indices: Sequence[int]) -> int:
-        """The row-major position of `indices`, each of which must lie within its dimension."""
+        """Return the row-major position of `indices`. Each must lie within its dimension."""
         if len(indices) != len(self.shape):
             raise InterpretError(
                 f"{self.buffer.name} of rank {len(self.shape)} is given {len(indices)} indices"

@@ -1,61 +1,68 @@
-"""Finds two threads of a kernel that touch one element without waiting for each other.
+"""Data races: two threads of a kernel access one element without waiting for each other.
 
-Two accesses conflict when they touch one element, at least one of them writes, and not both are
-atomic updates by the same operator: updates by two give what the order of threads makes of them.
-They are a race unless one thread does both, or one group does and all its threads met at a
-barrier in between. Groups never wait for each other while a kernel runs.
+Two accesses *conflict* if they are to one element, at least one of them writes, and they are not
+both atomic updates by the same operator. (Updates by two operators conflict: the result depends on
+their order.) Two conflicting accesses are a *race*, except that
+
+- one thread makes both, or
+- one group makes both, and all its threads passed a barrier in between.
+
+Groups never wait for each other while a kernel runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from refcomp.ir.expr import Var
 from refcomp.ir.stmt import For, Origin, Stmt
 from refcomp.oracle.interpreter.failure import InterpretError, describe
+from refcomp.oracle.interpreter.scalars import Value
 
+# Kinds of access, as messages spell them; `updates_by` returns the others.
 READS, WRITES = "reads it", "writes it"
 
 
 def updates_by(operator: str) -> str:
-    """The kind of access that an atomic update by `operator` is."""
+    """Return the kind of an atomic update by `operator`."""
     return f"updates it by {operator}"
 
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """A group of threads. `launch` is one object for all groups of a kernel that runs, `interval`
-    another one after each barrier. `asking` are the statements that threads do together."""
+    """A group of threads of a kernel."""
 
-    launch: object
-    asking: frozenset[Stmt] = frozenset()
-    interval: object = field(default_factory=object)
+    launch: object  # identity of the launch; all groups of a kernel have the same
+    # Statements that contain an expression which threads compute together.
+    collective: frozenset[Stmt] = frozenset()
+    interval: object = field(
+        default_factory=object
+    )  # identity, changes at each barrier
 
 
 class Thread:
-    """Who runs statements: a thread of a kernel, or, without a group, the host; where it is, its
-    variables, and where the loops come from that have bound some."""
+    """A thread of a kernel, or the host, which has no group: where it is, and its variables."""
 
     def __init__(self, name: str, group: Group | None) -> None:
-        self.name, self.group = name, group
-        self.values: dict[Var, Any] = {}
-        self.origins: dict[Var, Origin] = {}
-        self.stmt: Stmt | None = None
+        self.name = name  # in messages
+        self.group = group
+        self.values: dict[Var, Value] = {}
+        self.origins: dict[
+            Var, Origin
+        ] = {}  # of loop variables: where the loop comes from
+        self.stmt: Stmt | None = None  # the statement that runs
 
     def enter(self, loop: For) -> None:
-        """The thread is in `loop` now."""
+        """Record where `loop` comes from."""
         if loop.origin is not None:
             self.origins[loop.var] = loop.origin
 
     @property
     def where(self) -> str | None:
-        """The statement at hand, and the variables."""
-        return (
-            None
-            if self.stmt is None
-            else describe(self.stmt, self.values, self.origins)
-        )
+        """Describe the statement that runs, with the variables."""
+        if self.stmt is None:
+            return None
+        return describe(self.stmt, self.values, self.origins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,66 +71,69 @@ class _FirstAccess:
     agent: object
     thread: Thread
     stmt: Stmt
-    values: dict[Var, Any]
-
-    @property
-    def where(self) -> str:
-        return describe(self.stmt, self.values, self.thread.origins)
+    values: dict[Var, Value]
 
 
 class _FirstAccesses:
-    """Which agent (a thread, or a group) touched each element first since all were in step.
+    """The first access of each kind to each element in the present interval.
 
-    An agent does all that it does in that time at a stretch, and then the next one comes. So
-    whoever came first is another one than all later ones, and no conflict with any is missed.
+    An *agent* is a thread, or a group. Agents do not interleave in an interval: each makes all its
+    accesses before the next one begins. So it is enough to keep the first agent of an element: any
+    later agent with a conflicting access differs from it.
     """
 
     def __init__(self) -> None:
-        self._since: object = None
-        self._first: dict[str, dict[int, _FirstAccess]] = {}
+        self._interval: object = None
+        self._first: dict[str, dict[int, _FirstAccess]] = {}  # by kind and element
 
-    def note(
-        self, kind: str, element: int, thread: Thread, agent: object, since: object
+    def record(
+        self, kind: str, element: int, thread: Thread, agent: object, interval: object
     ) -> _FirstAccess | None:
-        """Notes an access; what another agent has done since `since` that conflicts with it."""
-        if since is not self._since:
-            self._since, self._first = since, {}
+        """Record an access. Return a conflicting one by another agent in the same interval."""
+        if interval is not self._interval:
+            self._interval = interval
+            self._first = {}
         for other, accesses in self._first.items():
-            access = accesses.get(element) if other != kind or kind == WRITES else None
+            if other == kind and kind != WRITES:
+                continue
+            access = accesses.get(element)
             if access is not None and access.agent is not agent:
                 return access
-        mine = self._first.setdefault(kind, {})
-        if element not in mine:
+        of_kind = self._first.setdefault(kind, {})
+        if element not in of_kind:
             assert thread.stmt is not None
-            mine[element] = _FirstAccess(
-                kind, agent, thread, thread.stmt, dict(thread.values)
-            )
+            values = dict(thread.values)
+            of_kind[element] = _FirstAccess(kind, agent, thread, thread.stmt, values)
         return None
 
 
 class RaceDetector:
-    """The accesses of a kernel's threads to one memory that several of them can see; shared
-    memory is seen by one group only."""
+    """The accesses to one memory by the threads of a kernel.
+
+    Shared memory belongs to one group, so its accesses are compared within the group only.
+    """
 
     def __init__(self, is_shared: bool) -> None:
-        self._of_threads, self._of_groups = (
-            _FirstAccesses(),
-            None if is_shared else _FirstAccesses(),
-        )
+        self._by_thread = _FirstAccesses()
+        self._by_group = None if is_shared else _FirstAccesses()
 
     def check(self, kind: str, element: int, name: str, thread: Thread) -> None:
-        """Notes that `thread` touches `element` of the buffer `name`; refuses a race."""
+        """Record that `thread` accesses `element` of the buffer `name`.
+
+        Raises InterpretError for a race. The host (without a group) has none.
+        """
         group = thread.group
         if group is None:
             return
         why = "no barrier lies between the two"
-        other = self._of_threads.note(kind, element, thread, thread, group.interval)
-        if other is None and self._of_groups is not None:
+        other = self._by_thread.record(kind, element, thread, thread, group.interval)
+        if other is None and self._by_group is not None:
             why = "groups do not wait for each other"
-            other = self._of_groups.note(kind, element, thread, group, group.launch)
+            other = self._by_group.record(kind, element, thread, group, group.launch)
         if other is not None:
+            where = describe(other.stmt, other.values, other.thread.origins)
             raise InterpretError(
                 f"a race on element {element} of {name}: thread {thread.name} {kind}, "
                 f"and thread {other.thread.name} {other.kind}",
-                why=f"{why}; the other is at {other.where}",
+                why=f"{why}; the other is at {where}",
             )

@@ -1,9 +1,9 @@
-"""What each statement of the loop IR does: one function per class.
+"""The effect of each statement of the loop IR: one function for each class of statement.
 
-A statement says which statements come next, one after the other, and `run` does them: so a thread
-of a kernel can stop at a barrier, wherever that stands, and go on later. What may happen in any
-order (parallel loops, the tasks of a region) happens in a fixed scrambled one, so that a program
-that depends on the order gives another result than it should.
+A function of a statement yields the statements that come next, one after the other, and `run` runs
+them. So a thread of a kernel can stop at a barrier, however deep that stands, and go on later. What
+may happen in any order (parallel loops, the tasks of a region) happens in a fixed scrambled order:
+a program whose result depends on the order gives another result than it should.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import children
 from refcomp.oracle.interpreter.calls import call_extern, call_packed
+from refcomp.oracle.interpreter.collectives import Arrival, AwaitsOthers
 from refcomp.oracle.interpreter.expressions import Frame, lanes_of
 from refcomp.oracle.interpreter.failure import InterpretError, describe
 from refcomp.oracle.interpreter.kernels import (
-    Stop,
+    SyncPoint,
     launch_kernel,
     run_kernel,
     scrambled,
@@ -28,87 +29,87 @@ from refcomp.oracle.interpreter.kernels import (
 )
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.scalars import ATOMIC, OPERATORS, wrap
-from refcomp.oracle.interpreter.waves import Asks, Question
 
-_Steps = Iterable[st.Stmt]  # what a statement wants done, in order
+_Next = Iterable[st.Stmt]  # the statements that come next, in order
 
 
-def run(frame: Frame, stmt: st.Stmt) -> Iterator[Stop]:
-    """Does what `stmt` says; stops where threads wait for each other. An InterpretError tells the
-    statement."""
-    begun: list[Iterator[st.Stmt]] = [iter((stmt,))]
+def run(frame: Frame, stmt: st.Stmt) -> Iterator[SyncPoint]:
+    """Run `stmt`, and yield each point where the thread waits for the others of its group.
+
+    Raises InterpretError that names the statement.
+    """
+    stack: list[Iterator[st.Stmt]] = [iter((stmt,))]
     try:
-        while begun:
-            step = next(begun[-1], None)
+        while stack:
+            step = next(stack[-1], None)
             if step is None:
-                begun.pop()
+                stack.pop()
             elif isinstance(step, st.Barrier):
                 yield step
             else:
                 frame.stmt = step
-                if frame.group is not None and step in frame.group.asking:
-                    yield from _questions(frame, step)
-                begun.append(iter(_STATEMENTS[type(step)](frame, step)))
+                if frame.group is not None and step in frame.group.collective:
+                    yield from _arrivals(frame, step)
+                stack.append(iter(_STATEMENTS[type(step)](frame, step)))
     except InterpretError as error:
         error.where = error.where or frame.where
         raise
 
 
-def _questions(frame: Frame, step: st.Stmt) -> Iterator[Question]:
-    """Has the expressions of a statement answered what threads compute together, one call after
-    the other: nothing is written before."""
-    frame.answers = {}
+def _arrivals(frame: Frame, step: st.Stmt) -> Iterator[Arrival]:
+    """Yield an arrival at each collective call in the expressions of `step`, one after the other.
+
+    Expressions have no effects, and `step` has written nothing so far. So an expression is
+    evaluated again and again, each time with one more result, until no call is missing.
+    """
+    frame.results = {}
     for expr in children(step):
-        while (
-            isinstance(expr, Expr) and (question := _question(frame, expr)) is not None
-        ):
-            yield question
-            frame.answers[question.call] = question.answer
+        if isinstance(expr, Expr):
+            while (arrival := _next_arrival(frame, expr)) is not None:
+                yield arrival
+                frame.results[arrival.call] = arrival.result
 
 
-def _question(frame: Frame, expr: Expr) -> Question | None:
+def _next_arrival(frame: Frame, expr: Expr) -> Arrival | None:
     bound = dict(frame.values)
     try:
         frame.evaluate(expr)
-    except Asks as asks:
-        frame.values = bound  # lets within the expression are left open
-        return asks.question
+    except AwaitsOthers as awaiting:
+        frame.values = bound  # the exception has left lets open
+        return awaiting.arrival
     return None
 
 
 def run_to_end(frame: Frame, stmt: st.Stmt) -> None:
-    """Does what `stmt` says, where there is nobody to wait for."""
-    for stop in run(frame, stmt):
-        assert isinstance(
-            stop, st.Barrier
-        )  # what threads compute together fails without a group
-        where = describe(stop, frame.values, frame.origins)
+    """Run `stmt` where no other threads can be waited for."""
+    for point in run(frame, stmt):
+        # Without a group, a collective call fails before it is yielded.
+        assert isinstance(point, st.Barrier)
+        where = describe(point, frame.values, frame.origins)
         raise InterpretError("a barrier lies outside a kernel", where=where)
 
 
-def _for(frame: Frame, loop: st.For) -> _Steps:
+def _for(frame: Frame, loop: st.For) -> _Next:
     if is_bound(loop):
-        _kernel(frame, loop)
+        _run_kernel(frame, loop)
         return
     if frame.shortcut is not None and frame.shortcut(frame, loop):
         return
     frame.enter(loop)
-    minimum, extent = frame.evaluate(loop.minimum), frame.evaluate(loop.extent)
-    steps: Iterable[int] = range(extent)
-    if loop.kind == st.PARALLEL:
-        steps = scrambled(extent)
-    for step in steps:
+    minimum = frame.evaluate(loop.minimum)
+    extent = frame.evaluate(loop.extent)
+    for step in scrambled(extent) if loop.kind == st.PARALLEL else range(extent):
         frame.bind(loop.var, wrap(minimum + step, loop.var.dtype))
         yield loop.body
         del frame.values[loop.var]
 
 
-def _kernel(frame: Frame, loop: st.For) -> None:
+def _run_kernel(frame: Frame, loop: st.For) -> None:
     if frame.shortcut is None or not frame.shortcut(frame, loop):
         run_kernel(frame, loop, run)
 
 
-def _buffer_store(frame: Frame, store: st.BufferStore) -> _Steps:
+def _buffer_store(frame: Frame, store: st.BufferStore) -> _Next:
     value = frame.evaluate(store.value)
     memory = frame.memory_of(store.buffer)
     offset = memory.offset([frame.evaluate(index) for index in store.indices])
@@ -116,11 +117,9 @@ def _buffer_store(frame: Frame, store: st.BufferStore) -> _Steps:
     return ()
 
 
-def _store(frame: Frame, store: st.Store) -> _Steps:
-    value, index = (
-        lanes_of(frame.evaluate(store.value)),
-        lanes_of(frame.evaluate(store.index)),
-    )
+def _store(frame: Frame, store: st.Store) -> _Next:
+    value = lanes_of(frame.evaluate(store.value))
+    index = lanes_of(frame.evaluate(store.index))
     mask = (True,) * len(index)
     if store.predicate is not None:
         mask = lanes_of(frame.evaluate(store.predicate))
@@ -131,12 +130,13 @@ def _store(frame: Frame, store: st.Store) -> _Steps:
     return ()
 
 
-def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Steps:
-    """A single index counts elements from the start: at the nested level, too, of one dimension."""
-    meaning, dtype = OPERATORS[ATOMIC[update.operator]], update.buffer.dtype
+def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Next:
+    meaning = OPERATORS[ATOMIC[update.operator]]
+    dtype = update.buffer.dtype
     value = frame.evaluate(update.value)
     indices = [frame.evaluate(index) for index in update.indices]
     memory = frame.memory_of(update.buffer)
+    # A single index counts all elements of the buffer. With one dimension that is the same.
     offset = indices[0] if len(indices) == 1 else memory.offset(indices)
     memory.update(
         offset, update.operator, lambda old: meaning(old, value, dtype), frame
@@ -144,42 +144,41 @@ def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Steps:
     return ()
 
 
-def _allocate(frame: Frame, allocate: st.Allocate) -> _Steps:
-    frame.memory[allocate.buffer] = _allocated(frame, allocate)
-    yield allocate.body
-    del frame.memory[allocate.buffer]
-
-
-def _allocated(frame: Frame, allocate: st.Allocate) -> Memory:
+def _allocate(frame: Frame, allocate: st.Allocate) -> _Next:
     buffer = allocate.buffer
     if buffer.scope == "shared":
-        return shared_memory(frame, allocate)
-    if buffer.scope == "global" and frame.group is not None:
+        memory = shared_memory(frame, allocate)
+    elif buffer.scope == "global" and frame.group is not None:
         raise InterpretError(f"{buffer.name} is global, but allocated within a kernel")
-    return Memory(buffer, frame.shape_of(buffer))
+    else:
+        memory = Memory(buffer, frame.shape_of(buffer))
+    frame.memory[buffer] = memory
+    yield allocate.body
+    del frame.memory[buffer]
 
 
-def _if_then_else(frame: Frame, branch: st.IfThenElse) -> _Steps:
+def _if_then_else(frame: Frame, branch: st.IfThenElse) -> _Next:
     if frame.evaluate(branch.condition):
         return (branch.then_case,)
     return () if branch.else_case is None else (branch.else_case,)
 
 
-def _block(_frame: Frame, block: st.Block) -> _Steps:
+def _block(_frame: Frame, block: st.Block) -> _Next:
     return block.stmts
 
 
-def _let_stmt(frame: Frame, let: st.LetStmt) -> _Steps:
+def _let_stmt(frame: Frame, let: st.LetStmt) -> _Next:
     frame.bind(let.var, frame.evaluate(let.value))
     yield let.body
     del frame.values[let.var]
 
 
-def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
-    """Each task sees what is captured, and nothing else."""
+def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Next:
+    """Run each task in a frame that has only the captures bound."""
     for task in scrambled(frame.num_tasks):
         inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
-        inner.libraries, inner.shortcut = frame.libraries, frame.shortcut
+        inner.libraries = frame.libraries
+        inner.shortcut = frame.shortcut
         inner.origins = frame.origins
         for capture in region.captures:
             if isinstance(capture, Buffer):
@@ -191,20 +190,20 @@ def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Steps:
     return ()
 
 
-def _pragma(_frame: Frame, pragma: st.Pragma) -> _Steps:
+def _pragma(_frame: Frame, pragma: st.Pragma) -> _Next:
     return (pragma.body,)
 
 
-def _prefetch(_frame: Frame, _prefetch: st.Prefetch) -> _Steps:
+def _prefetch(_frame: Frame, _prefetch: st.Prefetch) -> _Next:
     return ()
 
 
-def _launch_kernel(frame: Frame, launch: st.LaunchKernel) -> _Steps:
-    launch_kernel(frame, launch, _kernel)
+def _launch_kernel(frame: Frame, launch: st.LaunchKernel) -> _Next:
+    launch_kernel(frame, launch, _run_kernel)
     return ()
 
 
-_STATEMENTS: dict[type[Any], Callable[[Frame, Any], _Steps]] = {
+_STATEMENTS: dict[type[st.Stmt], Callable[[Frame, Any], _Next]] = {
     st.For: _for,
     st.BufferStore: _buffer_store,
     st.Store: _store,

@@ -1,8 +1,8 @@
-"""The sizes of shape variables, solved from the extents that arrays have.
+"""The sizes of shape variables, solved from the shapes of arrays.
 
 A dimension that is a variable, `n`, has its size. Then each dimension that is linear in one unknown
-variable, such as `n - 2` or `2 * n`, gives that variable. Quotients are rounded down and sizes are
-never negative: where no size fits, the shape that follows differs from the one that is given.
+variable, such as `n - 2` or `2 * n`, determines that variable. Quotients are rounded down and sizes
+are never negative. So where no size fits, the shape that follows differs from the given one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from refcomp.te.tensor import Tensor
 def solve_symbols(
     shapes: Sequence[tuple[Tensor | Buffer, Sequence[int]]], known: Mapping[Var, int]
 ) -> dict[Var, int]:
-    """Return `known` and each variable that the sizes of the given arrays determine."""
+    """Return `known` and each variable that the given shapes determine.
+
+    `shapes` has the shape of an array for each tensor or buffer, of the same rank.
+    """
     sizes = dict(known)
     dims = [
         (dim, int(size))
@@ -62,8 +65,8 @@ def _solve(dim: Expr, size: int, sizes: dict[Var, int]) -> None:
 
 
 def _linear(dim: Expr, var: Var, sizes: Mapping[Var, int]) -> tuple[int, int] | None:
-    """The slope and the rest of `dim` as a linear function of `var`; None if it is not one."""
-    if var not in set(variables_in(dim)):
+    """Return slope and rest of `dim` as a linear function of `var`; None if it is not linear."""
+    if var not in set(variables_in(dim)):  # as == of expressions builds one
         frame = Frame()
         frame.values.update(sizes)
         return 0, int(frame.evaluate(dim))
@@ -73,15 +76,19 @@ def _linear(dim: Expr, var: Var, sizes: Mapping[Var, int]) -> tuple[int, int] | 
         case ir.Cast(value=value):
             return _linear(value, var, sizes)
         case ir.Add(a=a, b=b) | ir.Sub(a=a, b=b) | ir.Mul(a=a, b=b):
-            left, right = _linear(a, var, sizes), _linear(b, var, sizes)
+            left = _linear(a, var, sizes)
+            right = _linear(b, var, sizes)
         case _:
             return None
     if left is None or right is None:
         return None
-    if isinstance(dim, ir.Mul):
-        if left[0] and right[0]:
-            return None
-        slope = left[0] * right[1] + right[0] * left[1]
-        return slope, left[1] * right[1]
-    sign = -1 if isinstance(dim, ir.Sub) else 1
-    return left[0] + sign * right[0], left[1] + sign * right[1]
+    left_slope, left_rest = left
+    right_slope, right_rest = right
+    if isinstance(dim, ir.Add):
+        return left_slope + right_slope, left_rest + right_rest
+    if isinstance(dim, ir.Sub):
+        return left_slope - right_slope, left_rest - right_rest
+    if left_slope and right_slope:
+        return None
+    slope = left_slope * right_rest + right_slope * left_rest
+    return slope, left_rest * right_rest

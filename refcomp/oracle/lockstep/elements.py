@@ -11,7 +11,7 @@ import numpy as np
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
+from refcomp.oracle.interpreter.races import READS, WRITES, Thread, updates_by
 from refcomp.oracle.lockstep.groups import Doubt, Groups
 from refcomp.oracle.lockstep.touches import Touches
 from refcomp.oracle.tensors.arrays import Array
@@ -27,6 +27,9 @@ class Writers(Protocol):
 
     ids: Array  # their numbers
     column: Array  # the same, as one column
+
+    def thread_of(self, number: int) -> Thread:
+        """Return the thread of a number, as the plain interpreter has it."""
 
 
 class Elements:
@@ -170,7 +173,7 @@ class Elements:
 
     def _tell(self, at: Array, value: Array, ids: Array, threads: Writers) -> None:
         if self.memory is not None and self.memory.is_watched:
-            self.memory.wrote(at, value, ids, threads)
+            self.memory.record_writes(at, value, ids, threads.thread_of)
 
     def _life(self, ids: Array) -> Any:
         return 1 if self.lives is None else self.lives[ids]

@@ -17,7 +17,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.stmt import BLOCK_TAGS, For
 from refcomp.oracle.interpreter.expressions import Frame
-from refcomp.oracle.interpreter.kernels import bound_loops
+from refcomp.oracle.interpreter.kernels import bound_extents
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
@@ -73,7 +73,8 @@ def _ranges(
         return [
             _LoopRange(r, evaluate(r.minimum), evaluate(r.extent)) for r in loops
         ], []
-    ranges = [_LoopRange(loop, 0, extent) for loop, extent in bound_loops(host, loops)]
+    extents = bound_extents(host, loops)
+    ranges = [_LoopRange(loop, 0, extent) for loop, extent in extents.items()]
     groups = [r for r in ranges if r.loop.kind in BLOCK_TAGS]
     return groups, [r for r in ranges if r.loop.kind not in BLOCK_TAGS]
 

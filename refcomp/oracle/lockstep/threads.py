@@ -16,6 +16,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import Allocate, Block, For, Origin, Stmt
 from refcomp.oracle.interpreter.expressions import lanes_of
+from refcomp.oracle.interpreter.races import Thread
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.groups import Doubt, Groups
 from refcomp.oracle.tensors.arrays import Array
@@ -129,15 +130,20 @@ class Threads:
             raise Doubt
         return found
 
-    def told(self, row: int) -> dict[Var, Any]:
-        """The variables that are bound for the thread in that row, as the plain interpreter
-        has them, the first one bound first."""
-        outer = {}
-        if self._outer is not None and self._chosen is not None:
-            outer = self._outer.told(int(np.flatnonzero(self._chosen)[row]))
-        return outer | {
-            var: _plain(var, value, row) for var, value in self.values.items()
-        }
+    def thread_of(self, number: int) -> Thread:
+        """Return the thread of that number as the plain interpreter has it, where it is now."""
+        thread = Thread(str(number), None)
+        thread.values = self.bindings(int(np.searchsorted(self.ids, number)))
+        thread.origins = self.crowd.origins
+        thread.stmt = self.crowd.stmt
+        return thread
+
+    def bindings(self, row: int) -> dict[Var, Any]:
+        """Return the variables of the thread in that row, in the order in which they were bound."""
+        values = {var: _plain(var, value, row) for var, value in self.values.items()}
+        if self._outer is None or self._chosen is None:
+            return values
+        return self._outer.bindings(int(np.flatnonzero(self._chosen)[row])) | values
 
 
 def _plain(var: Var, value: Array, row: int) -> Any:

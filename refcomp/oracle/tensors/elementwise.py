@@ -14,7 +14,7 @@ import numpy as np
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr
-from refcomp.oracle.interpreter.calls import call_pure
+from refcomp.oracle.interpreter.expressions import call_pure
 from refcomp.oracle.interpreter.scalars import Scalar
 from refcomp.oracle.tensors import arrays
 from refcomp.oracle.tensors.arrays import Array

@@ -51,7 +51,7 @@ def test_each_thread_has_the_plain_interpreter_s_value(expr, seed):
         found = evaluate(threads, expr)
     found = np.broadcast_to(found, (_ROWS, expr.dtype.lanes))
     for row in range(_ROWS):
-        expected = _plain(evaluate_expr(expr, threads.told(row)))
+        expected = _plain(evaluate_expr(expr, threads.bindings(row)))
         expected = np.array([expected], to_numpy(expr.dtype.element))
         assert same_bits(found[row : row + 1], expected), (row, found[row], expected)
 

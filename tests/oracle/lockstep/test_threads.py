@@ -39,7 +39,7 @@ def test_a_thread_s_variables_are_told_as_the_plain_interpreter_has_them():
     some.bind(Var("b", BOOL), np.array([[True], [False]]))
     some.bind(Var("v", F32.with_lanes(2)), np.array([[1, 2]], np.float32))
     some.value_of(names["x"])
-    told = {var.name: value for var, value in some.told(1).items()}
+    told = {var.name: value for var, value in some.bindings(1).items()}
     assert list(told.items()) == [("x", 7), ("b", False), ("v", (1.0, 2.0))]
     assert [type(value) for value in told.values()] == [int, bool, tuple]
 

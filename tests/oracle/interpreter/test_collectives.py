@@ -12,8 +12,8 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, MatrixProduct
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import find_fault
+from refcomp.oracle.interpreter.collectives import Arrival, compute_together
 from refcomp.oracle.interpreter.interpret import InterpretError, interpret
-from refcomp.oracle.interpreter.waves import Question, answer
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 
 PRODUCTS = [p for p in GPU_INTRINSICS.values() if isinstance(p, MatrixProduct)]
@@ -177,13 +177,13 @@ def test_nobody_waits_outside_a_kernel():
     assert "let it stand in a statement of a kernel" in str(caught.value)
 
 
-def test_questions_are_answered_by_themselves():
+def test_results_of_a_group_without_an_interpreter():
     call = _loop(
         "A: i32[2] out", "A@[t] = subgroup_shuffle_xor(A@[t], 1i32, 2i32)", 2
     ).body.body.value
-    questions = [Question(call, [value, 1, 2]) for value in (5, 7)]
-    answer(questions)
-    assert [question.answer for question in questions] == [7, 5]
+    arrivals = [Arrival(call, [value, 1, 2]) for value in (5, 7)]
+    compute_together(arrivals)
+    assert [arrival.result for arrival in arrivals] == [7, 5]
 
 
 @pytest.mark.parametrize("target", ["llvm", "opencl"])
