@@ -16,7 +16,7 @@ from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import Thread
 from refcomp.oracle.interpreter.scalars import Scalar
-from refcomp.oracle.lockstep.interpret import LEAST_THREADS, shortcut_for
+from refcomp.oracle.lockstep.interpret import MIN_THREADS, shortcut_for
 from refcomp.oracle.tensors.arrays import Array
 
 
@@ -94,7 +94,7 @@ def writes_to(
     args: Sequence[object],
     output: str,
     index: Sequence[int],
-    in_step: int | None = LEAST_THREADS,
+    in_step: int | None = MIN_THREADS,
 ) -> list[Write]:
     """Return the writes to element `index` of the output named `output`, in order.
 

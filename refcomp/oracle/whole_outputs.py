@@ -19,7 +19,7 @@ from refcomp.oracle.interpreter.expressions import Frame
 from refcomp.oracle.interpreter.failure import InterpretError, describe
 from refcomp.oracle.interpreter.interpret import bind_arguments, run_bound
 from refcomp.oracle.interpreter.memory import Memory
-from refcomp.oracle.lockstep.interpret import LEAST_THREADS, shortcut_for
+from refcomp.oracle.lockstep.interpret import MIN_THREADS, shortcut_for
 from refcomp.oracle.watch import writes_to
 
 _STORES = (BufferStore, Store, AtomicUpdate)
@@ -32,7 +32,7 @@ def interpret_whole(
     *,
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
-    in_step: int | None = LEAST_THREADS,
+    in_step: int | None = MIN_THREADS,
 ) -> None:
     """Run `func` as `interpret` does, but treat its outputs as memory that was never written.
 

@@ -16,11 +16,11 @@ from refcomp.ir.kernels import is_bound
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func, print_program
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
-from refcomp.oracle.lockstep.launch import InStep
+from refcomp.oracle.lockstep.launch import LockstepShortcut
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
-from tests.oracle.lockstep.crowds import same_bits
+from tests.oracle.lockstep.batches import same_bits
 from tests.properties.broken_kernels import BROKEN, SOUND
 from tests.strategies.funcs import make_arguments, runnable_funcs
 from tests.strategies.gpu_schedules import gpu_cases
@@ -34,14 +34,14 @@ def counts(monkeypatch):
     """How many kernels and loops have run in step, and how many have not, and how many runs have
     found something."""
     counts = Counter()
-    run_loop = InStep.__call__
+    run_loop = LockstepShortcut.__call__
 
     def counted(shortcut, frame, loop):
         has_run = run_loop(shortcut, frame, loop)
         counts[f"{'kernel' if is_bound(loop) else 'loops'} {has_run}"] += 1
         return has_run
 
-    monkeypatch.setattr(InStep, "__call__", counted)
+    monkeypatch.setattr(LockstepShortcut, "__call__", counted)
     return counts
 
 

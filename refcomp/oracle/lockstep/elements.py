@@ -1,10 +1,10 @@
-"""The elements of a buffer as threads in step see them, each access checked for all at once."""
+"""The elements of a buffer as threads in lockstep access them, each access checked."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -12,185 +12,206 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import READS, WRITES, Thread, updates_by
-from refcomp.oracle.lockstep.groups import Doubt, Groups
-from refcomp.oracle.lockstep.touches import Touches
+from refcomp.oracle.lockstep.groups import BailOut, Groups
+from refcomp.oracle.lockstep.shadow_memory import ShadowMemory
 from refcomp.oracle.tensors.arrays import Array
 
 _ZERO = np.zeros((1, 1), np.int64)
-_MOST_ELEMENTS = (
-    1 << 24
-)  # of what a crowd allocates; with more, memory might not suffice
+# Elements that one allocation of a batch may have. With more, memory might not suffice.
+_MAX_ELEMENTS = 1 << 24
 
 
 class Writers(Protocol):
-    """Threads that write, in a row each (`refcomp.oracle.lockstep.threads.Threads`)."""
+    """Threads that write, each in a row (`refcomp.oracle.lockstep.threads.Threads`)."""
 
-    ids: Array  # their numbers
-    column: Array  # the same, as one column
+    column: Array  # i64 [n, 1]: their numbers
 
     def thread_of(self, number: int) -> Thread:
-        """Return the thread of a number, as the plain interpreter has it."""
+        """Return the thread of that number as the plain interpreter has it."""
 
 
 class Elements:
-    """A buffer's elements, and which of them have been written
-    (`refcomp.oracle.interpreter.memory`).
+    """The elements of a buffer, and which of them were written.
 
-    They lie in copies of the buffer, one for each thread, one for each group or one for all:
-    thread i's begins at element `begin[i]`. `lives` counts how often each thread has allocated it.
+    Lockstep's counterpart of `refcomp.oracle.interpreter.memory.Memory`. There is one copy of the
+    buffer for each thread, for each group, or for all threads of the batch.
     """
 
     def __init__(
         self,
         buffer: Buffer,
         shape: tuple[int, ...],
-        crowd: Groups,
-        data: Any,
+        groups: Groups,
+        data: Array | np.flatiter[Array],
         written: Array | None,
-        by_thread: Touches | None,
     ) -> None:
-        self.buffer, self.shape, self.size, self.crowd = (
-            buffer,
-            shape,
-            math.prod(shape),
-            crowd,
-        )
-        self.data, self.written = data, written
+        self.buffer = buffer
+        self.shape = shape
+        self.size = math.prod(shape)  # elements of one copy
+        self.groups = groups
+        self.data = data  # [size of all copies]
+        # i64 [size of all copies]: the lifetime of the last write, 0 for none. None: no checks.
+        self.written = written
+        # i64 [threads]: the first element of each thread's copy. None: one copy for all.
         self.begin: Array | None = None
-        self.lives: Array | None = None
-        self.memory: Memory | None = None
-        self._by_thread = by_thread
-        self._by_group: Touches | None = None
+        # i64 [threads]: how often each thread has run the allocation. None: not allocated here.
+        self.lifetimes: Array | None = None
+        self.memory: Memory | None = (
+            None  # the memory of the host, if the buffer lies there
+        )
+        # Accesses by threads and by groups. None: there can be no races between them.
+        self._by_thread: ShadowMemory | None = None
+        self._by_group: ShadowMemory | None = None
 
     @staticmethod
-    def of_memory(memory: Memory, crowd: Groups, by_group: Touches | None) -> Elements:
-        """Those of `memory`, which all see. `by_group` is what groups have touched, where the
-        crowd writes: without a writer there are no races."""
-        has_races = by_group is not None and crowd.group_size > 1
-        by_thread = Touches(memory.size) if has_races else None
+    def of_memory(
+        memory: Memory, groups: Groups, by_group: ShadowMemory | None
+    ) -> Elements:
+        """Return the elements of `memory`, which all threads see.
+
+        `by_group` has the accesses of groups, of earlier batches, too. It is None if the launch
+        only reads `memory`: without a writer there are no races.
+        """
         found = Elements(
-            memory.buffer,
-            memory.shape,
-            crowd,
-            memory.elements,
-            memory.written,
-            by_thread,
+            memory.buffer, memory.shape, groups, memory.elements, memory.written
         )
-        found.memory, found._by_group = memory, by_group
+        found.memory = memory
+        found._by_group = by_group
+        if by_group is not None and groups.group_size > 1:
+            found._by_thread = ShadowMemory(memory.size)
         return found
 
     @staticmethod
-    def allocated(buffer: Buffer, shape: tuple[int, ...], crowd: Groups) -> Elements:
-        """Fresh ones, a copy for each thread; shared ones, a copy for each group."""
-        is_shared, size = buffer.scope == "shared", math.prod(shape)
-        copies = crowd.group - crowd.group[0] if is_shared else np.arange(crowd.count)
-        total = (int(copies[-1]) + 1) * size
-        if total > _MOST_ELEMENTS:
-            raise Doubt
-        data, written = (
-            np.empty(total, to_numpy(buffer.dtype)),
-            np.zeros(total, np.int64),
-        )
-        by_thread = Touches(total) if is_shared and crowd.group_size > 1 else None
-        found = Elements(buffer, shape, crowd, data, written, by_thread)
-        found.begin, found.lives = copies * size, np.zeros(crowd.count, np.int64)
+    def allocated(buffer: Buffer, shape: tuple[int, ...], groups: Groups) -> Elements:
+        """Return fresh elements: a copy for each group if they are shared, else for each thread."""
+        is_shared = buffer.scope == "shared"
+        size = math.prod(shape)
+        copy = np.arange(groups.count)
+        if is_shared:
+            copy = groups.group - groups.group[0]
+        total = (int(copy[-1]) + 1) * size
+        if total > _MAX_ELEMENTS:
+            raise BailOut
+        data = np.empty(total, to_numpy(buffer.dtype))
+        found = Elements(buffer, shape, groups, data, np.zeros(total, np.int64))
+        found.begin = copy * size
+        found.lifetimes = np.zeros(groups.count, np.int64)
+        if is_shared and groups.group_size > 1:
+            found._by_thread = ShadowMemory(total)
         return found
 
-    def begin_life(self, ids: Array) -> None:
-        """The threads `ids` allocate it again: what was written is gone for them."""
-        assert self.lives is not None
-        self.lives[ids] += 1
+    def begin_lifetime(self, ids: Array) -> None:
+        """Allocate again for the threads `ids`: for them, nothing is written any more."""
+        assert self.lifetimes is not None
+        self.lifetimes[ids] += 1
 
-    def read(self, offset: Array, ids: Array) -> Any:
-        """The elements at `offset` of the threads `ids`, which must have been written."""
-        at = self._place(offset, ids)
-        self._note(READS, at, ids)
+    def read(self, offset: Array, ids: Array) -> Array:
+        """Return the elements at `offset` of the threads `ids`. All must have been written."""
+        at = self._position(offset, ids)
+        self._record_access(READS, at, ids)
         self._check_written(at, ids)
         return self.data[at]
 
     def write(self, offset: Array, value: Array, ids: Array, threads: Writers) -> None:
-        """Makes `value` the elements at `offset`; of several for one element, the last."""
-        at = self._place(offset, ids)
-        self._note(WRITES, at, ids)
-        self._set(at, value, ids)
-        self._tell(at, value, ids, threads)
+        """Store `value` at `offset`; of several values for one element, the last."""
+        at = self._position(offset, ids)
+        self._record_access(WRITES, at, ids)
+        self._store(at, value, ids)
+        if self.is_watched:
+            self._report_writes(at, value, ids, threads)
 
     def update(
         self,
         operator: str,
-        meaning: Callable[[Array, Array], Any],
+        meaning: Callable[[Array, Array], Array],
         offset: Array,
         value: Array,
         threads: Writers,
     ) -> None:
-        """Makes `meaning` of the element at `offset` and the value the element, for each thread.
-        Raises Doubt where the order shows."""
-        at, value, ids = np.broadcast_arrays(
-            self._place(offset, threads.column), value, threads.column
-        )
-        several = self._note(updates_by(operator), at, ids)
-        if several and (self.buffer.dtype.is_float or self.is_watched):
-            raise Doubt
+        """Replace, for each thread, the element at `offset` by `meaning` of it and `value`.
+
+        Raises BailOut if the order shows: for floats, which round, and for watched memory.
+        """
+        at = self._position(offset, threads.column)
+        at, value, ids = np.broadcast_arrays(at, value, threads.column)
+        has_several = self._record_access(updates_by(operator), at, ids)
+        if has_several and (self.buffer.dtype.is_float or self.is_watched):
+            raise BailOut
         self._check_written(at, ids)
-        at, value, ids = at.ravel(), value.ravel(), ids.ravel()
+        at = at.ravel()
+        value = value.ravel()
+        ids = ids.ravel()
+        # Each round updates every element once, by the first thread that is left.
         while at.size:
             _, first = np.unique(at, return_index=True)
             updated = meaning(self.data[at[first]], value[first])
-            self._set(at[first], updated, ids[first])
-            self._tell(at[first], updated, ids[first], threads)
-            at, value, ids = (np.delete(part, first) for part in (at, value, ids))
+            self._store(at[first], updated, ids[first])
+            if self.is_watched:
+                self._report_writes(at[first], updated, ids[first], threads)
+            at = np.delete(at, first)
+            value = np.delete(value, first)
+            ids = np.delete(ids, first)
 
     def offset(self, indices: Sequence[Array], by_dimension: bool = True) -> Array:
-        """Where the element at `indices` lies, each of which must be within its dimension, or, if
-        not `by_dimension`, which are a single one, counted in all elements."""
+        """Return the row-major position of `indices`, each within its dimension.
+
+        If not `by_dimension`, there is a single index, which counts all elements.
+        """
         shape = self.shape if by_dimension else (self.size,)
         if len(indices) != len(shape):
-            raise Doubt
+            raise BailOut
         position = _ZERO
         for index, extent in zip(indices, shape, strict=True):
             if not _is_within(index, extent):
-                raise Doubt
+                raise BailOut
             position = index if position is _ZERO else position * extent + index
         return position
 
-    def _place(self, offset: Array, ids: Array) -> Array:
+    def _position(self, offset: Array, ids: Array) -> Array:
+        """Return positions in all copies."""
         return offset if self.begin is None else offset + self.begin[ids]
 
-    def _note(self, kind: str, at: Array, ids: Array) -> bool:
-        several = False
+    def _record_access(self, kind: str, at: Array, ids: Array) -> bool:
+        """Return whether several agents accessed one of the elements. Raises BailOut for a race."""
+        has_several = False
         if self._by_thread is not None or self._by_group is not None:
             at, ids = np.broadcast_arrays(at, ids)
         if self._by_thread is not None:
-            several = self._by_thread.note(kind, at, ids, self.crowd.turn[ids])
+            interval = self.groups.interval[ids]
+            has_several = self._by_thread.record(kind, at, ids, interval)
         if self._by_group is not None:
-            several |= self._by_group.note(kind, at, self.crowd.group[ids], 1)
-        return several
+            # Groups never wait for each other: a launch is one interval.
+            has_several |= self._by_group.record(kind, at, self.groups.group[ids], 1)
+        return has_several
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody wants to know each write."""
+        """Return True if the memory records each write."""
         return self.memory is not None and self.memory.is_watched
 
-    def _tell(self, at: Array, value: Array, ids: Array, threads: Writers) -> None:
-        if self.memory is not None and self.memory.is_watched:
-            self.memory.record_writes(at, value, ids, threads.thread_of)
+    def _report_writes(
+        self, at: Array, value: Array, ids: Array, threads: Writers
+    ) -> None:
+        assert self.memory is not None
+        self.memory.record_writes(at, value, ids, threads.thread_of)
 
-    def _life(self, ids: Array) -> Any:
-        return 1 if self.lives is None else self.lives[ids]
+    def _lifetime(self, ids: Array) -> Array | int:
+        return 1 if self.lifetimes is None else self.lifetimes[ids]
 
     def _check_written(self, at: Array, ids: Array) -> None:
-        if self.written is not None and (self.written[at] != self._life(ids)).any():
-            raise Doubt
+        if self.written is None:
+            return
+        if (self.written[at] != self._lifetime(ids)).any():
+            raise BailOut
 
-    def _set(self, at: Array, value: Any, ids: Array) -> None:
+    def _store(self, at: Array, value: Array, ids: Array) -> None:
         self.data[at] = value
         if self.written is not None:
-            self.written[at] = self._life(ids)
+            self.written[at] = self._lifetime(ids)
 
 
 def _is_within(index: Array, extent: int) -> bool:
     if index.size == 1:
         return bool(0 <= index.item() < extent)
-    return bool(
-        (index.astype(np.uint64) < extent).all()
-    )  # what is negative becomes huge
+    # As unsigned, a negative index is huge.
+    return bool((index.astype(np.uint64) < extent).all())

@@ -1,5 +1,8 @@
-"""The value of each expression for threads in step: `refcomp.oracle.interpreter.expressions` by
-numpy."""
+"""The value of each expression for threads in lockstep.
+
+The counterpart of `refcomp.oracle.interpreter.expressions`, by numpy. Values are arrays
+[threads, lanes], as in `refcomp.oracle.lockstep.threads`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from refcomp.oracle.tensors.elementwise import ELEMENTWISE
 
 
 def evaluate(threads: Threads, expr: Expr) -> Array:
-    """The value of `expr` for all `threads`, evaluating what occurs in it often only once."""
+    """Return the value of `expr`, in which what occurs several times is evaluated once."""
     threads.known = {}
     return threads.value(expr)
 
@@ -29,15 +32,14 @@ def _var(threads: Threads, var: Var) -> Array:
 
 
 def _immediate(threads: Threads, imm: ir.IntImm | ir.FloatImm) -> Array:
-    constants = threads.crowd.constants
+    constants = threads.batch.constants
     if imm not in constants:
-        constants[imm] = np.array(
-            [[make_scalar(imm.value, imm.dtype)]], to_numpy(imm.dtype)
-        )
+        value = make_scalar(imm.value, imm.dtype)
+        constants[imm] = np.array([[value]], to_numpy(imm.dtype))
     return constants[imm]
 
 
-def _if_then_else(threads: Threads, expr: ir.IfThenElseExpr) -> Any:
+def _if_then_else(threads: Threads, expr: ir.IfThenElseExpr) -> Array:
     condition = threads.value(expr.condition)
     if condition.all():
         return threads.value(expr.true_value)
@@ -45,15 +47,15 @@ def _if_then_else(threads: Threads, expr: ir.IfThenElseExpr) -> Any:
         return threads.value(expr.false_value)
     chosen = condition[:, 0]
     result = np.empty((len(chosen), expr.dtype.lanes), to_numpy(expr.dtype.element))
-    result[chosen] = threads.narrow(chosen).value(expr.true_value)
-    result[~chosen] = threads.narrow(~chosen).value(expr.false_value)
+    result[chosen] = threads.select(chosen).value(expr.true_value)
+    result[~chosen] = threads.select(~chosen).value(expr.false_value)
     return result
 
 
 def _ramp(threads: Threads, ramp: ir.Ramp) -> Array:
-    base, stride = threads.value(ramp.base), threads.value(ramp.stride)
-    result: Array = base + stride * np.arange(ramp.lanes, dtype=base.dtype)
-    return result
+    base = threads.value(ramp.base)
+    stride = threads.value(ramp.stride)
+    return np.asarray(base + stride * np.arange(ramp.lanes, dtype=base.dtype))
 
 
 def _broadcast(threads: Threads, broadcast: ir.Broadcast) -> Array:
@@ -62,38 +64,38 @@ def _broadcast(threads: Threads, broadcast: ir.Broadcast) -> Array:
 
 
 def _let(threads: Threads, let: ir.Let) -> Array:
-    """The body is evaluated on its own: what was known outside may not hold where var is bound."""
-    value, outside = threads.value(let.value), threads.known
-    threads.bind(let.var, value)
+    value = threads.value(let.value)
+    # A part of the body that also occurs outside may have another value there.
+    outside = threads.known
     threads.known = {}
+    threads.bind(let.var, value)
     result = threads.value(let.body)
     del threads.values[let.var]
     threads.known = outside
     return result
 
 
-def _buffer_load(threads: Threads, load: BufferLoad) -> Any:
+def _buffer_load(threads: Threads, load: BufferLoad) -> Array:
     elements = threads.memory_of(load.buffer)
     offset = elements.offset([threads.value(index) for index in load.indices])
     return elements.read(offset, threads.column)
 
 
-def _load(threads: Threads, load: Load) -> Any:
-    elements, index = threads.memory_of(load.buffer), threads.value(load.index)
+def _load(threads: Threads, load: Load) -> Array:
+    elements = threads.memory_of(load.buffer)
+    index = threads.value(load.index)
     if load.predicate is None:
-        return elements.read(
-            elements.offset([index], by_dimension=False), threads.column
-        )
-    index, wanted, ids = np.broadcast_arrays(
-        index, threads.value(load.predicate), threads.column
-    )
-    result = np.zeros(index.shape, to_numpy(load.buffer.dtype))
+        offset = elements.offset([index], by_dimension=False)
+        return elements.read(offset, threads.column)
+    wanted = threads.value(load.predicate)
+    index, wanted, ids = np.broadcast_arrays(index, wanted, threads.column)
     offset = elements.offset([index[wanted]], by_dimension=False)
+    result = np.zeros(index.shape, to_numpy(load.buffer.dtype))
     result[wanted] = elements.read(offset, ids[wanted])
     return result
 
 
-EXPRESSIONS: dict[type[Any], Callable[[Threads, Any], Any]] = {
+EXPRESSIONS: dict[type[Expr], Callable[[Threads, Any], Array]] = {
     **ELEMENTWISE,
     Var: _var,
     ir.IntImm: _immediate,

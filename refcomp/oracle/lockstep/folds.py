@@ -1,7 +1,8 @@
 """Loops that fold values into one element, such as sums: `T[i] = T[i] + A[i, k]` for all k.
 
-No value depends on a step before, so all of them are evaluated at once, a thread and an iteration
-side by side. Then they are folded one after the other, in the order of the loop: the same bits.
+No value depends on an earlier step. So the values of all steps are evaluated at once, for each
+thread and each step in a row of its own. Then they are folded in the order of the loop, which gives
+the same bits.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from refcomp.oracle.lockstep.expressions import evaluate
 from refcomp.oracle.lockstep.threads import Threads
 from refcomp.oracle.tensors.arrays import OPERATORS, Array
 
-MOST_FOLDING = 1 << 10  # threads: with more, each step is at once enough
-_MOST_VALUES = 1 << 18  # at once, as all of them are kept
+MAX_FOLD_THREADS = 1 << 10  # with more threads, single steps are as fast
+_MAX_VALUES = 1 << 18  # kept at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Each iteration makes `value`, of the element at `kept` and of `operand`, that element."""
+    """A loop whose every step stores `value`, made of `kept` and `operand`, where `kept` lies."""
 
     value: BinaryExpr
     kept: BufferLoad | Load
@@ -34,7 +35,7 @@ class Fold:
 
 
 def fold_of(loop: For) -> Fold | None:
-    """What `loop` folds; None where it does anything else."""
+    """Return the fold that `loop` is; None if it is anything else."""
     store = loop.body
     if not isinstance(store, BufferStore | Store) or loop.kind == PARALLEL:
         return None
@@ -42,26 +43,27 @@ def fold_of(loop: For) -> Fold | None:
     if not isinstance(value, BinaryExpr) or value.dtype.lanes > 1:
         return None
     for kept, operand in ((value.a, value.b), (value.b, value.a)):
-        if _is_place(store, kept) and loop.var not in {*variables_in(kept)}:
-            assert isinstance(kept, BufferLoad | Load)
-            index_and_operand = (*_indices(kept), operand)
-            if not any(_reads(part, store) for part in index_and_operand):
-                return Fold(value, kept, operand)
+        if not isinstance(kept, BufferLoad | Load) or not _is_same_place(store, kept):
+            continue
+        if loop.var in set(variables_in(kept)):
+            continue
+        if not any(_reads(part, store) for part in (*_indices(kept), operand)):
+            return Fold(value, kept, operand)
     return None
 
 
-def _is_place(store: BufferStore | Store, kept: Expr) -> bool:
-    """Whether `kept` is the element that `store` writes, at all times."""
-    if not isinstance(kept, BufferLoad | Load) or kept.buffer is not store.buffer:
+def _is_same_place(store: BufferStore | Store, load: BufferLoad | Load) -> bool:
+    """Return True if `load` always reads the element that `store` writes."""
+    if load.buffer is not store.buffer:
+        return False
+    if isinstance(load, Load) != isinstance(store, Store):
         return False
     if isinstance(store, Store) and store.predicate is not None:
         return False
-    if isinstance(kept, Load) and kept.predicate is not None:
+    if isinstance(load, Load) and load.predicate is not None:
         return False
-    pairs = zip(_indices(kept), _indices(store), strict=True)
-    return isinstance(kept, Load) == isinstance(store, Store) and all(
-        structurally_equal(one, two) for one, two in pairs
-    )
+    pairs = zip(_indices(load), _indices(store), strict=True)
+    return all(structurally_equal(one, two) for one, two in pairs)
 
 
 def _indices(access: BufferLoad | Load | BufferStore | Store) -> tuple[Expr, ...]:
@@ -76,13 +78,14 @@ def _reads(root: Node, store: BufferStore | Store) -> bool:
 def run_fold(
     threads: Threads, loop: For, fold: Fold, minimum: Array, extent: int
 ) -> None:
-    """Runs `extent` iterations of `loop` from `minimum` on, at least one, for all `threads`."""
+    """Run `extent` steps of `loop` from `minimum` on, at least one, for all `threads`."""
     elements = threads.memory_of(fold.kept.buffer)
     indices = [evaluate(threads, index) for index in _indices(fold.kept)]
     offset = elements.offset(indices, by_dimension=isinstance(fold.kept, BufferLoad))
-    kept, meaning = elements.read(offset, threads.column), OPERATORS[type(fold.value)]
-    is_left = fold.operand is fold.value.b
-    per_batch = max(1, _MOST_VALUES // len(threads.ids))
+    kept = elements.read(offset, threads.column)
+    meaning = OPERATORS[type(fold.value)]
+    is_left = fold.operand is fold.value.b  # whether `kept` is the left operand
+    per_batch = max(1, _MAX_VALUES // len(threads.ids))
     for first in range(0, extent, per_batch):
         steps = np.arange(first, min(extent, first + per_batch), dtype=minimum.dtype)
         values = _values(threads, loop, fold.operand, minimum, steps)
@@ -95,10 +98,10 @@ def run_fold(
 def _values(
     threads: Threads, loop: For, operand: Expr, minimum: Array, steps: Array
 ) -> Array:
-    """The operand's values, a row for each thread and a column for each step."""
+    """Return the values of `operand`: [threads, steps]."""
     count = len(threads.ids)
-    side_by_side = threads.narrow(np.repeat(np.arange(count), len(steps)))
-    places = np.tile(steps, count)[:, None]
-    side_by_side.bind(loop.var, side_by_side.rows(minimum) + places)
-    values = evaluate(side_by_side, operand)
-    return np.broadcast_to(values, places.shape).reshape(count, len(steps))
+    expanded = threads.select(np.repeat(np.arange(count), len(steps)))
+    column = np.tile(steps, count)[:, None]
+    expanded.bind(loop.var, expanded.rows(minimum) + column)
+    values = evaluate(expanded, operand)
+    return np.broadcast_to(values, column.shape).reshape(count, len(steps))

@@ -1,6 +1,6 @@
-"""The interpreter with its shortcut: kernels and loops run in step wherever that can be done.
+"""The doors of the interpreter with its shortcut: lockstep, wherever that is possible.
 
-Every result and every finding is that of `refcomp.oracle.interpreter`.
+Every result and every error is that of `refcomp.oracle.interpreter`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.interpreter import interpret as definition
 from refcomp.oracle.interpreter.expressions import Shortcut
-from refcomp.oracle.lockstep.launch import InStep
+from refcomp.oracle.lockstep.launch import LockstepShortcut
 
-LEAST_THREADS = 4  # fewer run sooner one by one
+MIN_THREADS = 4  # fewer threads run sooner one by one
 
 
 def interpret(
@@ -27,11 +27,12 @@ def interpret(
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
     symbols: Mapping[Var, int] | None = None,
-    in_step: int | None = LEAST_THREADS,
+    in_step: int | None = MIN_THREADS,
 ) -> None:
-    """Run `func` on `args` as `refcomp.oracle.interpreter.interpret` defines it, and sooner.
+    """Run `func` on `args` as `refcomp.oracle.interpreter.interpret` defines it, but sooner.
 
-    From `in_step` threads or iterations on, kernels and loops run in step; with None, never.
+    Kernels with at least `in_step` threads, and loops with as many iterations, run in lockstep.
+    With None, none do.
     """
     definition.interpret(
         func,
@@ -44,21 +45,21 @@ def interpret(
 
 
 def interpret_program(
-    program: Program, args: Sequence[Any], *, in_step: int | None = LEAST_THREADS
+    program: Program, args: Sequence[Any], *, in_step: int | None = MIN_THREADS
 ) -> None:
     """Run the host's function of `program`, and the kernels that it launches, as `interpret`."""
     definition.interpret_program(program, args, shortcut=shortcut_for(args, in_step))
 
 
 def shortcut_for(args: Sequence[Any], in_step: int | None) -> Shortcut | None:
-    """Return the shortcut for a run on `args`; None without `in_step`, and for arrays that overlap.
+    """Return the shortcut for a run on `args`; None without `in_step` or if arrays overlap.
 
-    Threads in step do not notice that they meet in memory that two arrays share.
+    Shadow memory belongs to one array, so it does not see races in memory that two arrays share.
     """
     if in_step is None or not isinstance(args, list | tuple):
         return None
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
-    overlap = any(
-        np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)
-    )
-    return None if overlap else InStep(in_step)
+    for a, b in itertools.combinations(arrays, 2):
+        if np.may_share_memory(a, b):
+            return None
+    return LockstepShortcut(in_step)

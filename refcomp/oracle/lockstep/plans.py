@@ -1,6 +1,6 @@
-"""What of a program may run in step: kernels, and loops whose iterations seem to be apart.
+"""What may run in lockstep: kernels, and loops whose iterations seem to be independent.
 
-Said of the text alone, so it is found out once for each loop.
+A plan depends on the text of the program alone, so each loop is looked at once.
 """
 
 from __future__ import annotations
@@ -22,35 +22,39 @@ _Writer = st.BufferStore | st.Store | st.AtomicUpdate
 
 @dataclass(slots=True, eq=False)
 class LockstepPlan:
-    """How a kernel, or a nest of loops, runs in step."""
+    """How a kernel, or a nest of loops, runs in lockstep."""
 
-    # The loops whose iterations run in step, outermost first; none where they must not.
+    # Loops whose iterations run in lockstep, outermost first. Empty if none may.
     loops: tuple[st.For, ...]
-    body: st.Stmt  # what each iteration does
-    used: tuple[Buffer, ...] = ()  # the buffers from outside the loops that `body` uses
-    written: frozenset[Buffer] = frozenset()  # those of them that `body` writes
+    body: st.Stmt  # of the innermost of them
+    used: tuple[Buffer, ...] = ()  # buffers from outside the loops that `body` accesses
+    written: frozenset[Buffer] = frozenset()  # those of `used` that `body` writes
 
 
 def plan_of(loop: st.For) -> LockstepPlan:
-    """The plan of the kernel, or of the loops of the host, that begin with `loop`."""
+    """Return the plan of the kernel, or of the loops of the host, that begin with `loop`."""
     if is_bound(loop):
         nest = kernel_nest(loop)
-        loops, body = nest.loops, nest.body
+        loops = nest.loops
+        body = nest.body
     else:
-        loops, body = _apart(loop)
+        loops, body = _independent_loops(loop)
     nodes = list(walk(body))
     if not loops or not all(map(_is_known, nodes)):
         return LockstepPlan((), body)
-    own = {node.buffer for node in nodes if isinstance(node, st.Allocate)}
-    users = [node for node in nodes if isinstance(node, _Writer | BufferLoad | Load)]
-    used = dict.fromkeys(user.buffer for user in users if user.buffer not in own)
-    written = (
-        frozenset(user.buffer for user in users if isinstance(user, _Writer)) - own
-    )
-    return LockstepPlan(loops, body, tuple(used), written)
+    own = _allocated_in(nodes)
+    used: dict[Buffer, None] = {}  # a set that keeps the order
+    written = set()
+    for node in nodes:
+        if isinstance(node, _Writer | BufferLoad | Load) and node.buffer not in own:
+            used[node.buffer] = None
+            if isinstance(node, _Writer):
+                written.add(node.buffer)
+    return LockstepPlan(loops, body, tuple(used), frozenset(written))
 
 
 def _is_known(node: Node) -> bool:
+    """Return True if lockstep has a meaning for `node`."""
     if isinstance(node, Call) and node.name not in KNOWN:
         return False
     if isinstance(node, st.Stmt):
@@ -58,15 +62,23 @@ def _is_known(node: Node) -> bool:
     return type(node) in EXPRESSIONS or not isinstance(node, Expr)
 
 
-def _apart(loop: st.For) -> tuple[tuple[st.For, ...], st.Stmt]:
-    """The outermost loops, directly nested, on each of which the place of all writes depends."""
+def _allocated_in(nodes: list[Node]) -> set[Buffer]:
+    return {node.buffer for node in nodes if isinstance(node, st.Allocate)}
+
+
+def _independent_loops(loop: st.For) -> tuple[tuple[st.For, ...], st.Stmt]:
+    """Return loops whose iterations may be independent, and the body of the innermost.
+
+    These are the outermost loops, directly nested, as long as the place of every write depends on
+    each of them.
+    """
     loops: list[st.For] = []
     body: st.Stmt = loop
-    depending = _places_of_writes(loop)
+    places = _places_of_writes(loop)
     while isinstance(body, st.For) and not is_bound(body):
         outer = {outer.var for outer in loops}
         bounds = {*variables_in(body.minimum), *variables_in(body.extent)}
-        if bounds & outer or not all(body.var in place for place in depending):
+        if bounds & outer or not all(body.var in place for place in places):
             break
         loops.append(body)
         body = body.body
@@ -74,31 +86,34 @@ def _apart(loop: st.For) -> tuple[tuple[st.For, ...], st.Stmt]:
 
 
 def _places_of_writes(root: st.Stmt) -> list[set[Var]]:
-    """Of each write to memory from outside `root`: the variables that its place may depend on."""
+    """Return the variables that the place of each write to memory from outside depends on."""
     nodes = list(walk(root))
-    own = {node.buffer for node in nodes if isinstance(node, st.Allocate)}
-    named = {node.var: node for node in nodes if isinstance(node, st.For | st.LetStmt)}
+    own = _allocated_in(nodes)
+    binders = {
+        node.var: node for node in nodes if isinstance(node, st.For | st.LetStmt)
+    }
     places = []
     for node in nodes:
-        if isinstance(node, _Writer) and node.buffer not in own:
-            indices = (node.index,) if isinstance(node, st.Store) else node.indices
-            places.append(
-                _closure({v for i in indices for v in variables_in(i)}, named)
-            )
+        if not isinstance(node, _Writer) or node.buffer in own:
+            continue
+        indices = (node.index,) if isinstance(node, st.Store) else node.indices
+        place: set[Var] = set()
+        for index in indices:
+            place.update(variables_in(index))
+        places.append(_closure(place, binders))
     return places
 
 
-def _closure(variables: set[Var], named: dict[Var, st.For | st.LetStmt]) -> set[Var]:
-    """`variables`, and those that the values of these are made of."""
-    found, waiting = set(variables), list(variables)
+def _closure(variables: set[Var], binders: dict[Var, st.For | st.LetStmt]) -> set[Var]:
+    """Return `variables`, and those on which their values depend."""
+    found = set(variables)
+    waiting = list(variables)
     while waiting:
-        binder = named.get(waiting.pop())
-        value = (
-            binder.value
-            if isinstance(binder, st.LetStmt)
-            else binder and binder.minimum
-        )
-        more = set(variables_in(value)) - found if value is not None else set()
+        binder = binders.get(waiting.pop())
+        if binder is None:
+            continue
+        value = binder.value if isinstance(binder, st.LetStmt) else binder.minimum
+        more = set(variables_in(value)) - found
         found |= more
         waiting += more
     return found

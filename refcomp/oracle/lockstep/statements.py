@@ -1,5 +1,7 @@
-"""What each statement does for threads in step: `refcomp.oracle.interpreter.statements` by
-numpy."""
+"""The effect of each statement on threads in lockstep.
+
+The counterpart of `refcomp.oracle.interpreter.statements`, by numpy.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +11,41 @@ from typing import Any
 import numpy as np
 
 from refcomp.ir import stmt as st
-from refcomp.ir.buffer import Buffer
 from refcomp.oracle.interpreter.kernels import scrambled
 from refcomp.oracle.interpreter.scalars import ATOMIC
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import evaluate
-from refcomp.oracle.lockstep.folds import MOST_FOLDING, Fold, fold_of, run_fold
-from refcomp.oracle.lockstep.groups import Doubt
+from refcomp.oracle.lockstep.folds import MAX_FOLD_THREADS, Fold, fold_of, run_fold
+from refcomp.oracle.lockstep.groups import BailOut
 from refcomp.oracle.lockstep.threads import Threads
 from refcomp.oracle.tensors.arrays import OPERATORS
 
 
 def run(threads: Threads, stmt: st.Stmt) -> None:
-    """Does what `stmt` says for all `threads`."""
-    threads.crowd.stmt = stmt
+    """Run `stmt` for all `threads`."""
+    threads.batch.stmt = stmt
     STATEMENTS[type(stmt)](threads, stmt)
 
 
 def _for(threads: Threads, loop: st.For) -> None:
     if loop.origin is not None:
-        threads.crowd.origins[loop.var] = loop.origin
-    minimum, extent = evaluate(threads, loop.minimum), evaluate(threads, loop.extent)
-    most, least = int(extent.max()), int(extent.min())
-    if loop.kind == st.PARALLEL and most != least:
-        raise Doubt  # the order is another one for each thread
-    fold = _fold_of(threads, loop) if most == least > 0 else None
+        threads.batch.origins[loop.var] = loop.origin
+    minimum = evaluate(threads, loop.minimum)
+    extent = evaluate(threads, loop.extent)
+    longest = int(extent.max())
+    shortest = int(extent.min())
+    if loop.kind == st.PARALLEL and longest != shortest:
+        raise BailOut  # the scrambled order differs from thread to thread
+    fold = _fold_of(threads, loop) if longest == shortest > 0 else None
     if fold is not None:
-        threads.crowd.stmt = loop.body
-        run_fold(threads, loop, fold, minimum, most)
+        threads.batch.stmt = loop.body
+        run_fold(threads, loop, fold, minimum, longest)
         return
-    for step in scrambled(most) if loop.kind == st.PARALLEL else range(most):
-        inside, value = threads, minimum + step
-        if step >= least:
-            inside = threads.narrow((step < extent)[:, 0])
+    for step in scrambled(longest) if loop.kind == st.PARALLEL else range(longest):
+        inside = threads
+        value = minimum + step
+        if step >= shortest:
+            inside = threads.select((step < extent)[:, 0])
             value = inside.rows(value)
         inside.bind(loop.var, value)
         run(inside, loop.body)
@@ -49,13 +53,14 @@ def _for(threads: Threads, loop: st.For) -> None:
 
 
 def _fold_of(threads: Threads, loop: st.For) -> Fold | None:
-    folds = threads.crowd.folds
+    """Return the fold that `loop` is, if it is worth while to run it as one."""
+    folds = threads.batch.folds
     if loop not in folds:
         folds[loop] = fold_of(loop)
     fold = folds[loop]
-    if fold is None or len(threads.ids) > MOST_FOLDING:
+    if fold is None or len(threads.ids) > MAX_FOLD_THREADS:
         return None
-    # Who watches an element wants to know each step.
+    # A watched memory records every step.
     return None if threads.memory_of(fold.kept.buffer).is_watched else fold
 
 
@@ -67,13 +72,16 @@ def _buffer_store(threads: Threads, store: st.BufferStore) -> None:
 
 
 def _store(threads: Threads, store: st.Store) -> None:
-    value, index = evaluate(threads, store.value), evaluate(threads, store.index)
-    elements, ids = threads.memory_of(store.buffer), threads.column
+    value = evaluate(threads, store.value)
+    index = evaluate(threads, store.index)
+    ids = threads.column
+    elements = threads.memory_of(store.buffer)
     if store.predicate is not None:
         wanted = evaluate(threads, store.predicate)
         index, value, ids, wanted = np.broadcast_arrays(index, value, ids, wanted)
         index, value, ids = index[wanted], value[wanted], ids[wanted]
-    elements.write(elements.offset([index], by_dimension=False), value, ids, threads)
+    offset = elements.offset([index], by_dimension=False)
+    elements.write(offset, value, ids, threads)
 
 
 def _atomic_update(threads: Threads, update: st.AtomicUpdate) -> None:
@@ -81,32 +89,31 @@ def _atomic_update(threads: Threads, update: st.AtomicUpdate) -> None:
     indices = [evaluate(threads, index) for index in update.indices]
     elements = threads.memory_of(update.buffer)
     offset = elements.offset(indices, by_dimension=len(indices) > 1)
-    elements.update(
-        update.operator, OPERATORS[ATOMIC[update.operator]], offset, value, threads
-    )
+    meaning = OPERATORS[ATOMIC[update.operator]]
+    elements.update(update.operator, meaning, offset, value=value, threads=threads)
 
 
 def _allocate(threads: Threads, allocate: st.Allocate) -> None:
-    crowd, buffer = threads.crowd, allocate.buffer
-    shape = _shape_of(threads, buffer)
-    elements = crowd.allocated.get(allocate)
-    if elements is None or (elements.shape != shape and buffer.scope != "shared"):
-        elements = crowd.allocated[allocate] = Elements.allocated(buffer, shape, crowd)
-    if elements.shape != shape or (
-        buffer.scope != "local" and crowd.is_kernel is (buffer.scope == "global")
-    ):
-        raise Doubt
-    elements.begin_life(threads.ids)
-    crowd.memory[buffer] = elements
-    run(threads, allocate.body)
-    del crowd.memory[buffer]
-
-
-def _shape_of(threads: Threads, buffer: Buffer) -> tuple[int, ...]:
+    batch = threads.batch
+    buffer = allocate.buffer
     dims = [evaluate(threads, dim) for dim in buffer.shape]
     if any((dim != dim[0]).any() for dim in dims):
-        raise Doubt  # each thread has another shape
-    return tuple(max(0, int(dim[0, 0])) for dim in dims)
+        raise BailOut  # the shape differs from thread to thread
+    shape = tuple(max(0, int(dim[0, 0])) for dim in dims)
+    elements = batch.allocated.get(allocate)
+    if elements is None or (elements.shape != shape and buffer.scope != "shared"):
+        elements = Elements.allocated(buffer, shape, batch)
+        batch.allocated[allocate] = elements
+    # Global memory is allocated outside of kernels, shared memory inside.
+    is_misplaced = buffer.scope != "local" and batch.is_kernel is (
+        buffer.scope == "global"
+    )
+    if elements.shape != shape or is_misplaced:
+        raise BailOut
+    elements.begin_lifetime(threads.ids)
+    batch.memory[buffer] = elements
+    run(threads, allocate.body)
+    del batch.memory[buffer]
 
 
 def _if_then_else(threads: Threads, branch: st.IfThenElse) -> None:
@@ -114,10 +121,11 @@ def _if_then_else(threads: Threads, branch: st.IfThenElse) -> None:
     if condition.all():
         run(threads, branch.then_case)
         return
+    others = threads
     if condition.any():
-        run(threads.narrow(condition[:, 0]), branch.then_case)
+        run(threads.select(condition[:, 0]), branch.then_case)
+        others = threads.select(~condition[:, 0])
     if branch.else_case is not None:
-        others = threads.narrow(~condition[:, 0]) if condition.any() else threads
         run(others, branch.else_case)
 
 
@@ -133,7 +141,7 @@ def _let_stmt(threads: Threads, let: st.LetStmt) -> None:
 
 
 def _barrier(threads: Threads, _barrier: st.Barrier) -> None:
-    threads.crowd.pass_barrier(threads.ids)
+    threads.batch.pass_barrier(threads.ids)
 
 
 def _pragma(threads: Threads, pragma: st.Pragma) -> None:
@@ -144,7 +152,7 @@ def _prefetch(_threads: Threads, _prefetch: st.Prefetch) -> None:
     return
 
 
-STATEMENTS: dict[type[Any], Callable[[Threads, Any], None]] = {
+STATEMENTS: dict[type[st.Stmt], Callable[[Threads, Any], None]] = {
     st.For: _for,
     st.BufferStore: _buffer_store,
     st.Store: _store,

@@ -1,7 +1,7 @@
-"""Threads that run in step, with the values of their variables as arrays.
+"""Threads that run in lockstep, with the values of their variables as arrays.
 
-A value has a row for each thread, or a single row that holds for all of them, and a column for each
-lane of a vector; a scalar has one column.
+A value has the shape [threads, lanes]. A scalar has one lane, and a value that is the same for all
+threads may have a single row.
 """
 
 from __future__ import annotations
@@ -17,141 +17,141 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import Allocate, Block, For, Origin, Stmt
 from refcomp.oracle.interpreter.expressions import lanes_of
 from refcomp.oracle.interpreter.races import Thread
+from refcomp.oracle.interpreter.scalars import Value
 from refcomp.oracle.lockstep.elements import Elements
-from refcomp.oracle.lockstep.groups import Doubt, Groups
+from refcomp.oracle.lockstep.groups import BailOut, Groups
 from refcomp.oracle.tensors.arrays import Array
 
-Meaning = Callable[["Threads", Any], Any]
+Meaning = Callable[["Threads", Any], Array]
 
 
-class Crowd(Groups):
-    """The threads of a launch, with all that they share.
-
-    Attributes:
-        memory: what the threads see.
-        allocated: what they have allocated so far.
-        stmt: the statement at hand.
-        origins: where the loops come from that bound variables.
-        expressions: the meaning of each class of expressions.
-        libraries: shared objects in which C functions are sought first.
-    """
+class Batch(Groups):
+    """All threads that run in lockstep at once, with what they share."""
 
     def __init__(
         self,
         group: Array,
         group_size: int,
         is_kernel: bool,
-        expressions: Mapping[type[Any], Meaning],
+        expressions: Mapping[type[Expr], Meaning],
         libraries: Sequence[str] = (),
     ) -> None:
         super().__init__(group, group_size)
-        self.is_kernel, self.expressions, self.libraries = (
-            is_kernel,
-            expressions,
-            libraries,
+        self.is_kernel = (
+            is_kernel  # False: the threads are iterations of loops of the host
         )
+        self.expressions = expressions  # the meaning of each class of expression
+        self.libraries = libraries  # searched for C functions before libm and libc
         self.memory: dict[Buffer, Elements] = {}
-        self.allocated: dict[Allocate, Elements] = {}
-        self.stmt: Stmt = Block(())
-        self.origins: dict[Var, Origin] = {}
+        self.allocated: dict[Allocate, Elements] = {}  # kept for the next execution
+        self.stmt: Stmt = Block(())  # the statement that runs
+        self.origins: dict[
+            Var, Origin
+        ] = {}  # of loop variables: where the loop comes from
         self.constants: dict[Expr, Array] = {}
-        self.folds: dict[For, Any] = {}
+        self.folds: dict[For, Any] = {}  # `Fold | None` of each loop that was looked at
 
 
 class Threads:
-    """The threads `ids` of a crowd, which do the same, and the variables that they have bound.
+    """Some threads of a batch, which run the same statement, and the variables they bound.
 
-    They are some of the `outer` ones, whose variables they see; `chosen` says which. `known` is
-    what of the expression at hand is evaluated.
+    They are selected from `outer` threads, whose variables they see, too.
     """
 
     def __init__(
         self,
-        crowd: Crowd,
+        batch: Batch,
         ids: Array,
         values: Mapping[Var, Array],
         outer: Threads | None = None,
-        chosen: Array | None = None,
+        selection: Array | None = None,
     ) -> None:
-        self.crowd, self.ids, self._outer, self._chosen = crowd, ids, outer, chosen
+        self.batch = batch
+        self.ids = ids  # i64 [n]: numbers within the batch
         self.column = ids[:, None]
-        self.values, self._seen = dict(values), dict[Var, Array]()
-        self.known: dict[int, Array] = {}
+        self.values = dict(values)
+        self.known: dict[int, Array] = {}  # id -> value of the parts of the expression
+        self._outer = outer
+        self._selection = selection  # bool [outer threads], or i64 [n]: rows of `outer`
+        self._selected: dict[Var, Array] = {}  # variables of `outer`, for these threads
 
     @property
     def libraries(self) -> Sequence[str]:
-        """Where C functions are sought first."""
-        return self.crowd.libraries
+        """Return the shared objects that are searched first for C functions."""
+        return self.batch.libraries
 
-    def narrow(self, chosen: Array) -> Threads:
-        """Those in the rows `chosen`, by a truth for each of these or by numbers; at least one."""
-        return Threads(self.crowd, self.ids[chosen], {}, self, chosen)
+    def select(self, rows: Array) -> Threads:
+        """Return the threads in `rows`, a bool for each thread or row numbers; at least one."""
+        return Threads(self.batch, self.ids[rows], {}, self, rows)
 
     def rows(self, value: Array) -> Array:
-        """These threads' rows of a value of the outer ones."""
-        return value if len(value) == 1 or self._chosen is None else value[self._chosen]
+        """Return these threads' rows of a value of the outer threads."""
+        if len(value) == 1 or self._selection is None:
+            return value
+        return value[self._selection]
 
     def value(self, expr: Expr) -> Array:
-        """The value of `expr`, in which nothing that is `known` is evaluated again."""
+        """Return the value of `expr`, a part of the expression that is evaluated."""
         known = self.known.get(id(expr))
         if known is None:
-            known = self.known[id(expr)] = self.crowd.expressions[type(expr)](
-                self, expr
-            )
+            known = self.batch.expressions[type(expr)](self, expr)
+            self.known[id(expr)] = known
         return known
 
     def value_of(self, var: Var) -> Array:
-        """The value of `var`. Raises Doubt where it is not bound."""
+        """Return the value of `var`. Raises BailOut if it is not bound."""
         found = self.values.get(var)
         if found is None:
-            found = self._seen.get(var)
+            found = self._selected.get(var)
         if found is None:
             if self._outer is None:
-                raise Doubt
-            found = self._seen[var] = self.rows(self._outer.value_of(var))
+                raise BailOut
+            found = self._selected[var] = self.rows(self._outer.value_of(var))
         return found
 
     def bind(self, var: Var, value: Array) -> None:
-        """Binds `var`. Raises Doubt where it is bound."""
+        """Bind `var`. Raises BailOut if it is bound."""
         if self.is_bound(var):
-            raise Doubt
+            raise BailOut
         self.values[var] = value
 
     def is_bound(self, var: Var) -> bool:
-        """Whether `var` has a value."""
-        return var in self.values or (
-            self._outer is not None and self._outer.is_bound(var)
-        )
+        """Return True if `var` has a value."""
+        if var in self.values:
+            return True
+        return self._outer is not None and self._outer.is_bound(var)
 
     def memory_of(self, buffer: Buffer) -> Elements:
-        """Where `buffer` lies. Raises Doubt where it is not bound."""
-        found = self.crowd.memory.get(buffer)
+        """Return the elements of `buffer`. Raises BailOut if it is not bound."""
+        found = self.batch.memory.get(buffer)
         if found is None:
-            raise Doubt
+            raise BailOut
         return found
 
     def thread_of(self, number: int) -> Thread:
         """Return the thread of that number as the plain interpreter has it, where it is now."""
         thread = Thread(str(number), None)
         thread.values = self.bindings(int(np.searchsorted(self.ids, number)))
-        thread.origins = self.crowd.origins
-        thread.stmt = self.crowd.stmt
+        thread.origins = self.batch.origins
+        thread.stmt = self.batch.stmt
         return thread
 
-    def bindings(self, row: int) -> dict[Var, Any]:
+    def bindings(self, row: int) -> dict[Var, Value]:
         """Return the variables of the thread in that row, in the order in which they were bound."""
         values = {var: _plain(var, value, row) for var, value in self.values.items()}
-        if self._outer is None or self._chosen is None:
+        if self._outer is None or self._selection is None:
             return values
-        return self._outer.bindings(int(np.flatnonzero(self._chosen)[row])) | values
+        outer_row = int(np.flatnonzero(self._selection)[row])
+        return self._outer.bindings(outer_row) | values
 
 
-def _plain(var: Var, value: Array, row: int) -> Any:
+def _plain(var: Var, value: Array, row: int) -> Value:
+    """Return one thread's value as the plain interpreter has it."""
     lanes = value[row if len(value) > 1 else 0]
     plain = tuple(lane if var.dtype.is_float else lane.item() for lane in lanes)
     return plain if var.dtype.lanes > 1 else plain[0]
 
 
-def as_value(var: Var, plain: Any) -> Array:
-    """A value of the plain interpreter, as one row."""
+def as_value(var: Var, plain: Value) -> Array:
+    """Return a value of the plain interpreter as one row."""
     return np.array([lanes_of(plain)], to_numpy(var.dtype.element))

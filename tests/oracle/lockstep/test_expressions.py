@@ -12,18 +12,18 @@ from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS, evaluate
-from refcomp.oracle.lockstep.groups import Doubt
+from refcomp.oracle.lockstep.groups import BailOut
 from refcomp.oracle.tensors import arrays
-from tests.oracle.lockstep.crowds import crowd_of, everyone, same_bits
+from tests.oracle.lockstep.batches import batch_of, everyone, same_bits
 from tests.oracle.programs import integer
 from tests.strategies.exprs import dtypes, exprs
 
 
 def _threads(*values):
-    threads, names = everyone(crowd_of(1, len(values)), x=values)
+    threads, names = everyone(batch_of(1, len(values)), x=values)
     a = Buffer("A", I64, (integer(4),))
     memory = Memory(a, (4,), np.array([10, 11, 12, 13]))
-    threads.crowd.memory[a] = Elements.of_memory(memory, threads.crowd, None)
+    threads.batch.memory[a] = Elements.of_memory(memory, threads.batch, None)
     return threads, names["x"], a
 
 
@@ -43,7 +43,7 @@ def _plain(value):
 @settings(max_examples=300)
 @given(dtypes().flatmap(lambda dtype: exprs(dtype, _LEAVES)), st.integers(0, 2**32))
 def test_each_thread_has_the_plain_interpreter_s_value(expr, seed):
-    threads, rng = everyone(crowd_of(1, _ROWS))[0], np.random.default_rng(seed)
+    threads, rng = everyone(batch_of(1, _ROWS))[0], np.random.default_rng(seed)
     with np.errstate(all="ignore"):
         for var in _LEAVES:
             drawn = rng.standard_normal((_ROWS, 1)) * 10.0 ** rng.integers(-2, 6)
@@ -60,7 +60,7 @@ def test_a_lazy_choice_reads_only_where_it_is_chosen():
     threads, x, a = _threads(1, 5, 3)
     lazy = ir.IfThenElseExpr(x < 4, BufferLoad(a, (x,)), x * 100)
     assert evaluate(threads, lazy).tolist() == [[11], [500], [13]]
-    with pytest.raises(Doubt):
+    with pytest.raises(BailOut):
         evaluate(threads, ir.Select(lazy.condition, lazy.true_value, lazy.false_value))
 
 
@@ -98,5 +98,5 @@ def test_a_let_does_not_leak_into_what_is_shared_with_it():
     shared = y + 1
     lets = ir.Let(y, x, shared) + ir.Let(y, x * 10, shared)
     assert evaluate(threads, lets).tolist() == [[24], [35]]
-    with pytest.raises(Doubt):
+    with pytest.raises(BailOut):
         evaluate(threads, ir.Let(y, x, shared) + shared)

@@ -10,7 +10,7 @@ from refcomp.oracle.interpreter.interpret import InterpretError
 from refcomp.oracle.lockstep import folds, statements
 from refcomp.oracle.lockstep.folds import fold_of
 from refcomp.oracle.lockstep.interpret import interpret
-from tests.oracle.lockstep.crowds import same_bits
+from tests.oracle.lockstep.batches import same_bits
 
 
 def _func(body, kind=""):
@@ -69,7 +69,7 @@ def _outcome(func, in_step):
 @pytest.mark.parametrize("most", [1, 20, 1 << 18])
 @pytest.mark.parametrize("body", [*FOLDS, *OTHERS])
 def test_the_bits_of_the_plain_interpreter(body, most, monkeypatch):
-    monkeypatch.setattr(folds, "_MOST_VALUES", most)
+    monkeypatch.setattr(folds, "_MAX_VALUES", most)
     func = _func(body)
     (told, expected), (found, actual) = _outcome(func, None), _outcome(func, 1)
     assert told == found
@@ -86,6 +86,6 @@ def test_folds_are_taken_where_threads_are_few(monkeypatch):
     monkeypatch.setattr(statements, "run_fold", noted)
     _outcome(_func(FOLDS[0]), 1)
     assert len(taken) == 1
-    monkeypatch.setattr(statements, "MOST_FOLDING", 6)
+    monkeypatch.setattr(statements, "MAX_FOLD_THREADS", 6)
     _outcome(_func(FOLDS[0]), 1)
     assert len(taken) == 1

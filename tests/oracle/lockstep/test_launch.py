@@ -8,7 +8,7 @@ from refcomp.oracle.interpreter.expressions import Frame
 from refcomp.oracle.interpreter.interpret import InterpretError, bind_arguments
 from refcomp.oracle.lockstep import launch as module
 from refcomp.oracle.lockstep.interpret import interpret_program
-from refcomp.oracle.lockstep.launch import InStep
+from refcomp.oracle.lockstep.launch import LockstepShortcut
 
 KERNEL = """
 func f(A: i64[n] out) {
@@ -19,7 +19,7 @@ LOOPS = "func f(A: i64[n, 3] out) { for i in range(n) { for j in range(3) { A[i,
 
 
 def _has_run(text, array, least):
-    return InStep(least)(*_frame(text, array))
+    return LockstepShortcut(least)(*_frame(text, array))
 
 
 def _frame(text, array):
@@ -30,7 +30,7 @@ def _frame(text, array):
 
 @pytest.mark.parametrize("most", [1, 3, 1 << 14])
 def test_a_kernel_runs_batch_by_batch(most, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_THREADS", most)
+    monkeypatch.setattr(module, "_MAX_THREADS", most)
     array = np.zeros(6, np.int64)
     assert _has_run(KERNEL, array, 6)
     assert array.tolist() == [0, 1, 10, 11, 20, 21]
@@ -55,7 +55,7 @@ def test_loops_run_iteration_for_iteration():
 
 
 def test_loops_whose_memory_would_take_long_to_save(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_PER_THREAD", 0.5)
+    monkeypatch.setattr(module, "_MAX_SAVED_PER_THREAD", 0.5)
     assert not _has_run(LOOPS, np.zeros((2, 3), np.int64), 1)
 
 
@@ -63,7 +63,7 @@ def test_after_a_doubt_all_is_as_before_and_it_is_not_tried_again(monkeypatch):
     text = "func f(A: i64[n] out) { for i in range(n) { A[i] = 5 A[i * i % 4] = 7 } }"
     array = np.arange(6)
     frame, loop = _frame(text, array)
-    shortcut = InStep(1)
+    shortcut = LockstepShortcut(1)
     assert not shortcut(frame, loop)
     assert array.tolist() == [0, 1, 2, 3, 4, 5]
     monkeypatch.setattr(module, "run", lambda *_: pytest.fail("it is tried again"))
@@ -72,7 +72,7 @@ def test_after_a_doubt_all_is_as_before_and_it_is_not_tried_again(monkeypatch):
 
 @pytest.mark.parametrize("most", [1, 1 << 14])
 def test_batches_race_with_each_other(most, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_THREADS", most)
+    monkeypatch.setattr(module, "_MAX_THREADS", most)
     text = KERNEL.replace("A[g * 2 + t] =", "A[g + t] =")
     array = np.zeros(6, np.int64)
     assert not _has_run(text, array, 1)
@@ -84,7 +84,7 @@ def test_a_kernel_does_not_see_the_host_s_local_memory():
     text = text.replace("= g * 10 + t", "= R[0]").replace("} }\n}", "} } }\n}")
     frame, body = _frame(text, np.zeros(6, np.int64))
     frame.memory[body.buffer] = frame.memory[next(iter(frame.memory))]
-    assert not InStep(1)(frame, body.body.stmts[1])
+    assert not LockstepShortcut(1)(frame, body.body.stmts[1])
 
 
 def test_one_memory_under_two_names_is_one():

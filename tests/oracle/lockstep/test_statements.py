@@ -8,9 +8,9 @@ from refcomp.ir.parser import parse_func
 from refcomp.oracle.interpreter import statements as plain
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.lockstep.elements import Elements
-from refcomp.oracle.lockstep.groups import Doubt
+from refcomp.oracle.lockstep.groups import BailOut
 from refcomp.oracle.lockstep.statements import STATEMENTS, run
-from tests.oracle.lockstep.crowds import crowd_of, everyone
+from tests.oracle.lockstep.batches import batch_of, everyone
 
 _LEFT_TO_THE_PLAIN = {st.ParallelRegion, st.LaunchKernel, st.CallPacked, st.CallExtern}
 
@@ -22,13 +22,13 @@ def test_which_statements_are_left_to_the_plain_interpreter():
 def _run(body, count=3, is_kernel=True):
     """What `count` threads, who know their number t, make of A, a row for each."""
     func = parse_func(f"func f(A: i64[{count}, 4] out, t: i64) {{ {body} }}")
-    (a, t), crowd = func.params, crowd_of(1, count, is_kernel)
+    (a, t), batch = func.params, batch_of(1, count, is_kernel)
     array = np.zeros((count, 4), np.int64)
-    crowd.memory[a] = Elements.of_memory(Memory(a, array.shape, array), crowd, None)
-    threads, _ = everyone(crowd)
+    batch.memory[a] = Elements.of_memory(Memory(a, array.shape, array), batch, None)
+    threads, _ = everyone(batch)
     threads.bind(t, np.arange(count)[:, None])
     run(threads, func.body)
-    assert list(threads.values) == [t] and list(crowd.memory) == [a]
+    assert list(threads.values) == [t] and list(batch.memory) == [a]
     return array.tolist()
 
 
@@ -57,7 +57,7 @@ def _frame(func, array):
 
 
 def test_a_parallel_loop_has_no_order_where_lengths_differ():
-    with pytest.raises(Doubt):
+    with pytest.raises(BailOut):
         _run("for k in range(t) parallel { A[t, k] = k }")
 
 
@@ -84,7 +84,7 @@ def test_allocated_memory_follows_its_shape():
     ],
 )
 def test_what_the_plain_interpreter_must_decide(body, is_kernel):
-    with pytest.raises(Doubt):
+    with pytest.raises(BailOut):
         _run(body, is_kernel=is_kernel)
 
 

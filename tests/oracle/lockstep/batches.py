@@ -1,23 +1,23 @@
-"""Little crowds for the tests of this folder, and when two arrays are the same."""
+"""Little batches for the tests of this folder, and when two arrays are the same."""
 
 import numpy as np
 
 from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import Var
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
-from refcomp.oracle.lockstep.threads import Crowd, Threads
+from refcomp.oracle.lockstep.threads import Batch, Threads
 
 
-def crowd_of(groups, size, is_kernel=True):
-    """A crowd of so many groups of `size` threads."""
-    return Crowd(np.repeat(np.arange(groups), size), size, is_kernel, EXPRESSIONS)
+def batch_of(groups, size, is_kernel=True):
+    """A batch of so many groups of `size` threads."""
+    return Batch(np.repeat(np.arange(groups), size), size, is_kernel, EXPRESSIONS)
 
 
-def everyone(crowd, **values):
-    """All threads of `crowd`, and the variables for which each has a value (a list), by name."""
+def everyone(batch, **values):
+    """All threads of `batch`, and the variables for which each has a value (a list), by name."""
     variables = {name: Var(name, I64) for name in values}
     arrays = {variables[name]: np.array(given)[:, None] for name, given in values.items()}
-    return Threads(crowd, np.arange(crowd.count), arrays), variables
+    return Threads(batch, np.arange(batch.count), arrays), variables
 
 
 def same_bits(one, two):
