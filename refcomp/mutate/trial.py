@@ -135,7 +135,8 @@ class MutantTrial:
         if self.field is None:
             right, inputs = self.func, _Inputs.FLOATS
         else:
-            right, mutated, inputs = self.field, to_field(mutated), _Inputs.RANDOM
+            right, inputs = self.field, _Inputs.RANDOM
+            mutated = to_field(mutated)
         writes = _writes(mutated, self._arrays(inputs))
         return writes == _writes(right, self._arrays(inputs))
 
