@@ -1,21 +1,23 @@
-"""Certificates: that a schedule and the passes behind it left the result of a computation alone.
+"""Certificates: evidence that a schedule and the passes behind it do not change a result.
 
     certify(schedule, [A, B, C]).require()
 
-What was asked for, the tensor expressions, and the loop IR that is to be compiled are both run on
-small sizes, in two algebras:
+The specification, which is the tensor expressions, and the loop IR to be compiled both run on small
+sizes, in two algebras:
 
-1. On elements of a prime field, and integers modulo 2^w, they must agree to the bit: no order of
-   adding up can excuse a difference.
-2. On floats each element must lie within its error bound, and no pass may change a bit but those
-   that are licensed to round in another way.
+1. On elements of a prime field, and on integers modulo 2^w, they must agree to the bit: no order of
+   addition excuses a difference.
+2. On floats each element must lie within its error bound. Only passes that are licensed to round
+   differently may change a bit.
 
-Scans are followed row by row. Functions that statements call have stand-ins: a certificate holds
-whatever they do, and none of them is run. Nothing on the way may break a rule of the interpreter:
-range, race, initialisation. The first and the last program are compared; only where they differ, or
-with `every_step`, each prefix of the recorded primitives and each pass. The first guilty one is
-named, with the first element that differs, the iterations that wrote it, and the writes that are
-missing or extra. A certificate says which inputs, algebras and programs it rests on.
+Scans are followed row by row. Functions that statements call are replaced by stand-ins, and none of
+them runs: a certificate holds whatever they do. No program may break a rule of the interpreter:
+range, race, initialisation.
+
+Only the first and the last program are compared. If they differ, or with `every_step`, each prefix
+of the recorded primitives and each pass is compared, too. The certificate then names the first
+guilty step and the first element that differs, with the iterations that wrote it and the writes
+that are missing or extra. Every certificate lists the inputs, algebras and programs behind it.
 
 Reading order: bounds, certificate, trial, arguments, versions, judge, search, stand_in, schedules.
 """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.ir.buffer import Buffer
@@ -19,74 +20,62 @@ from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.te.tensor import Tensor
 
 Argument = Tensor | Buffer | Var
-Arrays = list[Any]
-_SIZES = (
-    5,
-    3,
-    7,
-    4,
-    6,
-    2,
-)  # of the symbols in order; another run adds the greatest factor
-_GREATEST_FACTOR = 64
-_MOST_TRIED = 5000  # choices of sizes, until one fulfils what a function requires
+Arrays = list[Any]  # a numpy array for each tensor or buffer, a number for each scalar
+# Sizes of the symbols, in order; a second run adds the largest factor.
+_SIZES = (5, 3, 7, 4, 6, 2)
+_MAX_FACTOR = 64
+_MAX_TRIED = 5000  # choices of sizes, until one fulfils what a function requires
 _DOUBLINGS = 5  # of sizes that leave an extent empty
-_MOST_DOUBLED = 4  # symbols: 5^4 = 625 choices of sizes
-# Of random integers, one after the other until none that is an index is out of range.
-GREATEST = (None, 99, 1)
+_MAX_DOUBLED = 4  # symbols: 5^4 = 625 choices of sizes
+# The largest random integers, to be tried in this order until every index is in range.
+MAX_INTEGERS = (None, 99, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Random values of `args`, the same on every call; `greatest` is that of the integers, None:
-    of all that their dtype has. Whole-number scalars have the value that `sizes` gives them."""
+    """Random values of `args`, the same on every call."""
 
     args: tuple[Argument, ...]
-    sizes: Mapping[Var, int]
+    sizes: Mapping[Var, int]  # of the symbols, and values of whole-number scalars
     seed: int = 0
-    greatest: int | None = None
+    max_integer: int | None = None  # None for all values of the dtype
 
     def floats(self) -> Arrays:
-        """Arguments of the dtypes that they are declared with; floats round."""
-        return self._made(lambda dtype: dtype)
+        """Return values of the declared dtypes."""
+        rng = np.random.default_rng(self.seed)
+        return [self._value(arg, arg.dtype, rng) for arg in self.args]
 
     def residues(self) -> Arrays:
-        """The same where they are no floats; field elements in place of these."""
-        return self._made(field_dtype)
-
-    def _made(self, stored: Callable[[DType], DType]) -> Arrays:
+        """Return values of the declared dtypes, but field elements in place of floats."""
         rng = np.random.default_rng(self.seed)
-        return [self._one(arg, stored(arg.dtype), rng) for arg in self.args]
+        return [self._value(arg, field_dtype(arg.dtype), rng) for arg in self.args]
 
-    def _one(self, arg: Argument, dtype: DType, rng: np.random.Generator) -> Any:
+    def _value(self, arg: Argument, dtype: DType, rng: np.random.Generator) -> Any:
         if isinstance(arg, Var) and arg in self.sizes:
             return self.sizes[arg]
         dims = () if isinstance(arg, Var) else arg.shape
         shape = tuple(max(0, evaluate_expr(dim, self.sizes)) for dim in dims)
+        values: npt.ArrayLike
         if dtype != arg.dtype:
-            values: Any = rng.integers(0, P, shape)
+            values = rng.integers(0, P, shape)
         elif dtype.is_float:
             values = rng.standard_normal(shape)
+        elif dtype.is_bool:
+            values = rng.integers(0, 2, shape)
+        elif self.max_integer is not None:
+            values = rng.integers(0, self.max_integer, shape, endpoint=True)
         else:
-            values = self._integers(dtype, shape, rng)
+            low = dtype.min_value
+            wide = np.uint64 if dtype.kind == "uint" else np.int64
+            values = rng.integers(
+                low, dtype.max_value, shape, dtype=wide, endpoint=True
+            )
         array = np.asarray(values).astype(to_numpy(dtype))
         return array[()] if isinstance(arg, Var) else array
 
-    def _integers(
-        self, dtype: DType, shape: tuple[int, ...], rng: np.random.Generator
-    ) -> Any:
-        if dtype.is_bool:
-            return rng.integers(0, 2, shape)
-        if self.greatest is not None:
-            return rng.integers(0, self.greatest, shape, endpoint=True)
-        low = 0 if dtype.kind == "uint" else -(1 << dtype.bits - 1)
-        high = (1 << dtype.bits) - 1 + low
-        wide = np.uint64 if dtype.kind == "uint" else np.int64
-        return rng.integers(low, high, shape, dtype=wide, endpoint=True)
-
 
 def symbols_of(args: Sequence[Argument]) -> list[Var]:
-    """The shape variables and whole-number scalars among `args`, in order of appearance."""
+    """Return the shape variables and whole-number scalars, in order of appearance."""
     found: dict[Var, None] = {}
     for arg in args:
         dims: Iterable[Expr] = (arg,) if isinstance(arg, Var) else arg.shape
@@ -99,34 +88,31 @@ def size_sets(
     factors: Iterable[int],
     requires: Sequence[Requirement] = (),
 ) -> list[dict[Var, int]]:
-    """Values of all symbols: small, and beyond the greatest of the factors of splits.
+    """Return values of all symbols: small ones, and some beyond the largest of `factors`.
 
-    Where small values allow it, they fulfil what is required, and no extent of an argument is 0:
-    programs that compute nothing would agree.
+    If possible they fulfil `requires`, and no extent of an argument is 0: programs that compute
+    nothing would agree.
     """
-
-    def is_fit(sizes: Mapping[Var, int]) -> bool:
-        return _fulfil(sizes, requires) and not _leave_empty(sizes, args)
-
-    small = _small_sizes(symbols_of(args), requires, is_fit)
-    most = max((f for f in factors if f <= _GREATEST_FACTOR), default=1)
-    if not small or most == 1:
+    small = _small_sizes(args, requires)
+    max_factor = max((f for f in factors if f <= _MAX_FACTOR), default=1)
+    if not small or max_factor == 1:
         return [small]
-    great = {var: size + most for var, size in small.items()}
-    return [small, great] if is_fit(great) or not is_fit(small) else [small]
+    large = {var: size + max_factor for var, size in small.items()}
+    if _is_fit(large, args, requires) or not _is_fit(small, args, requires):
+        return [small, large]
+    return [small]
 
 
 def _small_sizes(
-    symbols: Sequence[Var],
-    requires: Sequence[Requirement],
-    is_fit: Callable[[Mapping[Var, int]], bool],
+    args: Sequence[Argument], requires: Sequence[Requirement]
 ) -> dict[Var, int]:
-    """The first sizes that fit; else the first that fulfil what is required; else the usual."""
+    """Return the first sizes that fit, else the first that fulfil `requires`, else the usual."""
+    symbols = symbols_of(args)
     usual = {var: _SIZES[k % len(_SIZES)] for k, var in enumerate(symbols)}
     fulfilling: dict[Var, int] | None = None
     for values in _choices(list(usual.values())):
         sizes = dict(zip(symbols, values, strict=True))
-        if is_fit(sizes):
+        if _is_fit(sizes, args, requires):
             return sizes
         if fulfilling is None and _fulfil(sizes, requires):
             fulfilling = sizes
@@ -134,24 +120,27 @@ def _small_sizes(
 
 
 def _choices(usual: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Sizes to try: the usual ones, other small ones, and then doubled ones, the least first."""
+    """Yield sizes to try: the usual ones, other small ones, then doubled ones, smallest first."""
     yield usual
-    yield from itertools.islice(
-        itertools.product(_SIZES, repeat=len(usual)), _MOST_TRIED
-    )
-    if len(usual) <= _MOST_DOUBLED:
+    small = itertools.product(_SIZES, repeat=len(usual))
+    yield from itertools.islice(small, _MAX_TRIED)
+    if len(usual) <= _MAX_DOUBLED:
         doubled = [[size << k for k in range(_DOUBLINGS)] for size in usual]
         yield from sorted(itertools.product(*doubled), key=sum)
 
 
-def _leave_empty(sizes: Mapping[Var, int], args: Sequence[Argument]) -> bool:
-    dims = (dim for arg in args if not isinstance(arg, Var) for dim in arg.shape)
-    return any(evaluate_expr(dim, sizes) <= 0 for dim in dims)
+def _is_fit(
+    sizes: Mapping[Var, int], args: Sequence[Argument], requires: Sequence[Requirement]
+) -> bool:
+    """Return True if `sizes` fulfil `requires` and leave no extent empty."""
+    if not _fulfil(sizes, requires):
+        return False
+    dims = [dim for arg in args if not isinstance(arg, Var) for dim in arg.shape]
+    return all(evaluate_expr(dim, sizes) > 0 for dim in dims)
 
 
 def _fulfil(sizes: Mapping[Var, int], requires: Sequence[Requirement]) -> bool:
-    """Return True if `sizes` fulfil each requirement that speaks of these symbols alone."""
-    stated = [
-        r.condition for r in requires if sizes.keys() >= set(variables_in(r.condition))
-    ]
+    """Return True if `sizes` fulfil each requirement on these symbols alone."""
+    conditions = [requirement.condition for requirement in requires]
+    stated = [c for c in conditions if sizes.keys() >= set(variables_in(c))]
     return all(evaluate_expr(condition, sizes) for condition in stated)

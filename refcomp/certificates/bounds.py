@@ -1,16 +1,11 @@
-"""Classifies each access of a function by the reason why it stays within its buffer.
-
-An access is *proved* if that follows from the loops and conditions around it. It is *checked at
-entry* if it follows from these and from the function's requirements. It *depends on data* if an
-index, or a loop or condition around it, reads memory. The rest is *not stated*.
-"""
+"""Classification of each access of a function by the reason why it stays within its buffer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 from refcomp.arith import Facts
 from refcomp.foundation.python_limits import deep_recursion
@@ -31,51 +26,55 @@ from refcomp.ir.stmt import (
 from refcomp.lowering.entry_conditions import Given, with_entry_conditions
 from refcomp.passes.analysis.access_ranges import open_index
 
-PROVED, AT_ENTRY, BY_DATA = "proved", "checked at entry", "depends on data"
-NOT_STATED = "not stated"
-KINDS = (PROVED, AT_ENTRY, BY_DATA, NOT_STATED)
+_Access = BufferLoad | BufferStore | AtomicUpdate
+
+
+class Reason(StrEnum):
+    """The reason why an access stays within its buffer."""
+
+    PROVED = "proved"  # follows from the loops and conditions around it
+    AT_ENTRY = "checked at entry"  # follows from these and the function's requirements
+    BY_DATA = (
+        "depends on data"  # an index, or a loop or condition around it, reads memory
+    )
+    NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
 class BoundsReport:
-    """Each access as (its text, one of KINDS), and the conditions that are checked at entry."""
+    """The accesses of a function, and the conditions that are checked at its entry."""
 
-    accesses: tuple[tuple[str, str], ...]
+    accesses: tuple[tuple[str, Reason], ...]  # each with its text
     conditions: tuple[str, ...]
 
     @cached_property
-    def counts(self) -> dict[str, int]:
-        """Return the number of accesses of each kind."""
-        kinds = [kind for _, kind in self.accesses]
-        return {kind: kinds.count(kind) for kind in KINDS}
+    def counts(self) -> dict[Reason, int]:
+        """Return the number of accesses for each reason."""
+        reasons = [reason for _, reason in self.accesses]
+        return {reason: reasons.count(reason) for reason in Reason}
 
-    def texts(self, kind: str) -> tuple[str, ...]:
-        """The accesses of one kind, each text once."""
-        return tuple(
-            dict.fromkeys(text for text, its_kind in self.accesses if its_kind == kind)
-        )
+    def texts(self, reason: Reason) -> tuple[str, ...]:
+        """Return the accesses with one reason, each text once."""
+        return tuple(dict.fromkeys(text for text, r in self.accesses if r == reason))
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON value: the counts, the conditions, and the accesses that are not proved."""
-        counts = {kind.replace(" ", "_"): count for kind, count in self.counts.items()}
-        listed = {
-            "conditions": list(self.conditions),
-            "accesses_by_data": list(self.texts(BY_DATA)),
-            "accesses_not_stated": list(self.texts(NOT_STATED)),
+    def to_json(self) -> dict[str, object]:
+        """Return the counts, the conditions, and the accesses without a proof, as JSON."""
+        counts: dict[str, object] = {
+            reason.replace(" ", "_"): count for reason, count in self.counts.items()
         }
-        return counts | listed
+        return counts | {
+            "conditions": list(self.conditions),
+            "accesses_by_data": list(self.texts(Reason.BY_DATA)),
+            "accesses_not_stated": list(self.texts(Reason.NOT_STATED)),
+        }
 
     def __str__(self) -> str:
-        counts = ", ".join(
-            f"{count} {kind}" for kind, count in self.counts.items() if count
-        )
-        lines = [
-            f"bounds: {len(self.accesses)} accesses" + (f": {counts}" if counts else "")
-        ]
-        lines += [f"  {AT_ENTRY}: {condition}" for condition in self.conditions]
-        lines += [
-            f"  {kind}: {text}" for kind in KINDS[2:] for text in self.texts(kind)
-        ]
+        counts = [f"{count} {reason}" for reason, count in self.counts.items() if count]
+        head = f"bounds: {len(self.accesses)} accesses"
+        lines = [f"{head}: {', '.join(counts)}" if counts else head]
+        lines += [f"  {Reason.AT_ENTRY}: {condition}" for condition in self.conditions]
+        for reason in (Reason.BY_DATA, Reason.NOT_STATED):
+            lines += [f"  {reason}: {text}" for text in self.texts(reason)]
         return "\n".join(lines)
 
 
@@ -86,104 +85,105 @@ def bounds_of(func: PrimFunc) -> BoundsReport:
     facts = Facts()
     for symbol in func.symbols:
         facts = facts.nonnegative(symbol)
-    accesses = _Accesses(func).found(func.body, _Around(facts))
-    conditions = tuple(
-        print_expr(r.condition)
-        + (f" ({r.origin.by} {r.origin.text})" if r.origin else "")
-        for r in func.requires
-    )
-    return BoundsReport(tuple(accesses), conditions)
+    accesses = _accesses(func.body, _Scope(Given(func.requires), facts))
+    conditions = []
+    for requirement in func.requires:
+        text = print_expr(requirement.condition)
+        if requirement.origin:
+            text += f" ({requirement.origin.by} {requirement.origin.text})"
+        conditions.append(text)
+    return BoundsReport(tuple(accesses), tuple(conditions))
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
-    """The facts at a node, and the variables whose values depend on data."""
+class _Scope:
+    """Knowledge at one place of a function."""
 
+    given: Given  # the function's requirements
     facts: Facts
-    is_by_data: bool = False
-    by_data: frozenset[Var] = frozenset()
+    is_by_data: bool = False  # a condition around the place depends on data
+    by_data: frozenset[Var] = frozenset()  # variables whose values depend on data
 
-    def reads(self, expr: Expr) -> bool:
+    def depends_on_data(self, expr: Expr) -> bool:
         """Return True if memory decides on the value of `expr`."""
         if any(isinstance(node, BufferLoad) for node in walk(expr)):
             return True
         return not self.by_data.isdisjoint(variables_in(expr))
 
-    def under(self, condition: Expr) -> _Around:
-        """Return this place where `condition` holds."""
-        is_by_data = self.is_by_data or self.reads(condition)
-        return _Around(self.facts.assume(condition), is_by_data, self.by_data)
+    def under(self, condition: Expr) -> _Scope:
+        """Return the scope in which `condition` holds."""
+        is_by_data = self.is_by_data or self.depends_on_data(condition)
+        facts = self.facts.assume(condition)
+        return _Scope(self.given, facts, is_by_data, self.by_data)
 
-    def in_loop(self, loop: For) -> _Around:
-        """Return this place in an iteration of `loop`."""
+    def in_loop(self, loop: For) -> _Scope:
+        """Return the scope in an iteration of `loop`."""
         facts = self.facts.bind(loop.var, loop.minimum, loop.extent)
-        return self._with(
-            loop.var, facts, self.reads(loop.minimum) or self.reads(loop.extent)
-        )
+        return self._binding(loop.var, facts, loop.minimum, loop.extent)
 
-    def with_let(self, var: Var, value: Expr) -> _Around:
-        """Return this place where `var` is `value`."""
-        return self._with(var, self.facts.let(var, value), self.reads(value))
+    def with_let(self, var: Var, value: Expr) -> _Scope:
+        """Return the scope in which `var` is `value`."""
+        return self._binding(var, self.facts.let(var, value), value)
 
-    def _with(self, var: Var, facts: Facts, is_by_data: bool) -> _Around:
-        by_data = self.by_data | {var} if is_by_data else self.by_data
-        return _Around(facts, self.is_by_data, by_data)
+    def _binding(self, var: Var, facts: Facts, *values: Expr) -> _Scope:
+        by_data = self.by_data
+        if any(map(self.depends_on_data, values)):
+            by_data |= {var}
+        return _Scope(self.given, facts, self.is_by_data, by_data)
 
-
-class _Accesses:
-    """Walks a function, with what is known at each place."""
-
-    def __init__(self, func: PrimFunc) -> None:
-        self._given = Given(func.requires)
-
-    def found(self, node: Node, around: _Around) -> Iterator[tuple[str, str]]:
-        """The text of each access in `node`, and how its bounds are known."""
-        if isinstance(node, BufferLoad | BufferStore | AtomicUpdate):
-            yield _text(node), self._kind(node, around)
-        if isinstance(node, AddressOf):
-            yield print_expr(node), NOT_STATED
-        for part, inside in _parts(node, around):
-            yield from self.found(part, inside)
-
-    def _kind(self, node: Any, around: _Around) -> str:
-        if self._is_inside(node, around.facts):
-            return PROVED
-        # They are assumed inside the loops, where no extent is empty.
-        if self._is_inside(
-            node, self._given.about(node.buffer.name, _text(node), around.facts)
-        ):
-            return AT_ENTRY
-        is_by_data = around.is_by_data or any(map(around.reads, node.indices))
-        return BY_DATA if is_by_data else NOT_STATED
-
-    def _is_inside(self, node: Any, facts: Facts) -> bool:
-        dims = zip(node.indices, node.buffer.shape, strict=True)
-        return all(open_index(index, extent, facts) is None for index, extent in dims)
+    def reason(self, access: _Access) -> Reason:
+        """Return why `access` stays within its buffer here."""
+        if _is_inside(access, self.facts):
+            return Reason.PROVED
+        # Assumed here and not at the entry: inside of loops no extent is empty.
+        facts = self.given.about(access.buffer.name, _text(access), self.facts)
+        if _is_inside(access, facts):
+            return Reason.AT_ENTRY
+        if self.is_by_data or any(map(self.depends_on_data, access.indices)):
+            return Reason.BY_DATA
+        return Reason.NOT_STATED
 
 
-def _parts(node: Node, around: _Around) -> Iterator[tuple[Node, _Around]]:
-    """The children of `node`, each with what is known there."""
+def _is_inside(access: _Access, facts: Facts) -> bool:
+    dims = zip(access.indices, access.buffer.shape, strict=True)
+    return all(open_index(index, extent, facts) is None for index, extent in dims)
+
+
+def _accesses(node: Node, scope: _Scope) -> Iterator[tuple[str, Reason]]:
+    """Yield the text of each access in `node`, and why it stays within its buffer."""
+    if isinstance(node, _Access):
+        yield _text(node), scope.reason(node)
+    if isinstance(node, AddressOf):
+        yield print_expr(node), Reason.NOT_STATED
+    for part, inner in _parts(node, scope):
+        yield from _accesses(part, inner)
+
+
+def _parts(node: Node, scope: _Scope) -> Iterator[tuple[Node, _Scope]]:
+    """Yield the children of `node`, each with its scope."""
     match node:
         case For():
-            yield from ((part, around) for part in (node.minimum, node.extent))
-            yield node.body, around.in_loop(node)
+            yield node.minimum, scope
+            yield node.extent, scope
+            yield node.body, scope.in_loop(node)
         case LetStmt() | Let():
-            yield node.value, around
-            yield node.body, around.with_let(node.var, node.value)
+            yield node.value, scope
+            yield node.body, scope.with_let(node.var, node.value)
         case IfThenElse():
-            yield node.condition, around
-            yield node.then_case, around.under(node.condition)
+            yield node.condition, scope
+            yield node.then_case, scope.under(node.condition)
             if node.else_case is not None:
-                yield node.else_case, around.under(Not(node.condition))
+                yield node.else_case, scope.under(Not(node.condition))
         case IfThenElseExpr() | Select():
-            yield node.condition, around
-            yield node.true_value, around.under(node.condition)
-            yield node.false_value, around.under(Not(node.condition))
-        case Prefetch():  # a hint, which is not an error out of range
+            yield node.condition, scope
+            yield node.true_value, scope.under(node.condition)
+            yield node.false_value, scope.under(Not(node.condition))
+        case Prefetch():  # a hint, for which no address is an error
             return
         case _:
-            yield from ((part, around) for part in children(node))
+            for child in children(node):
+                yield child, scope
 
 
-def _text(node: Any) -> str:
-    return f"{node.buffer.name}[{', '.join(map(print_expr, node.indices))}]"
+def _text(access: _Access) -> str:
+    return f"{access.buffer.name}[{', '.join(map(print_expr, access.indices))}]"

@@ -1,11 +1,10 @@
-"""What certifying finds out: a Certificate, and where two programs part."""
+"""The result of certifying: a Certificate, and the first difference between two programs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from refcomp.certificates.bounds import BoundsReport
 from refcomp.certificates.trial import Trial, sizes_to_text
@@ -13,64 +12,49 @@ from refcomp.foundation.errors import CompilerBug
 from refcomp.oracle.exact.field import P
 from refcomp.oracle.watch import Write
 
-_MOST_SHOWN = 4
+_MAX_SHOWN = 4  # writes
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a program parts from what it should compute: an element of an output, `found` and
-    `expected` there (`allowed`: how far they may be apart), and who wrote it; or the rule broken.
-
-    `missing` and `extra` are writes that the program before the guilty step did, and this one does
-    not, and the other way round.
-    """
+    """A wrong element of an output, or a broken rule of the interpreter."""
 
     output: str = ""
-    index: tuple[int, ...] = ()
-    found: Any = None
-    expected: Any = None
-    writes: tuple[str, ...] = ()
+    index: tuple[int, ...] = ()  # of the element
+    found: object = None
+    expected: object = None
+    writes: tuple[str, ...] = ()  # the last writes to the element
     broken_rule: str = ""
-    missing: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
-    allowed: float = 0.0
+    missing: tuple[str, ...] = ()  # writes of the program before the guilty step alone
+    extra: tuple[str, ...] = ()  # writes of the program after it alone
+    allowed: float = 0.0  # maximum distance of `found` from `expected`
 
     def __str__(self) -> str:
         if self.broken_rule:
             return self.broken_rule
-        at = ", ".join(map(str, self.index))
+        element = f"{self.output}[{', '.join(map(str, self.index))}]"
         within = f" within {self.allowed:.3g}" if self.allowed else ""
-        told = f"{self.output}[{at}] is {self.found}, expected {self.expected}{within}"
         lines = ["; written", *self.writes] if self.writes else ["; nothing writes it"]
-        for writes, what in ((self.missing, "missing"), (self.extra, "extra")):
-            lines += [f"  {what}: {write.strip()}" for write in writes]
-        return told + "\n    ".join(lines)
+        lines += [f"  missing: {write.strip()}" for write in self.missing]
+        lines += [f"  extra: {write.strip()}" for write in self.extra]
+        head = f"{element} is {self.found}, expected {self.expected}{within}"
+        return head + "\n    ".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The outcome of certifying one schedule or function.
-
-    Attributes:
-        compared: the programs that were compared, once for each trial
-        guilty: the first step that changed the result; '' if none did
-        difference: how the guilty step changed it
-        sizes: of the symbols in the failed trial, and of the axes of a stand-in
-        trials: the inputs that the programs were run on
-        steps: the number of recorded primitives of the schedule
-        passes: the passes that changed the program, in order
-        bounds: how it is known that each access stays within its buffer
-    """
+    """The outcome of certifying one schedule or function."""
 
     name: str
-    compared: tuple[str, ...]
-    guilty: str = ""
-    difference: Difference | None = None
+    compared: tuple[str, ...]  # the programs that were compared, once for each trial
+    guilty: str = ""  # the first step that changed the result; '' if none did
+    difference: Difference | None = None  # how the guilty step changed the result
+    # Of the symbols in the failed trial, and of the axes of a stand-in.
     sizes: Mapping[str, int] = field(default_factory=dict)
-    trials: tuple[Trial, ...] = ()
-    steps: int = 0
-    passes: tuple[str, ...] = ()
-    bounds: BoundsReport | None = None
+    trials: tuple[Trial, ...] = ()  # the inputs that the programs ran on
+    steps: int = 0  # the number of recorded primitives of the schedule
+    passes: tuple[str, ...] = ()  # the passes that changed the program, in order
+    bounds: BoundsReport | None = None  # why each access stays within its buffer
 
     @property
     def holds(self) -> bool:
@@ -82,38 +66,37 @@ class Certificate:
         if self.holds:
             on = f" on a stand-in ({sizes})" if sizes else ""
             return f"{self.name}: certified, {len(self.compared)} programs agree{on}"
-        return (
-            f"{self.name}: {self.guilty} is guilty{f' ({sizes})' if sizes else ''}\n  "
-            + (str(self.difference))
-        )
+        on = f" ({sizes})" if sizes else ""
+        return f"{self.name}: {self.guilty} is guilty{on}\n  {self.difference}"
 
     def report(self) -> str:
         """Return the verdict, then the programs, inputs and bounds behind it, a line each."""
-        made_by = f"{counted(self.steps, 'schedule step')} and {counted(len(self.passes), 'pass')}"
+        steps = counted(self.steps, "schedule step")
+        passes = counted(len(self.passes), "pass")
         lines = [
             str(self),
-            f"  programs: {len(self.compared)} compared, made by {made_by}",
+            f"  programs: {len(self.compared)} compared, made by {steps} and {passes}",
             *(f"  trial: {trial}" for trial in self.trials),
             *(f"  compared: {phrase}" for phrase in self._phrases()),
-            *(f"  {line}" for line in str(self.bounds or "").splitlines()),
         ]
+        if self.bounds is not None:
+            lines += [f"  {line}" for line in str(self.bounds).splitlines()]
         return "\n".join(lines)
 
     def brief(self) -> str:
-        """Return the verdict and what it rests on in one line."""
-        made_by = f"{counted(self.steps, 'step')}, {counted(len(self.passes), 'pass')}"
-        sizes = "; ".join(
-            filter(None, (sizes_to_text(trial.sizes) for trial in self.trials))
-        )
-        compared = ", ".join(self._phrases())
-        return f"{self} ({made_by}; {sizes or 'constant sizes'}; {compared})"
+        """Return the verdict and the evidence for it in one line."""
+        steps = counted(self.steps, "step")
+        passes = counted(len(self.passes), "pass")
+        sizes = [sizes_to_text(trial.sizes) for trial in self.trials if trial.sizes]
+        where = "; ".join(sizes) or "constant sizes"
+        return f"{self} ({steps}, {passes}; {where}; {', '.join(self._phrases())})"
 
     def _phrases(self) -> list[str]:
         found = (algebra.phrase for trial in self.trials for algebra in trial.algebras)
         return list(dict.fromkeys(found))
 
     def require(self) -> None:
-        """CompilerBug unless it holds."""
+        """Raise CompilerBug unless the certificate holds."""
         if not self.holds:
             raise CompilerBug(
                 f"{self.guilty} changes the result of {self.name}",
@@ -123,54 +106,57 @@ class Certificate:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return `count` with `noun` in the plural unless it is 1."""
+    """Return `count` with `noun`, in the plural unless it is 1."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{count} {noun if count == 1 else plural}"
 
 
 def shown(writes: Sequence[Write]) -> tuple[str, ...]:
-    """The last of `writes`, for a reader."""
-    return tuple(f"  {write}" for write in writes[-_MOST_SHOWN:])
+    """Return the texts of the last of `writes`."""
+    return tuple(f"  {write}" for write in writes[-_MAX_SHOWN:])
 
 
 def changed_writes(
     before: Sequence[Write], after: Sequence[Write]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The writes to one element that are missing and those that are extra, as texts.
+    """Return the texts of the missing and of the extra writes to one element.
 
-    Writes are the same where they add the same, or else where they leave the same: whichever tells
-    the two programs apart by less. A sum adds the same terms in any order.
+    Two writes are the same if they add the same increment, or if they store the same value. The
+    definition that shows fewer differences is used: a sum adds the same terms in any order.
     """
-    found = [
-        (_without(before, after, key), _without(after, before, key))
-        for key in (_added, _left)
-    ]
+    found = []
+    for key in (_increments, _values):
+        missing = _unmatched(before, after, key)
+        extra = _unmatched(after, before, key)
+        found.append((missing, extra))
     missing, extra = min(found, key=lambda pair: len(pair[0]) + len(pair[1]))
     return shown(missing), shown(extra)
 
 
-_Key = Callable[[Sequence[Write]], list[Hashable]]
-
-
-def _without(these: Sequence[Write], others: Sequence[Write], key: _Key) -> list[Write]:
-    """Those of `these` whose key has no fellow among `others`."""
-    left, rest = Counter(key(others)), []
-    for write, value in zip(these, key(these), strict=True):
-        if left[value]:
-            left[value] -= 1
+def _unmatched(
+    writes: Sequence[Write],
+    others: Sequence[Write],
+    key: Callable[[Sequence[Write]], Sequence[Hashable]],
+) -> list[Write]:
+    """Return the `writes` whose key has no counterpart among `others`."""
+    counts = Counter(key(others))
+    unmatched = []
+    for write, value in zip(writes, key(writes), strict=True):
+        if counts[value]:
+            counts[value] -= 1
         else:
-            rest.append(write)
-    return rest
+            unmatched.append(write)
+    return unmatched
 
 
-def _left(writes: Sequence[Write]) -> list[Hashable]:
+def _values(writes: Sequence[Write]) -> list[str]:
     return [str(write.value) for write in writes]
 
 
-def _added(writes: Sequence[Write]) -> list[Hashable]:
-    """What each write adds modulo the field's order; the values themselves where they are none."""
+def _increments(writes: Sequence[Write]) -> Sequence[Hashable]:
+    """Return what each write adds, modulo P; the values themselves if they are not integers."""
     values = [write.value for write in writes]
     if not all(isinstance(value, int) for value in values):
-        return _left(writes)
-    steps = zip([0, *values], values, strict=False)
-    return [int(after - before) % P for before, after in steps]
+        return _values(writes)
+    pairs = zip([0, *values], values, strict=False)
+    return [int(after - before) % P for before, after in pairs]

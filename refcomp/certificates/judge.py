@@ -1,18 +1,18 @@
-"""Holds one program against what was asked for, in two algebras, for one set of sizes.
+"""The comparison of one program with its specification, in two algebras, for one set of sizes.
 
-On elements of a prime field (`refcomp.oracle.exact.field`), and integers modulo 2^w, a program must
-give what the tensor expressions give, to the bit: no order of adding up can excuse a difference. On
+On elements of a prime field (`refcomp.oracle.exact.field`), and on integers modulo 2^w, a program
+must agree with the tensor expressions to the bit: no order of addition excuses a difference. On
 floats it must keep within the error bound of each element (`refcomp.oracle.floats.error_bounds`),
-or give the very bits of another program. Nothing may break a rule of the interpreter on the way:
-range, race, initialisation. Functions that are called have stand-ins
-(`refcomp.oracle.exact.stand_ins`): what is right is so whatever they do.
+or have the very bits of another program. No program may break a rule of the interpreter: range,
+race, initialisation. Called functions are replaced by stand-ins (`refcomp.oracle.exact.stand_ins`),
+so the verdict holds whatever they do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from refcomp.oracle.exact.field import field_dtype, tensors_to_field, to_field
 from refcomp.oracle.exact.stand_ins import tensors_with_stand_ins
 from refcomp.oracle.floats.error_bounds import Bounded, bound_errors
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
+from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.oracle.watch import Write, writes_to
 from refcomp.te.operation import PlaceholderOp
@@ -37,178 +38,206 @@ Runnable = PrimFunc | Program
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What the outputs must be, by their places among the arguments: `exact` on field elements,
-    `bounded` on floats; None where no bounds are known."""
+    """The right values of the outputs, by their positions among the arguments."""
 
     arguments: Arguments
-    exact: Mapping[int, Any]
-    bounded: Mapping[int, Bounded] | None = None
+    exact: Mapping[int, Array]  # on field elements
+    bounded: Mapping[int, Bounded] | None = None  # on floats; None: no bounds are known
 
     def trial(self, programs: int) -> Trial:
-        """Return the inputs that `programs` programs were held against this judge on."""
+        """Return the trial of `programs` programs that this judge has compared."""
         given = self.arguments
-        floats = any(arg.dtype.is_float for arg in given.args)
-        last = Algebra.BITS if self.bounded is None else Algebra.BOUNDS
-        algebras = (Algebra.FIELD, last) if floats else (Algebra.FIELD,)
-        sizes = {var.name: size for var, size in given.sizes.items()}
-        return Trial(sizes, given.seed, given.greatest, algebras, programs)
+        algebras = [Algebra.FIELD]
+        if any(arg.dtype.is_float for arg in given.args):
+            algebras.append(Algebra.BITS if self.bounded is None else Algebra.BOUNDS)
+        return Trial(
+            sizes={var.name: size for var, size in given.sizes.items()},
+            seed=given.seed,
+            max_integer=given.max_integer,
+            algebras=tuple(algebras),
+            programs=programs,
+        )
 
     def on_field(
         self, program: PrimFunc, before: PrimFunc | None = None
     ) -> Difference | None:
-        """How `program` differs from what is exact; `before` does not."""
-        fielded, arrays = to_field(program), self.arguments.residues()
-        return _broken(fielded, arrays) or self._exact_difference(
-            fielded, arrays, self.exact, None if before is None else to_field(before)
+        """Return how `program` differs on field elements; `before` is a right program."""
+        in_field = to_field(program)
+        arrays = self.arguments.residues()
+        right = None if before is None else to_field(before)
+        return _broken_rule(in_field, arrays) or self._difference(
+            in_field, arrays, self.exact, right
         )
 
     def on_floats(self, program: Runnable, arrays: Arrays) -> Difference | None:
-        """The bound of an element that is not kept, once `arrays` are the program's arguments."""
-        broken = _broken(program, arrays)
+        """Run `program` on `arrays`; return the first element that exceeds its bound."""
+        broken = _broken_rule(program, arrays)
         if broken is not None or self.bounded is None:
             return broken
-        for place, bounded in self.bounded.items():
-            found = judge_bounded(arrays[place], bounded).indices(WRONG)
-            if found:
-                index, wanted = found[0], bounded.nearest
-                pair = (
-                    arrays[place][index],
-                    wanted[index],
-                    upper_f64(bounded.error[index]),
+        for position, bounded in self.bounded.items():
+            wrong = judge_bounded(arrays[position], bounded).indices(WRONG)
+            if wrong:
+                return self._describe(
+                    program,
+                    position,
+                    index=wrong[0],
+                    found=arrays[position],
+                    expected=bounded.nearest,
+                    allowed=upper_f64(bounded.error[wrong[0]]),
                 )
-                return self._told(program, place, index, *pair)
         return None
 
     def to_the_bit(
-        self, program: Runnable, arrays: Arrays, before: Runnable, wanted: Arrays
+        self, program: Runnable, arrays: Arrays, before: Runnable, expected: Arrays
     ) -> Difference | None:
-        """How `program` differs from `before`, which made `wanted` of its arguments."""
-        expected = {k: a for k, a in enumerate(wanted) if isinstance(a, np.ndarray)}
-        return _broken(program, arrays) or self._exact_difference(
-            program, arrays, expected, before
+        """Run `program` on `arrays`; return how it differs from `before`.
+
+        `expected` are the arguments after `before` ran.
+        """
+        outputs = {k: a for k, a in enumerate(expected) if isinstance(a, np.ndarray)}
+        return _broken_rule(program, arrays) or self._difference(
+            program, arrays, outputs, before
         )
 
-    def _exact_difference(
+    def _difference(
         self,
         program: Runnable,
         arrays: Arrays,
-        expected: Mapping[int, Any],
-        before: Runnable | None = None,
+        expected: Mapping[int, Array],
+        before: Runnable | None,
     ) -> Difference | None:
-        for place, wanted in expected.items():
-            index = _first_difference(arrays[place], wanted)
-            if index is not None:
-                pair = arrays[place][index], wanted[index]
-                return self._told(program, place, index, *pair, before=before)
+        for position, right in expected.items():
+            found = arrays[position]
+            same = _bits(found) == _bits(right)
+            if found.dtype.kind in "fV":
+                same |= np.isnan(found) & np.isnan(right)
+            if not same.all():
+                return self._describe(
+                    program,
+                    position,
+                    index=tuple(int(i) for i in np.argwhere(~same)[0]),
+                    found=found,
+                    expected=right,
+                    before=before,
+                )
         return None
 
-    def _told(
+    def _describe(
         self,
         program: Runnable,
-        place: int,
+        position: int,
+        *,
         index: tuple[int, ...],
-        found: Any,
-        expected: Any,
+        found: Array,
+        expected: Array,
         allowed: float = 0.0,
         before: Runnable | None = None,
     ) -> Difference:
+        """Return the difference of one element, with its writes if the program shows them."""
         params = program.host.params if isinstance(program, Program) else program.params
-        writes, others = (self._writes(p, place, index) for p in (program, before))
-        missing, extra = (
-            ((), ()) if others is None else changed_writes(others, writes or ())
-        )
+        writes = self._writes(program, position, index)
+        missing: tuple[str, ...] = ()
+        extra: tuple[str, ...] = ()
+        if isinstance(before, PrimFunc):
+            right = self._writes(before, position, index)
+            missing, extra = changed_writes(right, writes)
         return Difference(
-            params[place].name, index, found, expected, shown(writes or ()), "", missing, extra,
-            allowed,
-        )  # fmt: skip
+            output=params[position].name,
+            index=index,
+            found=found[index],
+            expected=expected[index],
+            writes=shown(writes),
+            missing=missing,
+            extra=extra,
+            allowed=allowed,
+        )
 
     def _writes(
-        self, program: Runnable | None, place: int, index: tuple[int, ...]
-    ) -> list[Write] | None:
-        """Who writes the element; None where that cannot be told: of a Program, and of none."""
-        if not isinstance(program, PrimFunc):
-            return None
+        self, program: Runnable, position: int, index: tuple[int, ...]
+    ) -> list[Write]:
+        """Return the writes to one element; none are known of a Program, which has kernels."""
+        if isinstance(program, Program):
+            return []
         args = self.arguments
-        is_fielded = any(
+        is_in_field = any(
             param.dtype != arg.dtype and param.dtype == field_dtype(arg.dtype)
             for param, arg in zip(program.params, args.args, strict=True)
         )
-        arrays = args.residues() if is_fielded else args.floats()
-        return writes_to(
-            program, _as_stored(program, arrays), program.params[place].name, index
-        )
+        arrays = args.residues() if is_in_field else args.floats()
+        output = program.params[position].name
+        return writes_to(program, _as_stored(program, arrays), output, index)
 
 
 def judge_of_tensors(arguments: Arguments) -> Judge:
-    """What the tensor expressions among the arguments say. EvaluateError where an integer that is
-    an index is out of range."""
-    places = [k for k, arg in enumerate(arguments.args) if is_computed(arg)]
-    outputs = [
-        arg for arg in arguments.args if isinstance(arg, Tensor) and is_computed(arg)
-    ]
-    exact = _field_values(outputs, arguments)
-    bounded = _bounds(outputs, arguments)
-    return Judge(
-        arguments,
-        dict(zip(places, exact, strict=True)),
-        None if bounded is None else dict(zip(places, bounded, strict=True)),
-    )
+    """Return the judge whose specification is the tensor expressions among the arguments.
+
+    Raises EvaluateError if a random integer is an index out of range.
+    """
+    outputs = {
+        position: arg
+        for position, arg in enumerate(arguments.args)
+        if isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp)
+    }
+    called, stood = tensors_with_stand_ins(list(outputs.values()))
+    exact = _exact_values(called, stood, arguments)
+    feeds, scalars = _feeds(arguments, arguments.floats(), stood)
+    bounded: dict[int, Bounded] | None = None
+    with suppress(Unsupported):
+        bounds = bound_errors(called, feeds, scalars)
+        bounded = dict(zip(outputs, bounds, strict=True))
+    return Judge(arguments, dict(zip(outputs, exact, strict=True)), bounded)
 
 
 def judge_of_program(func: PrimFunc, arguments: Arguments) -> Judge:
-    """What `func` itself says. InterpretError where it breaks a rule."""
+    """Return the judge whose specification is `func`. Raises InterpretError if it breaks a rule."""
     arrays = arguments.residues()
     interpret(to_field(func), arrays)
-    return Judge(
-        arguments, {k: a for k, a in enumerate(arrays) if isinstance(a, np.ndarray)}
-    )
+    exact = {k: a for k, a in enumerate(arrays) if isinstance(a, np.ndarray)}
+    return Judge(arguments, exact)
 
 
-def is_computed(arg: Any) -> bool:
-    """Whether an argument is a tensor that the schedule computes."""
-    return isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp)
-
-
-def _feeds(
-    arguments: Arguments, arrays: Arrays
-) -> tuple[dict[Tensor, Any], dict[Var, Any]]:
-    pairs = list(zip(arguments.args, arrays, strict=True))
-    inputs = {
-        arg: a for arg, a in pairs if isinstance(arg, Tensor) and not is_computed(arg)
-    }
-    scalars = {arg: value for arg, value in pairs if isinstance(arg, Var)}
-    return inputs, {**arguments.sizes, **scalars}
-
-
-def _field_values(outputs: Sequence[Tensor], arguments: Arguments) -> list[Any]:
-    called, stood = tensors_with_stand_ins(outputs)
-    inputs, scalars = _feeds(arguments, arguments.residues())
-    fresh = {
+def _exact_values(
+    outputs: list[Tensor], stood: Mapping[Tensor, Tensor], arguments: Arguments
+) -> list[Array]:
+    """Return the values of `outputs` on field elements; `stood` as in `_feeds`."""
+    feeds, scalars = _feeds(arguments, arguments.residues(), stood)
+    in_field = {
         var: Var(var.name, field_dtype(var.dtype))
         for var in scalars
         if var.dtype.is_float
     }
-    fielded, places = tensors_to_field(called, fresh)
-    feeds = {places[stood[t]]: array for t, array in inputs.items() if t in stood}
-    values = {fresh.get(var, var): value for var, value in scalars.items()}
-    return evaluate(fielded, feeds, values)
+    rebuilt, places = tensors_to_field(outputs, in_field)
+    return evaluate(
+        rebuilt,
+        {places[tensor]: array for tensor, array in feeds.items()},
+        {in_field.get(var, var): value for var, value in scalars.items()},
+    )
 
 
-def _bounds(outputs: Sequence[Tensor], arguments: Arguments) -> list[Bounded] | None:
-    called, stood = tensors_with_stand_ins(outputs)
-    inputs, scalars = _feeds(arguments, arguments.floats())
+def _feeds(
+    arguments: Arguments, arrays: Arrays, stood: Mapping[Tensor, Tensor]
+) -> tuple[dict[Tensor, Array], dict[Var, object]]:
+    """Return the values of the placeholders and of all scalars.
+
+    `stood` maps each tensor to its counterpart where calls are replaced by stand-ins.
+    """
+    given = dict(zip(arguments.args, arrays, strict=True))
     feeds = {
-        stood[tensor]: array for tensor, array in inputs.items() if tensor in stood
+        stood[arg]: value
+        for arg, value in given.items()
+        if isinstance(arg, Tensor)
+        and isinstance(arg.op, PlaceholderOp)
+        and arg in stood
     }
-    try:
-        return bound_errors(called, feeds, scalars)
-    except Unsupported:
-        return None
+    scalars = {arg: value for arg, value in given.items() if isinstance(arg, Var)}
+    return feeds, {**arguments.sizes, **scalars}
 
 
-def _broken(program: Runnable, arrays: Arrays) -> Difference | None:
-    """The rule that `program` breaks on `arrays`, which it changes. Unsupported where it cannot be
-    interpreted."""
+def _broken_rule(program: Runnable, arrays: Arrays) -> Difference | None:
+    """Run `program` on `arrays`; return the rule that it breaks.
+
+    Raises Unsupported for what the interpreter does not know.
+    """
     try:
         if isinstance(program, Program):
             interpret_program(program, arrays)
@@ -222,28 +251,15 @@ def _broken(program: Runnable, arrays: Arrays) -> Difference | None:
 
 
 def _as_stored(func: PrimFunc, arrays: Arrays) -> Arrays:
-    """bf16 arrays as the integers that late passes take them for."""
-    return [
-        a.view(np.uint16)
-        if getattr(a, "dtype", None) == "bfloat16" and p.dtype.kind == "uint"
-        else a
-        for p, a in zip(func.params, arrays, strict=True)
-    ]
+    """View bfloat16 values as the integers that programs after `lower_bfloat16` take."""
+    stored = []
+    for param, value in zip(func.params, arrays, strict=True):
+        dtype = getattr(value, "dtype", None)
+        is_viewed = dtype == "bfloat16" and param.dtype.kind == "uint"
+        stored.append(value.view(np.uint16) if is_viewed else value)
+    return stored
 
 
-def _first_difference(found: Any, wanted: Any) -> tuple[int, ...] | None:
-    """The first index at which the bits differ; any NaN is as good as any other."""
-    same = _bits(found) == _bits(wanted)
-    if found.dtype.kind in "fV":
-        same |= np.isnan(found) & np.isnan(wanted)
-    if same.all():
-        return None
-    return tuple(int(i) for i in np.argwhere(~same)[0])
-
-
-def _bits(array: Any) -> Any:
-    return (
-        np.ascontiguousarray(array)
-        .view(f"u{array.dtype.itemsize}")
-        .reshape(array.shape)
-    )
+def _bits(array: Array) -> Array:
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return bits.reshape(array.shape)

@@ -1,11 +1,11 @@
-"""Certificates of schedules, of functions of the loop IR, and of what is built of them."""
+"""Certificates of schedules, of functions of the loop IR, and of builds."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from refcomp.certificates.arguments import GREATEST, Argument, Arguments, size_sets
+from refcomp.certificates.arguments import MAX_INTEGERS, Argument, Arguments, size_sets
 from refcomp.certificates.bounds import bounds_of
 from refcomp.certificates.certificate import Certificate
 from refcomp.certificates.judge import Judge, judge_of_program, judge_of_tensors
@@ -37,8 +37,8 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Tensorized
 from refcomp.te.tensor import Tensor
 
-_MOST_POINTS = 200_000  # some seconds of interpreting
-_MOST_TINY = 20_000  # some tenths
+_MAX_POINTS = 200_000  # some seconds of interpreting
+_MAX_BUILD_POINTS = 20_000  # some tenths of a second
 
 
 def certify(
@@ -49,18 +49,27 @@ def certify(
     every_step: bool = False,
     seed: int = 0,
     kind: str = "",
-    most: int = _MOST_POINTS,
+    max_points: int = _MAX_POINTS,
 ) -> Certificate:
-    """The Certificate of `schedule` on `args` and of the passes for targets of `kind`; without one,
-    of `llvm`, or of `opencl` where loops are bound to threads.
+    """Return the Certificate of `schedule` and of the passes behind it.
 
-    A computation that combines more than `most` values is stood in for by a smaller one, which the
-    certificate names by its extents. Unsupported for what cannot be certified.
+    Args:
+        schedule: of tensors with any extents.
+        args: the arguments, as for `build`.
+        name: of the function.
+        every_step: compare after each primitive and each pass.
+        seed: of the random inputs.
+        kind: of the targets whose passes run; by default `opencl` where loops are bound to threads,
+            else `llvm`.
+        max_points: a computation that combines more values is replaced by a smaller one, a stand-in
+            whose extents the certificate lists.
+
+    Raises UserError for wrong arguments, and Unsupported for what cannot be certified.
     """
     args = _checked(schedule, args)
     lowered = lower(schedule, args, name)
-    subject = _subject(schedule, tuple(args), most, lowered.requires)
-    own_kind = kind or _kind_of(lowered)
+    subject = _subject(schedule, tuple(args), max_points, lowered.requires)
+    kind = kind or _kind_of(lowered)
     compared: list[str] = []
     trials: list[Trial] = []
 
@@ -68,24 +77,23 @@ def certify(
         return lower(prefix, subject.args, name)
 
     for sizes in size_sets(subject.args, factors_of(schedule), lowered.requires):
-        if compared and points_of(subject.schedule, sizes) > most:
+        if compared and points_of(subject.schedule, sizes) > max_points:
             continue
         judge = _judge(judge_of_tensors, subject.args, sizes, seed)
         func = lower_again(subject.schedule)
-        search = Search(func, own_kind, judge, compared, subject.schedule, lower_again)
+        search = Search(func, kind, judge, compared, subject.schedule, lower_again)
         before = len(compared)
         found = search.find(every_step)
         trials.append(judge.trial(len(compared) - before))
         if found is not None:
             break
     guilty, difference = found or ("", None)
-    failed_at = _told(sizes) if found else {}
     return Certificate(
-        name,
-        tuple(compared),
-        guilty,
-        difference,
-        failed_at | dict(subject.extents),
+        name=name,
+        compared=tuple(compared),
+        guilty=guilty,
+        difference=difference,
+        sizes=(_by_name(sizes) if found else {}) | dict(subject.extents),
         trials=tuple(trials),
         steps=len(schedule.steps),
         passes=tuple(search.passes),
@@ -96,35 +104,40 @@ def certify(
 def certify_function(
     func: PrimFunc, *, every_step: bool = False, seed: int = 0, kind: str = ""
 ) -> Certificate:
-    """The Certificate of the passes for targets of `kind` on `func`, which says itself what is
-    right. UserError where it breaks a rule of its own; Unsupported where it is too large, or gives
-    a function the address of an element."""
+    """Return the Certificate of the passes for targets of `kind` on `func`.
+
+    `func` itself is the specification. Raises UserError if it breaks a rule of the interpreter;
+    Unsupported if it is too large, or gives a function the address of an element.
+    """
     func = with_entry_conditions(func)
     (sizes,) = size_sets(func.params, (), func.requires)
     trips = trips_of(func.body, sizes)
-    if trips > _MOST_POINTS:
+    if trips > _MAX_POINTS:
         raise _too_large(func.name, trips, "write it with symbolic extents, or smaller")
-    ready = with_stand_ins(in_order(func, passes_for(kind or _kind_of(func))))
-    compared: list[str] = []
+    kind = kind or _kind_of(func)
+    specification = with_stand_ins(in_order(func, passes_for(kind)))
+
+    def make(arguments: Arguments) -> Judge:
+        return judge_of_program(specification, arguments)
+
     try:
-        judge = _judge(
-            lambda given: judge_of_program(ready, given), func.params, sizes, seed
-        )
+        judge = _judge(make, func.params, sizes, seed)
     except InterpretError as error:
         raise UserError(
             f"{func.name} cannot be certified: it breaks a rule by itself",
             why=str(error),
             remedy="`refcomp execute` runs it by the interpreter",
         ) from error
-    search = Search(func, kind or _kind_of(func), judge, compared)
+    compared: list[str] = []
+    search = Search(func, kind, judge, compared)
     found = search.find(every_step)
     guilty, difference = found or ("", None)
     return Certificate(
-        func.name,
-        tuple(compared),
-        guilty,
-        difference,
-        _told(sizes) if found else {},
+        name=func.name,
+        compared=tuple(compared),
+        guilty=guilty,
+        difference=difference,
+        sizes=_by_name(sizes) if found else {},
         trials=(judge.trial(len(compared)),),
         passes=tuple(search.passes),
         bounds=None if found else bounds_of(func),
@@ -134,12 +147,16 @@ def certify_function(
 def certify_build(
     inputs: Schedule | PrimFunc, args: Sequence[Tensor | Var], name: str, kind: str
 ) -> None:
-    """What the build option `certify` asks of each build: CompilerBug that names the guilty step
-    unless a certificate holds, on small sizes; Unsupported where there can be none. Writes one line
-    to stderr where the environment asks for certificates."""
+    """Certify a build on small sizes, for the build option `certify`.
+
+    Writes one line to stderr if the environment asks for certificates. Raises CompilerBug with the
+    guilty step if the certificate does not hold; Unsupported if there can be none.
+    """
     try:
         if isinstance(inputs, Schedule):
-            found = certify(inputs, args, name=name, kind=kind, most=_MOST_TINY)
+            found = certify(
+                inputs, args, name=name, kind=kind, max_points=_MAX_BUILD_POINTS
+            )
         else:
             found = certify_function(inputs, kind=kind)
     except Unsupported as error:
@@ -154,7 +171,7 @@ def _kind_of(func: PrimFunc) -> str:
     return usual_backend(any(kernels_in(func.body))).name
 
 
-def _told(sizes: Mapping[Var, int]) -> dict[str, int]:
+def _by_name(sizes: Mapping[Var, int]) -> dict[str, int]:
     return {var.name: size for var, size in sizes.items()}
 
 
@@ -164,39 +181,38 @@ def _judge(
     sizes: Mapping[Var, int],
     seed: int,
 ) -> Judge:
-    """The judge on the first random integers that are in range where they are indices."""
-    for greatest in GREATEST[:-1]:
+    """Return the judge on the first random integers that are in range where they are indices."""
+    for max_integer in MAX_INTEGERS[:-1]:
         try:
-            return make(Arguments(tuple(args), sizes, seed, greatest))
+            return make(Arguments(tuple(args), sizes, seed, max_integer))
         except (EvaluateError, InterpretError):
-            pass
-    return make(Arguments(tuple(args), sizes, seed, GREATEST[-1]))
+            continue
+    return make(Arguments(tuple(args), sizes, seed, MAX_INTEGERS[-1]))
 
 
 def _subject(
     schedule: Schedule,
     args: tuple[Tensor | Var, ...],
-    most: int,
+    max_points: int,
     requires: Sequence[Requirement],
 ) -> StandIn:
-    """What is interpreted: the computation itself, or its stand-in where it is too large."""
+    """Return the computation to interpret: the schedule's own, or a stand-in if it is too large."""
     sizes = size_sets(args, (), requires)[0]
     points = points_of(schedule, sizes)
-    if points <= most:
+    if points <= max_points:
         return StandIn(schedule, args, {})
-    found = find_stand_in(schedule, args, sizes, most)
-    if found is None and points > _MOST_POINTS:
-        what = ", ".join(stage.name for stage in schedule.stages if stage.is_output)
-        raise _too_large(
-            what, points, "declare it with symbolic extents (refcomp.var), or smaller"
-        )
+    found = find_stand_in(schedule, args, sizes, max_points)
+    if found is None and points > _MAX_POINTS:
+        names = ", ".join(stage.name for stage in schedule.stages if stage.is_output)
+        remedy = "declare it with symbolic extents (refcomp.var), or smaller"
+        raise _too_large(names, points, remedy)
     return found or StandIn(schedule, args, {})
 
 
-def _too_large(what: str, points: int, remedy: str) -> Unsupported:
+def _too_large(name: str, points: int, remedy: str) -> Unsupported:
     return Unsupported(
-        f"{what} computes {points} values, too many to interpret",
-        why=f"a certificate interprets every program; {_MOST_POINTS} values are the most, and no "
+        f"{name} computes {points} values, too many to interpret",
+        why=f"a certificate interprets every program, of at most {_MAX_POINTS} values, and no "
         "smaller computation can stand in for it",
         remedy=remedy,
     )
@@ -205,7 +221,7 @@ def _too_large(what: str, points: int, remedy: str) -> Unsupported:
 def _checked(
     schedule: Schedule, args: Sequence[Tensor | Var] | None
 ) -> Sequence[Tensor | Var]:
-    """Return `args`. UserError or Unsupported for what cannot be certified."""
+    """Return `args`. Raises UserError or Unsupported for what cannot be certified."""
     if not isinstance(schedule, Schedule):
         raise UserError(f"{schedule!r} cannot be certified", remedy="pass a schedule")
     if args is None:
@@ -217,19 +233,21 @@ def _checked(
             remedy="pass the tensors that build() would take: certify(s, [A, B, C])",
         )
     checked_args(schedule, args)
-    calling = [
-        stage for stage in schedule.stages if _calls_functions(stage.loops.tensorized)
-    ]
-    if calling:
-        raise Unsupported(
-            f"stage {calling[0].name} is tensorized by functions, and cannot be certified",
-            why="what a function outside of the loop IR does to field elements is not known",
-            remedy="certify it with an intrinsic that is written in loops",
-        )
+    for stage in schedule.stages:
+        if _calls_functions(stage.loops.tensorized):
+            raise Unsupported(
+                f"stage {stage.name} is tensorized by functions, and cannot be certified",
+                why="what a function outside of the loop IR does to field elements is not known",
+                remedy="certify it with an intrinsic that is written in loops",
+            )
     return args
 
 
-def _calls_functions(wish: Tensorized | None) -> bool:
-    intrin = None if wish is None else wish.intrin
-    parts = () if intrin is None else (intrin.body, intrin.reset, intrin.update)
-    return any(isinstance(item, CALLS) for part in parts if part for item in walk(part))
+def _calls_functions(tensorized: Tensorized | None) -> bool:
+    if tensorized is None:
+        return False
+    intrin = tensorized.intrin
+    for part in (intrin.body, intrin.reset, intrin.update):
+        if part and any(isinstance(node, CALLS) for node in walk(part)):
+            return True
+    return False

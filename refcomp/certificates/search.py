@@ -1,13 +1,13 @@
-"""Which step of a schedule or of the pipeline changed a result, if any did.
+"""The search for the step of a schedule or of the pipeline that changed a result.
 
-The first and the last program are compared with what was asked for: three of them are interpreted.
-Only where they differ, or when every step is asked for, each prefix of the recorded primitives is
-lowered and compared, and what each pass changed.
+The first and the last program are compared with the specification, which takes three runs of the
+interpreter. Only if they differ, or if every step is asked for, each prefix of the recorded
+primitives is lowered and compared, and the program after each pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from refcomp.certificates.certificate import Difference
@@ -16,36 +16,31 @@ from refcomp.certificates.versions import Version, versions
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.schedule.schedule import Schedule, replay
-from refcomp.schedule.step import Step
 
-Guilty = tuple[str, Difference]
+Guilty = tuple[str, Difference]  # the step, and how it changed the result
 _DEFAULT = "the program as lowered by default"
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The lowered `func` on its way to targets of `kind`, under one judge.
-
-    Attributes:
-        compared: collects the programs that are compared
-        schedule: the schedule that `func` comes from; None if there is none
-        lower_again: lowers another schedule of the same computation
-        passes: collects the passes that changed the program
-    """
+    """The way of one lowered function to its target, under one judge."""
 
     func: PrimFunc
-    kind: str
+    kind: str  # of the target
     judge: Judge
-    compared: list[str]
-    schedule: Schedule | None = None
+    compared: list[str]  # collects the programs that are compared
+    schedule: Schedule | None = None  # that `func` comes from, if there is one
+    # Lowers another schedule of the same computation.
     lower_again: Callable[[Schedule], PrimFunc] | None = None
-    passes: list[str] = field(default_factory=list)
+    passes: list[str] = field(
+        default_factory=list
+    )  # collects those that change the program
 
     def find(self, every_step: bool) -> Guilty | None:
-        """The first guilty step and the difference, None when all programs agree."""
+        """Return the first guilty step and its difference; None if all programs agree."""
         made = list(versions(self.func, self.kind))
         self.passes[:] = [version.name for version in made[1:]]
-        difference = self._first_and_last(made)
+        difference = self._compare_ends(made)
         if difference is None and not every_step:
             return None
         found = self._guilty_primitive() or self._guilty_pass(made)
@@ -53,81 +48,84 @@ class Search:
             return "the passes together", difference
         return found
 
-    def _first_and_last(self, made: list[Version]) -> Difference | None:
-        """The last program that has a meaning on field elements, on these; the first and the last
-        of all on floats."""
-        self.compared.extend(
-            ["the first program", f"the last program, of {made[-1].name}"]
-        )
-        first, exact = made[0].program, [v for v in made if v.is_exact][-1].program
+    def _compare_ends(self, made: list[Version]) -> Difference | None:
+        """Compare the first and the last program on floats.
+
+        On field elements, compare the last program that has a meaning there.
+        """
+        last = made[-1]
+        self.compared.append("the first program")
+        self.compared.append(f"the last program, of {last.name}")
+        (exact,) = [version.program for version in made if version.is_exact][-1:]
         assert isinstance(exact, PrimFunc)
-        floats, last_floats = (self.judge.arguments.floats() for _ in range(2))
+        first = made[0].program
+        floats = self.judge.arguments.floats()
         difference = self.judge.on_field(exact) or self.judge.on_floats(first, floats)
         if difference is not None:
             return difference
-        last = made[-1].program
+        last_floats = self.judge.arguments.floats()
         if any(version.rounds for version in made):
-            return self.judge.on_floats(last, last_floats)
-        return self.judge.to_the_bit(last, last_floats, first, floats)
+            return self.judge.on_floats(last.program, last_floats)
+        return self.judge.to_the_bit(last.program, last_floats, first, floats)
 
-    def _prefixes(self) -> Iterator[tuple[Step | None, PrimFunc]]:
-        """Each step with the program of the schedule up to it; none for the default's."""
+    def _guilty_primitive(self) -> Guilty | None:
+        """Compare the program of each prefix of the schedule's steps."""
         if self.schedule is None or self.lower_again is None:
-            return
-        for count in range(len(self.schedule.steps) + 1):
-            steps = self.schedule.steps[:count]
+            return None
+        before: PrimFunc | None = None
+        steps = self.schedule.steps
+        for count in range(len(steps) + 1):
             try:
-                func = self.lower_again(replay(self.schedule.outputs, steps))
-                first, *_ = versions(func, self.kind)
+                prefix = replay(self.schedule.outputs, steps[:count])
+                first, *_ = versions(self.lower_again(prefix), self.kind)
             except (UserError, Unsupported):
                 # A schedule may be illegal until its next steps are taken: by a rule of lowering,
                 # or by one of a pass, such as that kernels do not share local memory.
                 continue
-            assert isinstance(first.program, PrimFunc)
-            yield (steps[-1] if steps else None), first.program
-
-    def _guilty_primitive(self) -> Guilty | None:
-        before: PrimFunc | None = None
-        for step, func in self._prefixes():
+            func = first.program
+            assert isinstance(func, PrimFunc)
+            step = steps[count - 1] if count else None
             self.compared.append(str(step) if step else _DEFAULT)
             floats = self.judge.arguments.floats()
-            difference = self.judge.on_field(func, before) or self.judge.on_floats(
-                func, floats
-            )
+            difference = self.judge.on_field(func, before)
+            difference = difference or self.judge.on_floats(func, floats)
             if difference is not None:
-                return (f"{step}, at {step.line}," if step else "lowering"), difference
+                return f"{step}, at {step.line}," if step else "lowering", difference
             before = func
         return None
 
     def _guilty_pass(self, made: list[Version]) -> Guilty | None:
-        """Each version against the bits of the one before; where it may round in another way,
-        against the bounds. As long as it has a meaning on field elements, on these, too."""
-        before: Runnable | None = None
-        wanted = self.judge.arguments.floats()
-        for version in made:
-            program, floats = version.program, self.judge.arguments.floats()
-            if before is None:
-                difference = self._of_itself(program, None) or self.judge.on_floats(
-                    program, floats
-                )
+        """Compare the bits of each version with those of the version before.
+
+        A version that may round differently is compared with the bounds. A version that has a
+        meaning on field elements is compared on these, too.
+        """
+        first = made[0].program
+        floats = self.judge.arguments.floats()
+        difference = self._on_field(first, None)
+        difference = difference or self.judge.on_floats(first, floats)
+        if difference is not None:
+            return "lowering", difference
+        before, expected = first, floats
+        for version in made[1:]:
+            self.compared.append(version.name)
+            program = version.program
+            floats = self.judge.arguments.floats()
+            if version.rounds:
+                difference = self.judge.on_floats(program, floats)
             else:
-                self.compared.append(version.name)
-                difference = (
-                    self.judge.on_floats(program, floats)
-                    if version.rounds
-                    else self.judge.to_the_bit(program, floats, before, wanted)
-                ) or (self._of_itself(program, before) if version.is_exact else None)
+                difference = self.judge.to_the_bit(program, floats, before, expected)
+            if difference is None and version.is_exact:
+                difference = self._on_field(program, before)
             if difference is not None:
-                name = "lowering" if before is None else f"pass {version.name}"
-                return name, difference
-            before, wanted = program, floats
+                return f"pass {version.name}", difference
+            before, expected = program, floats
         return None
 
-    def _of_itself(
+    def _on_field(
         self, program: Runnable, before: Runnable | None
     ) -> Difference | None:
         if not isinstance(program, PrimFunc):
             return None
-        return self.judge.on_field(
-            program, before if isinstance(before, PrimFunc) else None
-        )
+        right = before if isinstance(before, PrimFunc) else None
+        return self.judge.on_field(program, right)

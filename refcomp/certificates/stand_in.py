@@ -2,14 +2,14 @@
 
     C[i, j] = sum over k of A[i, k] * B[k, j],  all of 1024      ->     all of 33, say
 
-Axes of constant extent become as short as they may be: what is left over by the factors that loops
-are split by stays left over. What is read of a tensor then tells how much of it is needed; where
-that is not known, as with indices that are data, it keeps its size. The axes keep their names, and
-so the recorded primitives can be replayed. Symbols stay symbols.
+Axes of constant extent become as short as possible; if the factors of splits leave a remainder of
+the extent, the shorter axis leaves the same remainder. A tensor that is read keeps only the part
+that is read. Where this part is not known, as with indices that are data, it keeps its size. The
+axes keep their names, so the recorded primitives can be replayed. Symbols stay symbols.
 
-Needs: computes and placeholders alone; scans and extern operations have no stand-ins. A stand-in is
-another computation: it shows what the schedule does, not what passes do with the very extents of
-the original.
+Only computes and placeholders have stand-ins; scans and extern operations have none. A stand-in is
+another computation. It shows what the schedule does, but not what passes do with the very extents
+of the original.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import lcm, prod
-from typing import Any, cast
+from typing import cast
 
 from refcomp.arith import Facts, interval
 from refcomp.foundation.dtype import I64
@@ -48,102 +48,103 @@ from refcomp.te.operation import (
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
-_SHORT = 7  # axes up to here stay as they are
-_MOST_WHOLE = 64  # iterations of all factors together
+_MAX_UNCHANGED = 7  # extents up to this one stay as they are
+_MAX_PERIOD = 64  # iterations of all factors together
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A schedule with its arguments, and `extents`: what became of axes, by stage and axis."""
+    """A schedule with its arguments, in place of a larger one."""
 
     schedule: Schedule
-    args: tuple[Any, ...]
-    extents: Mapping[str, int]
+    args: tuple[Tensor | Var, ...]
+    extents: Mapping[str, int]  # the shorter ones, by stage and axis
 
 
 def points_of(schedule: Schedule, sizes: Mapping[Var, int]) -> int:
-    """How many values the computes of the schedule combine, and extern operations write."""
-    return sum(_points(stage.op, sizes) for stage in schedule.stages)
-
-
-def _points(op: Operation, sizes: Mapping[Var, int]) -> int:
-    if isinstance(op, ExternOp):
-        return trips_of(op.body, sizes)
-    if not isinstance(op, ComputeOp):
-        return 0
-    return prod(
-        max(0, evaluate_expr(a.extent, sizes)) for a in (*op.axis, *op.reduce_axis)
-    )
+    """Return how many values computes combine and extern operations write."""
+    points = 0
+    for stage in schedule.stages:
+        op = stage.op
+        if isinstance(op, ExternOp):
+            points += trips_of(op.body, sizes)
+        elif isinstance(op, ComputeOp):
+            axes = (*op.axis, *op.reduce_axis)
+            points += prod(max(0, evaluate_expr(a.extent, sizes)) for a in axes)
+    return points
 
 
 def trips_of(node: Node, sizes: Mapping[Var, int]) -> int:
-    """About how often the innermost statements run."""
-    trips = sum(
-        trips_of(child, sizes) for child in children(node) if isinstance(child, Stmt)
-    )
+    """Return about how often the innermost statements run."""
+    inner = [child for child in children(node) if isinstance(child, Stmt)]
+    trips = sum(trips_of(child, sizes) for child in inner)
     if isinstance(node, For):
-        around: dict[Var, int] = dict.fromkeys(variables_in(node.extent), 0)
-        trips *= max(
-            int(cast(int, evaluate_expr(node.extent, around | dict(sizes)))), 1
-        )
+        # Variables of outer loops count as 0.
+        bindings = dict.fromkeys(variables_in(node.extent), 0) | dict(sizes)
+        trips *= max(cast(int, evaluate_expr(node.extent, bindings)), 1)
     return max(trips, 1)
 
 
 def factors_of(schedule: Schedule) -> list[int]:
-    """The numbers greater than 1 among the arguments of the steps, such as factors of splits."""
-    given = (
-        value
-        for step in schedule.steps
-        for value in (*step.args, *(given for _, given in step.options))
-    )
-    return [value for value in given if type(value) is int and value > 1]
+    """Return the numbers greater than 1 among the arguments of steps, as factors of splits."""
+    factors = []
+    for step in schedule.steps:
+        for value in (*step.args, *(value for _, value in step.options)):
+            if type(value) is int and value > 1:
+                factors.append(value)
+    return factors
 
 
 def find_stand_in(
-    schedule: Schedule, args: Sequence[Any], sizes: Mapping[Var, int], most: int
+    schedule: Schedule,
+    args: Sequence[Tensor | Var],
+    sizes: Mapping[Var, int],
+    max_points: int,
 ) -> StandIn | None:
-    """A stand-in that combines at most `most` values; None where there is none."""
-    if not all(
-        isinstance(stage.op, ComputeOp | PlaceholderOp) for stage in schedule.stages
-    ):
-        return None
-    for whole, count in product(_wholes(factors_of(schedule)), (2, 1)):
-        made = _Shrinking(schedule, whole, count, sizes).stand_in(args)
-        if made is not None and points_of(made.schedule, sizes) <= most:
+    """Return a stand-in that combines at most `max_points` values, if there is one."""
+    for stage in schedule.stages:
+        if not isinstance(stage.op, ComputeOp | PlaceholderOp):
+            return None
+    for period, count in product(_periods(factors_of(schedule)), (2, 1)):
+        made = _Shrinking(schedule, period, count, sizes).stand_in(args)
+        if made is not None and points_of(made.schedule, sizes) <= max_points:
             return made
     return None
 
 
-def _wholes(factors: Sequence[int]) -> Iterator[int]:
-    """Numbers of iterations of which only some are kept, the best first."""
+def _periods(factors: Sequence[int]) -> Iterator[int]:
+    """Yield numbers of iterations that an axis may be shortened by, the best first."""
     together = lcm(*factors)
-    if 1 < together <= _MOST_WHOLE:
+    if 1 < together <= _MAX_PERIOD:
         yield together
-    yield from sorted({f for f in factors if f <= _MOST_WHOLE} | {4, 1}, reverse=True)
+    yield from sorted({f for f in factors if f <= _MAX_PERIOD} | {4, 1}, reverse=True)
 
 
 class _Shrinking:
-    """The operations of a schedule, made anew with shorter axes."""
+    """The operations of one schedule, built again with shorter axes.
+
+    An axis of a larger extent keeps `count` periods and the remainder.
+    """
 
     def __init__(
-        self, schedule: Schedule, whole: int, count: int, sizes: Mapping[Var, int]
+        self, schedule: Schedule, period: int, count: int, sizes: Mapping[Var, int]
     ) -> None:
-        self.schedule, self.whole, self.count, self.sizes = (
-            schedule,
-            whole,
-            count,
-            sizes,
-        )
-        self.order = reachable_operations(schedule.outputs)
+        self.schedule = schedule
+        self.period = period
+        self.count = count
+        self.sizes = sizes
+        # The extents that are read, of each tensor that has been read so far.
         self.needed: dict[Tensor, list[int]] = {}
-        self.tensors: dict[Tensor, Tensor] = {}
-        self.extents: dict[str, int] = {}
+        self.tensors: dict[Tensor, Tensor] = {}  # those that take the place of others
+        self.extents: dict[str, int] = {}  # as in StandIn
 
-    def stand_in(self, args: Sequence[Any]) -> StandIn | None:
-        """The schedule on shorter axes; None where it is not legal on these."""
-        axes = {op: self._axes(op) for op in reversed(self.order)}
-        for op in self.order:
-            self._make(op, *axes[op])
+    def stand_in(self, args: Sequence[Tensor | Var]) -> StandIn | None:
+        """Return the schedule on shorter axes; None if it is illegal on these."""
+        order = reachable_operations(self.schedule.outputs)
+        # Consumers first: what they read decides how long their producers are.
+        axes = {op: self._axes(op) for op in reversed(order)}
+        for op in order:
+            self._rebuild(op, *axes[op])
         try:
             outputs = [self.tensors[op.outputs[0]].op for op in self.schedule.outputs]
             made = replay(outputs, self.schedule.steps)
@@ -153,48 +154,46 @@ class _Shrinking:
             return None
         return StandIn(made, fresh, self.extents)
 
-    def _argument(self, arg: Any, made: Schedule) -> Any:
-        """The argument in the place of `arg`, which a step may have made."""
-        if not isinstance(arg, Tensor) or arg in self.tensors:
-            return self.tensors.get(arg, arg)
+    def _argument(self, arg: Tensor | Var, made: Schedule) -> Tensor | Var:
+        """Return the argument in the place of `arg`, which a step may have made."""
+        if not isinstance(arg, Tensor):
+            return arg
+        if arg in self.tensors:
+            return self.tensors[arg]
         name = self.schedule.stage_of(arg).name
         (stage,) = [stage for stage in made.stages if stage.name == name]
         return stage.op.outputs[arg.value_index]
 
     def _axes(self, op: Operation) -> tuple[list[IterVar], list[IterVar]]:
-        """The axes of `op` and those it reduces over, shorter; notes what it reads."""
+        """Return the shorter axes of `op` and those it reduces over; record what it reads."""
         if not isinstance(op, ComputeOp):
             return [], []
-        needs = [self.needed[t] for t in op.outputs if t in self.needed]
-        least = [max(column) for column in zip(*needs, strict=True)] or [0] * len(
-            op.axis
-        )
-        is_output = op in self.schedule.outputs
-        own = [
-            self._shorter(op, axis, self._short(axis) if is_output else 0, need)
-            for axis, need in zip(op.axis, least, strict=True)
-        ]
-        reduced = [
-            self._shorter(op, axis, self._short(axis), 0) for axis in op.reduce_axis
-        ]
-        self._note_reads(op, [*own, *reduced])
+        read = [self.needed[t] for t in op.outputs if t in self.needed]
+        needed = [max(extents) for extents in zip(*read, strict=True)]
+        own = []
+        for position, axis in enumerate(op.axis):
+            extent = needed[position] if needed else 0
+            if op in self.schedule.outputs:
+                extent = max(extent, self._short(axis))
+            own.append(self._shortened(op, axis, extent))
+        reduced = [self._shortened(op, a, self._short(a)) for a in op.reduce_axis]
+        self._record_reads(op, [*own, *reduced])
         return own, reduced
 
     def _short(self, axis: IterVar) -> int:
         extent = as_int(axis.extent) or 0
-        if extent <= _SHORT:
+        if extent <= _MAX_UNCHANGED:
             return extent
-        return min(extent, max(self.whole * self.count + extent % self.whole, 2))
+        short = self.period * self.count + extent % self.period
+        return min(extent, max(short, 2))
 
-    def _shorter(self, op: Operation, axis: IterVar, short: int, least: int) -> IterVar:
-        extent = as_int(axis.extent)
-        shorter = max(short, least)
-        if extent is None or extent <= shorter:
+    def _shortened(self, op: Operation, axis: IterVar, extent: int) -> IterVar:
+        if not isinstance(axis.extent, IntImm) or extent >= axis.extent.value:
             return axis
-        self.extents[f"{op.name}.{axis.name}"] = shorter
-        return replace(axis, extent=IntImm(shorter, I64))
+        self.extents[f"{op.name}.{axis.name}"] = extent
+        return replace(axis, extent=IntImm(extent, I64))
 
-    def _note_reads(self, op: ComputeOp, axes: Sequence[IterVar]) -> None:
+    def _record_reads(self, op: ComputeOp, axes: Sequence[IterVar]) -> None:
         facts = Facts()
         for symbol, size in self.sizes.items():
             facts = facts.bind(symbol, IntImm(size, I64), IntImm(1, I64))
@@ -202,59 +201,60 @@ class _Shrinking:
             facts = facts.bind(axis.var, axis.minimum, axis.extent)
         for read in (node for body in op.body for node in walk(body)):
             if isinstance(read, TensorRead):
-                found = [
-                    _needed(index, dim, facts)
-                    for index, dim in zip(read.indices, read.tensor.shape, strict=True)
-                ]
-                known = self.needed.get(read.tensor, [0] * len(found))
-                self.needed[read.tensor] = list(map(max, known, found))
+                tensor = read.tensor
+                dims = zip(read.indices, tensor.shape, strict=True)
+                found = [_extent_read(index, dim, facts) for index, dim in dims]
+                known = self.needed.get(tensor, [0] * tensor.ndim)
+                self.needed[tensor] = list(map(max, known, found))
 
-    def _make(
-        self, op: Operation, own: Sequence[IterVar], reduced: Sequence[IterVar]
+    def _rebuild(
+        self, op: Operation, axes: Sequence[IterVar], reduced: Sequence[IterVar]
     ) -> None:
+        """Build `op` again on the shorter axes, and replace its tensors."""
+        fresh: Operation
+        shapes: list[tuple[Expr, ...]] = []
         if isinstance(op, ComputeOp):
-            fresh: Any = replace(
-                op, axis=tuple(own), body=tuple(self._body(op, reduced))
-            )
-            shapes = [tuple(axis.extent for axis in own)] * len(op.outputs)
+            fresh = replace(op, axis=tuple(axes), body=tuple(self._body(op, reduced)))
+            shapes = [tuple(axis.extent for axis in axes)] * len(op.outputs)
         else:
             fresh = PlaceholderOp(op.name, op.line)
-            shapes = [self._shape(tensor) for tensor in op.outputs]
+            for tensor in op.outputs:
+                needed = self.needed.get(tensor, [0] * tensor.ndim)
+                dims = zip(tensor.shape, needed, strict=True)
+                shapes.append(tuple(_at_most(dim, extent) for dim, extent in dims))
         pairs = zip(op.outputs, shapes, strict=True)
         fresh.outputs = tuple(
-            Tensor(fresh, k, s, t.dtype) for k, (t, s) in enumerate(pairs)
+            Tensor(fresh, k, shape, old.dtype) for k, (old, shape) in enumerate(pairs)
         )
         self.tensors.update(zip(op.outputs, fresh.outputs, strict=True))
 
     def _body(self, op: ComputeOp, reduced: Sequence[IterVar]) -> Iterator[Expr]:
-        visit, reduction = rewriter(self._redirected), op.reduction
+        def redirect(recurse: Rewrite, node: Node) -> Node:
+            node = map_children(node, recurse)
+            if isinstance(node, TensorRead):
+                return TensorRead(self.tensors[node.tensor], node.indices)
+            return node
+
+        visit = rewriter(redirect)
+        reduction = op.reduction
         if reduction is None:
             yield from map(visit, op.body)
             return
-        sources, condition = (
-            tuple(map(visit, reduction.sources)),
-            visit(reduction.condition),
-        )
+        sources = tuple(map(visit, reduction.sources))
+        condition = visit(reduction.condition)
         for k in range(len(op.body)):
             yield Reduce(reduction.reducer, sources, tuple(reduced), condition, k)
 
-    def _redirected(self, recurse: Rewrite, node: Node) -> Node:
-        node = map_children(node, recurse)
-        if isinstance(node, TensorRead):
-            return TensorRead(self.tensors[node.tensor], node.indices)
-        return node
 
-    def _shape(self, tensor: Tensor) -> tuple[Expr, ...]:
-        needed = self.needed.get(tensor, [0] * tensor.ndim)
-        return tuple(
-            IntImm(min(dim.value, need), I64) if isinstance(dim, IntImm) else dim
-            for dim, need in zip(tensor.shape, needed, strict=True)
-        )
+def _at_most(dim: Expr, extent: int) -> Expr:
+    """Return the constant `dim` reduced to `extent`; a symbol stays as it is."""
+    return IntImm(min(dim.value, extent), I64) if isinstance(dim, IntImm) else dim
 
 
-def _needed(index: Expr, dim: Expr, facts: Facts) -> int:
-    """How long a dimension has to be for `index`: as long as it is, where that is not known."""
-    most = as_int(dim) or 0
-    reads = any(isinstance(node, TensorRead) for node in walk(index))
-    high = None if reads else interval(index, facts).high
-    return most if high is None else min(most, max(high + 1, 1))
+def _extent_read(index: Expr, dim: Expr, facts: Facts) -> int:
+    """Return the extent of a dimension that `index` reads; all of `dim` if it is not known."""
+    extent = as_int(dim) or 0
+    if any(isinstance(node, TensorRead) for node in walk(index)):
+        return extent
+    high = interval(index, facts).high
+    return extent if high is None else min(extent, max(high + 1, 1))

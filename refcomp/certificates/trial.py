@@ -11,7 +11,7 @@ from refcomp.oracle.exact.field import P
 
 
 class Algebra(StrEnum):
-    """A kind of numbers that programs are run on, and so what agreement of results means."""
+    """A kind of numbers that programs run on, with its meaning of agreement."""
 
     FIELD = "finite field"
     BOUNDS = "floats within bounds"
@@ -19,7 +19,7 @@ class Algebra(StrEnum):
 
     @property
     def phrase(self) -> str:
-        """Return what was compared, for a reader."""
+        """Return how results were compared, for a reader."""
         return _PHRASES[self]
 
 
@@ -32,28 +32,22 @@ _PHRASES = {
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One set of inputs that every program was run on.
+    """One set of inputs that every program ran on."""
 
-    Attributes:
-        sizes: of the symbols, and of whole-number scalars
-        seed: of the random arrays
-        greatest: the greatest random integer; None: any value of the dtype
-        algebras: the kinds of numbers that the arrays held, one after the other
-        programs: the number of programs that were compared on these inputs
-    """
-
-    sizes: Mapping[str, int]
-    seed: int
-    greatest: int | None
-    algebras: tuple[Algebra, ...]
-    programs: int
+    sizes: Mapping[str, int]  # of the symbols, and of whole-number scalars
+    seed: int  # of the random arrays
+    max_integer: (
+        int | None
+    )  # the largest random integer; None for any value of the dtype
+    algebras: tuple[Algebra, ...]  # of the arrays, one after the other
+    programs: int  # the number of programs that were compared
 
     @property
     def data(self) -> str:
         """Return how the arrays were filled."""
-        integers = (
-            "of any value" if self.greatest is None else f"from 0 to {self.greatest}"
-        )
+        integers = "of any value"
+        if self.max_integer is not None:
+            integers = f"from 0 to {self.max_integer}"
         return f"random arrays of seed {self.seed} (normal floats, integers {integers})"
 
     def __str__(self) -> str:
@@ -66,7 +60,7 @@ class Trial:
             "sizes": dict(self.sizes),
             "data": self.data,
             "seed": self.seed,
-            "greatest_integer": self.greatest,
+            "greatest_integer": self.max_integer,
             "algebras": [str(algebra) for algebra in self.algebras],
             "programs": self.programs,
         }

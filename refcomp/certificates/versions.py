@@ -1,7 +1,7 @@
-"""The programs on the way from lowered loop IR to what is compiled, each of which can be run.
+"""The programs on the way from lowered loop IR to what is compiled, each of which can run.
 
-A program with threads has no order in which it can be run until virtual threads are in order and
-barriers in place: an early one is run with those passes that see to it, and no others.
+A program with threads can run only when virtual threads are in order and barriers in place. An
+early program therefore runs after the passes that ensure both, and no others.
 """
 
 from __future__ import annotations
@@ -15,33 +15,32 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.exact.stand_ins import with_stand_ins
 
 _ORDERING = ("inject_virtual_threads", "inject_double_buffers", "insert_barriers")
-# These may round in another way, within the bounds of what they replace.
+# These may round differently, within the bounds of what they replace.
 _ROUNDING = ("fuse_multiply_add", "lower_intrinsics")
-# Behind these a program looks at the bits of floats, which field elements have not.
+# After these a program looks at the bits of floats, which field elements do not have.
 _BITS = ("lower_intrinsics", "lower_bfloat16")
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The program that step `name` made; `rest` are the steps to come. `rounds`: it may round in
-    another way than the one before. `is_exact`: it has a meaning on field elements, too."""
+    """The program after one step of the pipeline."""
 
-    name: str
+    name: str  # of the step
     made: Made
-    rest: tuple[PipelineStep, ...] = ()
-    rounds: bool = False
-    is_exact: bool = True
+    rest: tuple[PipelineStep, ...] = ()  # the steps that follow
+    rounds: bool = False  # it may round differently from the version before
+    is_exact: bool = True  # it has a meaning on field elements, too
 
     @property
     def program(self) -> PrimFunc | Program:
-        """The program as it can be run, by itself: the functions that it calls have stand-ins."""
+        """Return the program so that it can run alone, with stand-ins for what it calls."""
         if isinstance(self.made, Program):
             return self.made  # a host that launches kernels calls nothing else
         return with_stand_ins(in_order(self.made, self.rest))
 
 
 def in_order(func: PrimFunc, steps: Sequence[PipelineStep]) -> PrimFunc:
-    """`func` with virtual threads in order and barriers in place, if that is still to come."""
+    """Return `func` after those of `steps` that order virtual threads and insert barriers."""
     for step in steps:
         if step.name in _ORDERING:
             func = run_pass(step, func)
@@ -49,9 +48,10 @@ def in_order(func: PrimFunc, steps: Sequence[PipelineStep]) -> PrimFunc:
 
 
 def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
-    """The lowered `func`, and what each pass for targets of `kind` made of it that changed it.
+    """Yield the lowered `func`, and its version after each pass that changes it.
 
-    Bounds are not checked (`check_accesses`): the interpreter itself refuses what leaves a buffer.
+    The passes are those for targets of `kind`, without `check_accesses`: the interpreter itself
+    refuses accesses out of range.
     """
     steps = [step for step in steps_for(kind) if step.name != CHECK_ACCESSES.name]
     yield Version("lowering", func, tuple(steps))
@@ -59,8 +59,9 @@ def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
     is_exact = True
     for number, step in enumerate(steps, 1):
         changed = run_step(step, made)
-        if changed is not made:
-            is_exact &= step.name not in _BITS and isinstance(changed, PrimFunc)
-            rounds = step.name in _ROUNDING
-            yield Version(step.name, changed, tuple(steps[number:]), rounds, is_exact)
+        if changed is made:
+            continue
         made = changed
+        is_exact &= step.name not in _BITS and isinstance(made, PrimFunc)
+        rest = tuple(steps[number:])
+        yield Version(step.name, made, rest, step.name in _ROUNDING, is_exact)

@@ -64,7 +64,7 @@ def test_values_are_of_the_dtype_and_always_the_same(dtype):
 def test_integers_are_of_all_sizes_or_small_ones():
     a = rc.placeholder((1000,), "int32", name="A")
     assert np.abs(Arguments((a,), {}).floats()[0].astype(np.int64)).max() > 2**30
-    small = Arguments((a,), {}, greatest=1).floats()[0]
+    small = Arguments((a,), {}, max_integer=1).floats()[0]
     assert set(small) == {0, 1}
 
 

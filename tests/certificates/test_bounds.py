@@ -6,9 +6,10 @@ import pytest
 
 import refcomp as rc
 from refcomp.certificates import certify, certify_function
-from refcomp.certificates.bounds import AT_ENTRY, BY_DATA, NOT_STATED, PROVED, bounds_of
+from refcomp.certificates.bounds import Reason, bounds_of
 from refcomp.ir.parser import parse_func
 
+PROVED, AT_ENTRY, BY_DATA, NOT_STATED = Reason
 PARAMS = "A: f32[n], X: i64[m], C: f32[m] out, k: i64"
 
 

@@ -63,7 +63,7 @@ def test_indices_out_of_range_are_refused():
     b = rc.compute((3,), lambda i: a[at[i]], name="B")
     with pytest.raises(EvaluateError, match="B reads A at index"):
         judge_of_tensors(Arguments((a, at, b), {}))
-    assert judge_of_tensors(Arguments((a, at, b), {}, greatest=1)).exact[2].shape == (3,)
+    assert judge_of_tensors(Arguments((a, at, b), {}, max_integer=1)).exact[2].shape == (3,)
 
 
 def test_a_program_says_itself_what_is_right():
