@@ -85,7 +85,7 @@ def bounds_of(func: PrimFunc) -> BoundsReport:
     facts = Facts()
     for symbol in func.symbols:
         facts = facts.nonnegative(symbol)
-    accesses = _accesses(func.body, _Scope(Given(func.requires), facts))
+    accesses = _accesses(func.body, _AccessScope(Given(func.requires), facts))
     conditions = []
     for requirement in func.requires:
         text = print_expr(requirement.condition)
@@ -96,7 +96,7 @@ def bounds_of(func: PrimFunc) -> BoundsReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _AccessScope:
     """Knowledge at one place of a function."""
 
     given: Given  # the function's requirements
@@ -110,26 +110,26 @@ class _Scope:
             return True
         return not self.by_data.isdisjoint(variables_in(expr))
 
-    def under(self, condition: Expr) -> _Scope:
+    def under(self, condition: Expr) -> _AccessScope:
         """Return the scope in which `condition` holds."""
         is_by_data = self.is_by_data or self.depends_on_data(condition)
         facts = self.facts.assume(condition)
-        return _Scope(self.given, facts, is_by_data, self.by_data)
+        return _AccessScope(self.given, facts, is_by_data, self.by_data)
 
-    def in_loop(self, loop: For) -> _Scope:
+    def in_loop(self, loop: For) -> _AccessScope:
         """Return the scope in an iteration of `loop`."""
         facts = self.facts.bind(loop.var, loop.minimum, loop.extent)
         return self._binding(loop.var, facts, loop.minimum, loop.extent)
 
-    def with_let(self, var: Var, value: Expr) -> _Scope:
+    def with_let(self, var: Var, value: Expr) -> _AccessScope:
         """Return the scope in which `var` is `value`."""
         return self._binding(var, self.facts.let(var, value), value)
 
-    def _binding(self, var: Var, facts: Facts, *values: Expr) -> _Scope:
+    def _binding(self, var: Var, facts: Facts, *values: Expr) -> _AccessScope:
         by_data = self.by_data
         if any(map(self.depends_on_data, values)):
             by_data |= {var}
-        return _Scope(self.given, facts, self.is_by_data, by_data)
+        return _AccessScope(self.given, facts, self.is_by_data, by_data)
 
     def reason(self, access: _Access) -> Reason:
         """Return why `access` stays within its buffer here."""
@@ -149,7 +149,7 @@ def _is_inside(access: _Access, facts: Facts) -> bool:
     return all(open_index(index, extent, facts) is None for index, extent in dims)
 
 
-def _accesses(node: Node, scope: _Scope) -> Iterator[tuple[str, Reason]]:
+def _accesses(node: Node, scope: _AccessScope) -> Iterator[tuple[str, Reason]]:
     """Yield the text of each access in `node`, and why it stays within its buffer."""
     if isinstance(node, _Access):
         yield _text(node), scope.reason(node)
@@ -159,7 +159,7 @@ def _accesses(node: Node, scope: _Scope) -> Iterator[tuple[str, Reason]]:
         yield from _accesses(part, inner)
 
 
-def _parts(node: Node, scope: _Scope) -> Iterator[tuple[Node, _Scope]]:
+def _parts(node: Node, scope: _AccessScope) -> Iterator[tuple[Node, _AccessScope]]:
     """Yield the children of `node`, each with its scope."""
     match node:
         case For():
