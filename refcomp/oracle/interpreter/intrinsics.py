@@ -103,8 +103,8 @@ def sum_rounded_once(
     """Return `total` plus the product of each pair, rounded once to the float type `dtype`."""
     numbers = [total, *itertools.chain(*pairs)]
     if all(map(math.isfinite, numbers)):
-        exact = Fraction(total) + sum(Fraction(a) * Fraction(b) for a, b in pairs)
-        if exact:
-            return round_exact(exact, dtype)
-    # Python's own arithmetic gives NaN and infinities, and the sign of a sum that is zero.
+        terms = [Fraction(total), *(Fraction(a) * Fraction(b) for a, b in pairs)]
+        if any(terms):
+            return round_exact(sum(terms, Fraction(0)), dtype)
+    # Python's own arithmetic gives NaN and infinities, and the sign of a sum of zeros.
     return make_float(sum((a * b for a, b in pairs), total), dtype)

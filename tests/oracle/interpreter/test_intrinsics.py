@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refcomp.foundation.dtype import F32, F64, I32, as_dtype
 from refcomp.ir.intrinsics import INTRINSICS
-from refcomp.oracle.interpreter.intrinsics import KNOWN, apply_intrinsic
+from refcomp.oracle.interpreter.intrinsics import KNOWN, apply_intrinsic, sum_rounded_once
 from refcomp.oracle.interpreter.scalars import make_scalar, round_exact
 
 F16, BF16, I8, U8, U32 = map(as_dtype, ("f16", "bf16", "i8", "u8", "u32"))
@@ -119,3 +119,12 @@ def test_fma_differs_from_multiply_then_add():
     x = 1 + 2.0**-12
     assert float(_apply("fma", x, x, -1.0)) == 2.0**-11 + 2.0**-24
     assert math.copysign(1, _apply("fma", -0.0, 1.0, -0.0)) == -1
+
+
+def test_a_sum_whose_terms_cancel_is_zero():
+    # f64 loses the 2^-40 beside the 2^30, and then does not lose it.
+    terms = [(2.0**30, 1.0), (2.0**-40, 1.0), (-(2.0**30), 1.0), (-(2.0**-40), 1.0)]
+    assert math.copysign(1, sum_rounded_once(terms, 0.0, F32)) == 1
+    assert sum_rounded_once(terms, 0.0, F32) == 0
+    assert sum_rounded_once(terms, 0.25, F32) == 0.25
+    assert math.copysign(1, sum_rounded_once([(0.0, -1.0)], -0.0, F32)) == -1
