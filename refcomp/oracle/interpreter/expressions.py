@@ -55,13 +55,25 @@ class Frame(Thread):
         self.num_tasks = num_tasks  # of each ParallelRegion
         self.kernels = kernels or {}  # by name: those that may be launched
         self.libraries: Sequence[str] = ()  # searched for C functions before libm, libc
-        self.shortcut: Shortcut | None = None
+        self.shortcut: Shortcut | None = None  # of the host only
         self.shared: dict[Allocate, Memory] = {}  # the shared memory of the group
         self.lifetimes: dict[Allocate, int] = {}  # how often the thread ran each
         # Of the statement that runs: the results of its collective calls.
         self.results: dict[Expr, Value] = {}
         # Of the expression that is evaluated: id -> value of its parts.
         self.known: dict[int, Value] = {}
+
+    def inner_frame(self, name: str, group: Group | None) -> Frame:
+        """Return a frame for a task, a kernel or one of its threads, with nothing bound.
+
+        It has the settings of the run, but launches no kernels. A thread of a kernel has no
+        shortcut, which was asked for the kernel as a whole.
+        """
+        inner = Frame(name, group, num_tasks=self.num_tasks)
+        inner.libraries = self.libraries
+        inner.shortcut = self.shortcut if group is None else None
+        inner.origins = self.origins
+        return inner
 
     def evaluate(self, expr: Expr) -> Value:
         """Return the value of `expr`, in which what occurs several times is evaluated once."""

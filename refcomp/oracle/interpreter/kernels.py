@@ -104,10 +104,9 @@ def _thread(
     host: Frame, group: Group, shared: dict[Allocate, Memory], position: _Position
 ) -> Frame:
     words = ", ".join(f"{loop.kind} = {value}" for loop, value in position.items())
-    thread = Frame(f"({words})", group)
+    thread = host.inner_frame(f"({words})", group)
     thread.shared = shared
     thread.values.update(host.values)
-    thread.origins = host.origins
     for loop, value in position.items():
         thread.enter(loop)
         thread.bind(loop.var, wrap(value, loop.var.dtype))
@@ -229,9 +228,7 @@ def _kernel_frame(host: Frame, kernel: PrimFunc, launch: LaunchKernel) -> Frame:
             f"{kernel.name} takes {len(kernel.params)} arguments, "
             f"{len(launch.arguments)} given"
         )
-    inner = Frame()
-    inner.shortcut = host.shortcut
-    inner.origins = host.origins
+    inner = host.inner_frame(host.name, None)
     for param, argument in zip(kernel.params, launch.arguments, strict=True):
         if param.dtype != argument.dtype:
             raise InterpretError(

@@ -176,10 +176,7 @@ def _let_stmt(frame: Frame, let: st.LetStmt) -> _Next:
 def _parallel_region(frame: Frame, region: st.ParallelRegion) -> _Next:
     """Run each task in a frame that has only the captures bound."""
     for task in scrambled(frame.num_tasks):
-        inner = Frame(frame.name, frame.group, num_tasks=frame.num_tasks)
-        inner.libraries = frame.libraries
-        inner.shortcut = frame.shortcut
-        inner.origins = frame.origins
+        inner = frame.inner_frame(frame.name, frame.group)
         for capture in region.captures:
             if isinstance(capture, Buffer):
                 inner.memory[capture] = frame.memory_of(capture)

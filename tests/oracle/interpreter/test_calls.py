@@ -6,7 +6,9 @@ import pytest
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.registry import register_func, remove_global_func
 from refcomp.ir.parser import parse_func
+from refcomp.oracle.interpreter import interpret as definition
 from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.lockstep import interpret as lockstep
 
 HEAD = "func f(A: f32[3], B: f32[3] out, k: i32) "
 
@@ -85,6 +87,23 @@ def test_c_functions_give_values():
 
 def test_a_region_finds_c_functions():
     run("region r () task t of u { extern i32 abs(k) }".replace("()", "(k)"))
+
+
+@pytest.mark.parametrize("interpret", [definition.interpret, lockstep.interpret])
+def test_threads_of_a_kernel_find_c_functions_of_the_user(interpret):
+    kernel = "for t in range(4) threadIdx.x { A[t] = extern i32 __popcountdi2(t) }"
+    func = parse_func(f"func f(A: i32[4] out) {{ {kernel} }}")
+    found = np.zeros(4, np.int32)
+    interpret(func, [found], libraries=["libgcc_s.so.1"])
+    assert found.tolist() == [0, 1, 1, 2]
+
+
+def test_a_region_in_a_kernel_has_as_many_tasks_as_any_other():
+    region = "region r (A) task u of n { A[u] = i32(n) }"
+    func = parse_func(f"func f(A: i32[4] out) {{ for t in range(1) threadIdx.x {{ {region} }} }}")
+    found = np.zeros(4, np.int32)
+    definition.interpret(func, [found], num_tasks=4)
+    assert found.tolist() == [4, 4, 4, 4]
 
 
 def test_warnings_of_numpy_are_as_ever():

@@ -314,7 +314,7 @@ def test_a_condition_that_only_groups_differ_in_is_no_divergence():
             "two loops of a kernel are bound to blockIdx.x",
         ),
         (
-            "for g in range(2) blockIdx.x { if (g == 0) { for t in range(2) threadIdx.x { } } }",
+            "for g in range(2) blockIdx.x { if (g == 0) { for t in range(8) threadIdx.x { } } }",
             "a loop bound to threadIdx.x lies deeper in a kernel, not at its top",
         ),
         (
