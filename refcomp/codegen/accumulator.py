@@ -1,8 +1,8 @@
-"""Collects printed text: chunks of lines, each with the statement it came from, in sections.
+"""Collect printed text as chunks: whole lines, and the statement they were printed for.
 
-What belongs elsewhere in a file than where it is discovered (declarations, the entry block's
-stack arrays, outlined functions) goes to a section of its own; the printer puts them together.
-A chunk is whole lines and ends with a newline.
+Some text is discovered in one place of a file and belongs to another: declarations, the stack
+arrays of the entry block, outlined functions. It is collected apart, and the printer puts the
+parts together.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ BODY = "\0"
 class Chunk:
     """Whole lines of printed text."""
 
-    text: str
-    # The statement that they were printed for, or a name for what they came from.
-    came_from: Stmt | str = ""
+    text: str  # ends with a newline
+    came_from: Stmt | str = ""  # the statement, or a description of another source
 
 
 class Chunks:
-    """Text in the order of printing. `source` is the statement that is being printed."""
+    """Text in the order of printing."""
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
-        self.source: Stmt | str = ""
+        self.source: Stmt | str = ""  # the statement that is being printed
 
     def emit(self, text: str) -> None:
-        """Adds whole lines."""
+        """Add whole lines."""
         self.chunks.append(Chunk(text, self.source))
 
-    def capture(self, print_body: Callable[[], None]) -> list[Chunk]:
-        """What `print_body` emits, kept apart."""
-        outer, source, self.chunks = self.chunks, self.source, []
+    def capture(self, print_body: Callable[[], object]) -> list[Chunk]:
+        """Return the chunks that `print_body` emits, without adding them."""
+        outer = self.chunks
+        source = self.source
+        self.chunks = []
         print_body()
-        captured, self.chunks, self.source = self.chunks, outer, source
+        captured = self.chunks
+        self.chunks = outer
+        self.source = source
         return captured
 
     def emit_around(self, text: str, *bodies: list[Chunk]) -> None:
-        """Adds `text`, in which a line that is BODY stands for each of `bodies`, in order."""
+        """Add `text`, with each line that is BODY replaced by the next one of `bodies`."""
         pieces = text.split(BODY + "\n")
         for piece, body in zip(pieces, [*bodies, []], strict=True):
             if piece:
@@ -53,24 +56,24 @@ class Chunks:
 
 
 class Declarations:
-    """Lines that a file needs once, in the order in which they were first asked for."""
+    """Lines that a file needs once, in the order in which they were first added."""
 
     def __init__(self) -> None:
         self._by_key: dict[object, str] = {}
 
-    def add(self, key: object, write: Callable[[], str]) -> None:
-        """Makes sure that what `write()` gives is declared; `key` says what it is."""
+    def add(self, key: object, write: Callable[..., str], /, **holes: object) -> None:
+        """Add the text `write(**holes)`, unless a text has been added under `key`."""
         if key not in self._by_key:
-            self._by_key[key] = write()
+            self._by_key[key] = write(**holes)
 
     @property
     def text(self) -> str:
-        """All declarations."""
+        """Return all declarations."""
         return "".join(self._by_key.values())
 
 
 def join_chunks(chunks: Iterable[Chunk]) -> tuple[str, tuple[Stmt | str, ...]]:
-    """The whole text, and for each of its lines the statement it came from."""
+    """Return the whole text, and for each of its lines what it came from."""
     texts: list[str] = []
     sources: list[Stmt | str] = []
     for chunk in chunks:

@@ -1,12 +1,14 @@
-"""How an output language is spelled: the macros and the tables of its folders in templates/.
+"""Load the spelling of an output language: macros and tables of its folders in templates/.
 
 Ensures: every macro of the folders' .j2 files is an attribute of `Spelling.macros`, a callable
-that returns text, and every table of their .toml files an entry of `Spelling.tables`. A language
-may be the dialect of another: its own folder then holds only what differs, and what it holds
-replaces what the folders before it say, whole macros and whole tables. Refuses two macros or two
-tables of one name in one folder. Jinja is imported when the first macro is asked for, and compiles
-that one and those of its file that it calls: a program uses few of a language's macros, and
-compiling all of them would take longer than the rest of a small build.
+that returns text. Every table of their .toml files is an entry of `Spelling.tables`. Refuses two
+macros or two tables of one name in one folder.
+
+A language may be a dialect of another. Then its own folder holds only what differs; a macro or a
+table replaces the one of the same name in an earlier folder.
+
+Jinja is imported when the first macro is used. It compiles this macro, and the macros of its file
+that it calls. Compiling all macros would take longer than the rest of a small build.
 """
 
 from __future__ import annotations
@@ -17,64 +19,74 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from refcomp.foundation.errors import CompilerBug
 from refcomp.foundation.resources import templates_dir
+
+if TYPE_CHECKING:
+    import jinja2
 
 _MACRO = re.compile(
     r"{%-?\s*macro\s+(?P<name>\w+)\b.*?{%-?\s*endmacro\s*-?%}\n?", re.DOTALL
 )
 _CALL = re.compile(r"(\w+)\s*\(")
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The macros by name, and the tables by name, of one output language."""
+    """The macros and the tables of one output language."""
 
     language: str
-    macros: Any
-    tables: dict[str, Any]
+    macros: Macros
+    tables: dict[str, Any]  # by name, as TOML gives them
 
 
 @cache
 def load_spelling(*folders: str) -> Spelling:
-    """The spelling of a language, loaded once: the names of its folders in templates/.
+    """Return the spelling of a language, loaded once.
 
-    The last one is the language's own; those before it are what it is a dialect of.
+    Args:
+        folders: names in templates/. The last one is the language's own folder; the folders
+            before it are those of the languages that it is a dialect of.
     """
-    macros: dict[str, Any] = {}
+    macros: dict[str, Callable[[], Callable[..., str]]] = {}
     tables: dict[str, Any] = {}
-    for folder in folders:
-        own_macros, own_tables = _load_folder(templates_dir() / folder)
-        macros |= own_macros
-        tables |= own_tables
+    for name in folders:
+        folder = templates_dir() / name
+        macros |= _load_files(folder, "*.j2", macros_of)
+        tables |= _load_files(folder, "*.toml", tomllib.loads)
     return Spelling(folders[-1], Macros(macros), tables)
 
 
-def _load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    macros: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.j2")):
-        _add_all(macros, macros_of(path.read_text(encoding="utf-8")), path)
-    tables: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.toml")):
-        _add_all(tables, tomllib.loads(path.read_text(encoding="utf-8")), path)
-    return macros, tables
+def _load_files(
+    folder: Path, pattern: str, load: Callable[[str], dict[str, _Entry]]
+) -> dict[str, _Entry]:
+    """Return the entries of all files of `folder` that match `pattern`."""
+    entries: dict[str, _Entry] = {}
+    for path in sorted(folder.glob(pattern)):
+        more = load(path.read_text(encoding="utf-8"))
+        if twice := sorted(entries.keys() & more.keys()):
+            raise CompilerBug(f"{', '.join(twice)} is spelled twice", where=str(path))
+        entries |= more
+    return entries
 
 
-def macros_of(text: str) -> dict[str, Any]:
-    """What compiles each macro of a file's text, by name; those with _ before are its own."""
+def macros_of(text: str) -> dict[str, Callable[[], Callable[..., str]]]:
+    """Return a compiler of each macro in the text of a file, by the macro's name.
+
+    Macros whose names begin with _ are private to the file, and left out.
+    """
     texts = {m["name"]: m[0] for m in _MACRO.finditer(text)}
-    return {
-        name: partial(_compile, name, texts)
-        for name in texts
-        if not name.startswith("_")
-    }
+    names = [name for name in texts if not name.startswith("_")]
+    return {name: partial(_compile, name, texts) for name in names}
 
 
 def _compile(name: str, texts: Mapping[str, str]) -> Callable[..., str]:
-    """The macro `name` of a file whose macros have these texts."""
-    needed, rest = {name: texts[name]}, [name]
+    """Compile the macro `name` of a file whose macros have the texts `texts`."""
+    needed = {name: texts[name]}
+    rest = [name]
     while rest:
         called = {other for other in _CALL.findall(texts[rest.pop()]) if other in texts}
         rest += called - needed.keys()
@@ -85,8 +97,8 @@ def _compile(name: str, texts: Mapping[str, str]) -> Callable[..., str]:
 
 
 @cache
-def _environment() -> Any:
-    import jinja2  # noqa: PLC0415  (20 ms that a program which prints nothing does not pay)
+def _environment() -> jinja2.Environment:
+    import jinja2  # noqa: PLC0415  (takes 20 ms, which a program that prints nothing saves)
 
     return jinja2.Environment(
         undefined=jinja2.StrictUndefined,
@@ -98,7 +110,7 @@ def _environment() -> Any:
 
 
 class Macros:
-    """The macros of a language as attributes, each compiled when it is first asked for."""
+    """The macros of a language as attributes. Each is compiled when it is first used."""
 
     def __init__(
         self, compilers: Mapping[str, Callable[[], Callable[..., str]]]
@@ -111,10 +123,3 @@ class Macros:
             raise AttributeError(f"no template has a macro {name!r}")
         macro = self.__dict__[name] = compiler()
         return macro
-
-
-def _add_all(known: dict[str, Any], more: dict[str, Any], path: Path) -> None:
-    twice = sorted(known.keys() & more.keys())
-    if twice:
-        raise CompilerBug(f"{', '.join(twice)} is spelled twice", where=str(path))
-    known.update(more)

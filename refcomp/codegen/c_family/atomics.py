@@ -1,14 +1,14 @@
-"""Prints atomic updates as C: integers by functions of the dialect, floats by compare-exchange.
+"""Print atomic updates as C: integers by functions of the dialect, floats by compare-exchange.
 
-Refuses, with Unsupported, elements that are not 32 or 64 bits wide, and those of 64 where the
-device lacks them.
+Refuses, with Unsupported, elements that are not 32 or 64 bits wide, and elements of 64 bits if the
+device cannot update them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from refcomp.codegen.c_family.function import CExpr, CFunction, CModule
+from refcomp.codegen.c_family.function import CFunction, CModule
 from refcomp.codegen.c_family.memory import element
 from refcomp.codegen.c_family.prelude import pick_function
 from refcomp.foundation.dtype import DType
@@ -17,52 +17,51 @@ from refcomp.ir.stmt import AtomicUpdate
 
 
 def print_atomic(out: CFunction, update: AtomicUpdate) -> None:
-    """Prints an AtomicUpdate; value and index are evaluated before it."""
-    dtype, scope, index = update.value.dtype, update.buffer.scope, update.indices[0]
-    by_width = out.module.tables["atomic"].get(str(dtype.bits))
-    if by_width is None:
+    """Print an AtomicUpdate; value and index are evaluated before it."""
+    dtype = update.value.dtype
+    by_operator = out.tables["atomic"].get(str(dtype.bits))
+    if by_operator is None:
         raise Unsupported(
             f"an atomic {update.operator} on elements of dtype {dtype} of {update.buffer.name}",
             why="devices update elements of 32 and 64 bits at once",
             remedy="accumulate in a buffer of i32 or f32, and convert it afterwards",
         )
     if dtype.is_float:
-        function = _function_for_floats(out, update.operator, dtype, scope)
+        function = _function_for_floats(out, update)
     else:
-        function = _use(out.module, by_width[update.operator], dtype)
-    place = element(out, update.buffer, index)
-    address = out.compound(out.say.address(place.text), place)
-    out.emit(
-        out.say.evaluate(out.call(function, address, out.value(update.value)).text)
-    )
+        function = _use(out.module, by_operator[update.operator], dtype)
+    place = element(out, update.buffer, update.indices[0])
+    address = out.compound(out.say.address, place=place)
+    call = out.call(function, address, out.value(update.value))
+    out.emit(out.say.evaluate(value=call))
 
 
 def _use(module: CModule, entry: dict[str, Any], dtype: DType) -> str:
+    """Enable the extension that a function of the dialect needs. Return the function's name."""
     if "extension" in entry:
-        module.use(
-            entry["extension"], f"no element of dtype {dtype} can be updated at once"
-        )
-    name: str = entry["name"]
-    return name
+        what = f"no element of dtype {dtype} can be updated at once"
+        module.use(entry["extension"], what)
+    return str(entry["name"])
 
 
-def _function_for_floats(
-    out: CFunction, operator: str, dtype: DType, scope: str
-) -> str:
-    module, name = out.module, f"atomic_{operator}_{scope}_{dtype}"
+def _function_for_floats(out: CFunction, update: AtomicUpdate) -> str:
+    module = out.module
+    dtype = update.value.dtype
+    scope = update.buffer.scope
     exchange = _use(module, module.tables["compare_exchange"][str(dtype.bits)], dtype)
-    updated = _updated(out, operator, dtype).text
-    types = (module.type_of(dtype), module.type_of(DType("uint", dtype.bits)))
-    space, prefix = module.tables["scope"][scope], out.say.function_prefix()
-    write = out.say.atomic_update
-    module.prelude.add(
-        name, lambda: write(prefix, name, space, *types, exchange, updated)
+    old = out.named("a")  # as the macro calls them
+    value = out.named("b")
+    if update.operator == "add":
+        updated = out.infix("Add", old, value)
+    else:
+        pick = pick_function(module, update.operator.capitalize(), dtype)
+        updated = out.call(pick, old, value)
+    return module.define(
+        f"atomic_{update.operator}_{scope}_{dtype}",
+        out.say.atomic_update,
+        scope=module.tables["scope"][scope],
+        type=module.type_of(dtype),
+        bits_type=module.type_of(DType("uint", dtype.bits)),
+        exchange=exchange,
+        updated=updated,
     )
-    return name
-
-
-def _updated(out: CFunction, operator: str, dtype: DType) -> CExpr:
-    old, value = out.named("a"), out.named("b")  # as the macro calls them
-    if operator == "add":
-        return out.infix("Add", old, value)
-    return out.call(pick_function(out.module, operator.capitalize(), dtype), old, value)

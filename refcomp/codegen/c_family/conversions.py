@@ -1,6 +1,7 @@
-"""Prints conversions between dtypes as C, and between what values are and how they lie in memory.
+"""Print conversions as C: between dtypes, and between values and their form in memory.
 
-A bool is a byte in memory, true or false as a single value, and a byte of 0 or -1 as a lane.
+A bool is a byte in memory. A single bool is true or false as a value; a lane of a vector of bools
+is a byte, 0 or -1.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from refcomp.ir import expr as ir
 
 
 def convert(out: CFunction, expr: ir.Cast) -> CExpr:
-    """A Cast: wraps, saturates or rounds as its docstring says."""
+    """Print a Cast, which wraps, saturates or rounds as its docstring says."""
     return converted(out, out.value(expr.value), expr.value.dtype, expr.dtype)
 
 
-def converted(out: CFunction, value: CExpr, source: DType, target: DType) -> CExpr:
-    """`value` of dtype `source` as one of `target`."""
+def converted(
+    out: CFunction,
+    value: CExpr,
+    source: DType,
+    target: DType,
+) -> CExpr:
+    """Return `value` of dtype `source` as a value of dtype `target`."""
     if source == target:
         return value
     if _crosses_half(source, target):
@@ -34,24 +40,23 @@ def converted(out: CFunction, value: CExpr, source: DType, target: DType) -> CEx
     if out.module.value_dtype(source) == out.module.value_dtype(target):
         return value
     if source.is_float and target.is_int:
-        text = out.say.saturate(out.module.type_of(target), value.text)
-        return out.compound(text, value)
-    return (
-        out.cast(value, target)
-        if target.lanes == 1
-        else _by_function(out, value, target)
-    )
+        type_ = out.type_of(target)
+        return out.compound(out.say.saturate, type=type_, value=value)
+    if target.lanes == 1:
+        return out.cast(value, target)
+    return _by_function(out, value, target)
 
 
 def _crosses_half(source: DType, target: DType) -> bool:
+    """Return True between f16 and an integer, in either direction."""
     half, other = (source, target) if source.is_float else (target, source)
-    return (
-        half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
-    )
+    is_half = half.is_float and half.bits == 16
+    return is_half and not other.is_float and not target.is_bool
 
 
 def _by_function(out: CFunction, value: CExpr, target: DType) -> CExpr:
-    return out.compound(out.say.convert(out.module.type_of(target), value.text), value)
+    type_ = out.type_of(target)
+    return out.compound(out.say.convert, type=type_, value=value)
 
 
 def _is_nonzero(out: CFunction, value: CExpr, source: DType) -> CExpr:
@@ -59,20 +64,21 @@ def _is_nonzero(out: CFunction, value: CExpr, source: DType) -> CExpr:
     if source.lanes == 1:
         # C widens small integers.
         is_small = source.is_int and source.bits < I32.bits
-        return out.infix("NE", value, out.module.literal(0, I32 if is_small else held))
-    operand = out.infix("NE", value, out.splat(0, held))
-    mask = DType("int", 8, source.lanes)
-    return operand if held.bits == 8 else _by_function(out, operand, mask)
+        return out.infix("NE", value, out.literal(0, I32 if is_small else held))
+    mask = out.infix("NE", value, out.splat(0, held))
+    if held.bits == 8:
+        return mask
+    return _by_function(out, mask, DType("int", 8, source.lanes))
 
 
 def _ones(out: CFunction, mask: CExpr, dtype: DType) -> CExpr:
-    """A vector of bools as 0 or 1."""
+    """Return a vector of bools as 0 or 1."""
     held = out.module.value_dtype(dtype)
     return out.infix("BitAnd", mask, out.splat(1, held))
 
 
 def mask_as_wide_as(out: CFunction, mask: CExpr, dtype: DType) -> CExpr:
-    """A vector of bools as one of integers as wide as `dtype`, 0 or -1."""
+    """Return a vector of bools as integers, 0 or -1, of the width of `dtype`."""
     bits = out.module.value_dtype(dtype).bits
     if bits == 8:
         return mask
@@ -80,7 +86,7 @@ def mask_as_wide_as(out: CFunction, mask: CExpr, dtype: DType) -> CExpr:
 
 
 def from_memory(out: CFunction, stored: CExpr, dtype: DType) -> CExpr:
-    """The value of `dtype` that lies in memory as `stored`."""
+    """Return the value of `dtype` that memory holds as `stored`."""
     if dtype.is_bool:
         return _is_nonzero(out, stored, out.module.memory_dtype(dtype))
     if is_held_in_f32(out.module, dtype):
@@ -89,10 +95,11 @@ def from_memory(out: CFunction, stored: CExpr, dtype: DType) -> CExpr:
 
 
 def to_memory(out: CFunction, value: CExpr, dtype: DType) -> CExpr:
-    """What a value of `dtype` lies in memory as."""
+    """Return a value of `dtype` as memory holds it."""
     if is_held_in_f32(out.module, dtype):
         return half_to_bits(out, value, F32.with_lanes(dtype.lanes))
     if dtype.is_bool and dtype.lanes > 1:
-        type_, ones = out.module.memory_type_of(dtype), _ones(out, value, dtype)
-        return out.compound(out.say.reinterpret(type_, ones.text), ones)
+        ones = _ones(out, value, dtype)
+        type_ = out.module.memory_type_of(dtype)
+        return out.compound(out.say.reinterpret, type=type_, value=ones)
     return value

@@ -1,8 +1,8 @@
-"""What printing one kernel in a language of the C family needs: its text, names, types, operands.
+"""State of printing one kernel in a language of the C family: text, names, types and operands.
 
-An operand is the text of a C expression. It stands where its value is used, and gets a name of its
-own where it would be nested too deeply for a C compiler or is used more than once. Names of users
-that mean something in the language get an underscore behind them.
+An operand is the text of a C expression, which stands where the value is used. It gets a name of
+its own if it is used more than once, or if it is nested too deeply for a C compiler. A user's name
+that means something in the language gets an underscore at its end.
 """
 
 from __future__ import annotations
@@ -22,54 +22,59 @@ from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 
-DEEPEST = 40  # operators on top of each other; clang gives up at 256 brackets
+MAX_DEPTH = 40  # nested operators; clang refuses more than 256 nested brackets
 _INDENT = "  "
 _F16 = DType("float", 16)
-_BYTE, _BITS_OF_HALF = DType("uint", 8), DType("uint", 16)
+_BYTE = DType("uint", 8)
+_BITS_OF_HALF = DType("uint", 16)
+
+# expression class -> the function that prints it and returns its operand
+ExpressionPrinters = Mapping[type[Any], Callable[["CFunction", Any], "CExpr"]]
 
 
 @dataclass(frozen=True, slots=True)
 class CExpr:
-    """The text of an expression, and how tightly its outermost operator binds.
-
-    `depth` counts operators on top of each other. `is_ring` says that the text has the unsigned
-    type in which the arithmetic of its dtype wraps, not the type of the dtype itself. `half_bits`
-    is the text of the bits of an f16 that is held in an f32, where they are at hand.
-    """
+    """An operand: the text of a C expression. A template spells it as this text."""
 
     text: str
-    rank: int
-    depth: int = 0
-    is_ring: bool = False
-    half_bits: str = ""
+    precedence: int  # of the outermost operator, as the table `operator` has it
+    depth: int = 0  # how many operators are nested
+    is_wrapping: bool = (
+        False  # has the type `wrapping_dtype`, not the type of its dtype
+    )
+    half_bits: str = (
+        ""  # of an f16 that is held in an f32: text of the f16's bits, if known
+    )
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class CModule:
-    """What all kernels of one file share. `extensions` are those that the device offers."""
+    """State that all kernels of one file share."""
 
     def __init__(self, spelling: Spelling, extensions: Collection[str]) -> None:
-        self.say, self.tables = spelling.macros, spelling.tables
-        self.prelude = Declarations()
-        self.functions: list[Chunk] = []
-        self.enabled_extensions: dict[str, None] = {}
-        self._offered = frozenset(extensions)
-        self.has_half = self.tables["extension"]["f16"] in self._offered
+        self.say = spelling.macros
+        self.tables = spelling.tables
+        self.prelude = Declarations()  # functions before the kernels
+        self.functions: list[Chunk] = []  # the kernels
+        self.enabled_extensions: dict[str, None] = {}  # in the order of their first use
+        self._offered = frozenset(extensions)  # by the device
+        self.has_half = self.offers("f16")
         reserved = [self.tables["reserved_in_c"], self.tables["reserved"]]
-        self._reserved = frozenset(
-            word for table in reserved for word in table["words"].split()
-        )
-        self._patterns = re.compile(
-            "|".join(p for table in reserved for p in table["patterns"])
-        )
+        words = " ".join(table["words"] for table in reserved)
+        patterns = [pattern for table in reserved for pattern in table["patterns"]]
+        self._reserved = frozenset(words.split())
+        self._patterns = re.compile("|".join(patterns))
 
     def offers(self, feature: str) -> bool:
-        """Whether the device has the extension that the table `extension` calls `feature`."""
+        """Return True if the device has the extension `feature`, a key of the table `extension`."""
         return self.tables["extension"][feature] in self._offered
 
     def use(self, feature: str, what: str) -> None:
-        """Says that the extension is in use; Unsupported where the device does not have it."""
+        """Enable the extension `feature`. Raise Unsupported(`what`) if the device lacks it."""
         extension = self.tables["extension"][feature]
-        if extension not in self._offered:
+        if not self.offers(feature):
             raise Unsupported(
                 f"{what} on this device",
                 why=f"it does not offer {extension}",
@@ -78,9 +83,24 @@ class CModule:
         if feature in self.tables["pragmas"]:
             self.enabled_extensions[extension] = None
 
+    def define(self, name: str, macro: Callable[..., str], /, **holes: object) -> str:
+        """Define the function `name` before the kernels, unless it is defined. Return its name."""
+        prefix = self.say.function_prefix()
+        self.prelude.add(
+            name,
+            macro,
+            prefix=prefix,
+            name=name,
+            **holes,
+        )
+        return name
+
     def value_dtype(self, dtype: DType) -> DType:
-        """What values of `dtype` are held in: a vector of bools in one of bytes, 0 or -1; an f16
-        in an f32 where the device has no f16 (Note [f16 in f32] of c_half)."""
+        """Return the dtype that holds values of `dtype`.
+
+        A vector of bools is held in a vector of bytes, 0 or -1. An f16 is held in an f32 if the
+        device has no f16: see Note [f16 in f32] of half.py.
+        """
         if dtype.is_bool and dtype.lanes > 1:
             return DType("int", 8, dtype.lanes)
         if dtype.element == _F16 and not self.has_half:
@@ -88,7 +108,7 @@ class CModule:
         return dtype
 
     def memory_dtype(self, dtype: DType) -> DType:
-        """What values of `dtype` lie in memory as: a bool as a byte."""
+        """Return the dtype that stores values of `dtype` in memory. A bool is stored as a byte."""
         if dtype.is_bool:
             return _BYTE.with_lanes(dtype.lanes)
         if dtype.element == _F16 and not self.has_half:
@@ -96,11 +116,11 @@ class CModule:
         return dtype
 
     def type_of(self, dtype: DType) -> str:
-        """The type of a value."""
+        """Return the type of a value of `dtype`."""
         return self._spell(self.value_dtype(dtype))
 
     def memory_type_of(self, dtype: DType) -> str:
-        """The type of the same value in memory."""
+        """Return the type in memory of a value of `dtype`."""
         return self._spell(self.memory_dtype(dtype))
 
     def _spell(self, dtype: DType) -> str:
@@ -112,56 +132,56 @@ class CModule:
             )
         if element in self.tables["extension"]:
             self.use(element, f"no value of dtype {element} can be computed")
-        spelled: str = self.tables["type"][element]
+        spelled = str(self.tables["type"][element])
         if dtype.lanes == 1:
             return spelled
-        if dtype.lanes not in self.tables["lanes"]:
+        known = self.tables["lanes"]
+        if dtype.lanes not in known:
             raise CompilerBug(
                 f"a vector of {dtype.lanes} lanes reaches the printer of C",
-                why=f"its vectors have {', '.join(map(str, self.tables['lanes']))} lanes",
+                why=f"its vectors have {', '.join(map(str, known))} lanes",
             )
-        vector: str = self.say.vector(spelled, dtype.lanes)
-        return vector
+        return self.say.vector(element=spelled, lanes=dtype.lanes)
 
     def literal(self, value: float, dtype: DType) -> CExpr:
-        """A constant of a scalar dtype."""
-        text, is_atom = spell_literal(
-            self.say, self.tables, value, self.value_dtype(dtype)
-        )
-        return CExpr(text, self.tables["rank"]["atom" if is_atom else "unary"])
+        """Return a constant of a scalar dtype."""
+        held = self.value_dtype(dtype)
+        text, is_atom = spell_literal(self.say, self.tables, value, held)
+        return CExpr(text, self.tables["precedence"]["atom" if is_atom else "unary"])
 
-    def harmless(self, name: str) -> str:
-        """`name` as an identifier that means nothing in the language."""
+    def identifier(self, name: str) -> str:
+        """Return `name` as an identifier that means nothing in the language."""
         wish = to_identifier(name).replace(".", "_")
         return f"{wish}_" if self.is_reserved(wish) else wish
 
     def is_reserved(self, name: str) -> bool:
-        """Whether `name` means something in the language, or may mean something."""
+        """Return True if `name` means something in the language, or may mean something."""
         return name in self._reserved or self._patterns.fullmatch(name) is not None
 
 
 class CFunction(Chunks):
-    """One kernel while it is printed. `table` has for each expression class what prints it."""
+    """One kernel while it is printed."""
 
-    def __init__(
-        self,
-        module: CModule,
-        table: Mapping[type[Any], Callable[[CFunction, Any], CExpr]],
-    ) -> None:
+    def __init__(self, module: CModule, printers: ExpressionPrinters) -> None:
         super().__init__()
-        self.module, self.say, self._table = module, module.say, table
+        self.module = module
+        self.say = module.say
+        self.tables = module.tables
+        self.type_of = module.type_of
+        self.literal = module.literal
+        self._printers = printers
         self.names: dict[Var | Buffer, str] = {}
         self.declarations: list[str] = []  # lines for the top of the kernel
         self.shared_params: list[str] = []
-        self.group_size: list[int] | None = None  # where the extents are constants
-        self._ranks: dict[str, int] = module.tables["rank"]
+        self.group_size: list[int] | None = None  # threads on each axis, if constant
+        self._precedences: dict[str, int] = module.tables["precedence"]
         self._unique = UniqueNames()
-        self._scopes: list[list[str]] = [[]]
+        self._scopes: list[list[str]] = [[]]  # names of each block that is open
 
     # Text.
 
     def emit(self, text: str) -> None:
-        """Adds whole lines, indented as deeply as the bodies are nested."""
+        """Add whole lines, indented as deeply as the blocks are nested."""
         super().emit(textwrap.indent(text, _INDENT * (len(self._scopes) - 1)))
 
     @property
@@ -171,11 +191,11 @@ class CFunction(Chunks):
         return len(self._scopes) > 2
 
     def declare_above(self, text: str) -> None:
-        """Adds lines to the top of the kernel."""
+        """Add lines to the top of the kernel."""
         self.declarations.append(textwrap.indent(text, _INDENT))
 
-    def capture_block(self, print_body: Callable[[], None]) -> list[Chunk]:
-        """What `print_body` emits as a block of its own, whose names end with it."""
+    def capture_block(self, print_body: Callable[[], object]) -> list[Chunk]:
+        """Return what `print_body` emits as a block, whose names end with it."""
         self._scopes.append([])
         body = self.capture(print_body)
         for name in self._scopes.pop():
@@ -185,141 +205,191 @@ class CFunction(Chunks):
     # Operands.
 
     def value(self, expr: Expr) -> CExpr:
-        """The value of `expr`, in the type of its dtype."""
-        operand = self._table[type(expr)](self, expr)
+        """Return the value of `expr`, in the type of its dtype."""
+        operand = self._printers[type(expr)](self, expr)
         return self.shallow(operand, expr.dtype)
 
     def shallow(self, operand: CExpr, dtype: DType) -> CExpr:
-        """`operand` itself, or under a name where it is nested too deeply."""
-        return operand if operand.depth < DEEPEST else self.bind(operand, dtype)
+        """Return `operand`, under a name if it is nested too deeply."""
+        return operand if operand.depth < MAX_DEPTH else self.bind(operand, dtype)
 
     def atom(self, operand: CExpr, dtype: DType) -> CExpr:
-        """`operand` itself where it may be written several times, else under a name."""
+        """Return `operand`, under a name if it should not be written several times."""
         return operand if operand.depth == 0 else self.bind(operand, dtype)
 
     def bind(self, operand: CExpr, dtype: DType) -> CExpr:
-        """A name for a value of `dtype`, which is computed here."""
+        """Emit the definition of a constant with the value `operand`. Return its name."""
         name = self.take_name("t")
-        kept = ring_of(dtype) if operand.is_ring else dtype
-        self.emit(self.say.define(self.module.type_of(kept), name, operand.text))
-        return replace(self.named(name), is_ring=operand.is_ring)
+        held = wrapping_dtype(dtype) if operand.is_wrapping else dtype
+        type_ = self.type_of(held)
+        self.emit(
+            self.say.define(
+                type=type_,
+                name=name,
+                value=operand,
+            )
+        )
+        return replace(self.named(name), is_wrapping=operand.is_wrapping)
 
-    def fit(self, operand: CExpr, rank: int) -> str:
-        """The text, in parentheses where it binds less tightly than `rank`."""
-        if operand.rank >= rank:
-            return operand.text
-        text: str = self.say.parenthesised(operand.text)
-        return text
+    def fit(self, operand: CExpr, precedence: int) -> CExpr:
+        """Return `operand`, in parentheses if it binds less tightly than `precedence`."""
+        if operand.precedence >= precedence:
+            return operand
+        return replace(operand, text=self.say.parenthesised(value=operand))
+
+    def compound(
+        self,
+        macro: Callable[..., str],
+        /,
+        *,
+        precedence: int | None = None,
+        is_wrapping: bool = False,
+        **holes: object,
+    ) -> CExpr:
+        """Return the operand that `macro` makes of `holes`.
+
+        Args:
+            macro: a macro of the language's templates.
+            precedence: of the operator that the macro spells. None: it needs no parentheses.
+            is_wrapping: as in CExpr.
+            holes: arguments of the macro: operands, lists of operands, and any other values.
+        """
+        if precedence is None:
+            precedence = self._precedences["atom"]
+        depth = max(map(_depth, holes.values()), default=0) + 1
+        return CExpr(macro(**holes), precedence, depth, is_wrapping)
 
     def infix(
-        self, operator: str, a: CExpr, b: CExpr, *, is_ring: bool = False
+        self,
+        operator: str,
+        a: CExpr,
+        b: CExpr,
+        *,
+        is_wrapping: bool = False,
     ) -> CExpr:
-        """The operator that the table calls `operator`, between two operands."""
-        entry = self.module.tables["operator"][operator]
-        left, right = self.fit(a, entry["left"]), self.fit(b, entry["right"])
-        text = self.say.infix(left, entry["symbol"], right)
-        return CExpr(text, entry["rank"], max(a.depth, b.depth) + 1, is_ring)
+        """Return `operator`, a key of the table `operator`, between two operands."""
+        entry = self.tables["operator"][operator]
+        return self.compound(
+            self.say.infix,
+            precedence=entry["precedence"],
+            is_wrapping=is_wrapping,
+            a=self.fit(a, entry["left"]),
+            symbol=entry["symbol"],
+            b=self.fit(b, entry["right"]),
+        )
 
     def call(self, function: str, *arguments: CExpr) -> CExpr:
-        """A call of a function by its name."""
-        text = self.say.call(function, [argument.text for argument in arguments])
-        return self.compound(text, *arguments)
+        """Return a call of `function` by its name."""
+        return self.compound(self.say.call, function=function, arguments=arguments)
 
-    def compound(self, text: str, *parts: CExpr, is_ring: bool = False) -> CExpr:
-        """A text that needs no parentheses, made of `parts`."""
-        depth = max((part.depth for part in parts), default=0) + 1
-        return CExpr(text, self._ranks["atom"], depth, is_ring)
-
-    def cast(self, operand: CExpr, dtype: DType, *, is_ring: bool = False) -> CExpr:
-        """A scalar converted by C's own rules."""
-        inner = self.fit(operand, self._ranks["unary"])
-        text = self.say.cast(self.module.type_of(dtype), inner)
-        return CExpr(text, self._ranks["unary"], operand.depth + 1, is_ring)
+    def cast(self, operand: CExpr, dtype: DType, *, is_wrapping: bool = False) -> CExpr:
+        """Return a scalar converted to `dtype` by C's own rules."""
+        unary = self._precedences["unary"]
+        return self.compound(
+            self.say.cast,
+            precedence=unary,
+            is_wrapping=is_wrapping,
+            type=self.type_of(dtype),
+            a=self.fit(operand, unary),
+        )
 
     def choice(self, condition: CExpr, yes: CExpr, no: CExpr) -> CExpr:
-        """One of two values by a single condition; the other one is not evaluated."""
-        texts = [
-            self.fit(part, self._ranks["choice"] + 1) for part in (condition, yes, no)
-        ]
-        depth = max(condition.depth, yes.depth, no.depth) + 1
-        return CExpr(self.say.choose(*texts), self._ranks["choice"], depth)
+        """Return a choice by a scalar condition. C evaluates only the chosen operand."""
+        choice = self._precedences["choice"]
+        return self.compound(
+            self.say.choose,
+            precedence=choice,
+            condition=self.fit(condition, choice + 1),
+            yes=self.fit(yes, choice + 1),
+            no=self.fit(no, choice + 1),
+        )
 
     def narrowed(self, operand: CExpr, dtype: DType) -> CExpr:
-        """C widens single small integers; an overloaded function must be told their type again."""
-        is_widened = dtype.is_int and ring_of(dtype).bits > dtype.bits
+        """Return `operand` converted back to `dtype` if C has widened it.
+
+        C widens scalars of small integer types, but a function may be overloaded by its type.
+        """
+        is_widened = dtype.is_int and wrapping_dtype(dtype).bits > dtype.bits
         return self.cast(operand, dtype) if is_widened else operand
 
     # Vectors.
 
     def vector(self, dtype: DType, lanes: list[CExpr]) -> CExpr:
-        """A vector of these lanes, or of one that stands for all."""
-        text = self.say.vector_of(
-            self.module.type_of(dtype), [lane.text for lane in lanes]
-        )
-        return self.compound(text, *lanes)
+        """Return a vector with the operands `lanes`. A single operand stands for all lanes."""
+        type_ = self.type_of(dtype)
+        return self.compound(self.say.vector_of, type=type_, values=lanes)
 
     def splat(self, value: float, dtype: DType) -> CExpr:
-        """A constant in each lane."""
+        """Return a vector with the constant `value` in each lane."""
         # C has no literals of small integers, and converts others to the type of the lanes.
         is_small = dtype.is_int and dtype.bits < I32.bits
-        return self.vector(
-            dtype, [self.module.literal(value, I32 if is_small else dtype.element)]
-        )
+        literal = self.literal(value, I32 if is_small else dtype.element)
+        return self.vector(dtype, [literal])
 
     def lane(self, vector: CExpr, number: int) -> CExpr:
-        """One lane of an operand that is an atom."""
-        atom = self._ranks["atom"]
-        text = self.say.lane(
-            self.fit(vector, atom), self.module.tables["lane_names"][number]
-        )
-        return CExpr(text, atom)
+        """Return one lane of an operand that is an atom."""
+        atom = self._precedences["atom"]
+        name = self.tables["lane_names"][number]
+        return CExpr(self.say.lane(vector=self.fit(vector, atom), number=name), atom)
 
     def lane_by_lane(
         self, dtype: DType, vectors: list[CExpr], apply: Callable[..., CExpr]
     ) -> CExpr:
-        """The vector of `apply` on the lanes of `vectors`, which are atoms."""
-        lanes = range(dtype.lanes)
-        return self.vector(
-            dtype, [apply(*(self.lane(v, k) for v in vectors)) for k in lanes]
-        )
+        """Return the vector of `apply` on each lane of `vectors`, which are atoms."""
+        lanes = [
+            apply(*(self.lane(vector, number) for vector in vectors))
+            for number in range(dtype.lanes)
+        ]
+        return self.vector(dtype, lanes)
 
     # Names.
 
     def name(self, item: Var | Buffer) -> str:
-        """A name for a variable or buffer that is bound here."""
-        self.names[item] = self.take_name(self.module.harmless(item.name))
+        """Return a new name for a variable or buffer, until the end of the block."""
+        self.names[item] = self.take_name(self.module.identifier(item.name))
         return self.names[item]
 
     def name_of_kernel(self, item: Buffer) -> str:
-        """A name for a buffer that is bound in the whole kernel, wherever it is used."""
-        self.names[item] = self._unique.take(self.module.harmless(item.name))
+        """Return a new name for a buffer, until the end of the kernel."""
+        self.names[item] = self._unique.take(self.module.identifier(item.name))
         return self.names[item]
 
     def name_of(self, item: Var | Buffer) -> CExpr:
-        """The name of what has been bound."""
+        """Return the name of a variable or buffer. Raise CompilerBug if it has none."""
         if item not in self.names:
             raise CompilerBug(f"{item.name} is used where it is not bound")
         return self.named(self.names[item])
 
     def named(self, name: str) -> CExpr:
-        """What has the name `name`."""
-        return CExpr(name, self._ranks["atom"])
+        """Return the operand whose text is `name`."""
+        return CExpr(name, self._precedences["atom"])
 
     def take_name(self, wish: str) -> str:
-        """`wish`, with a number behind where it is taken; until the end of the block."""
+        """Return `wish`, numbered if it is taken. The name is taken until the end of the block."""
         name = self._unique.take(wish)
         self._scopes[-1].append(name)
         return name
 
     def drop_name(self, name: str) -> None:
-        """Gives back a name that was not needed."""
+        """Give back a name that was not needed."""
         self._scopes[-1].remove(name)
         self._unique.release(name)
 
 
-def ring_of(dtype: DType) -> DType:
-    """The unsigned type in which integers of `dtype` are added and multiplied: C makes single
-    small integers an int, whose overflow is undefined."""
-    return DType(
-        "uint", dtype.bits if dtype.lanes > 1 else max(32, dtype.bits), dtype.lanes
-    )
+def _depth(hole: object) -> int:
+    """Return the depth of the operands in one hole of a macro."""
+    if isinstance(hole, CExpr):
+        return hole.depth
+    if isinstance(hole, list | tuple):
+        return max(map(_depth, hole), default=0)
+    return 0
+
+
+def wrapping_dtype(dtype: DType) -> DType:
+    """Return the unsigned dtype in which C adds and multiplies integers of `dtype`.
+
+    C widens scalars of small integer types to int, whose overflow is undefined. So a scalar has at
+    least 32 bits.
+    """
+    bits = dtype.bits if dtype.lanes > 1 else max(32, dtype.bits)
+    return DType("uint", bits, dtype.lanes)

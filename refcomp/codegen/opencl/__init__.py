@@ -1,1 +1,1 @@
-"""Kernels at the device level -> OpenCL C 1.2; module.py is the door."""
+"""Kernels at the device level -> OpenCL C 1.2: see module.py."""

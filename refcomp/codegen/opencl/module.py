@@ -1,12 +1,18 @@
-"""Prints kernels of the loop IR, at the device level, as one file of OpenCL C 1.2.
+"""Print kernels of the loop IR, at the device level, as one file of OpenCL C 1.2.
 
-Needs that the passes of an OpenCL target ran: vectors of 2, 4, 8 or 16 lanes, no bfloat16,
-intrinsics that the table `maths` has. Ensures: a kernel's name is `machine_symbol(name)`; its
-parameters are its own in order, bools as bytes (as is an f16 that the device has in memory only,
-two of them), then one pointer for each shared buffer of a size that is not constant, in the order
-of allocation; where the extents of a group are constants, the kernel states them. f32 division
-and square roots are correctly rounded where the program is built to. Refuses two kernels of one
-name, names that OpenCL has for itself, and what the device's extensions do not offer.
+Needs that the passes of an OpenCL target ran: vectors of 2, 4, 8 or 16 lanes, no bfloat16, and
+intrinsics that the table `maths` has. Refuses two kernels of one name, names that OpenCL reserves,
+and dtypes and operations that need an extension which the device does not offer.
+
+Ensures of each kernel:
+
+- Its name is `machine_symbol(name)`.
+- Its parameters are its own in order. A bool is passed as a byte, and an f16 that the device has
+  only in memory as its two bytes.
+- A pointer follows for each shared buffer of a size that is not constant, in order of allocation.
+- It states the extents of its group if they are constants.
+
+f32 divisions and square roots round correctly if the program is built so.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from collections.abc import Collection, Sequence
 from refcomp.codegen.accumulator import BODY, Chunk, join_chunks
 from refcomp.codegen.c_family.conversions import from_memory
 from refcomp.codegen.c_family.expressions import EXPRESSIONS
-from refcomp.codegen.c_family.function import CFunction, CModule
+from refcomp.codegen.c_family.function import CFunction, CModule, ExpressionPrinters
 from refcomp.codegen.c_family.maths import CALLS
 from refcomp.codegen.c_family.memory import READS
 from refcomp.codegen.c_family.statements import print_stmt
@@ -33,12 +39,17 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernel_nest
 from refcomp.ir.stmt import For
 
-_TABLE = EXPRESSIONS | READS | CALLS
+_PRINTERS: ExpressionPrinters = {**EXPRESSIONS, **READS, **CALLS}
 
 
 @deep_recursion()
 def print_opencl(kernels: Sequence[PrimFunc], *, extensions: Collection[str]) -> Source:
-    """One file with `kernels`, for a device that offers `extensions` (`cl_khr_fp64`, ...)."""
+    """Return one file with `kernels`.
+
+    Args:
+        kernels: at the device level.
+        extensions: names of the extensions that the device offers: `cl_khr_fp64`, ...
+    """
     module = CModule(load_spelling("c_family", "opencl"), extensions)
     symbols = [_symbol(module, kernel) for kernel in kernels]
     for kernel, symbol in zip(kernels, symbols, strict=True):
@@ -48,12 +59,9 @@ def print_opencl(kernels: Sequence[PrimFunc], *, extensions: Collection[str]) ->
                 remedy="give each kernel that is built together a name of its own",
             )
         _print_kernel(module, kernel, symbol)
+    header = module.say.header(extensions=list(module.enabled_extensions))
     text, came_from = join_chunks(
-        [
-            Chunk(module.say.header(list(module.enabled_extensions))),
-            Chunk(module.prelude.text),
-            *module.functions,
-        ]
+        [Chunk(header), Chunk(module.prelude.text), *module.functions]
     )
     return Source(text, "opencl", LineMap(kernels, came_from))
 
@@ -70,7 +78,7 @@ def _symbol(module: CModule, kernel: PrimFunc) -> str:
 
 
 def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
-    out = CFunction(module, _TABLE)
+    out = CFunction(module, _PRINTERS)
     out.group_size = _group_size(kernel)
     out.take_name(symbol)
     params: list[str] = []
@@ -85,40 +93,48 @@ def _print_kernel(module: CModule, kernel: PrimFunc, symbol: str) -> None:
     except Unsupported as error:
         error.where = error.where or LineMap([kernel], [out.source])[0]
         raise
-    params += out.shared_params
     out.source = f"func {kernel.name}"
-    declarations: list[Chunk] = [Chunk("".join(out.declarations))]
-    text = (
-        out.say.kernel(symbol, params, BODY, BODY)
-        if out.group_size is None
-        else out.say.kernel_of_size(symbol, out.group_size, params, BODY, BODY)
-    )
-    out.emit_around(text, declarations, body)
+    holes = {
+        "name": symbol,
+        "params": params + out.shared_params,
+        "declarations": BODY,
+        "body": BODY,
+    }
+    if out.group_size is None:
+        text = out.say.kernel(**holes)
+    else:
+        text = out.say.kernel_of_size(size=out.group_size, **holes)
+    out.emit_around(text, [Chunk("".join(out.declarations))], body)
     module.functions.extend(out.chunks)
 
 
 def _print_param(out: CFunction, kernel: PrimFunc, param: Var | Buffer) -> str:
+    """Return the declaration of a parameter. Print its conversion to a value if it needs one."""
     module = out.module
     if isinstance(param, Buffer):
-        type_, scope = (
-            module.memory_type_of(param.dtype),
-            module.tables["scope"]["global"],
+        return out.say.buffer_param(
+            scope=module.tables["scope"]["global"],
+            type=module.memory_type_of(param.dtype),
+            name=out.name(param),
+            is_read=param.name not in kernel.outputs,
         )
-        is_read = param.name not in kernel.outputs
-        text: str = out.say.buffer_param(scope, type_, out.name(param), is_read)
-        return text
+    type_ = module.type_of(param.dtype)
     if module.memory_dtype(param.dtype) == param.dtype:
-        text = out.say.value_param(module.type_of(param.dtype), out.name(param))
-        return text
-    passed = out.take_name(module.harmless(f"{param.name}_passed"))
+        return out.say.value_param(type=type_, name=out.name(param))
+    passed = out.take_name(module.identifier(f"{param.name}_passed"))
     value = from_memory(out, out.named(passed), param.dtype)
-    out.emit(out.say.define(module.type_of(param.dtype), out.name(param), value.text))
-    text = out.say.value_param(module.memory_type_of(param.dtype), passed)
-    return text
+    out.emit(
+        out.say.define(
+            type=type_,
+            name=out.name(param),
+            value=value,
+        )
+    )
+    return out.say.value_param(type=module.memory_type_of(param.dtype), name=passed)
 
 
 def _group_size(kernel: PrimFunc) -> list[int] | None:
-    """The extents of a group, where they are constants."""
+    """Return the extents of a group, or None if one is not constant."""
     body = kernel.body
     if not (isinstance(body, For) and is_bound(body)):
         return [1, 1, 1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refcomp.codegen.c_family.function import CExpr, CFunction, CModule, ring_of
+from refcomp.codegen.c_family.function import CExpr, CFunction, CModule, wrapping_dtype
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.dtype import F32, I64, as_dtype
@@ -84,11 +84,11 @@ def test_a_value_is_bound_once_however_often_it_is_written():
     bound = out.atom(product, F32)
     assert out.chunks[0].text == "const float t = a * b;\n"
     assert bound.text == "t" and out.atom(bound, F32) is bound
-    ring = out.bind(CExpr("a + b", 9, 1, is_ring=True), as_dtype("i32"))
-    assert out.chunks[1].text == "const uint t_1 = a + b;\n" and ring.is_ring
+    ring = out.bind(CExpr("a + b", 9, 1, is_wrapping=True), as_dtype("i32"))
+    assert out.chunks[1].text == "const uint t_1 = a + b;\n" and ring.is_wrapping
 
 
 def test_the_unsigned_type_of_small_integers_is_an_int():
-    assert [str(ring_of(as_dtype(d))) for d in ("i8", "u16", "i32", "i64", "i8x4")] == [
+    assert [str(wrapping_dtype(as_dtype(d))) for d in ("i8", "u16", "i32", "i64", "i8x4")] == [
         "u32", "u32", "u32", "u64", "u8x4",
     ]  # fmt: skip
