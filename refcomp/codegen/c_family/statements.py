@@ -198,11 +198,11 @@ _STATEMENTS: Mapping[type[Any], Callable[[CFunction, Any], None]] = {
 # often (OpenCL C 3.0, 6.15.8). Oclgrind and Intel's runtime run it. PoCL 3.1 never ends it, and
 # computes wrong sums where B[t] is set to 0 first.
 #
-#     for (long i = 0; i < 2; ++i) {
-#       for (long k = 0; k < n; ++k) barrier(CLK_LOCAL_MEM_FENCE);
-#       for (long j = 0; j < n; ++j)
-#         if (t < 2) B[t] += j;
-#     }
+# | for (long i = 0; i < 2; ++i) {
+# |   for (long k = 0; k < n; ++k) barrier(CLK_LOCAL_MEM_FENCE);
+# |   for (long j = 0; j < n; ++j)
+# |     if (t < 2) B[t] += j;
+# | }
 #
 # LLVM sees that both inner loops test 0 < n, and jumps from the first past the second. So the
 # barrier becomes conditional inside the loop over i, and PoCL forms wrong regions of work-items. If
