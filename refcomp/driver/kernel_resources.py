@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from refcomp.codegen.amdgpu.module import MOST_THREADS
+from refcomp.codegen.amdgpu.module import MAX_THREADS
 from refcomp.codegen.amdgpu.statements import SHARED_ALIGNMENT
 from refcomp.codegen.signature import machine_symbol
 from refcomp.foundation.amd_metadata import CodeObjectMetadata, KernelMetadata
@@ -98,7 +98,7 @@ def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
     starts = [*kernels_in(kernel.body)]
     extents = kernel_nest(starts[0]).block if starts else (IntImm(1, I64),) * 3
     block = tuple(max(1, extent) for extent in as_ints(extents) or ())
-    threads = prod(block) if block else MOST_THREADS
+    threads = prod(block) if block else MAX_THREADS
     shared_bytes = _shared_bytes(kernel, threads)
     return ExpectedKernel(machine_symbol(kernel.name), params, block, shared_bytes)
 

@@ -227,11 +227,11 @@ _PRINTER = "refcomp.codegen.llvm"
 COMPILED = (
     SeededBug(
         *("mask of a store lost in print", f"{_PRINTER}.memory", "_store_masked"),
-        *("_mask(out, store.predicate, lanes)", "_mask(out, None, lanes)"),
+        *("_mask(out, store.predicate, ", "_mask(out, None, "),
     ),
     SeededBug(
         *("strided load taken for a contiguous one", f"{_PRINTER}.memory", "_load_strided"),
-        *("(k, k * int(stride or 0), names[k]", "(k, k, names[k]"),
+        *("number * stride, names", "number, names"),
     ),
     SeededBug(
         *("remainder by a power of two", f"{_PRINTER}.expressions", "_floormod"),

@@ -1,4 +1,4 @@
-"""Kernels at the device level -> LLVM IR for AMD GPUs; module.py is the door.
+"""Kernels at the device level -> LLVM IR for AMD GPUs: see module.py.
 
 Each file prints what differs from hosts, spelled by templates/amdgpu/ over templates/llvm/.
 """

@@ -1,4 +1,4 @@
-"""Prints the instructions of AMD GPUs that kernels name (`refcomp.ir.gpu_intrinsics`).
+"""Print the instructions of AMD GPUs that kernels name (`refcomp.ir.gpu_intrinsics`).
 
 Refuses, with Unsupported, an instruction that the GPU does not have.
 """
@@ -12,94 +12,121 @@ from refcomp.ir import expr as ir
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, DotProduct, MatrixProduct
 
 _HAVE_MIXED = ("gfx11", "gfx12")
-_FIRST_LLVM_WITH_BF16 = 19
+_MIN_LLVM_WITH_BF16 = 19
 
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
     intrinsic = GPU_INTRINSICS[call.name]
     _check_gpu(out, intrinsic)
-    operands, count = [out.value(arg) for arg in call.args], intrinsic.factors
+    operands = [out.value(arg) for arg in call.args]
+    count = intrinsic.factors
     a = _factor(out, intrinsic, operands[:count])
     b = _factor(out, intrinsic, operands[count : 2 * count])
     if isinstance(intrinsic, MatrixProduct):
-        return _matrix_product(out, intrinsic, [a, b], operands[2 * count :])
-    return _dot_product(out, intrinsic, [a, b, operands[-1]])
+        return _matrix_product(out, intrinsic, a, b, operands[2 * count :])
+    return _dot_product(out, intrinsic, a, b, operands[-1])
 
 
-def _dot_product(out: LlvmFunction, intrinsic: DotProduct, operands: list[str]) -> str:
-    say, tables, result = out.say, out.module.tables, out.fresh()
-    is_mixed = out.module.gpu.startswith(_HAVE_MIXED) and (
-        intrinsic.name in tables["instruction_mixed"]
+def _dot_product(
+    out: LlvmFunction,
+    intrinsic: DotProduct,
+    a: str,
+    b: str,
+    total: str,
+) -> str:
+    table = out.tables["instruction"]
+    macro = out.say.dot_product
+    declare = out.say.declare_dot_product
+    mixed = out.tables["instruction_mixed"]
+    if out.module.gpu.startswith(_HAVE_MIXED) and intrinsic.name in mixed:
+        table = mixed
+        macro = out.say.dot_product_mixed
+        declare = out.say.declare_dot_product_mixed
+    function = table[intrinsic.name]
+    factor = _factor_type(out, intrinsic)
+    type_ = out.type_of(intrinsic.sum)
+    out.declare(function, declare, function=function, factor=factor, type=type_)
+    return out.instruction(
+        macro,
+        function=function,
+        factor=factor,
+        type=type_,
+        a=a,
+        b=b,
+        sum=total,
     )
-    function = tables["instruction_mixed" if is_mixed else "instruction"][
-        intrinsic.name
-    ]
-    macro, declare = say.dot_product, say.declare_dot_product
-    if is_mixed:
-        macro, declare = say.dot_product_mixed, say.declare_dot_product_mixed
-    types = _factor_type(out, intrinsic), out.module.type_of(intrinsic.sum)
-    out.module.declarations.add(function, lambda: declare(function, *types))
-    out.emit(macro(result, function, *types, *operands))
-    return result
 
 
 def _matrix_product(
-    out: LlvmFunction, intrinsic: MatrixProduct, factors: list[str], operands: list[str]
+    out: LlvmFunction,
+    intrinsic: MatrixProduct,
+    a: str,
+    b: str,
+    operands: list[str],
 ) -> str:
-    *sums, which = operands
-    c = _vector(out, sums, intrinsic.sum)
+    """Print a product; `operands` are the lane's elements of the sum, and an element's number."""
+    *elements, number = operands
+    c = _vector(out, elements, intrinsic.sum)
     factor = _factor_type(out, intrinsic)
-    total = out.module.type_of(intrinsic.sum.with_lanes(intrinsic.sums))
-    function, result = out.module.tables["instruction"][intrinsic.name], out.fresh()
+    type_ = out.type_of(intrinsic.sum.with_lanes(intrinsic.sums))
+    function = out.tables["instruction"][intrinsic.name]
     declare = out.say.declare_matrix_product
-    out.module.declarations.add(function, lambda: declare(function, factor, total))
-    out.emit(
-        out.say.matrix_product(result, function, factor, *factors, total, c, which)
+    out.declare(function, declare, function=function, factor=factor, sum=type_)
+    return out.instruction(
+        out.say.matrix_product,
+        function=function,
+        factor=factor,
+        a=a,
+        b=b,
+        sum=type_,
+        c=c,
+        element=number,
     )
-    return result
 
 
 def _factor(
     out: LlvmFunction, intrinsic: DotProduct | MatrixProduct, elements: list[str]
 ) -> str:
-    vector, wanted = _vector_type(out, intrinsic), _factor_type(out, intrinsic)
     value = _vector(out, elements, _in_memory(intrinsic.element))
-    if wanted == vector:
+    type_ = _vector_type(out, intrinsic)
+    wanted = _factor_type(out, intrinsic)
+    if wanted == type_:
         return value
-    result = out.fresh()
-    out.emit(out.say.retype(result, vector, value, wanted))
-    return result
+    return out.instruction(out.say.retype, type=type_, value=value, wanted=wanted)
 
 
 def _vector_type(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> str:
-    return out.module.type_of(
-        _in_memory(intrinsic.element).with_lanes(intrinsic.factors)
-    )
+    element = _in_memory(intrinsic.element)
+    return out.type_of(element.with_lanes(intrinsic.factors))
 
 
 def _factor_type(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> str:
-    """The type of a factor: most often a vector of its elements."""
-    types: dict[str, str] = out.module.tables["instruction_factor"]
-    if out.module.llvm < _FIRST_LLVM_WITH_BF16:
-        types = types | out.module.tables["instruction_factor_before_bf16"]
+    """Return the type of a factor, which is most often a vector of its elements."""
+    types: dict[str, str] = out.tables["instruction_factor"]
+    if out.module.llvm < _MIN_LLVM_WITH_BF16:
+        types = types | out.tables["instruction_factor_before_bf16"]
     return types.get(intrinsic.name) or _vector_type(out, intrinsic)
 
 
 def _in_memory(dtype: DType) -> DType:
-    """bf16 comes as its bits."""
+    """Return the dtype in which elements arrive: a bf16 arrives as its bits."""
     return DType("uint", dtype.bits) if dtype.kind == "bfloat" else dtype
 
 
 def _vector(out: LlvmFunction, elements: list[str], dtype: DType) -> str:
     if len(elements) == 1:
         return elements[0]
-    result = out.fresh()
-    out.emit(out.say.pack(result, len(elements), out.module.type_of(dtype), elements))
-    return result
+    return out.instruction(
+        out.say.pack,
+        count=len(elements),
+        type=out.type_of(dtype),
+        elements=elements,
+    )
 
 
 def _check_gpu(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> None:
-    gpu, size = out.module.gpu, out.module.wavefront_size
+    gpu = out.module.gpu
+    size = out.module.wavefront_size
     if not gpu.startswith(intrinsic.gpus):
         raise Unsupported(
             f"{gpu} has no instruction {intrinsic.name}",

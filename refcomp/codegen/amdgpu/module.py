@@ -1,11 +1,12 @@
-"""Prints kernels, at the device level, as one file of LLVM IR for AMD GPUs.
+"""Print kernels, at the device level, as one file of LLVM IR for AMD GPUs.
 
-Needs that the passes of the target ran: canonical kernels, no bfloat16, intrinsics that LLVM or
-AMD's device library has. Ensures text that LLVM 15 to 22 read, whose kernels take their parameters
-packed naturally and nothing else: pointers of 8 bytes, scalars of their size, a bool as one byte.
-Shared buffers without a constant size lie one after the other in the dynamic shared memory, each
-at a multiple of `SHARED_ALIGNMENT` bytes. Refuses two kernels of one name, and names of GPUs that
-are none.
+Needs that the passes of the target ran: canonical kernels, no bfloat16, and intrinsics that LLVM or
+AMD's device library has. Ensures text that LLVM 15 to 22 read. Refuses two kernels of one name, and
+names that AMD GPUs do not have.
+
+A kernel takes its parameters packed naturally, and nothing else: pointers of 8 bytes, scalars of
+their size, a bool as one byte. Shared buffers without a constant size lie one after the other in
+the dynamic shared memory, each at a multiple of `SHARED_ALIGNMENT` bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ from math import prod
 from refcomp.codegen.accumulator import BODY, Chunk, join_chunks
 from refcomp.codegen.amdgpu.expressions import DEVICE_EXPRESSIONS
 from refcomp.codegen.amdgpu.names import IsaVersion, isa_version, wavefront_size
-from refcomp.codegen.amdgpu.statements import (
-    DEVICE_STATEMENTS,
-    print_dynamic_shared,
-)
+from refcomp.codegen.amdgpu.statements import DEVICE_STATEMENTS, print_dynamic_shared
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule
 from refcomp.codegen.llvm.module import print_scalar_param, reserve_symbol
@@ -36,9 +34,9 @@ from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest, varying_variab
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS, AtomicUpdate, For
 
-MOST_THREADS = 1024  # of a group, on every AMD GPU
-SIMDS = 4  # that share out the waves of a group, on every AMD GPU
-_MOST_GROUPS = 2**31 - 1
+MAX_THREADS = 1024  # of a group, on every AMD GPU
+SIMDS = 4  # of a compute unit, which share out the waves of a group, on every AMD GPU
+_MAX_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
 _NEWEST_TESTED = 22
 _TAKE_WRONG_BYTES = range(
@@ -57,38 +55,49 @@ def print_amdgpu(
     waves: int = 0,
     llvm: int = _NEWEST_TESTED,
 ) -> Source:
-    """One module with `kernels`, for the GPU `mcpu` (gfx90a) with the data layout `layout`.
+    """Return one module with `kernels`.
 
-    `code_object` is the version of the format that the module will be compiled to (4, 5).
-    `wavefront` is 32 or 64, how many lanes a wave shall have where the GPU leaves the choice, and
-    `waves` how many waves a SIMD shall be able to hold at least, at the cost of registers.
-    `llvm` is the major version that will read the text: types of a few intrinsics changed.
+    Args:
+        kernels: at the device level.
+        layout: the GPU's data layout, as LLVM spells it.
+        mcpu: name of the GPU: gfx90a, ...
+        code_object: version of the format that the module will be compiled to: 4 or 5.
+        wavefront: lanes of a wave, 32 or 64; 0: as the GPU prefers.
+        waves: waves that a SIMD shall have registers for at least; 0: no wish.
+        llvm: major version that will read the text. Types of a few intrinsics changed.
     """
     module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
     module.wavefront_size = wavefront_size(mcpu, wavefront)
-    module.least_waves, module.gpu, module.llvm = waves, mcpu, llvm
+    module.min_waves = waves
+    module.gpu = mcpu
+    module.llvm = llvm
     answers = _control_answers(module, isa_version(mcpu), code_object)
     symbols = [reserve_symbol(module, kernel) for kernel in kernels]
     for kernel in kernels:
         _print_kernel(module, kernel)
-    say, declarations = module.say, module.declarations.text
+    say = module.say
+    declarations = module.declarations.text
     if module.requires:
-        module.globals.add("control", lambda: _control_constants(module, answers))
+        module.globals.add(
+            "control", _control_constants, module=module, answers=answers
+        )
     variables = module.globals.text
+    features = gpu_features(kernels, mcpu, wavefront, llvm)
     text, came_from = join_chunks(
         [
-            Chunk(say.header(layout)),
+            Chunk(say.header(layout=layout)),
             Chunk(variables + say.gap() if variables else ""),
             *module.functions,
             Chunk(declarations + say.gap() if declarations else ""),
-            Chunk(say.attributes(gpu_features(kernels, mcpu, wavefront, llvm))),
+            Chunk(say.attributes(feature=features)),
         ]
     )
-    line_map, requires = LineMap(kernels, came_from), frozenset(module.requires)
+    line_map = LineMap(kernels, came_from)
+    requires = frozenset(module.requires)
     return Source(text, "llvm", line_map, requires, tuple(symbols))
 
 
-# What the device library asks.
+# Answers to the device library.
 
 
 def gpu_features(
@@ -97,25 +106,23 @@ def gpu_features(
     wavefront: int = 0,
     llvm: int = _NEWEST_TESTED,
 ) -> str:
-    """What the GPU is told to do otherwise than it likes best, if anything. LLVM must be told of it
-    for functions of the device library, too: what calls them has waves of that many lanes."""
+    """Return the features of the GPU that differ from its defaults, separated by commas.
+
+    LLVM needs them for functions of the device library, too, since their callers have waves of that
+    many lanes. The arguments are those of `print_amdgpu`.
+    """
     tables = load_spelling("llvm", "amdgpu").tables
-    size, features = wavefront_size(mcpu, wavefront), list[str]()
+    size = wavefront_size(mcpu, wavefront)
+    features: list[str] = []
     if size != wavefront_size(mcpu):
         features.append(tables["wavefront_feature"][str(size)])
     if llvm in _TAKE_WRONG_BYTES:
-        features += _less_for_dot_products(kernels, tables["dot_feature"])
+        nodes = (node for kernel in kernels for node in walk(kernel.body))
+        named = {node.name for node in nodes if isinstance(node, PureExtern)}
+        # One suffices: Note [Dot products of wrong bytes].
+        idle = [off for name, off in tables["dot_feature"].items() if name not in named]
+        features += idle[:1]
     return ",".join(features)
-
-
-def _less_for_dot_products(
-    kernels: Sequence[PrimFunc], needed_by: dict[str, str]
-) -> list[str]:
-    """What keeps LLVM from making dot products by itself: Note [Dot products of wrong bytes]."""
-    nodes = (node for kernel in kernels for node in walk(kernel.body))
-    asked = {node.name for node in nodes if isinstance(node, PureExtern)}
-    idle = [features for name, features in needed_by.items() if name not in asked]
-    return idle[:1]
 
 
 def _control_answers(
@@ -130,11 +137,11 @@ def _control_answers(
 
 
 def _control_constants(module: LlvmModule, answers: dict[str, int]) -> str:
-    prefix: str = module.tables["control_name"]["prefix"]
+    prefix = module.tables["control_name"]["prefix"]
     constant = module.say.control_constant
-    types = module.tables["control"].items()
     return "".join(
-        constant(prefix + name, type_, answers[name]) for name, type_ in types
+        constant(name=prefix + name, type=type_, value=answers[name])
+        for name, type_ in module.tables["control"].items()
     )
 
 
@@ -145,11 +152,9 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     out = LlvmFunction(module, DEVICE_EXPRESSIONS, DEVICE_STATEMENTS)
     out.symbol = machine_symbol(kernel.name)
     body = kernel.body
-    nest = (
-        kernel_nest(body)
-        if isinstance(body, For) and is_bound(body)
-        else KernelNest((), body)
-    )
+    nest = KernelNest((), body)
+    if isinstance(body, For) and is_bound(body):
+        nest = kernel_nest(body)
     out.varying = varying_variables(nest)
     params: list[str] = []
 
@@ -163,85 +168,99 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
 
     printed = out.capture(print_body)
     out.source = f"func {kernel.name}"
-    threads, exact = _threads(out, nest)
-    waves = _waves(out, nest)
-    text = out.say.kernel(out.symbol, params, threads, waves, exact, BODY, BODY)
+    block = _constant_block(nest)
+    threads = f"1,{MAX_THREADS}"  # least and most of a group
+    exact = ""
+    if block is not None:
+        x, y, z = block
+        threads = f"{prod(block)},{prod(block)}"
+        exact = out.say.exact_block(x=x, y=y, z=z)
+    text = out.say.kernel(
+        name=out.symbol,
+        params=params,
+        threads=threads,
+        waves=_waves(module, block),
+        block=exact,
+        allocas=BODY,
+        body=BODY,
+    )
     out.emit_around(text, out.entry_block(), printed)
     module.functions.extend(out.chunks)
+
+
+def _constant_block(nest: KernelNest) -> list[int] | None:
+    """Return the extents of a group, or None if one is not constant."""
+    if not nest.loops:
+        return [1, 1, 1]
+    extents = [as_constant(extent) for extent in nest.block]
+    known = [max(1, int(extent)) for extent in extents if extent is not None]
+    return known if len(known) == len(extents) else None
+
+
+def _waves(module: LlvmModule, block: list[int] | None) -> str:
+    """Return the waves that each SIMD must have registers for at least, or '' if unknown.
+
+    These are the waves of a group, or more if the module wishes so.
+    """
+    if block is None:
+        return str(module.min_waves or "")
+    waves = -(-prod(block) // module.wavefront_size)
+    return str(max(module.min_waves, -(-waves // SIMDS)))
 
 
 def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> str:
     if isinstance(param, Var):
         return print_scalar_param(out, param)
-    module = out.module
-    access = module.tables["access"][_access(kernel, param)]
-    alignment = max(param.alignment, param.dtype.bytes)
-    known = (element_count(param.shape) or 0) * param.dtype.bytes
-    place = out.name(param), module.space_of(param)
-    text: str = out.say.buffer_param(*place, access, alignment, known)
-    return text
+    access = "read"
+    if param.name in kernel.outputs:
+        access = "update" if _is_read(kernel, param) else "write"
+    return out.say.buffer_param(
+        name=out.name(param),
+        space=out.module.space_of(param),
+        access=out.tables["access"][access],
+        alignment=max(param.alignment, param.dtype.bytes),
+        known=(element_count(param.shape) or 0) * param.dtype.bytes,
+    )
 
 
-def _access(kernel: PrimFunc, buffer: Buffer) -> str:
-    """What the kernel does to an argument: read, write or update."""
-    if buffer.name not in kernel.outputs:
-        return "read"
-    is_read = any(
+def _is_read(kernel: PrimFunc, buffer: Buffer) -> bool:
+    return any(
         isinstance(node, Load | AtomicUpdate) and node.buffer is buffer
         for node in walk(kernel.body)
     )
-    return "update" if is_read else "write"
 
 
 def _print_thread_index(out: LlvmFunction, loop: For) -> None:
-    function, dtype = out.module.tables["thread_index"][loop.kind], loop.var.dtype
-    declare = out.say.declare_thread_index
-    out.module.declarations.add(function, lambda: declare(function))
+    function = out.tables["thread_index"][loop.kind]
+    dtype = loop.var.dtype
+    out.declare(function, out.say.declare_thread_index, function=function)
     name = out.name(loop.var)
     result = name if dtype.bits == _ID.bits else f"{name}.id"
-    out.emit(out.say.thread_index(result, function, _most(loop)))
+    limit = _index_limit(loop)
+    out.emit(out.say.thread_index(result=result, function=function, limit=limit))
     if dtype.bits != _ID.bits:
         key = "uint_widen" if dtype.bits > _ID.bits else "int_narrow"
-        opcode, types = out.module.tables["cast"][key], out.module.type_of
-        out.emit(out.say.convert(name, opcode, types(_ID), result, types(dtype)))
+        text = out.say.convert(
+            result=name,
+            opcode=out.tables["cast"][key],
+            source=out.type_of(_ID),
+            value=result,
+            target=out.type_of(dtype),
+        )
+        out.emit(text)
 
 
-def _most(loop: For) -> int:
-    """What the index of a thread or group is certainly less than."""
-    most, extent = (
-        _MOST_GROUPS if loop.kind in BLOCK_TAGS else MOST_THREADS,
-        loop.extent,
-    )
-    known = as_constant(extent)
-    return most if known is None else max(1, min(most, int(known)))
-
-
-def _waves(out: LlvmFunction, nest: KernelNest) -> str:
-    """How many waves of a group each SIMD holds at least: what registers must be left for; ''
-    where the group's size is not known. The module's wish may be for more."""
-    known = [as_constant(extent) for extent in nest.block] if nest.loops else [1]
-    if None in known:
-        return str(out.module.least_waves or "")
-    waves = -(
-        -prod(max(1, int(extent or 0)) for extent in known) // out.module.wavefront_size
-    )
-    return str(max(out.module.least_waves, -(-waves // SIMDS)))
-
-
-def _threads(out: LlvmFunction, nest: KernelNest) -> tuple[str, str]:
-    """How many threads a group has, as LLVM is told: least and most, and how they lie."""
-    if not nest.loops:
-        return "1,1", out.say.exact_block(1, 1, 1)
-    block = [as_constant(extent) for extent in nest.block]
-    known = [max(1, int(extent)) for extent in block if extent is not None]
-    if len(known) < len(block):
-        return f"1,{MOST_THREADS}", ""
-    return f"{prod(known)},{prod(known)}", out.say.exact_block(*known)
+def _index_limit(loop: For) -> int:
+    """Return a number that the index of a thread or group is always less than."""
+    limit = _MAX_GROUPS if loop.kind in BLOCK_TAGS else MAX_THREADS
+    extent = as_constant(loop.extent)
+    return limit if extent is None else max(1, min(limit, int(extent)))
 
 
 # Note [Dot products of wrong bytes]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# LLVM 17 to 19 make dot products out of sums of products of bytes, wherever the GPU has both those
-# of signed and those of unsigned bytes, and may take a byte of another register than the one that
-# it lies in (llvm/llvm-project#112941, mended in 20). Without one of the two they leave it; so the
-# feature goes whose products no kernel names. Where kernels of a module name both, both stay.
+# LLVM 17 to 19 turn sums of products of bytes into dot products, if the GPU has both those of
+# signed and those of unsigned bytes. Such a dot product may take a byte of another register than
+# the right one (llvm/llvm-project#112941, mended in 20). Without one of the two features LLVM does
+# not do so. So the feature is switched off whose products no kernel names. If kernels of a module
+# name both, both stay.

@@ -1,6 +1,6 @@
-"""What the name of an AMD GPU tells of it: its instruction set, and the lanes of its waves.
+"""Derive from the name of an AMD GPU its instruction set and the lanes of its waves.
 
-Refuses, by UserError, names that are none, and waves that the GPU does not have.
+Refuses, by UserError, names that AMD GPUs do not have, and waves that the GPU does not have.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from refcomp.foundation.errors import UserError
 
 _PROCESSOR = re.compile(r"gfx([1-9]\d?)(\d)([0-9a-f])\Z")
-_FIRST_OF_32_LANES = 10
+_MIN_MAJOR_WITH_32_LANES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +26,25 @@ class IsaVersion:
 def isa_version(mcpu: str) -> IsaVersion:
     """Return the version that the name of a GPU stands for: 9, 0, 10 for gfx90a.
 
-    UserError for what is no such name.
+    Raise UserError for any other name.
     """
     match = _PROCESSOR.match(mcpu)
     if match is None:
         raise UserError(
             f"{mcpu!r} names no AMD GPU",
             where=f"-mcpu={mcpu}",
-            remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo tells that of a GPU, "
+            remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo prints that of a GPU, "
             "`llc -mtriple=amdgcn-amd-amdhsa -mcpu=help` all",
         )
     return IsaVersion(int(match[1]), int(match[2]), int(match[3], 16))
 
 
 def wavefront_size(mcpu: str, wish: int = 0) -> int:
-    """How many lanes a wave of the GPU `mcpu` has: `wish`, or by default as it likes best.
+    """Return the lanes of a wave of the GPU `mcpu`: `wish`, or by default the GPU's preference.
 
-    UserError for a wish that is neither 32 nor 64, or 32 on a GPU whose waves always have 64.
+    Raise UserError for a wish other than 32 and 64, and for 32 if the GPU's waves always have 64.
     """
-    has_choice = isa_version(mcpu).major >= _FIRST_OF_32_LANES
+    has_choice = isa_version(mcpu).major >= _MIN_MAJOR_WITH_32_LANES
     sizes = (32, 64) if has_choice else (64,)
     if wish and wish not in sizes:
         raise UserError(

@@ -1,1 +1,9 @@
-"""Functions at the host level -> LLVM IR, spelled by templates/llvm/; module.py is the door."""
+"""Functions at the host level -> LLVM IR, spelled by templates/llvm/.
+
+module.py         prints a file of functions
+function.py       state of one function: its text, names, types and constants
+statements.py     one function for each class of statement
+expressions.py    one function for each class of expression
+memory.py         loads and stores
+imports.py        LLVM IR of the user's own
+"""

@@ -1,17 +1,21 @@
-"""Prints calls of functions outside the module: C functions, and registered ones.
+"""Print calls of functions outside the module: C functions, and registered functions.
 
-A C function is called by its symbol, which the linker must find. A registered one is called
-through the callback that `refcomp.runtime.host.callback` puts into the loaded module: it is given a
-`PackedCall` as text and the arguments in slots. Refuses (UserError) to call a function of the
-module itself, or one that the printed text calls for its own ends, as a C function.
+A C function is called by its symbol, which the linker must find. A registered function is called
+through the callback that `refcomp.runtime.host.callback` puts into the loaded module. The callback
+gets a `PackedCall` as text, and the arguments in slots of 64 bits. Refuses (UserError) a C function
+with the name of a function of the module, or of one that the printed text itself calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters
+from refcomp.codegen.llvm.function import (
+    ExpressionPrinters,
+    LlvmFunction,
+    StatementPrinters,
+    TypedValue,
+)
 from refcomp.codegen.llvm.imports import fitting_result
 from refcomp.foundation.artifacts import SLOT_DTYPES, BufferArgument, PackedCall
 from refcomp.foundation.dtype import I64, DType
@@ -21,7 +25,7 @@ from refcomp.ir import stmt as st
 from refcomp.ir.buffer import AddressOf
 from refcomp.ir.expr import Expr
 
-# Declared by the module template with types of its own.
+# The templates declare these functions, with types of their own.
 OWN_CALLS = (
     "aligned_alloc",
     "free",
@@ -29,41 +33,42 @@ OWN_CALLS = (
     "omp_get_thread_num",
     "omp_get_num_threads",
 )
+_BYTE = DType("uint", 8)
 
 
 def _call_packed(out: LlvmFunction, call: st.CallPacked) -> None:
     operands = [slot for arg in call.args for slot in _slots(out, arg)]
     slots = out.fresh()
-    out.stack.append(out.say.slots(slots, max(1, len(operands))))
-    for position, (type_, operand) in enumerate(operands):
-        out.emit(out.say.put_slot(out.fresh(), slots, position, type_, operand))
+    out.stack.append(out.say.slots(name=slots, count=max(1, len(operands))))
+    for position, operand in enumerate(operands):
+        out.instruction(
+            out.say.put_slot,
+            slots=slots,
+            position=position,
+            type=operand.type,
+            value=operand.value,
+        )
     out.fails = True
-    out.module.declarations.add("callback", out.say.declare_callback)
+    out.declare("callback", out.say.declare_callback)
     text = PackedCall(call.name, tuple(map(_described, call.args))).to_text()
-    out.emit(out.say.call_packed(out.number(), _description(out, text), slots))
+    number = out.number()
+    description = _description(out, text)
+    out.emit(out.say.call_packed(id=number, description=description, slots=slots))
 
 
-def _slots(out: LlvmFunction, arg: Expr) -> list[tuple[str, str]]:
-    """Types and operands of what stands for `arg`."""
-    if not isinstance(arg, AddressOf):
-        dtype = SLOT_DTYPES[arg.dtype.kind]
-        wide = arg if arg.dtype == dtype else ir.Cast(dtype, arg)
-        return [
-            (out.module.memory_type_of(dtype), _in_memory(out, out.value(wide), dtype))
-        ]
-    extents = [
-        (out.module.type_of(I64), out.value(ir.Cast(I64, d))) for d in arg.buffer.shape
-    ]
-    return [(out.say.pointer(), _address(out, arg)), *extents]
-
-
-def _in_memory(out: LlvmFunction, operand: str, dtype: DType) -> str:
-    if not dtype.is_bool:
-        return operand
-    byte, opcode = out.fresh(), out.module.tables["cast"]["uint_widen"]
-    types = (out.module.type_of(dtype), out.module.memory_type_of(dtype))
-    out.emit(out.say.convert(byte, opcode, types[0], operand, types[1]))
-    return byte
+def _slots(out: LlvmFunction, arg: Expr) -> list[TypedValue]:
+    """Return the contents of the slots of one argument."""
+    if isinstance(arg, AddressOf):
+        i64 = out.type_of(I64)
+        extents = [out.value(ir.Cast(I64, dim)) for dim in arg.buffer.shape]
+        address = TypedValue(out.say.pointer(), _address(out, arg))
+        return [address, *(TypedValue(i64, extent) for extent in extents)]
+    dtype = SLOT_DTYPES[arg.dtype.kind]
+    operand = out.value(arg if arg.dtype == dtype else ir.Cast(dtype, arg))
+    if dtype.is_bool:
+        opcode = out.tables["cast"]["uint_widen"]
+        operand = out.convert(opcode, operand, dtype, _BYTE)
+    return [TypedValue(out.module.memory_type_of(dtype), operand)]
 
 
 def _described(arg: Expr) -> BufferArgument | DType:
@@ -73,109 +78,109 @@ def _described(arg: Expr) -> BufferArgument | DType:
 
 
 def _description(out: LlvmFunction, text: str) -> str:
-    """The constant that holds `text`; the same for the same text."""
-    named: dict[str, str] = out.module.descriptions
-    if text not in named:
-        symbol = named[text] = out.module.take_symbol(f"packed.{len(named)}")
-        macro = out.say.description
-        out.module.declarations.add(symbol, lambda: macro(symbol, len(text) + 1, text))
-    return named[text]
+    """Return the constant that holds `text`; equal texts share one."""
+    symbols = out.module.descriptions
+    if text not in symbols:
+        symbol = out.module.take_symbol(f"packed.{len(symbols)}")
+        symbols[text] = symbol
+        size = len(text) + 1
+        out.declare(symbol, out.say.description, name=symbol, length=size, text=text)
+    return symbols[text]
 
 
 def _address(out: LlvmFunction, at: AddressOf) -> str:
     name = out.name_of(at.buffer)
     if not at.indices:
         return name
-    element, index = (
-        out.module.memory_type_of(at.buffer.dtype),
-        out.value(at.indices[0]),
+    return out.instruction(
+        out.say.address,
+        element=out.module.memory_type_of(at.buffer.dtype),
+        address=name,
+        index_type=out.type_of(at.indices[0].dtype),
+        index=out.value(at.indices[0]),
     )
-    result, type_ = out.fresh(), out.module.type_of(at.indices[0].dtype)
-    out.emit(out.say.address(result, element, name, type_, index))
-    return result
 
 
 # C functions.
 
 
 def _call_extern(out: LlvmFunction, call: st.CallExtern) -> None:
-    types, arguments = _arguments(out, call.args)
+    arguments = _arguments(out, call.args)
     result = _c_type(out, "c_result", call.result)
     imported = out.module.imported.get(call.name)
     if imported is not None:
+        types = _types(arguments)
         result = fitting_result(imported, result, types, is_dropped=True)
     else:
-        _declare(
-            out, call.name, lambda: out.say.declare_extern(result, call.name, types)
-        )
-    out.emit(out.say.call_for_effect(result, call.name, arguments))
+        _declare(out, call.name, out.say.declare_extern, result, arguments)
+    text = out.say.call_for_effect(type=result, function=call.name, arguments=arguments)
+    out.emit(text)
 
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
     if call.is_llvm_intrinsic:
-        return _llvm_intrinsic(out, call)
-    types, arguments = _arguments(out, call.args)
-    result, type_ = out.fresh(), _c_type(out, "c_result", call.dtype)
+        # LLVM's own types. Constants stand in the call, as some intrinsics demand.
+        type_ = out.type_of(call.dtype)
+        operands = [TypedValue(out.type_of(a.dtype), out.value(a)) for a in call.args]
+        out.module.require_library(
+            "maths"
+        )  # LLVM calls it for what the processor lacks
+        return out.call_intrinsic(call.name, type_, *operands)
+    arguments = _arguments(out, call.args)
+    result = _c_type(out, "c_result", call.dtype)
     imported = out.module.imported.get(call.name)
     if imported is not None:
-        fitting_result(imported, type_, types, is_dropped=False)
+        fitting_result(imported, result, _types(arguments), is_dropped=False)
     else:
-        _declare(out, call.name, lambda: out.say.declare_pure(type_, call.name, types))
-    out.emit(out.say.call(result, type_, call.name, arguments))
-    return result
-
-
-def _llvm_intrinsic(out: LlvmFunction, call: ir.PureExtern) -> str:
-    """LLVM's own types and no C ones; constants stand in the call, as some intrinsics ask for."""
-    type_, types = (
-        out.module.type_of(call.dtype),
-        [out.module.type_of(a.dtype) for a in call.args],
+        _declare(out, call.name, out.say.declare_pure, result, arguments)
+    return out.instruction(
+        out.say.call, type=result, function=call.name, arguments=arguments
     )
-    operands = [out.value(arg) for arg in call.args]
-    result, declare = out.fresh(), out.say.declare_intrinsic
-    out.module.declarations.add(call.name, lambda: declare(type_, call.name, types))
-    out.module.bring("maths")  # what the processor lacks becomes a call
-    pairs = zip(types, operands, strict=True)
-    arguments = [out.say.argument(one, operand) for one, operand in pairs]
-    out.emit(out.say.call(result, type_, call.name, arguments))
-    return result
 
 
-def _arguments(
-    out: LlvmFunction, args: tuple[Expr, ...]
-) -> tuple[list[str], list[str]]:
-    types = [_c_type(out, "c_argument", arg.dtype) for arg in args]
-    operands = [
-        _address(out, a) if isinstance(a, AddressOf) else out.value(a) for a in args
+def _arguments(out: LlvmFunction, args: Sequence[Expr]) -> list[TypedValue]:
+    return [
+        TypedValue(
+            _c_type(out, "c_argument", arg.dtype),
+            _address(out, arg) if isinstance(arg, AddressOf) else out.value(arg),
+        )
+        for arg in args
     ]
-    pairs = zip(types, operands, strict=True)
-    return types, [out.say.argument(type_, operand) for type_, operand in pairs]
+
+
+def _types(arguments: Sequence[TypedValue]) -> list[str]:
+    return [argument.type for argument in arguments]
 
 
 def _c_type(out: LlvmFunction, table: str, dtype: DType) -> str:
+    """Return the type of an argument or a result of a C function, with its extension."""
     if dtype.kind == "handle":
-        pointer: str = out.say.pointer()
-        return pointer
-    narrow: str | None = out.module.tables[table].get(str(dtype))
-    return narrow or out.module.type_of(dtype)
+        return out.say.pointer()
+    narrow: str | None = out.tables[table].get(str(dtype))
+    return narrow or out.type_of(dtype)
 
 
-def _declare(out: LlvmFunction, name: str, write: Callable[[], str]) -> None:
+def _declare(
+    out: LlvmFunction,
+    name: str,
+    macro: Callable[..., str],
+    result: str,
+    arguments: Sequence[TypedValue],
+) -> None:
     if name in OWN_CALLS or out.module.has_symbol(name):
+        is_own = name in OWN_CALLS
         raise UserError(
             f"the C function {name} cannot be called",
-            why="a function of this module has that name"
-            if name not in OWN_CALLS
-            else "compiled code calls it for its own ends",
+            why="compiled code calls it for its own ends"
+            if is_own
+            else "a function of this module has that name",
             remedy="call it by another name, from a C function of your own",
         )
-    out.module.declarations.add(name, write)
+    out.declare(name, macro, result=result, name=name, params=_types(arguments))
 
 
 CALL_STATEMENTS: StatementPrinters = {
     st.CallPacked: _call_packed,
     st.CallExtern: _call_extern,
 }
-EXTERN_EXPRESSIONS: dict[type[Any], Callable[[LlvmFunction, Any], str]] = {
-    ir.PureExtern: _pure_extern,
-}
+EXTERN_EXPRESSIONS: ExpressionPrinters = {ir.PureExtern: _pure_extern}

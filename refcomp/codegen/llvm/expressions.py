@@ -1,16 +1,13 @@
-"""Prints expressions that read no memory as LLVM instructions: one function per node class.
+"""Print expressions that read no memory as LLVM instructions: one function per node class.
 
-Each takes the function being printed and a node, emits what computes it, and returns the operand
-that names its value. Constants are operands themselves and emit nothing.
+Each function takes the function that is being printed and a node, emits the node's computation,
+and returns the operand with its value. Constants are operands themselves and emit nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from refcomp.codegen.accumulator import BODY
-from refcomp.codegen.llvm.function import LlvmFunction
+from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
 from refcomp.foundation.dtype import BOOL, F32, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.constants import as_constant
@@ -22,53 +19,34 @@ def _var(out: LlvmFunction, var: Var) -> str:
 
 
 def _constant(out: LlvmFunction, constant: ir.IntImm | ir.FloatImm) -> str:
-    return out.module.constant(constant.value, constant.dtype)
+    return out.constant(constant.value, constant.dtype)
 
 
 # Arithmetic.
 
 
 def _binary(out: LlvmFunction, expr: ir.BinaryExpr) -> str:
-    dtype = expr.a.dtype
-    return _emit_binary(
-        out, out.module.opcode(expr, dtype), dtype, out.value(expr.a), expr.b
-    )
-
-
-def _emit_binary(out: LlvmFunction, opcode: str, dtype: DType, a: str, b: Expr) -> str:
-    operand, result = out.value(b), out.fresh()
-    out.emit(out.say.binary(result, opcode, out.module.type_of(dtype), a, operand))
-    return result
+    a = out.value(expr.a)
+    return out.binary(type(expr).__name__, expr.a.dtype, a, out.value(expr.b))
 
 
 def _not(out: LlvmFunction, expr: ir.Not) -> str:
-    a, result, true = out.value(expr.a), out.fresh(), out.module.constant(1, expr.dtype)
-    opcode, type_ = out.module.opcode(expr, expr.dtype), out.module.type_of(expr.dtype)
-    out.emit(out.say.binary(result, opcode, type_, a, true))
-    return result
+    return out.binary("Not", expr.dtype, out.value(expr.a), out.constant(1, expr.dtype))
 
 
-def _is_safe_divisor(expr: Expr) -> bool:
-    return as_constant(expr) not in (None, 0, -1)
-
-
-def _div(out: LlvmFunction, expr: ir.Div) -> str:
+def _div(out: LlvmFunction, expr: ir.Div | ir.FloorDiv) -> str:
     if expr.dtype.is_float or _is_safe_divisor(expr.b):
         return _binary(out, expr)
-    if expr.dtype.kind == "uint":
-        return _guarded_unsigned(out, out.say.div_unsigned, expr)
-    return _guarded_signed(out, out.say.div_signed, expr)
+    return _guarded(out, expr, "div")
 
 
-def _mod(out: LlvmFunction, expr: ir.Mod) -> str:
+def _mod(out: LlvmFunction, expr: ir.Mod | ir.FloorMod) -> str:
     if expr.dtype.is_float:
-        out.module.bring("maths")
+        out.module.require_library("maths")
         return _binary(out, expr)
     if _is_safe_divisor(expr.b):
         return _binary(out, expr)
-    if expr.dtype.kind == "uint":
-        return _guarded_unsigned(out, out.say.mod_unsigned, expr)
-    return _guarded_signed(out, out.say.mod_signed, expr)
+    return _guarded(out, expr, "mod")
 
 
 def _floordiv(out: LlvmFunction, expr: ir.FloorDiv) -> str:
@@ -76,12 +54,10 @@ def _floordiv(out: LlvmFunction, expr: ir.FloorDiv) -> str:
     if divisor is not None:
         return _by_power_of_two(out, expr, divisor.bit_length() - 1)
     if expr.dtype.kind == "uint":
-        if _is_safe_divisor(expr.b):
-            return _binary(out, expr)
-        return _guarded_unsigned(out, out.say.div_unsigned, expr)
+        return _div(out, expr)
     if _is_positive(expr.b):
-        return _by_positive(out, out.say.floordiv_positive, expr)
-    return _guarded_signed(out, out.say.floordiv_signed, expr)
+        return _by_positive(out, expr, "floordiv")
+    return _guarded(out, expr, "floordiv")
 
 
 def _floormod(out: LlvmFunction, expr: ir.FloorMod) -> str:
@@ -89,18 +65,21 @@ def _floormod(out: LlvmFunction, expr: ir.FloorMod) -> str:
     if divisor is not None:
         return _by_power_of_two(out, expr, divisor - 1)
     if expr.dtype.kind == "uint":
-        if _is_safe_divisor(expr.b):
-            return _binary(out, expr)
-        return _guarded_unsigned(out, out.say.mod_unsigned, expr)
+        return _mod(out, expr)
     if _is_positive(expr.b):
-        return _by_positive(out, out.say.floormod_positive, expr)
-    return _guarded_signed(out, out.say.floormod_signed, expr)
+        return _by_positive(out, expr, "floormod")
+    return _guarded(out, expr, "floormod")
+
+
+def _is_safe_divisor(expr: Expr) -> bool:
+    return as_constant(expr) not in (None, 0, -1)
 
 
 def _power_of_two(expr: Expr) -> int | None:
     value = as_constant(expr)
-    is_power = isinstance(value, int) and value > 0 and value & (value - 1) == 0
-    return int(value) if is_power and value is not None else None
+    if isinstance(value, int) and value > 0 and value.bit_count() == 1:
+        return int(value)
+    return None
 
 
 def _is_positive(expr: Expr) -> bool:
@@ -109,81 +88,94 @@ def _is_positive(expr: Expr) -> bool:
 
 
 def _by_power_of_two(out: LlvmFunction, expr: ir.BinaryExpr, operand: int) -> str:
-    a, result = out.value(expr.a), out.fresh()
-    opcode = out.module.tables["floor_by_power"][
-        f"{type(expr).__name__}.{expr.dtype.kind}"
-    ]
-    constant = out.module.constant(operand, expr.dtype)
-    out.emit(
-        out.say.binary(result, opcode, out.module.type_of(expr.dtype), a, constant)
+    opcodes = out.tables["floor_by_power"]
+    return out.instruction(
+        out.say.binary,
+        a=out.value(expr.a),
+        opcode=opcodes[f"{type(expr).__name__}.{expr.dtype.kind}"],
+        type=out.type_of(expr.dtype),
+        b=out.constant(operand, expr.dtype),
     )
-    return result
 
 
-def _by_positive(
-    out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr
-) -> str:
-    a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
-    sign_bit = out.module.constant(expr.dtype.bits - 1, expr.dtype)
-    out.emit(macro(result, out.module.type_of(expr.dtype), a, b, sign_bit))
-    return result
+def _by_positive(out: LlvmFunction, expr: ir.BinaryExpr, operation: str) -> str:
+    """Print a floor division by a positive constant."""
+    return out.instruction(
+        getattr(out.say, f"{operation}_positive"),
+        a=out.value(expr.a),
+        b=out.value(expr.b),
+        type=out.type_of(expr.dtype),
+        sign_bit=out.constant(expr.dtype.bits - 1, expr.dtype),
+    )
+
+
+def _guarded(out: LlvmFunction, expr: ir.BinaryExpr, operation: str) -> str:
+    """Print a division by a divisor that may be zero or, if signed, minus one."""
+    dtype = expr.dtype
+    holes: dict[str, str] = {
+        "type": out.type_of(dtype),
+        "bool": _bool_type(out, dtype),
+        "zero": out.constant(0, dtype),
+        "one": out.constant(1, dtype),
+    }
+    if dtype.kind == "int":
+        holes["minus_one"] = out.constant(-1, dtype)
+    signedness = "signed" if dtype.kind == "int" else "unsigned"
+    return out.instruction(
+        getattr(out.say, f"{operation}_{signedness}"),
+        a=out.value(expr.a),
+        b=out.value(expr.b),
+        **holes,
+    )
 
 
 def _bool_type(out: LlvmFunction, dtype: DType) -> str:
-    return out.module.type_of(BOOL.with_lanes(dtype.lanes))
-
-
-def _guarded_unsigned(
-    out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr
-) -> str:
-    a, b, result, dtype = out.value(expr.a), out.value(expr.b), out.fresh(), expr.dtype
-    zero, one = (out.module.constant(value, dtype) for value in (0, 1))
-    type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
-    out.emit(macro(result, type_, bool_, a, b, zero, one))
-    return result
-
-
-def _guarded_signed(
-    out: LlvmFunction, macro: Callable[..., str], expr: ir.BinaryExpr
-) -> str:
-    a, b, result, dtype = out.value(expr.a), out.value(expr.b), out.fresh(), expr.dtype
-    zero, one, minus_one = (out.module.constant(value, dtype) for value in (0, 1, -1))
-    type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
-    out.emit(macro(result, type_, bool_, a, b, zero, one, minus_one))
-    return result
+    return out.type_of(BOOL.with_lanes(dtype.lanes))
 
 
 def _shift(out: LlvmFunction, expr: ir.ShiftLeft | ir.ShiftRight) -> str:
-    amount, dtype = as_constant(expr.b), expr.dtype
+    dtype = expr.dtype
+    amount = as_constant(expr.b)
     if amount is not None and 0 <= amount < dtype.bits:
         return _binary(out, expr)
-    a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
-    type_, bool_ = out.module.type_of(dtype), _bool_type(out, dtype)
-    width, last = (
-        out.module.constant(value, dtype) for value in (dtype.bits, dtype.bits - 1)
-    )
+    holes: dict[str, str] = {
+        "type": out.type_of(dtype),
+        "bool": _bool_type(out, dtype),
+        "a": out.value(expr.a),
+        "b": out.value(expr.b),
+        "width": out.constant(dtype.bits, dtype),
+    }
     if isinstance(expr, ir.ShiftRight) and dtype.kind == "int":
-        out.emit(out.say.shift_right_signed(result, type_, bool_, a, b, width, last))
-        return result
-    opcode, zero = out.module.opcode(expr, dtype), out.module.constant(0, dtype)
-    out.emit(out.say.shift_or_zero(result, opcode, type_, bool_, a, b, width, zero))
-    return result
+        sign_bit = out.constant(dtype.bits - 1, dtype)
+        return out.instruction(out.say.shift_right_signed, sign_bit=sign_bit, **holes)
+    return out.instruction(
+        out.say.shift_or_zero,
+        opcode=out.module.opcode(type(expr).__name__, dtype),
+        zero=out.constant(0, dtype),
+        **holes,
+    )
 
 
 def _min_max(out: LlvmFunction, expr: ir.Min | ir.Max) -> str:
-    a, b, result = out.value(expr.a), out.value(expr.b), out.fresh()
-    comparison, macro = out.module.opcode(expr, expr.dtype), out.say.pick
+    comparison = out.module.opcode(type(expr).__name__, expr.dtype)
+    macro = out.say.pick
     if expr.dtype.is_float and not _is_number(expr.b):
         if _is_number(expr.a):
-            comparison = out.module.tables["or_unordered"][comparison]
+            comparison = out.tables["or_unordered"][comparison]
         else:
             macro = out.say.pick_or_nan
-    type_, bool_ = out.module.type_of(expr.dtype), _bool_type(out, expr.dtype)
-    out.emit(macro(result, comparison, type_, bool_, a, b))
-    return result
+    return out.instruction(
+        macro,
+        comparison=comparison,
+        type=out.type_of(expr.dtype),
+        bool=_bool_type(out, expr.dtype),
+        a=out.value(expr.a),
+        b=out.value(expr.b),
+    )
 
 
 def _is_number(expr: Expr) -> bool:
+    """Return True for a constant that is not NaN."""
     value = as_constant(expr)
     return value is not None and value == value
 
@@ -192,7 +184,8 @@ def _is_number(expr: Expr) -> bool:
 
 
 def _cast(out: LlvmFunction, expr: ir.Cast) -> str:
-    source, target = expr.value.dtype, expr.dtype
+    source = expr.value.dtype
+    target = expr.dtype
     if source == target:
         return out.value(expr.value)
     if _crosses_half(source, target):
@@ -207,18 +200,18 @@ def _cast(out: LlvmFunction, expr: ir.Cast) -> str:
     name = _cast_name(source, target)
     if not name:
         return value
-    return convert_between(out, out.module.tables["cast"][name], value, source, target)
+    return out.convert(out.tables["cast"][name], value, source, target)
 
 
 def _crosses_half(source: DType, target: DType) -> bool:
+    """Return True between f16 and an integer, in either direction."""
     half, other = (source, target) if source.is_float else (target, source)
-    return (
-        half.is_float and half.bits == 16 and not other.is_float and not target.is_bool
-    )
+    is_half = half.is_float and half.bits == 16
+    return is_half and not other.is_float and not target.is_bool
 
 
 def _cast_name(source: DType, target: DType) -> str:
-    """The key of the table `cast`, or '' where the bits stay as they are."""
+    """Return the key of the table `cast`, or '' if the bits stay as they are."""
     if source.is_bool:
         return "bool_to_float" if target.is_float else "bool_to_int"
     if source.is_int and target.is_float:
@@ -230,63 +223,49 @@ def _cast_name(source: DType, target: DType) -> str:
     return f"{source.kind}_widen"
 
 
-def convert_between(
-    out: LlvmFunction, opcode: str, value: str, source: DType, target: DType
-) -> str:
-    """Prints the conversion `opcode` of an operand of dtype `source` to `target`."""
-    result, types = out.fresh(), out.module
-    out.emit(
-        out.say.convert(
-            result, opcode, types.type_of(source), value, types.type_of(target)
-        )
-    )
-    return result
-
-
 def is_nonzero(out: LlvmFunction, value: str, source: DType) -> str:
-    """Prints the comparison with 0 of an operand of dtype `source`; a bool."""
-    kind = "float" if source.is_float else source.kind
-    result, opcode = out.fresh(), out.module.tables["opcode"]["NE"][kind]
-    zero, type_ = out.module.constant(0, source), out.module.type_of(source)
-    out.emit(out.say.binary(result, opcode, type_, value, zero))
-    return result
+    """Print the comparison with 0 of an operand of dtype `source`. Return a bool."""
+    return out.binary("NE", source, value, out.constant(0, source))
 
 
 def _saturate(out: LlvmFunction, value: str, source: DType, target: DType) -> str:
-    module, result = out.module, out.fresh()
-    base = module.tables["cast"][f"float_to_{target.kind}"]
+    module = out.module
+    base = out.tables["cast"][f"float_to_{target.kind}"]
     function = f"{base}.{module.suffix_of(target)}.{module.suffix_of(source)}"
-    to, source_type = module.type_of(target), module.type_of(source)
-    declare = out.say.declare_intrinsic
-    module.declarations.add(function, lambda: declare(to, function, [source_type]))
-    out.emit(out.say.call(result, to, function, [out.say.argument(source_type, value)]))
-    return result
+    argument = TypedValue(out.type_of(source), value)
+    return out.call_intrinsic(function, out.type_of(target), argument)
 
 
 # Choices.
 
 
 def _select(out: LlvmFunction, expr: ir.Select) -> str:
-    condition = out.value(expr.condition)
-    yes, no, result = (
-        out.value(expr.true_value),
-        out.value(expr.false_value),
-        out.fresh(),
+    return out.instruction(
+        out.say.select,
+        condition_type=out.type_of(expr.condition.dtype),
+        condition=out.value(expr.condition),
+        type=out.type_of(expr.dtype),
+        yes=out.value(expr.true_value),
+        no=out.value(expr.false_value),
     )
-    condition_type = out.module.type_of(expr.condition.dtype)
-    type_ = out.module.type_of(expr.dtype)
-    out.emit(out.say.select(result, condition_type, condition, type_, yes, no))
-    return result
 
 
 def _if_then_else(out: LlvmFunction, expr: ir.IfThenElseExpr) -> str:
-    condition, number = out.value(expr.condition), out.number()
+    condition = out.value(expr.condition)
+    number = out.number()
     values: list[str] = []
     then_body = out.capture(lambda: values.append(out.value(expr.true_value)))
     else_body = out.capture(lambda: values.append(out.value(expr.false_value)))
-    result, type_ = out.fresh(), out.module.type_of(expr.dtype)
+    result = out.fresh()
     text = out.say.choose(
-        result, number, condition, type_, BODY, values[0], BODY, values[1]
+        result=result,
+        id=number,
+        condition=condition,
+        type=out.type_of(expr.dtype),
+        then_body=BODY,
+        then_value=values[0],
+        else_body=BODY,
+        else_value=values[1],
     )
     out.emit_around(text, then_body, else_body)
     return result
@@ -296,41 +275,42 @@ def _if_then_else(out: LlvmFunction, expr: ir.IfThenElseExpr) -> str:
 
 
 def _ramp(out: LlvmFunction, ramp: ir.Ramp) -> str:
-    dtype, stride = ramp.dtype, as_constant(ramp.stride)
-    base = _splat(out, out.value(ramp.base), ramp.base, ramp.lanes)
+    dtype = ramp.dtype
+    stride = as_constant(ramp.stride)
+    base = _splat(out, ramp.base, ramp.lanes)
+    known = 1 if stride is None else int(stride)
+    distances = [known * number for number in range(ramp.lanes)]
+    steps = out.module.constant_lanes(distances, dtype)
     if stride is None:
-        steps = out.fresh()
-        numbers = out.module.constant_lanes(list(range(ramp.lanes)), dtype)
-        distance = _splat(out, out.value(ramp.stride), ramp.stride, ramp.lanes)
-        _emit_named(out, steps, "Mul", dtype, distance, numbers)
-    else:
-        steps = out.module.constant_lanes(
-            [int(stride) * k for k in range(ramp.lanes)], dtype
+        product = out.fresh()
+        factor = _splat(out, ramp.stride, ramp.lanes)
+        out.emit(
+            out.say.binary(
+                result=product,
+                opcode=out.module.opcode("Mul", dtype),
+                type=out.type_of(dtype),
+                a=factor,
+                b=steps,
+            )
         )
-    return _emit_named(out, out.fresh(), "Add", dtype, base, steps)
-
-
-def _emit_named(
-    out: LlvmFunction, result: str, node: str, dtype: DType, a: str, b: str
-) -> str:
-    opcode = out.module.tables["opcode"][node][dtype.kind]
-    out.emit(out.say.binary(result, opcode, out.module.type_of(dtype), a, b))
-    return result
+        steps = product
+    return out.binary("Add", dtype, base, steps)
 
 
 def _broadcast(out: LlvmFunction, expr: ir.Broadcast) -> str:
-    return _splat(out, "", expr.value, expr.lanes)
+    return _splat(out, expr.value, expr.lanes)
 
 
-def _splat(out: LlvmFunction, operand: str, scalar: Expr, lanes: int) -> str:
+def _splat(out: LlvmFunction, scalar: Expr, lanes: int) -> str:
     constant = as_constant(scalar)
     if constant is not None:
-        return out.module.constant(constant, scalar.dtype.with_lanes(lanes))
-    operand, result = operand or out.value(scalar), out.fresh()
-    out.emit(
-        out.say.broadcast(result, out.module.type_of(scalar.dtype), operand, lanes)
+        return out.constant(constant, scalar.dtype.with_lanes(lanes))
+    return out.instruction(
+        out.say.broadcast,
+        element=out.type_of(scalar.dtype),
+        value=out.value(scalar),
+        lanes=lanes,
     )
-    return result
 
 
 def _let(out: LlvmFunction, let: ir.Let) -> str:
@@ -338,13 +318,25 @@ def _let(out: LlvmFunction, let: ir.Let) -> str:
     return out.value(let.body)
 
 
-EXPRESSIONS: dict[type[Any], Callable[[LlvmFunction, Any], str]] = {
+EXPRESSIONS: ExpressionPrinters = {
     Var: _var,
     ir.IntImm: _constant,
     ir.FloatImm: _constant,
     ir.Cast: _cast,
-    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul, ir.BitAnd, ir.BitOr, ir.BitXor), _binary),
-    **dict.fromkeys((ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE, ir.And, ir.Or), _binary),
+    ir.Add: _binary,
+    ir.Sub: _binary,
+    ir.Mul: _binary,
+    ir.BitAnd: _binary,
+    ir.BitOr: _binary,
+    ir.BitXor: _binary,
+    ir.EQ: _binary,
+    ir.NE: _binary,
+    ir.LT: _binary,
+    ir.LE: _binary,
+    ir.GT: _binary,
+    ir.GE: _binary,
+    ir.And: _binary,
+    ir.Or: _binary,
     ir.Not: _not,
     ir.Div: _div,
     ir.Mod: _mod,

@@ -1,11 +1,15 @@
-"""LLVM IR of the user's own in a printed module: functions that C calls may name.
+"""Put LLVM IR of the user's own into a printed module: functions that calls of C functions name.
 
     define float @twice(float %x) #0 {    ->    define internal float @twice(float %x) #1000000 {
 
 Needs texts that begin each `define`, `declare` and global on a line of its own, as LLVM prints
-them. Ensures that what they define stays inside the module, that their numbered attributes and
-metadata meet no others, and that each line is known by its number when a tool refuses it. Refuses
-(UserError) what is made for another machine, a name that is taken, and calls that do not fit.
+them. Ensures:
+
+- Definitions stay inside the module.
+- Numbered attributes and metadata do not clash with others.
+- The line map has the number of each line, for the case that a tool refuses it.
+
+Refuses (UserError) text for another machine, a name that is taken, and calls that do not fit.
 """
 
 from __future__ import annotations
@@ -13,29 +17,26 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from refcomp.codegen.accumulator import Chunk
 from refcomp.foundation.errors import UserError
 
 _LINKAGE = (
-    *(
-        "private",
-        "internal",
-        "available_externally",
-        "linkonce",
-        "weak",
-        "common",
-        "linkonce_odr",
-    ),
-    *(
-        "weak_odr",
-        "external",
-        "dso_local",
-        "dso_preemptable",
-        "default",
-        "hidden",
-        "protected",
-    ),
+    "private",
+    "internal",
+    "available_externally",
+    "linkonce",
+    "weak",
+    "common",
+    "linkonce_odr",
+    "weak_odr",
+    "external",
+    "dso_local",
+    "dso_preemptable",
+    "default",
+    "hidden",
+    "protected",
 )
 _BEGIN = re.compile(r"define\b")
 _DEFINE = re.compile(
@@ -46,8 +47,10 @@ _GLOBAL = re.compile(r"@(?P<name>[-\w.$]+)\s*=\s*(?P<rest>.*)$")
 _TARGET = re.compile(r'target\s+(?P<what>triple|datalayout)\s*=\s*"(?P<value>[^"]*)"')
 _NUMBERED = re.compile(r'"[^"]*"|;.*|([#!])(\d+)\b')
 _CONVENTION = re.compile(r"\w+cc|cc")
-_EXTENDED = ("signext", "zeroext")
-_OTHER_ABI = (
+# Attributes of parameters that change how they are passed.
+_PASSING = (
+    "signext",
+    "zeroext",
     "byval",
     "byref",
     "sret",
@@ -57,21 +60,21 @@ _OTHER_ABI = (
     "nest",
     "addrspace",
 )
-_APART = 1_000_000  # from one text's numbers to the next one's
+_TEXT_OFFSET = 1_000_000  # between the numbers of one text and of the next
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFunction:
-    """What a call must fit: types as LLVM spells them, each with how it is extended."""
+    """The signature of an imported function, which its calls must fit."""
 
     name: str
-    result: str
-    params: tuple[str, ...]
-    convention: str
+    result: str  # type, as LLVM spells it
+    params: tuple[str, ...]  # types, each with the words that say how it is passed
+    convention: str  # of the call; '' for C's own
 
 
 def functions_in(text: str) -> dict[str, ImportedFunction]:
-    """The functions that `text` defines; UserError where a definition cannot be read."""
+    """Return the functions that `text` defines. Raise UserError if a definition cannot be read."""
     found: dict[str, ImportedFunction] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if _BEGIN.match(line):
@@ -96,8 +99,9 @@ def _function(line: str, number: int) -> ImportedFunction:
 
 
 def _split(params: str) -> list[str]:
-    """The parameters, up to the bracket that ends them."""
-    parts, depth = [""], 0
+    """Return the parameters, up to the bracket that ends them."""
+    parts = [""]
+    depth = 0
     for char in params:
         if char == ")" and depth == 0:
             break
@@ -110,23 +114,28 @@ def _split(params: str) -> list[str]:
 
 
 def _passed(param: str) -> str:
-    """The type of a parameter, with the words that say how it is passed."""
-    words = re.findall(r"<[^>]*>|[^\s()]+", param)
-    return " ".join(
-        [words[0], *(w for w in words[1:] if w in (*_EXTENDED, *_OTHER_ABI))]
-    )
+    """Return the type of a parameter, with the words that say how it is passed."""
+    type_, *words = re.findall(r"<[^>]*>|[^\s()]+", param)
+    return " ".join([type_, *(word for word in words if word in _PASSING)])
 
 
 def fitting_result(
     function: ImportedFunction, result: str, types: Sequence[str], *, is_dropped: bool
 ) -> str:
-    """The type of the result of a call; UserError when the call does not fit the definition."""
-    has, wants = function.result, result.split()[-1]
+    """Return the type of a call's result. Raise UserError if the call does not fit `function`.
+
+    Args:
+        function: the definition.
+        result: type that the call expects.
+        types: of the call's arguments.
+        is_dropped: the result is not used, so that the function may return nothing.
+    """
+    has = function.result
+    wants = result.split()[-1]
     fits = has == wants or (is_dropped and has == "void")
-    same = len(types) == len(function.params) and all(
-        map(_fits, types, function.params)
-    )
-    if fits and same and not function.convention:
+    same_count = len(types) == len(function.params)
+    fits = fits and same_count and all(map(_fits, types, function.params))
+    if fits and not function.convention:
         return has if has == "void" else result
     convention = f"{function.convention} " if function.convention else ""
     raise UserError(
@@ -146,20 +155,22 @@ def _fits(passed: str, param: str) -> bool:
 def check_names(
     texts: Iterable[str], taken: Collection[str]
 ) -> dict[str, ImportedFunction]:
-    """All functions that `texts` define; UserError for a name in `taken` or defined twice."""
+    """Return all functions that `texts` define.
+
+    Raise UserError for a name that is in `taken` or is defined twice.
+    """
     functions: dict[str, ImportedFunction] = {}
     for text in texts:
         for name, function in functions_in(text).items():
             if name in taken or name in functions:
-                refuse_name(
-                    name, "another function that is compiled with it has that name"
-                )
+                why = "another function that is compiled with it has that name"
+                refuse_name(name, why)
             functions[name] = function
     return functions
 
 
-def refuse_name(name: str, why: str) -> None:
-    """Raises the UserError that the user's LLVM IR may not define `name`."""
+def refuse_name(name: str, why: str) -> NoReturn:
+    """Raise the UserError that the user's LLVM IR may not define `name`."""
     raise UserError(
         f"the imported LLVM IR may not define {name}",
         why=why,
@@ -170,13 +181,15 @@ def refuse_name(name: str, why: str) -> None:
 def import_chunks(
     texts: Sequence[str], declared: Collection[str], triple: str, layout: str
 ) -> list[Chunk]:
-    """The texts as they stand in a module where `declared` are declared or defined already."""
-    known = {*declared, *(name for text in texts for name in functions_in(text))}
+    """Return the lines of `texts` for a module that declares or defines `declared` already."""
+    known = set(declared)
+    for text in texts:
+        known |= functions_in(text).keys()
     chunks: list[Chunk] = []
     for place, text in enumerate(texts, 1):
         for number, line in enumerate(text.splitlines(), 1):
             _check_target(line, number, triple, layout)
-            shown = _imported_line(line, place * _APART, known)
+            shown = _imported_line(line, place * _TEXT_OFFSET, known)
             came_from = f"line {number} of the imported LLVM IR: {line.strip()}"
             chunks.append(Chunk(shown + "\n", came_from))
     return chunks
@@ -187,8 +200,10 @@ def _check_target(line: str, number: int, triple: str, layout: str) -> None:
     if match is None:
         return
     # Vendors differ where nothing else does: x86_64-pc-linux-gnu, x86_64-unknown-linux-gnu.
-    asked, here = match["value"], triple if match["what"] == "triple" else layout
-    if asked == here or (match["what"] == "triple" and _parts(asked) == _parts(here)):
+    is_triple = match["what"] == "triple"
+    asked = match["value"]
+    here = triple if is_triple else layout
+    if asked == here or (is_triple and _parts(asked) == _parts(here)):
         return
     raise UserError(
         f"the imported LLVM IR is made for another machine: its {match['what']} is {asked}",
@@ -199,12 +214,13 @@ def _check_target(line: str, number: int, triple: str, layout: str) -> None:
 
 
 def _parts(triple: str) -> tuple[str, ...]:
+    """Return the parts of a triple without the vendor."""
     machine, _vendor, *rest = [*triple.split("-"), "", ""]
     return (machine, *rest)
 
 
 def _imported_line(line: str, offset: int, known: set[str]) -> str:
-    """The line with numbers of its own, inside the module; a comment where it says nothing new."""
+    """Return the line with numbers of its own, or as a comment if the module has it already."""
     declares = _DECLARE.match(line)
     is_known = declares is not None and declares["name"] in known
     if is_known or _TARGET.match(line) or line.startswith("source_filename"):
@@ -218,20 +234,22 @@ def _imported_line(line: str, offset: int, known: set[str]) -> str:
 
 
 def _internal(line: str) -> str:
-    define, variable = _DEFINE.match(line), _GLOBAL.match(line)
+    """Return a definition with internal linkage, and any other line as it is."""
+    define = _DEFINE.match(line)
     if define is not None:
-        return f"define internal {_without_linkage(define['head'])}{line[define.end('head') :]}"
-    is_outside = variable is None or variable["name"].startswith("llvm.")
-    if (
-        variable is None
-        or is_outside
-        or re.match(r"(external|extern_weak)\b", variable["rest"])
-    ):
+        rest = line[define.end("head") :]
+        return f"define internal {_without_linkage(define['head'])}{rest}"
+    variable = _GLOBAL.match(line)
+    if variable is None or variable["name"].startswith("llvm."):
+        return line
+    if re.match(r"(external|extern_weak)\b", variable["rest"]):
         return line
     return f"@{variable['name']} = internal {_without_linkage(variable['rest'])}"
 
 
 def _without_linkage(text: str) -> str:
-    while text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0] in _LINKAGE:
-        text = text.lstrip()[len(text.split(maxsplit=1)[0]) :].lstrip()
+    while words := text.split(maxsplit=1):
+        if words[0] not in _LINKAGE:
+            break
+        text = text.lstrip()[len(words[0]) :].lstrip()
     return text

@@ -1,44 +1,39 @@
-"""Prints calls of intrinsics: by LLVM's own functions, libm's scalar ones, or libmvec's vectors.
+"""Print calls of intrinsics: by LLVM's own functions, libm's scalar ones, or libmvec's vectors.
 
-A vector that libmvec has no version for is cut into ones that it has, if its lanes divide, and
-else into scalars; no argument is wider than the target's vector registers. Needs that
-`lower_intrinsics` ran: what LLVM and libm lack is refused with CompilerBug.
+libmvec may have no version for a vector. Then the vector is cut into pieces that libmvec has, if
+they divide its lanes, and else into scalars. No argument is wider than the target's vector
+registers. Needs that `lower_intrinsics` ran: an intrinsic that LLVM and libm lack is refused with
+CompilerBug.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
-from refcomp.codegen.llvm.expressions import convert_between
-from refcomp.codegen.llvm.function import LlvmFunction
+from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
 from refcomp.foundation.dtype import BOOL, DType
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.expr import Call
 
 
 def _call(out: LlvmFunction, call: Call) -> str:
-    tables, dtype = out.module.tables, call.args[0].dtype
-    arguments, by_kind = (
-        [out.value(arg) for arg in call.args],
-        f"{call.name}.{dtype.kind}",
-    )
+    tables = out.tables
+    dtype = call.args[0].dtype
+    by_kind = f"{call.name}.{dtype.kind}"
+    arguments = [out.value(arg) for arg in call.args]
     if call.name in tables["reinterpret"]:
         opcode = tables["reinterpret"][call.name]
-        return convert_between(out, opcode, arguments[0], dtype, call.dtype)
+        return out.convert(opcode, arguments[0], dtype, call.dtype)
     if call.name in tables["llvm"]:
         return _call_llvm(out, tables["llvm"][call.name], dtype, arguments)
     if by_kind in tables["llvm_by_kind"]:
         return _call_llvm(out, tables["llvm_by_kind"][by_kind], dtype, arguments)
     if by_kind in tables["llvm_with_flag"]:
-        flag = out.module.constant(0, BOOL)
-        return _call_llvm(
-            out, tables["llvm_with_flag"][by_kind], dtype, arguments, flag
-        )
-    if (
-        call.name in tables["function"]
-        and str(dtype.element) in tables["function_suffix"]
-    ):
+        name = tables["llvm_with_flag"][by_kind]
+        flag = TypedValue(out.type_of(BOOL), out.constant(0, BOOL))
+        return _call_llvm(out, name, dtype, arguments, flag)
+    has_suffix = str(dtype.element) in tables["function_suffix"]
+    if has_suffix and call.name in tables["function"]:
         return call_function(out, call.name, dtype, arguments)
     raise CompilerBug(
         f"the host has no intrinsic {call.name} of dtype {dtype}",
@@ -47,104 +42,151 @@ def _call(out: LlvmFunction, call: Call) -> str:
 
 
 def _call_llvm(
-    out: LlvmFunction, name: str, dtype: DType, arguments: list[str], *flags: str
+    out: LlvmFunction,
+    name: str,
+    dtype: DType,
+    arguments: list[str],
+    *flags: TypedValue,
 ) -> str:
-    function, type_ = f"{name}.{out.module.suffix_of(dtype)}", out.module.type_of(dtype)
-    bool_ = out.module.type_of(BOOL)
+    type_ = out.type_of(dtype)
     if dtype.is_float:
-        out.module.bring("maths")  # what the processor lacks becomes a call
-    types = [type_] * len(arguments) + [bool_] * len(flags)
-    declare = out.say.declare_intrinsic
-    out.module.declarations.add(function, lambda: declare(type_, function, types))
-    return _emit_call(out, function, type_, types, [*arguments, *flags])
-
-
-def _emit_call(
-    out: LlvmFunction, function: str, type_: str, types: list[str], operands: list[str]
-) -> str:
-    result = out.fresh()
-    pairs = zip(types, operands, strict=True)
-    arguments = [out.say.argument(one, operand) for one, operand in pairs]
-    out.emit(out.say.call(result, type_, function, arguments))
-    return result
+        out.module.require_library(
+            "maths"
+        )  # LLVM calls it for what the processor lacks
+    typed = [TypedValue(type_, argument) for argument in arguments]
+    function = f"{name}.{out.module.suffix_of(dtype)}"
+    return out.call_intrinsic(function, type_, *typed, *flags)
 
 
 def call_function(
-    out: LlvmFunction, name: str, dtype: DType, arguments: list[str]
+    out: LlvmFunction,
+    name: str,
+    dtype: DType,
+    arguments: list[str],
 ) -> str:
-    """Prints a call of the mathematical library's function `name`, of the table `function`."""
-    tables = out.module.tables
+    """Print a call of a function of the mathematical library.
+
+    Args:
+        out: the function that is being printed.
+        name: a key of the table `function`.
+        dtype: of the arguments and of the result.
+        arguments: operands.
+    """
+    tables = out.tables
     function = tables["function"][name] + tables["function_suffix"][str(dtype.element)]
-    out.module.bring("functions")
+    out.module.require_library("functions")
     if dtype.lanes == 1:
         return _call_pure(out, function, dtype, arguments)
-    width, letter = _vector_width(out, dtype)
-    if width == 1:
+    version = _vector_version(out, dtype)
+    if version is None:
         return _lane_by_lane(out, function, dtype, arguments)
-    out.module.bring("vector functions")
+    out.module.require_library("vector functions")
     vectors = tables["libmvec"]
     mangled = (
-        f"{vectors['prefix']}{letter}{vectors['unmasked']}{width}"
+        f"{vectors['prefix']}{version.letter}{vectors['unmasked']}{version.lanes}"
         f"{vectors['argument'] * len(arguments)}{vectors['before_name']}{function}"
     )
-    if width == dtype.lanes:
+    if version.lanes == dtype.lanes:
         return _call_pure(out, mangled, dtype, arguments)
-    return _piece_by_piece(out, mangled, dtype, arguments, width)
+    return _piece_by_piece(out, mangled, dtype, arguments, version.lanes)
 
 
-def _vector_width(out: LlvmFunction, dtype: DType) -> tuple[int, str]:
-    """The widest libmvec version whose lanes divide those of `dtype`, and its letter; or 1."""
-    letters = out.module.tables["libmvec"]["letters"]
+@dataclass(frozen=True, slots=True)
+class _VectorVersion:
+    """A version of libmvec's functions."""
+
+    lanes: int
+    letter: str  # in the mangled name, for the vector register
+
+
+def _vector_version(out: LlvmFunction, dtype: DType) -> _VectorVersion | None:
+    """Return the widest version of libmvec whose lanes divide those of `dtype`."""
+    if not out.module.has_libmvec:
+        return None
+    letters = out.tables["libmvec"]["letters"]
     for bits in sorted(map(int, letters), reverse=True):
-        width = bits // dtype.bits
-        if bits <= out.module.vector_bits and dtype.lanes % width == 0:
-            return (width, letters[str(bits)]) if out.module.has_libmvec else (1, "")
-    return 1, ""
+        lanes = bits // dtype.bits
+        if bits <= out.module.vector_bits and dtype.lanes % lanes == 0:
+            return _VectorVersion(lanes, letters[str(bits)])
+    return None
 
 
 def _call_pure(
-    out: LlvmFunction, function: str, dtype: DType, arguments: list[str]
+    out: LlvmFunction,
+    function: str,
+    dtype: DType,
+    arguments: list[str],
 ) -> str:
-    type_, declare = out.module.type_of(dtype), out.say.declare_pure
-    types = [type_] * len(arguments)
-    out.module.declarations.add(function, lambda: declare(type_, function, types))
-    return _emit_call(out, function, type_, types, arguments)
+    type_ = out.type_of(dtype)
+    typed = [TypedValue(type_, argument) for argument in arguments]
+    out.declare(
+        function,
+        out.say.declare_pure,
+        result=type_,
+        name=function,
+        params=[type_] * len(arguments),
+    )
+    return out.instruction(out.say.call, type=type_, function=function, arguments=typed)
 
 
 def _lane_by_lane(
-    out: LlvmFunction, function: str, dtype: DType, arguments: list[str]
+    out: LlvmFunction,
+    function: str,
+    dtype: DType,
+    arguments: list[str],
 ) -> str:
-    vector, element = out.module.type_of(dtype), out.module.type_of(dtype.element)
-    joined: str = out.say.unset()
+    vector = out.type_of(dtype)
+    joined = out.say.unset()
     for lane in range(dtype.lanes):
-        scalars = [out.fresh() for _ in arguments]
-        for scalar, argument in zip(scalars, arguments, strict=True):
-            out.emit(out.say.get_lane(scalar, vector, argument, lane))
+        scalars = [
+            out.instruction(out.say.get_lane, type=vector, value=argument, lane=lane)
+            for argument in arguments
+        ]
         part = _call_pure(out, function, dtype.element, scalars)
-        before, joined = joined, out.fresh()
-        out.emit(out.say.put_lane(joined, vector, before, element, part, lane))
+        joined = out.instruction(
+            out.say.put_lane,
+            type=vector,
+            vector=joined,
+            element=out.type_of(dtype.element),
+            value=part,
+            lane=lane,
+        )
     return joined
 
 
 def _piece_by_piece(
-    out: LlvmFunction, function: str, dtype: DType, arguments: list[str], width: int
+    out: LlvmFunction,
+    function: str,
+    dtype: DType,
+    arguments: list[str],
+    width: int,
 ) -> str:
-    whole, piece = out.module.type_of(dtype), dtype.with_lanes(width)
-    joined: str = out.say.unset()
+    """Call `function` on pieces of `width` lanes, and join the results."""
+    whole = out.type_of(dtype)
+    piece = dtype.with_lanes(width)
+    joined = out.say.unset()
     for first in range(0, dtype.lanes, width):
-        taken = [out.fresh() for _ in arguments]
-        for part, argument in zip(taken, arguments, strict=True):
-            lanes = list(range(first, first + width))
-            out.emit(out.say.take_lanes(part, whole, argument, lanes))
-        result, repeated = _call_pure(out, function, piece, taken), out.fresh()
-        again = [lane % width for lane in range(dtype.lanes)]
-        out.emit(out.say.take_lanes(repeated, out.module.type_of(piece), result, again))
-        before, joined = joined, out.fresh()
-        chosen = [
-            lane + (dtype.lanes if lane >= first else 0) for lane in range(dtype.lanes)
+        picked = list(range(first, first + width))
+        parts = [
+            out.instruction(
+                out.say.take_lanes, type=whole, value=argument, picked=picked
+            )
+            for argument in arguments
         ]
-        out.emit(out.say.join_lanes(joined, whole, before, repeated, chosen))
+        # The lanes of the result, repeated: a shuffle joins only vectors of one type.
+        repeated = out.instruction(
+            out.say.take_lanes,
+            value=_call_pure(out, function, piece, parts),
+            type=out.type_of(piece),
+            picked=[lane % width for lane in range(dtype.lanes)],
+        )
+        chosen = [
+            lane + dtype.lanes if lane >= first else lane for lane in range(dtype.lanes)
+        ]
+        joined = out.instruction(
+            out.say.join_lanes, type=whole, a=joined, b=repeated, picked=chosen
+        )
     return joined
 
 
-CALLS: dict[type[Any], Callable[[LlvmFunction, Any], str]] = {Call: _call}
+CALLS: ExpressionPrinters = {Call: _call}

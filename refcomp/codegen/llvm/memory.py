@@ -1,18 +1,19 @@
-"""Prints reads and writes of memory: each shape of index, masked or not, by its own macro.
+"""Print reads and writes of memory: a macro for each shape of index, masked or not.
 
-An index of stride 1 is one access of a whole vector, one of another constant stride goes lane by
-lane, any other is a gather or scatter. bool is a byte in memory and one bit as a value.
+An index of stride 1 is one access of a whole vector. An index of another constant stride goes lane
+by lane. Any other index is a gather or a scatter. A bool is a byte in memory and one bit as a
+value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Literal
 
 from refcomp.codegen.alignment import divisor_of
-from refcomp.codegen.llvm.expressions import convert_between, is_nonzero
-from refcomp.codegen.llvm.function import LlvmFunction
+from refcomp.codegen.llvm.expressions import is_nonzero
+from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
 from refcomp.foundation.dtype import BOOL, I64, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, Load
@@ -21,349 +22,333 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Prefetch, Store
 
 _BYTE = DType("uint", 8)
-LEAST_ALIGNMENT = 16  # bytes, of arrays in the memory of a group or a thread of a GPU
+MIN_ALIGNMENT = 16  # bytes, of arrays in the shared or private memory of a GPU
 
 
 @dataclass(frozen=True, slots=True)
-class LaneAddresses:
-    """Where lanes lie: `stored` is the dtype in memory, `dtype` that of the index; the rest are
-    operands and types, and the number of the address space."""
+class Place:
+    """The place of an access in memory, as the macros of templates/llvm/memory.j2 take it."""
 
-    stored: DType
-    element: str
-    type: str
-    address: str
-    space: int
-    dtype: DType
+    stored: DType  # in memory, with the lanes of the access
+    element: str  # type of one lane in memory
+    type: str  # type of all lanes in memory
+    suffix: str  # the same in the name of an intrinsic
+    address: str  # of the buffer
+    space: int  # number of the address space
+    index_dtype: DType
     index_type: str
-    index: str
-    alignment: int
+    index: str  # of the first lane, or of each lane, in elements
+    alignment: int  # bytes, of the address of the first lane
 
     @property
-    def parts(self) -> tuple[str | int, ...]:
-        """What every macro of an access takes."""
-        return (self.address, self.space, self.index_type, self.index, self.alignment)
+    def lanes(self) -> int:
+        """Return how many lanes are accessed."""
+        return self.stored.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class _StridedLane:
+    """One lane of an access with a constant stride."""
+
+    number: int
+    distance: int  # from the first lane, in elements
+    before: str = ""  # the vector before this lane is read into it
+    after: str = ""  # the vector after
 
 
 def print_store(out: LlvmFunction, store: Store) -> None:
-    """Prints a Store; value and index are evaluated before anything is written."""
+    """Print a Store; value and index are evaluated before anything is written."""
     value = out.value(store.value)
     if store.buffer.dtype.is_bool:
         dtype = store.value.dtype
         value = _widen(out, value, dtype, _BYTE.with_lanes(dtype.lanes))
-    _STORES[_case(store.index, store.predicate)](out, store, value)
+    _STORES[_shape(store)](out, store, value)
 
 
 def print_prefetch(out: LlvmFunction, hint: Prefetch) -> None:
-    """Prints a Prefetch."""
+    """Print a Prefetch."""
     place = place_of(out, hint.buffer, hint.indices[0], 1)
-    out.module.declarations.add(
-        "prefetch", lambda: out.say.declare_prefetch(place.space)
-    )
-    *parts, _alignment = place.parts
-    out.emit(out.say.prefetch(out.fresh(), place.element, *parts))
+    out.declare("prefetch", out.say.declare_prefetch, place=place)
+    out.instruction(out.say.prefetch, place=place)
 
 
 def _load(out: LlvmFunction, load: Load) -> str:
-    result = _LOADS[_case(load.index, load.predicate)](out, load)
+    result = _LOADS[_shape(load)](out, load)
     if load.buffer.dtype.is_bool:
         return is_nonzero(out, result, _BYTE.with_lanes(load.dtype.lanes))
     return result
 
 
-def _case(index: Expr, predicate: Expr | None) -> str:
-    """Which macro: the index's shape, and whether it is masked."""
-    masked = "" if predicate is None else " masked"
+_Shape = Literal["scalar", "guarded", "contiguous", "masked", "strided", "anywhere"]
+
+
+def _shape(access: Load | Store) -> _Shape:
+    """Return the shape of the access's index, and whether it is masked."""
+    index = access.index
+    is_masked = access.predicate is not None
     if index.dtype.lanes == 1:
-        return "scalar" + masked
+        return "guarded" if is_masked else "scalar"
     if isinstance(index, ir.Ramp):
         stride = as_constant(index.stride)
         if stride == 1:
-            return "contiguous" + masked
-        if stride is not None and predicate is None:
+            return "masked" if is_masked else "contiguous"
+        if stride is not None and not is_masked:
             return "strided"
-    return "anywhere" + masked
+    return "anywhere"
 
 
-def place_of(
-    out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int
-) -> LaneAddresses:
-    """Prints `index`; where that lies in `buffer`."""
-    stored = (_BYTE if buffer.dtype.is_bool else buffer.dtype).with_lanes(lanes)
-    dtype, operand = index.dtype, out.value(index)
+def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Place:
+    """Print `index`. Return the place of `lanes` elements there in `buffer`."""
+    element = _BYTE if buffer.dtype.is_bool else buffer.dtype
+    stored = element.with_lanes(lanes)
+    dtype = index.dtype
+    operand = out.value(index)
     if dtype.kind == "uint" and dtype.bits < I64.bits:
-        # An index is read as signed.
+        # getelementptr reads an index as signed.
         wide = I64.with_lanes(dtype.lanes)
-        dtype, operand = wide, _widen(out, operand, dtype, wide)
-    return LaneAddresses(
-        stored,
-        out.module.type_of(stored.element),
-        out.module.type_of(stored),
-        out.name_of(buffer),
-        out.module.space_of(buffer),
-        dtype,
-        out.module.type_of(dtype),
-        operand,
-        _alignment(out, buffer, index) if lanes > 1 else stored.bytes,
+        operand = _widen(out, operand, dtype, wide)
+        dtype = wide
+    return Place(
+        stored=stored,
+        element=out.type_of(element),
+        type=out.type_of(stored),
+        suffix=out.module.suffix_of(stored),
+        address=out.name_of(buffer),
+        space=out.module.space_of(buffer),
+        index_dtype=dtype,
+        index_type=out.type_of(dtype),
+        index=operand,
+        alignment=_alignment(out, buffer, index) if lanes > 1 else stored.bytes,
     )
 
 
 def _alignment(out: LlvmFunction, buffer: Buffer, index: Expr) -> int:
-    """How far the address of a vector is aligned: as an element, and in memory that a kernel has
-    made itself as far as is known of the index."""
+    """Return the known alignment of a vector's address, in bytes.
+
+    It is that of an element. Only shared and private arrays of a kernel begin at a known address,
+    so that the index says more.
+    """
     size = buffer.dtype.bytes
     if not out.module.gpu or buffer.scope == "global":
         return size
-    return min(size * divisor_of(index, out.divisors), LEAST_ALIGNMENT)
+    return min(size * divisor_of(index, out.divisors), MIN_ALIGNMENT)
 
 
 def _widen(out: LlvmFunction, operand: str, source: DType, target: DType) -> str:
-    opcode = out.module.tables["cast"]["uint_widen"]
-    return convert_between(out, opcode, operand, source, target)
+    return out.convert(out.tables["cast"]["uint_widen"], operand, source, target)
 
 
-def _first_index(index: Expr) -> Expr:
-    return index.base if isinstance(index, ir.Ramp) else index
+def _vector_place(out: LlvmFunction, access: Load | Store) -> Place:
+    """Return the place of one scalar, or of lanes side by side."""
+    index = access.index
+    first = index.base if isinstance(index, ir.Ramp) else index
+    return place_of(out, access.buffer, first, index.dtype.lanes)
 
 
-def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> tuple[str, str]:
+def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> TypedValue:
     dtype = BOOL.with_lanes(lanes)
-    operand = (
-        out.module.constant(1, dtype) if predicate is None else out.value(predicate)
-    )
-    return out.module.type_of(dtype), operand
+    if predicate is None:
+        return TypedValue(out.type_of(dtype), out.constant(1, dtype))
+    return TypedValue(out.type_of(dtype), out.value(predicate))
 
 
 # Reads.
 
 
 def _load_together(out: LlvmFunction, load: Load) -> str:
-    place = place_of(out, load.buffer, _first_index(load.index), load.dtype.lanes)
-    result = out.fresh()
-    out.emit(out.say.load(result, place.element, place.type, *place.parts))
-    return result
+    return out.instruction(out.say.load, place=_vector_place(out, load))
 
 
 def _load_guarded(out: LlvmFunction, load: Load) -> str:
     assert load.predicate is not None
-    predicate, place = (
-        out.value(load.predicate),
-        place_of(out, load.buffer, load.index, 1),
-    )
-    result, zero = out.fresh(), out.module.constant(0, place.stored)
-    macro, number = out.say.load_guarded, out.number()
-    out.emit(macro(result, number, place.element, *place.parts, predicate, zero))
+    predicate = out.value(load.predicate)
+    place = _vector_place(out, load)
+    result = out.fresh()
+    _emit_guarded(out, result, place, predicate)
     return result
+
+
+def _emit_guarded(out: LlvmFunction, result: str, place: Place, predicate: str) -> None:
+    """Emit the load of one element, which is 0 if the predicate does not hold."""
+    text = out.say.load_guarded(
+        result=result,
+        id=out.number(),
+        place=place,
+        predicate=predicate,
+        zero=out.constant(0, place.stored),
+    )
+    out.emit(text)
 
 
 def _load_masked(out: LlvmFunction, load: Load) -> str:
-    lanes = load.dtype.lanes
-    mask_type, mask = _mask(out, load.predicate, lanes)
-    place, result = (
-        place_of(out, load.buffer, _first_index(load.index), lanes),
-        out.fresh(),
-    )
-    suffix, zero = (
-        out.module.suffix_of(place.stored),
-        out.module.constant(0, place.stored),
-    )
-    declare = out.say.declare_load_masked
-    out.module.declarations.add(
-        ("load", suffix, place.space),
-        lambda: declare(place.type, suffix, mask_type, place.space),
-    )
-    macro = out.say.load_masked
-    out.emit(
-        macro(
-            result,
-            place.element,
-            place.type,
-            suffix,
-            *place.parts,
-            mask_type,
-            mask,
-            zero,
-        )
-    )
-    return result
+    mask = _mask(out, load.predicate, load.dtype.lanes)
+    place = _vector_place(out, load)
+    key = ("load", place.suffix, place.space)
+    out.declare(key, out.say.declare_load_masked, place=place, mask=mask)
+    zero = out.constant(0, place.stored)
+    return out.instruction(out.say.load_masked, place=place, mask=mask, zero=zero)
 
 
 def _load_strided(out: LlvmFunction, load: Load) -> str:
     assert isinstance(load.index, ir.Ramp)
-    lanes, stride = load.dtype.lanes, as_constant(load.index.stride)
-    place, result = place_of(out, load.buffer, load.index.base, lanes), out.fresh()
-    names = [out.say.unset(), *(f"{result}.to{k}" for k in range(lanes - 1)), result]
-    steps = [(k, k * int(stride or 0), names[k], names[k + 1]) for k in range(lanes)]
-    out.emit(
-        out.say.load_strided(result, place.element, place.type, *place.parts, steps)
-    )
+    stride = int(as_constant(load.index.stride) or 0)
+    place = _vector_place(out, load)
+    result = out.fresh()
+    partial = [f"{result}.to{number}" for number in range(place.lanes - 1)]
+    names = [out.say.unset(), *partial, result]
+    lanes = [
+        _StridedLane(number, number * stride, names[number], names[number + 1])
+        for number in range(place.lanes)
+    ]
+    out.emit(out.say.load_strided(result=result, place=place, lanes=lanes))
     return result
 
 
 def _load_anywhere(out: LlvmFunction, load: Load) -> str:
-    return (_load_lanes if _is_private(out, load.buffer) else _gather)(out, load)
+    if _is_private(out, load.buffer):
+        return _load_lanes(out, load)
+    mask = _mask(out, load.predicate, load.dtype.lanes)
+    place = place_of(out, load.buffer, load.index, load.dtype.lanes)
+    key = ("gather", place.suffix, place.space)
+    out.declare(key, out.say.declare_gather, place=place, mask=mask)
+    zero = out.constant(0, place.stored)
+    return out.instruction(out.say.gather, place=place, mask=mask, zero=zero)
 
 
 def _is_private(out: LlvmFunction, buffer: Buffer) -> bool:
-    """Whether each thread of a GPU has its own: Note [Vectors of pointers to private memory]."""
+    """Return True for a GPU thread's own memory: Note [Vectors of pointers to private memory]."""
     return bool(out.module.gpu) and buffer.scope == "local"
 
 
 def _lane(out: LlvmFunction, operand: str, dtype: DType, number: int) -> str:
-    result = out.fresh()
-    out.emit(out.say.get_lane(result, out.module.type_of(dtype), operand, number))
-    return result
+    type_ = out.type_of(dtype)
+    return out.instruction(out.say.get_lane, type=type_, value=operand, lane=number)
 
 
-def _parts_of_lane(
-    out: LlvmFunction, place: LaneAddresses, number: int
-) -> tuple[str | int, ...]:
-    index, type_ = _lane(out, place.index, place.dtype, number), place.dtype.element
-    return replace(place, index_type=out.module.type_of(type_), index=index).parts
+def _lane_place(out: LlvmFunction, place: Place, number: int) -> Place:
+    return replace(
+        place,
+        stored=place.stored.element,
+        type=place.element,
+        index_type=out.type_of(place.index_dtype.element),
+        index=_lane(out, place.index, place.index_dtype, number),
+    )
 
 
 def _load_lanes(out: LlvmFunction, load: Load) -> str:
-    lanes, predicate = load.dtype.lanes, load.predicate
-    mask = None if predicate is None else out.value(predicate)
-    place = place_of(out, load.buffer, load.index, lanes)
-    whole: str = out.say.unset()
-    zero = out.module.constant(0, place.stored.element)
-    for number in range(lanes):
-        result, parts = out.fresh(), _parts_of_lane(out, place, number)
+    mask = None if load.predicate is None else out.value(load.predicate)
+    place = place_of(out, load.buffer, load.index, load.dtype.lanes)
+    whole = out.say.unset()
+    for number in range(place.lanes):
+        result = out.fresh()
+        lane = _lane_place(out, place, number)
         if mask is None:
-            out.emit(out.say.load(result, place.element, place.element, *parts))
+            out.emit(out.say.load(result=result, place=lane))
         else:
-            is_on = _lane(out, mask, BOOL.with_lanes(lanes), number)
-            macro, own = out.say.load_guarded, out.number()
-            out.emit(macro(result, own, place.element, *parts, is_on, zero))
-        before, whole = whole, out.fresh()
-        out.emit(
-            out.say.put_lane(whole, place.type, before, place.element, result, number)
+            is_on = _lane(out, mask, BOOL.with_lanes(place.lanes), number)
+            _emit_guarded(out, result, lane, is_on)
+        whole = out.instruction(
+            out.say.put_lane,
+            type=place.type,
+            vector=whole,
+            element=place.element,
+            value=result,
+            lane=number,
         )
     return whole
-
-
-def _gather(out: LlvmFunction, load: Load) -> str:
-    lanes = load.dtype.lanes
-    mask_type, mask = _mask(out, load.predicate, lanes)
-    place, result = place_of(out, load.buffer, load.index, lanes), out.fresh()
-    suffix, zero = (
-        out.module.suffix_of(place.stored),
-        out.module.constant(0, place.stored),
-    )
-    declare = out.say.declare_gather
-    out.module.declarations.add(
-        ("gather", suffix, place.space),
-        lambda: declare(place.type, suffix, lanes, mask_type, place.space),
-    )
-    parts = (place.element, place.type, suffix, lanes, *place.parts)
-    out.emit(out.say.gather(result, *parts, mask_type, mask, zero))
-    return result
 
 
 # Writes.
 
 
 def _store_together(out: LlvmFunction, store: Store, value: str) -> None:
-    place = place_of(
-        out, store.buffer, _first_index(store.index), store.index.dtype.lanes
-    )
-    out.emit(out.say.store(out.fresh(), place.element, place.type, *place.parts, value))
+    out.instruction(out.say.store, place=_vector_place(out, store), value=value)
 
 
 def _store_guarded(out: LlvmFunction, store: Store, value: str) -> None:
     assert store.predicate is not None
-    predicate, place = (
-        out.value(store.predicate),
-        place_of(out, store.buffer, store.index, 1),
+    predicate = out.value(store.predicate)
+    out.instruction(
+        out.say.store_guarded,
+        place=_vector_place(out, store),
+        id=out.number(),
+        predicate=predicate,
+        value=value,
     )
-    macro, number = out.say.store_guarded, out.number()
-    out.emit(macro(out.fresh(), number, place.element, *place.parts, predicate, value))
 
 
 def _store_masked(out: LlvmFunction, store: Store, value: str) -> None:
-    lanes = store.index.dtype.lanes
-    mask_type, mask = _mask(out, store.predicate, lanes)
-    place = place_of(out, store.buffer, _first_index(store.index), lanes)
-    suffix, declare = out.module.suffix_of(place.stored), out.say.declare_store_masked
-    out.module.declarations.add(
-        ("store", suffix, place.space),
-        lambda: declare(place.type, suffix, mask_type, place.space),
-    )
-    parts = (place.element, place.type, suffix, *place.parts)
-    out.emit(out.say.store_masked(out.fresh(), *parts, mask_type, mask, value))
+    mask = _mask(out, store.predicate, store.index.dtype.lanes)
+    place = _vector_place(out, store)
+    key = ("store", place.suffix, place.space)
+    out.declare(key, out.say.declare_store_masked, place=place, mask=mask)
+    out.instruction(out.say.store_masked, place=place, mask=mask, value=value)
 
 
 def _store_strided(out: LlvmFunction, store: Store, value: str) -> None:
     assert isinstance(store.index, ir.Ramp)
-    lanes, stride = store.index.lanes, as_constant(store.index.stride)
-    place = place_of(out, store.buffer, store.index.base, lanes)
-    steps = [(k, k * int(stride or 0)) for k in range(lanes)]
-    parts = (place.element, place.type, *place.parts)
-    out.emit(out.say.store_strided(out.fresh(), *parts, steps, value))
+    stride = int(as_constant(store.index.stride) or 0)
+    place = _vector_place(out, store)
+    lanes = [_StridedLane(number, number * stride) for number in range(place.lanes)]
+    out.instruction(out.say.store_strided, place=place, lanes=lanes, value=value)
 
 
 def _store_anywhere(out: LlvmFunction, store: Store, value: str) -> None:
-    (_store_lanes if _is_private(out, store.buffer) else _scatter)(out, store, value)
+    if _is_private(out, store.buffer):
+        _store_lanes(out, store, value)
+        return
+    lanes = store.index.dtype.lanes
+    mask = _mask(out, store.predicate, lanes)
+    place = place_of(out, store.buffer, store.index, lanes)
+    key = ("scatter", place.suffix, place.space)
+    out.declare(key, out.say.declare_scatter, place=place, mask=mask)
+    out.instruction(out.say.scatter, place=place, mask=mask, value=value)
 
 
 def _store_lanes(out: LlvmFunction, store: Store, value: str) -> None:
-    lanes, predicate = store.index.dtype.lanes, store.predicate
-    mask = None if predicate is None else out.value(predicate)
-    place = place_of(out, store.buffer, store.index, lanes)
-    for number in range(lanes):
-        parts = _parts_of_lane(out, place, number)
+    mask = None if store.predicate is None else out.value(store.predicate)
+    place = place_of(out, store.buffer, store.index, store.index.dtype.lanes)
+    for number in range(place.lanes):
+        lane = _lane_place(out, place, number)
         own = _lane(out, value, place.stored, number)
         if mask is None:
-            out.emit(
-                out.say.store(out.fresh(), place.element, place.element, *parts, own)
+            out.instruction(out.say.store, place=lane, value=own)
+            continue
+        is_on = _lane(out, mask, BOOL.with_lanes(place.lanes), number)
+        out.emit(
+            out.say.store_guarded(
+                result=out.fresh(),
+                id=out.number(),
+                place=lane,
+                predicate=is_on,
+                value=own,
             )
-        else:
-            is_on = _lane(out, mask, BOOL.with_lanes(lanes), number)
-            macro = out.say.store_guarded
-            out.emit(
-                macro(out.fresh(), out.number(), place.element, *parts, is_on, own)
-            )
+        )
 
 
-def _scatter(out: LlvmFunction, store: Store, value: str) -> None:
-    lanes = store.index.dtype.lanes
-    mask_type, mask = _mask(out, store.predicate, lanes)
-    place = place_of(out, store.buffer, store.index, lanes)
-    suffix, declare = out.module.suffix_of(place.stored), out.say.declare_scatter
-    out.module.declarations.add(
-        ("scatter", suffix, place.space),
-        lambda: declare(place.type, suffix, lanes, mask_type, place.space),
-    )
-    parts = (place.element, place.type, suffix, lanes, *place.parts)
-    out.emit(out.say.scatter(out.fresh(), *parts, mask_type, mask, value))
-
-
-_LOADS: dict[str, Callable[[LlvmFunction, Load], str]] = {
+_LOADS: dict[_Shape, Callable[[LlvmFunction, Load], str]] = {
     "scalar": _load_together,
-    "scalar masked": _load_guarded,
+    "guarded": _load_guarded,
     "contiguous": _load_together,
-    "contiguous masked": _load_masked,
+    "masked": _load_masked,
     "strided": _load_strided,
     "anywhere": _load_anywhere,
-    "anywhere masked": _load_anywhere,
 }
-_STORES: dict[str, Callable[[LlvmFunction, Store, str], None]] = {
+_STORES: dict[_Shape, Callable[[LlvmFunction, Store, str], None]] = {
     "scalar": _store_together,
-    "scalar masked": _store_guarded,
+    "guarded": _store_guarded,
     "contiguous": _store_together,
-    "contiguous masked": _store_masked,
+    "masked": _store_masked,
     "strided": _store_strided,
     "anywhere": _store_anywhere,
-    "anywhere masked": _store_anywhere,
 }
 
-READS: dict[type[Any], Callable[[LlvmFunction, Any], str]] = {Load: _load}
+READS: ExpressionPrinters = {Load: _load}
 
 
 # Note [Vectors of pointers to private memory]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# LLVM's back end for AMD GPUs moves arrays of a thread's own to the memory of its group, and does
-# not see that a gather or a scatter uses them, as what these take is no pointer, but a vector of
-# pointers: they stay behind, and access private memory that is none. So lanes go one by one, which
-# the back end would make of them anyway.
+# LLVM's back end for AMD GPUs moves private arrays to shared memory. It does not see that a gather
+# or a scatter uses an array, since these take a vector of pointers, not a pointer. Such an access
+# stays behind, and reads private memory where the array no longer lies. So lanes go one by one; the
+# back end would split the access into lanes anyway.

@@ -1,13 +1,15 @@
-"""Prints statements as LLVM: one function per node class.
+"""Print statements as LLVM IR: one function per node class.
 
-A parallel region becomes a function of its own, called directly where one thread is asked for
-and through libgomp else; it tells its lack of memory by a flag that its caller owns.
+A parallel region becomes a function of its own. It is called directly if one thread is asked for,
+else through libgomp. If memory is lacking, it sets the status of its caller.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from refcomp.codegen.accumulator import BODY
-from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters
+from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters, TypedValue
 from refcomp.codegen.llvm.memory import print_prefetch, print_store
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.names import to_identifier
@@ -16,9 +18,32 @@ from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.constants import as_constant, element_count
 
-STACK_ARRAY_BYTES = 16 * 1024  # more in one array, or
-STACK_BYTES = 256 * 1024  # more in one function, is taken from the heap
-_CACHE_LINE = 64
+STACK_ARRAY_BYTES = 16 * 1024  # of one array; a larger one is taken from the heap
+STACK_BYTES = 256 * 1024  # of all stack arrays of a function
+_CACHE_LINE = 64  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DimProduct:
+    """One dimension in the computation of an array's size. All fields are operands."""
+
+    name: str  # a fresh name, for the dimension without negative values
+    extent: str
+    before: str  # product of the element's bytes and the dimensions before
+    after: str  # the same, with this dimension
+
+
+def print_dims(out: LlvmFunction, buffer: Buffer) -> tuple[list[DimProduct], str]:
+    """Print the extents of `buffer`. Return its dimensions, and the operand of its bytes."""
+    dims: list[DimProduct] = []
+    product = str(buffer.dtype.bytes)
+    for dim in buffer.shape:
+        extent = out.value(ir.Cast(I64, dim))
+        name = out.fresh()
+        after = out.fresh()
+        dims.append(DimProduct(name, extent, product, after))
+        product = after
+    return dims, product
 
 
 def _block(out: LlvmFunction, block: st.Block) -> None:
@@ -28,30 +53,39 @@ def _block(out: LlvmFunction, block: st.Block) -> None:
 
 def _for(out: LlvmFunction, loop: st.For) -> None:
     dtype = loop.var.dtype
-    minimum, extent = out.value(loop.minimum), out.value(loop.extent)
-    type_, end = out.module.type_of(dtype), extent
+    minimum = out.value(loop.minimum)
+    end = out.value(loop.extent)
     if as_constant(loop.minimum) != 0:
-        end, opcode = out.fresh(), out.module.tables["opcode"]["Add"][dtype.kind]
-        out.emit(out.say.binary(end, opcode, type_, minimum, extent))
-    less = out.module.tables["opcode"]["LT"][dtype.kind]
-    number, name = out.number(), out.name(loop.var)
+        end = out.binary("Add", dtype, minimum, end)
+    number = out.number()
+    name = out.name(loop.var)
     body = out.capture(lambda: out.statement(loop.body))
-    out.emit_around(out.say.loop(name, number, type_, minimum, end, less, BODY), body)
+    text = out.say.loop(
+        variable=name,
+        id=number,
+        type=out.type_of(dtype),
+        minimum=minimum,
+        end=end,
+        less=out.module.opcode("LT", dtype),
+        body=BODY,
+    )
+    out.emit_around(text, body)
 
 
 def _if_then_else(out: LlvmFunction, stmt: st.IfThenElse) -> None:
-    condition, number = out.value(stmt.condition), out.number()
-    then_body, else_case = (
-        out.capture(lambda: out.statement(stmt.then_case)),
-        stmt.else_case,
-    )
+    condition = out.value(stmt.condition)
+    number = out.number()
+    else_case = stmt.else_case
+    then_body = out.capture(lambda: out.statement(stmt.then_case))
     if else_case is None:
-        out.emit_around(out.say.if_then(number, condition, BODY), then_body)
+        text = out.say.if_then(id=number, condition=condition, then_body=BODY)
+        out.emit_around(text, then_body)
         return
     else_body = out.capture(lambda: out.statement(else_case))
-    out.emit_around(
-        out.say.if_then_else(number, condition, BODY, BODY), then_body, else_body
+    text = out.say.if_then_else(
+        id=number, condition=condition, then_body=BODY, else_body=BODY
     )
+    out.emit_around(text, then_body, else_body)
 
 
 # Memory.
@@ -65,8 +99,13 @@ def _allocate(out: LlvmFunction, allocate: st.Allocate) -> None:
         _allocate_on_heap(out, allocate)
         return
     out.stack_bytes += size
-    element, alignment = out.module.memory_type_of(buffer.dtype), _alignment(buffer)
-    out.stack.append(out.say.stack_array(out.name(buffer), count, element, alignment))
+    array = out.say.stack_array(
+        name=out.name(buffer),
+        count=count,
+        element=out.module.memory_type_of(buffer.dtype),
+        alignment=_alignment(buffer),
+    )
+    out.stack.append(array)
     out.statement(allocate.body)
 
 
@@ -75,82 +114,83 @@ def _alignment(buffer: Buffer) -> int:
 
 
 def _allocate_on_heap(out: LlvmFunction, allocate: st.Allocate) -> None:
-    size, alignment = _print_bytes(out, allocate.buffer), _alignment(allocate.buffer)
-    out.module.declarations.add("heap", out.say.declare_heap)
-    out.fails, number = True, out.number()
+    alignment = _alignment(allocate.buffer)
+    dims, product = print_dims(out, allocate.buffer)
+    size = out.instruction(
+        out.say.heap_bytes, dims=dims, product=product, alignment=alignment
+    )
+    out.declare("heap", out.say.declare_heap)
+    out.fails = True
+    number = out.number()
     name = out.name(allocate.buffer)
     body = out.capture(lambda: out.statement(allocate.body))
-    text = out.say.heap_array(name, number, size, alignment, out.failure(), BODY)
+    text = out.say.heap_array(
+        name=name,
+        id=number,
+        bytes=size,
+        alignment=alignment,
+        failure=out.failure(),
+        body=BODY,
+    )
     out.emit_around(text, body)
-
-
-def _print_bytes(out: LlvmFunction, buffer: Buffer) -> str:
-    dims: list[tuple[str, str, str, str]] = []
-    product = str(buffer.dtype.bytes)
-    for dim in buffer.shape:
-        extent, name, after = out.value(ir.Cast(I64, dim)), out.fresh(), out.fresh()
-        dims.append((name, extent, product, after))
-        product = after
-    result = out.fresh()
-    out.emit(out.say.heap_bytes(result, dims, product, _alignment(buffer)))
-    return result
 
 
 # Parallel regions.
 
 
 def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
-    inner, function = (
-        out.begin_region(),
-        out.module.take_symbol(to_identifier(region.name)),
-    )
-    task_type = out.module.type_of(region.task.dtype)
-    captures = [
-        (_capture_type(out, item), out.name_of(item)) for item in region.captures
-    ]
+    inner = out.begin_region()
+    function = out.module.take_symbol(to_identifier(region.name))
+    task_type = out.type_of(region.task.dtype)
+    captures = [_capture(out, item) for item in region.captures]
     params = [_region_param(inner, item) for item in region.captures]
     for var in (region.task, region.num_tasks):
-        params.append(out.say.value_param(task_type, inner.name(var)))
+        params.append(out.say.value_param(type=task_type, name=inner.name(var)))
     body = inner.capture(lambda: inner.statement(region.body))
     if inner.fails:
         out.fails = True
-        captures.append((out.say.pointer(), out.say.status()))
+        captures.append(TypedValue(out.say.pointer(), out.say.status()))
         params.insert(len(region.captures), out.say.status_param())
-    types = [type_ for type_, _ in captures]
-    struct = out.say.struct(types)
-    inner.emit_around(
-        out.say.region_function(function, params, BODY, BODY), inner.entry_block(), body
+    types = [capture.type for capture in captures]
+    struct = out.say.struct(types=types)
+    text = out.say.region_function(
+        name=function, params=params, allocas=BODY, body=BODY
     )
-    inner.emit(out.say.region_entry(function, struct, types, task_type))
+    inner.emit_around(text, inner.entry_block(), body)
+    entry = out.say.region_entry(
+        function=function, struct=struct, types=types, task_type=task_type
+    )
+    inner.emit(entry)
     out.module.functions.extend(inner.chunks)
-    out.module.declarations.add("regions", out.say.declare_regions)
-    out.module.bring("regions")
+    out.declare("regions", out.say.declare_regions)
+    out.module.require_library("regions")
     packed = out.fresh()
-    out.stack.append(out.say.packed_captures(packed, struct))
-    text = out.say.region_call(
-        out.number(), function, struct, captures, packed, task_type
+    out.stack.append(out.say.packed_captures(packed=packed, struct=struct))
+    call = out.say.region_call(
+        id=out.number(),
+        function=function,
+        struct=struct,
+        captures=captures,
+        packed=packed,
+        task_type=task_type,
     )
-    out.emit(text)
+    out.emit(call)
 
 
-def _capture_type(out: LlvmFunction, item: ir.Var | Buffer) -> str:
+def _capture(out: LlvmFunction, item: ir.Var | Buffer) -> TypedValue:
     if isinstance(item, Buffer):
-        pointer: str = out.say.pointer()
-        return pointer
-    return out.module.type_of(item.dtype)
+        return TypedValue(out.say.pointer(), out.name_of(item))
+    return TypedValue(out.type_of(item.dtype), out.name_of(item))
 
 
 def _region_param(inner: LlvmFunction, item: ir.Var | Buffer) -> str:
     name = inner.name(item)
-    text: str = (
-        inner.say.buffer_param(name)
-        if isinstance(item, Buffer)
-        else inner.say.value_param(inner.module.type_of(item.dtype), name)
-    )
-    return text
+    if isinstance(item, Buffer):
+        return inner.say.buffer_param(name=name)
+    return inner.say.value_param(type=inner.type_of(item.dtype), name=name)
 
 
-# Of every LLVM target, and of the host alone.
+# Of every LLVM target.
 STATEMENTS: StatementPrinters = {
     st.For: _for,
     st.Store: print_store,
