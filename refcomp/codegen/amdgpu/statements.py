@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters
-from refcomp.codegen.llvm.memory import MIN_ALIGNMENT, Place, place_of
+from refcomp.codegen.llvm.memory import MIN_ALIGNMENT, AccessPlace, place_of
 from refcomp.codegen.llvm.statements import STATEMENTS, print_dims
 from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.names import to_identifier
@@ -168,7 +168,7 @@ def _operation(out: LlvmFunction, update: st.AtomicUpdate) -> str:
 def _print_attempts(
     out: LlvmFunction,
     update: st.AtomicUpdate,
-    place: Place,
+    place: AccessPlace,
     value: str,
 ) -> None:
     """Print a loop that compares and exchanges until no other thread came between."""

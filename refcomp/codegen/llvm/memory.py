@@ -26,7 +26,7 @@ MIN_ALIGNMENT = 16  # bytes, of arrays in the shared or private memory of a GPU
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AccessPlace:
     """The place of an access in memory, as the macros of templates/llvm/memory.j2 take it."""
 
     stored: DType  # in memory, with the lanes of the access
@@ -97,7 +97,7 @@ def _shape(access: Load | Store) -> _Shape:
     return "anywhere"
 
 
-def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Place:
+def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> AccessPlace:
     """Print `index`. Return the place of `lanes` elements there in `buffer`."""
     element = _BYTE if buffer.dtype.is_bool else buffer.dtype
     stored = element.with_lanes(lanes)
@@ -108,7 +108,7 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Plac
         wide = I64.with_lanes(dtype.lanes)
         operand = _widen(out, operand, dtype, wide)
         dtype = wide
-    return Place(
+    return AccessPlace(
         stored=stored,
         element=out.type_of(element),
         type=out.type_of(stored),
@@ -138,7 +138,7 @@ def _widen(out: LlvmFunction, operand: str, source: DType, target: DType) -> str
     return out.convert(out.tables["cast"]["uint_widen"], operand, source, target)
 
 
-def _vector_place(out: LlvmFunction, access: Load | Store) -> Place:
+def _vector_place(out: LlvmFunction, access: Load | Store) -> AccessPlace:
     """Return the place of one scalar, or of lanes side by side."""
     index = access.index
     first = index.base if isinstance(index, ir.Ramp) else index
@@ -168,7 +168,9 @@ def _load_guarded(out: LlvmFunction, load: Load) -> str:
     return result
 
 
-def _emit_guarded(out: LlvmFunction, result: str, place: Place, predicate: str) -> None:
+def _emit_guarded(
+    out: LlvmFunction, result: str, place: AccessPlace, predicate: str
+) -> None:
     """Emit the load of one element, which is 0 if the predicate does not hold."""
     text = out.say.load_guarded(
         result=result,
@@ -225,7 +227,7 @@ def _lane(out: LlvmFunction, operand: str, dtype: DType, number: int) -> str:
     return out.instruction(out.say.get_lane, type=type_, value=operand, lane=number)
 
 
-def _lane_place(out: LlvmFunction, place: Place, number: int) -> Place:
+def _lane_place(out: LlvmFunction, place: AccessPlace, number: int) -> AccessPlace:
     return replace(
         place,
         stored=place.stored.element,
