@@ -49,7 +49,7 @@ def _inline(schedule: Schedule, is_cheap: Callable[[object], bool]) -> None:
     for stage in list(schedule.stages):
         if not stage.is_output and stage.placement == "root" and is_cheap(stage.op):
             try:
-                schedule.apply(stage, "compute_inline")
+                schedule[stage.op].compute_inline()
             except UserError:
                 continue  # what must keep its memory, such as an input of an extern operation
 

@@ -1,17 +1,19 @@
 """Schedule: how a computation is carried out, as the list of primitives that were called.
 
-A schedule is data: the dataflow graph of its outputs and `steps`, each with its arguments by name
-and the user's line. `replay` builds it again, up to any step. `s[T]` finds the stage of tensor T
-by the tensor itself: where cache_read, cache_write or rfactor replace a stage's operation, the
-fresh one makes the same tensors over the same axes (see `refcomp.schedule.stage_graph`), so that T,
-T.op and T.op.axis mean what they meant before. The axes of a reduction that cache_write or rfactor
-moved are those of the stage it moved to; s[T].op.reduce_axis is what T reduces over now.
+A schedule is data: the dataflow graph of its outputs, and `steps`. Each step holds its arguments by
+name, and the user's line. `replay` builds a schedule again, up to any step.
+
+`s[T]` finds the stage of tensor T. cache_read, cache_write and rfactor replace the operation of a
+stage. The new operation makes the same tensors over the same axes (see
+`refcomp.schedule.stage_graph`), so T, T.op and T.op.axis keep their meaning. If cache_write or
+rfactor moves a reduction to another stage, its axes belong to that stage, and
+`s[T].op.reduce_axis` is what T reduces over afterwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate
 
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.names import UniqueNames
@@ -39,166 +41,46 @@ from refcomp.schedule.primitives.tensorize import tensorize
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage
+from refcomp.schedule.stage_schedule import P, R, StageGroup, StageSchedule
 from refcomp.schedule.step import Step, resolve, to_name
-from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
 
-PRIMITIVES: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(split, tile, fuse, reorder),
-        *(vectorize, unroll, parallel, bind, tensorize),
-        *(compute_inline, compute_root, compute_at, set_scope),
-        *(cache_read, cache_write, rfactor),
-        *(pragma, prefetch, double_buffer, storage_align),
-        *(set_store_predicate, env_threads),
-    )
-}
-
-
-class StageSchedule:
-    """`s[T]`: the primitives of one stage, and a look at its loops."""
-
-    __slots__ = ("schedule", "stage")
-
-    def __init__(self, schedule: Schedule, stage: Stage) -> None:
-        self.schedule, self.stage = schedule, stage
-
-    @property
-    def op(self) -> Operation:
-        """The operation computed."""
-        return self.stage.op
-
-    @property
-    def leaf_iter_vars(self) -> tuple[IterVar, ...]:
-        """The loops, outermost first."""
-        return tuple(self.stage.loops.leaves)
-
-    def split(
-        self, parent: IterVar, factor: int | None = None, nparts: int | None = None
-    ) -> tuple[IterVar, IterVar]:
-        """See `refcomp.schedule.primitives.split.split`."""
-        options = {"factor": factor, "nparts": nparts}
-        given = {name: value for name, value in options.items() if value is not None}
-        made: tuple[IterVar, IterVar] = self.schedule.apply(
-            self.stage, "split", parent, **given
-        )
-        return made
-
-    def tile(
-        self, x_parent: IterVar, y_parent: IterVar, x_factor: int, y_factor: int
-    ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """See `refcomp.schedule.primitives.split.tile`."""
-        made: tuple[IterVar, IterVar, IterVar, IterVar] = self.schedule.apply(
-            self.stage, "tile", x_parent, y_parent, x_factor, y_factor
-        )
-        return made
-
-    def fuse(self, *axes: IterVar) -> IterVar:
-        """See `refcomp.schedule.primitives.fuse`."""
-        fused: IterVar = self.schedule.apply(self.stage, "fuse", *axes)
-        return fused
-
-    def reorder(self, *axes: IterVar) -> None:
-        """See `refcomp.schedule.primitives.reorder`."""
-        self.schedule.apply(self.stage, "reorder", *axes)
-
-    def vectorize(self, axis: IterVar) -> None:
-        """See `refcomp.schedule.primitives.mark`."""
-        self.schedule.apply(self.stage, "vectorize", axis)
-
-    def unroll(self, axis: IterVar) -> None:
-        """See `refcomp.schedule.primitives.mark`."""
-        self.schedule.apply(self.stage, "unroll", axis)
-
-    def parallel(self, axis: IterVar) -> None:
-        """See `refcomp.schedule.primitives.mark`."""
-        self.schedule.apply(self.stage, "parallel", axis)
-
-    def bind(self, axis: IterVar, thread: IterVar) -> None:
-        """See `refcomp.schedule.primitives.bind`."""
-        self.schedule.apply(self.stage, "bind", axis, thread)
-
-    def tensorize(self, axis: IterVar, intrin: TensorIntrin) -> None:
-        """See `refcomp.schedule.primitives.tensorize`."""
-        self.schedule.apply(self.stage, "tensorize", axis, intrin)
-
-    def compute_inline(self) -> None:
-        """See `refcomp.schedule.primitives.place`."""
-        self.schedule.apply(self.stage, "compute_inline")
-
-    def compute_root(self) -> None:
-        """See `refcomp.schedule.primitives.place`."""
-        self.schedule.apply(self.stage, "compute_root")
-
-    def compute_at(self, consumer: StageSchedule, axis: IterVar) -> None:
-        """See `refcomp.schedule.primitives.compute_at`; the consumer is given as `s[C]`."""
-        stage = consumer.stage if isinstance(consumer, StageSchedule) else consumer
-        self.schedule.apply(self.stage, "compute_at", stage, axis)
-
-    def set_scope(self, scope: str) -> None:
-        """See `refcomp.schedule.primitives.set_scope`."""
-        self.schedule.apply(self.stage, "set_scope", scope)
-
-    def pragma(self, axis: IterVar, key: str, value: int | str = 1) -> None:
-        """See `refcomp.schedule.primitives.hint.pragma`."""
-        self.schedule.apply(self.stage, "pragma", axis, key, value)
-
-    def prefetch(self, tensor: Tensor, axis: IterVar, offset: int) -> None:
-        """See `refcomp.schedule.primitives.hint.prefetch`."""
-        if not isinstance(tensor, Tensor):
-            raise UserError(
-                f"{tensor!r} is no tensor to prefetch", remedy="pass what is read"
-            )
-        maker = self.schedule.stage_of(tensor)
-        self.schedule.apply(
-            self.stage, "prefetch", axis, maker, tensor.value_index, offset
-        )
-
-    def double_buffer(self) -> None:
-        """See `refcomp.schedule.primitives.hint.double_buffer`."""
-        self.schedule.apply(self.stage, "double_buffer")
-
-    def set_store_predicate(self, predicate: Any) -> None:
-        """See `refcomp.schedule.primitives.set_store_predicate`."""
-        self.schedule.apply(self.stage, "set_store_predicate", predicate)
-
-    def env_threads(self, threads: Sequence[IterVar]) -> None:
-        """See `refcomp.schedule.primitives.env_threads`."""
-        self.schedule.apply(self.stage, "env_threads", threads)
-
-    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
-        """See `refcomp.schedule.primitives.hint.storage_align`."""
-        self.schedule.apply(self.stage, "storage_align", axis, factor, offset)
-
-
-class StageGroup:
-    """Several stages, producers first, that move together."""
-
-    __slots__ = ("schedule", "stages")
-
-    def __init__(self, schedule: Schedule, stages: Sequence[Stage]) -> None:
-        self.schedule, self.stages = schedule, tuple(stages)
-
-    def compute_at(self, consumer: StageSchedule, axis: IterVar) -> None:
-        """Computes each stage of the group at a loop of the consumer of all."""
-        for stage in reversed(self.stages):
-            StageSchedule(self.schedule, stage).compute_at(consumer, axis)
-
-    def compute_root(self) -> None:
-        """Gives each stage of the group a loop nest of its own."""
-        for stage in self.stages:
-            StageSchedule(self.schedule, stage).compute_root()
+_ALL: tuple[Callable[..., object], ...] = (
+    split,
+    tile,
+    fuse,
+    reorder,
+    vectorize,
+    unroll,
+    parallel,
+    bind,
+    tensorize,
+    compute_inline,
+    compute_root,
+    compute_at,
+    set_scope,
+    cache_read,
+    cache_write,
+    rfactor,
+    pragma,
+    prefetch,
+    double_buffer,
+    storage_align,
+    set_store_predicate,
+    env_threads,
+)
+# By name, for `replay`.
+PRIMITIVES = {function.__name__: function for function in _ALL}
 
 
 class Schedule:
-    """The stages of all operations that `outputs` need, producers first, and the steps taken."""
+    """The stages of all operations that `outputs` need, and the primitives that were applied."""
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
         self.outputs = _checked_operations(outputs)
-        self.steps: list[Step] = []
-        self.stages: list[Stage] = []
+        self.steps: list[Step] = []  # the primitives, in the order of the calls
+        self.stages: list[Stage] = []  # producers before their consumers
         outputs_set = set(self.outputs)
         names = UniqueNames(separator=".")
         for op in reachable_operations(self.outputs):
@@ -210,7 +92,7 @@ class Schedule:
         attach_bodies(self.stages)
 
     def stage_of(self, target: Tensor | Operation) -> Stage:
-        """The stage of a tensor or operation; UserError when this schedule has none."""
+        """Return the stage of a tensor or operation, or raise UserError if there is none."""
         stage = find_stage(self.stages, target)
         if stage is None:
             known = ", ".join(stage.name for stage in self.stages)
@@ -228,23 +110,98 @@ class Schedule:
     def cache_read(
         self, tensor: Tensor, scope: str, readers: Sequence[Tensor | Operation]
     ) -> Tensor:
-        """See `refcomp.schedule.primitives.cache_read`; the readers are tensors or operations."""
+        """Let some stages read a copy of a tensor that is kept in another memory.
+
+        The copy is a stage of its own at the root, named `A.shared` for tensor A and scope shared.
+        Move it with `s[copy].compute_at(...)`.
+
+        Args:
+            tensor: the tensor to copy.
+            scope: `"global"`, `"shared"` or `"local"`.
+            readers: the tensors or operations whose stages shall read the copy.
+
+        Returns:
+            The tensor of the copy.
+
+        Raises:
+            UserError: a reader does not read the tensor, its stage is inlined, or the scope is
+                unknown.
+
+        Example::
+
+            A = rc.placeholder((8,), name="A")
+            B = rc.compute((8,), lambda i: A[i] * 2.0, name="B")
+            s = rc.create_schedule(B)
+            A_local = s.cache_read(A, "local", [B])
+
+        Before::
+
+            for i in range(8) {
+              B[i] = A[i] * 2.0f32
+            }
+
+        After::
+
+            alloc A.local: f32[8] local align 64 {
+              for ax0 in range(8) {
+                A.local[ax0] = A[ax0]
+              }
+              for i in range(8) {
+                B[i] = A.local[i] * 2.0f32
+              }
+            }
+        """
         if not isinstance(tensor, Tensor):
             raise UserError(
-                f"{tensor!r} is no tensor to copy", remedy="pass what is read"
+                f"cannot copy {tensor!r}: it is not a tensor",
+                remedy="pass a tensor that some stage reads",
             )
-        given: Any = readers if isinstance(readers, list | tuple) else [readers]
-        stages = [self.stage_of(reader) for reader in given]
+        given = _listed(readers)
+        reading = [self.stage_of(reader) for reader in given]
         stage = self.stage_of(tensor)
-        copy: Tensor = self.apply(
-            stage, "cache_read", tensor.value_index, scope, stages
-        )
-        return copy
+        return self.apply(stage, cache_read, tensor.value_index, scope, reading)
 
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
-        """See `refcomp.schedule.primitives.cache_write`: a tensor for a tensor, a list for a list.
+        """Compute a stage into another memory, and copy the results from there.
 
-        An operation of several outputs is given as the list of all of them.
+        A stage of its own, `C.local` for C and scope local, computes what the stage did. The stage
+        itself copies. It keeps its axes; the axes of a reduction go to the computation, whose other
+        axes are new: `i.c` for `i`. Call it before other primitives change the loops.
+
+        Args:
+            tensor: the tensor that the stage computes, or the list of all if it computes several.
+            scope: `"global"`, `"shared"` or `"local"`.
+
+        Returns:
+            The tensor of the computation, or the list of all its tensors.
+
+        Raises:
+            UserError: the loops of the stage have been changed, it is inlined, it is not a compute,
+                or the list is not complete.
+
+        Example::
+
+            A = rc.placeholder((8,), name="A")
+            B = rc.compute((8,), lambda i: A[i] * 2.0, name="B")
+            s = rc.create_schedule(B)
+            B_local = s.cache_write(B, "local")
+
+        Before::
+
+            for i in range(8) {
+              B[i] = A[i] * 2.0f32
+            }
+
+        After::
+
+            alloc B.local: f32[8] local align 64 {
+              for i.c in range(8) {
+                B.local[i.c] = A[i.c] * 2.0f32
+              }
+              for i in range(8) {
+                B[i] = B.local[i]
+              }
+            }
         """
         several = isinstance(tensor, list | tuple)
         given: Any = tensor if several else [tensor]
@@ -264,49 +221,124 @@ class Schedule:
                 why=f"its operation computes {names} together",
                 remedy=f"pass [{names}]",
             )
-        made: tuple[Tensor, ...] = self.apply(stage, "cache_write", scope)
+        made = self.apply(stage, cache_write, scope)
         return list(made) if several else made[0]
 
     def normalize(self) -> Schedule:
-        """A schedule of its own with the same steps; all axes run from their minimum already."""
+        """Return a new schedule with the same steps.
+
+        The classic primitive shifts axes to begin at 0. Here all loops do so from the beginning.
+        """
         return replay(self.outputs, self.steps)
 
     def create_group(
         self, outputs: Any, inputs: Any, include_inputs: bool = False
     ) -> StageGroup:
-        """All stages on the way from `inputs` to `outputs` (tensors or lists of such), without the
-        inputs unless they are to be included, to be moved together."""
+        """Return the group of all stages on the paths from `inputs` to `outputs`.
+
+        Args:
+            outputs: tensors that other stages compute from the inputs; one or a list.
+            inputs: tensors; one or a list. Their own stages belong to the group only with
+                `include_inputs`.
+            include_inputs: True to move the stages of the inputs along.
+
+        Raises:
+            UserError: no stage lies on such a path.
+        """
         return StageGroup(self, stages_between(self, outputs, inputs, include_inputs))
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
-        """See `refcomp.schedule.primitives.rfactor`: a tensor, or of several outputs their list."""
+        """Divide a reduction into one that keeps the results along a loop apart, and one of these.
+
+        A stage of its own, `B.rf` for B, reduces over all other loops of the reduction. The stage
+        itself then reduces over the loop. The order of the combination changes, as reducers allow.
+
+        Args:
+            tensor: a tensor that the reduction computes.
+            axis: the loop of the reduction whose results are kept apart.
+            factor_axis: the position of that loop among the dimensions of the new tensors, from the
+                end if negative.
+
+        Returns:
+            The tensor of the new stage, or the list of all if the reduction computes several.
+
+        Raises:
+            UserError: the stage has no reduction, or the loop is not a plain loop of it.
+
+        Example::
+
+            A = rc.placeholder((8,), name="A")
+            k = rc.reduce_axis((0, 8), name="k")
+            B = rc.compute((1,), lambda i: rc.sum(A[k], axis=k), name="B")
+            s = rc.create_schedule(B)
+            outer, inner = s[B].split(k, factor=4)
+            B_rf = s.rfactor(B, inner)
+
+        Before::
+
+            for i in range(1) {
+              B[i] = 0.0f32
+              for k in range(8) {
+                B[i] = B[i] + A[k]
+              }
+            }
+
+        After::
+
+            alloc B.rf: f32[4, 1] align 64 {
+              for k.inner in range(4) {
+                for i.rf in range(1) {
+                  B.rf[k.inner, i.rf] = 0.0f32
+                  for k.outer in range(2) {
+                    B.rf[k.inner, i.rf] = B.rf[k.inner, i.rf] + A[k.inner + k.outer * 4]
+                  }
+                }
+              }
+              for i in range(1) {
+                B[i] = 0.0f32
+                for k.inner.v in range(4) {
+                  B[i] = B[i] + B.rf[k.inner.v, 0]
+                }
+              }
+            }
+        """
         given = {"factor_axis": factor_axis} if factor_axis != 0 else {}
-        made: tuple[Tensor, ...] = self.apply(
-            self.stage_of(tensor), "rfactor", axis, **given
-        )
+        made = self.apply(self.stage_of(tensor), rfactor, axis, **given)
         return list(made) if len(made) > 1 else made[0]
 
-    def apply(self, stage: Stage, primitive: str, *args: Any, **options: Any) -> Any:
-        """Calls a primitive and records it; a refusal names the user's line and records nothing."""
+    def apply(
+        self,
+        stage: Stage,
+        primitive: Callable[Concatenate[Stage, Provenance, P], R],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R:
+        """Apply a primitive to a stage, record it, and return its result.
+
+        Raises:
+            RefcompError: the primitive was refused. The error names the user's line, and nothing
+                is recorded.
+        """
         line = caller_line()
+        name = primitive.__name__
         try:
-            result = PRIMITIVES[primitive](
-                stage, Provenance(primitive, line), *args, **options
-            )
+            result = primitive(stage, Provenance(name, line), *args, **options)
         except RefcompError as error:
             error.where = f"{error.where}, at {line}" if error.where else f"at {line}"
             raise
         named = tuple(to_name(arg) for arg in args)
-        self.steps.append(
-            Step(stage.name, primitive, named, tuple(options.items()), line)
-        )
+        self.steps.append(Step(stage.name, name, named, tuple(options.items()), line))
         return result
 
 
 def stages_between(
     schedule: Schedule, outputs: Any, inputs: Any, include_inputs: bool
 ) -> list[Stage]:
-    """The stages that `outputs` need and that need `inputs`; UserError when there are none."""
+    """Return the stages that `outputs` need and that need `inputs`, producers first.
+
+    Raises:
+        UserError: there are none.
+    """
     ends = [schedule.stage_of(t) for t in _listed(outputs)]
     starts = [schedule.stage_of(t) for t in _listed(inputs)]
     found = [
@@ -331,9 +363,12 @@ def _listed(given: Any) -> list[Any]:
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> Schedule:
-    """A schedule that computes `ops` (operations or tensors, one or several) in default order.
+    """Return the default schedule of one or several operations or tensors.
 
-    UserError for anything else, and for none.
+    Each operation has a loop nest of its own, in the order of its axes.
+
+    Raises:
+        UserError: `ops` is empty, or holds something else.
     """
     return Schedule(_checked_operations(ops))
 
@@ -350,9 +385,13 @@ def _checked_operations(ops: Any) -> tuple[Operation, ...]:
 
 
 def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
-    """A fresh schedule of `outputs` with `steps` applied, stages and axes found by name.
+    """Return a new schedule of `outputs` to which `steps` are applied.
 
-    Stages that steps made are found by name too: equal steps give them equal names.
+    Stages and axes are found by name. So are stages that earlier steps made, because equal steps
+    give them equal names.
+
+    Raises:
+        UserError: a step names a stage or an axis that does not exist, or is refused.
     """
     schedule = Schedule(outputs)
     if not isinstance(steps, list | tuple) or not all(
@@ -360,7 +399,7 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
     ):
         raise UserError(
             f"{steps!r} are not the steps of a schedule",
-            remedy="pass schedule.steps of another",
+            remedy="pass schedule.steps of another schedule",
         )
     for step in steps:
         stage, args = resolve(step, schedule.stages)

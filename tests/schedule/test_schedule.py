@@ -2,7 +2,8 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
-from refcomp.schedule.schedule import PRIMITIVES, Schedule, StageSchedule
+from refcomp.schedule.schedule import PRIMITIVES, Schedule
+from refcomp.schedule.stage_schedule import StageSchedule
 
 
 def _matmul(n=16):

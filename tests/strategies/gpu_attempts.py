@@ -22,7 +22,8 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import THREAD_TAGS
 from refcomp.passes.split_host_device import split_host_device
-from refcomp.schedule.schedule import Schedule, StageSchedule, replay
+from refcomp.schedule.schedule import Schedule, replay
+from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, IterVar
 from tests.strategies.computation import DTYPES, Computation

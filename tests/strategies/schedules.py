@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import IntImm
-from refcomp.schedule.schedule import Schedule, StageSchedule, replay
+from refcomp.schedule.schedule import Schedule, replay
 from refcomp.schedule.stage_graph import depends_on, readers_of
+from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar

@@ -17,7 +17,8 @@ from refcomp.ir.expr import IntImm
 from refcomp.ir.stmt import THREADS_IN_BLOCK_TAGS
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
-from refcomp.schedule.schedule import Schedule, StageSchedule, replay
+from refcomp.schedule.schedule import Schedule, replay
+from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, IterVar
 

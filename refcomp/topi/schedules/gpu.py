@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.schedule.schedule import Schedule, StageSchedule, create_schedule
+from refcomp.schedule.schedule import Schedule, create_schedule
+from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refcomp.ir.constants import as_int
-from refcomp.schedule.schedule import Schedule, StageSchedule, create_schedule
+from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution

@@ -45,7 +45,7 @@ def test_a_stage_that_does_not_read():
         s.cache_read(b, "shared", [c, d])
     with pytest.raises(UserError, match="no stage is named that reads it"):
         s.cache_read(b, "shared", [])
-    with pytest.raises(UserError, match="3 is no tensor to copy"):
+    with pytest.raises(UserError, match="cannot copy 3: it is not a tensor"):
         s.cache_read(3, "shared", [c])
     assert len(s.stages) == 4 and not s.steps
 

@@ -172,7 +172,7 @@ def test_a_prefetch_of_a_copy_is_replayed():
     copy = s.cache_read(a, "global", [b])
     s[b].prefetch(copy, b.op.axis[0], 1)
     assert "prefetch A.global[i + 1, 0]" in lowered(s, a, b)
-    with pytest.raises(UserError, match="3 is no tensor to prefetch"):
+    with pytest.raises(UserError, match="cannot prefetch 3: it is not a tensor"):
         s[b].prefetch(3, b.op.axis[0], 1)
 
 
