@@ -33,6 +33,8 @@ from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation
 from refcomp.te.tensor import IterVar, Tensor
 
+# house: allow-long (the manual pages of all primitives)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -53,7 +55,6 @@ class Recorder(Protocol):
         """Apply a primitive to a stage, record it, and return its result."""
 
 
-# house: allow-long (the manual pages of all primitives)
 class StageSchedule:
     """The loops of one stage, and the primitives that change them."""
 
@@ -777,6 +778,7 @@ class StageSchedule:
         """
         self._apply(storage_align, axis, factor, offset)
 
+    # house: allow-long (a manual page)
     def set_store_predicate(self, predicate: Expr) -> None:
         """Choose the thread that stores a value which several threads of a group have.
 
