@@ -120,7 +120,7 @@ def test_hazards_are_looked_for_when_asked(cli, files):
     for more in (["--hazards"], ["--hazard", "read-only", "--hazard", "races"]):
         result = cli("emulate", *more, *arguments)
         assert result.exit_code == 1, result.stderr
-        assert "read-only: writes the argument C, which is only to be read" in result.stdout
+        assert "read-only: writes the argument C, which is read-only" in result.stdout
     assert cli("emulate", "--hazard", "races", *arguments).exit_code == 0
     assert (
         cli("emulate", "--hazards", files / "k.hsaco", *_SHAPE, *_arguments(files)).exit_code == 0

@@ -1,16 +1,20 @@
-"""How far apart two instructions must stand where a GPU does not wait by itself.
+"""How many wait states must separate two instructions where a GPU does not wait by itself.
 
     v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, 0
     s_nop 3
     v_accvgpr_read_b32 v2, a0               4 wait states later: not sooner
 
-On CDNA an instruction is one wait state, and `s_nop` as many as it says. RDNA3 waits by itself but
-for a few pairs, and what counts there are vector instructions; results of its transcendental unit
-are there sooner where another memory access, a wait for them or two others of the unit come first.
-`needed` says it of each pair, in the words of the manuals: what the first leaves, what the second
-does, and how many stand between. Not here: what single GPUs have wrong beyond it (products of f64
-between a result and its store on gfx90a; masks and EXEC in waves of 64 lanes, v_cmpx in front of
-v_permlane, and the end of a kernel on gfx1100).
+On CDNA each instruction is one wait state, and `s_nop` is as many as it says. RDNA3 waits by itself
+except for a few pairs, and counts vector instructions. A result of its transcendental unit is ready
+sooner after another memory access, after a wait for it, or after two more results of the unit.
+
+Each table maps pairs, in the words of the manuals, to the distance that they require.
+
+Not covered are defects of single GPUs:
+
+- gfx90a: products of f64 between a result and its store;
+- gfx1100: masks and EXEC in waves of 64 lanes, v_cmpx before v_permlane, the end of a kernel.
+
 Sources: AMD's "CDNA2" and "CDNA3 Instruction Set Architecture", sections on manually inserted wait
 states and on matrix arithmetic; LLVM's GCNHazardRecognizer, and SISchedule.td for the passes.
 """
@@ -31,7 +35,7 @@ from refcomp.emulator.instructions.matrix.layouts import Product, product_of
 from refcomp.emulator.instructions.vector.dpp import is_dpp
 from refcomp.emulator.machine.observation import kind_of_access
 
-# Registers as `Registers.dirty` counts them; what has no number there has a name.
+# Registers, numbered as in `Registers.dirty`. What has no number there has a name.
 Places = frozenset[int | str]
 
 _M0 = frozenset({NAMED["m0"].first})
@@ -48,23 +52,21 @@ _WIDE = re.compile(r"_store_(dwordx[34]|format_xyzw?|b96|b128)$")
 _LANE = re.compile(r"v_(readlane|readfirstlane|writelane)_b32$")
 _MODE = re.compile(r"hwreg\((\w+)")
 _SETTLED = re.compile(r"va_vdst\(0\)|depctr 0x0?[0-9a-f]{3}$")
-# After so many others of its unit, what a transcendental instruction gave is there.
-MOST_TRANS = 1
+# A transcendental result is ready after more than this many other instructions of its unit.
+MAX_TRANS = 1
 
 
 class HazardPair(NamedTuple):
-    """Two instructions that must stand apart."""
+    """Two instructions that wait states must separate."""
 
-    # What the first one leaves, such as "VALU writes SGPR".
-    left: str
-    # What the second one does, such as "VMEM reads SGPR".
-    does: str
+    first: str  # such as "VALU writes SGPR"
+    second: str  # such as "VMEM reads SGPR"
 
 
 class HazardUse(NamedTuple):
-    """One side of a hazard in an instruction: a name of a `HazardPair`, and the registers."""
+    """An instruction as one side of a `HazardPair`."""
 
-    name: str
+    name: str  # a `first` or a `second`
     places: Places
 
 
@@ -72,116 +74,104 @@ Uses = Iterator[HazardUse]
 
 
 class ClockTicks(NamedTuple):
-    """How far the clocks of a wave go on when an instruction has run."""
+    """How much an instruction advances the clocks of its wave."""
 
-    # Wait states, or vector instructions, as the table counts.
-    states: int
-    # Instructions of the transcendental unit.
-    trans: int
+    states: int  # wait states, or vector instructions where the table counts these
+    trans: int  # instructions of the transcendental unit
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What an instruction means to those that must stand apart."""
+    """An instruction as far as hazards matter."""
 
-    # What it leaves for those that follow.
-    leaves: tuple[HazardUse, ...]
-    # What it does with what others left.
-    does: tuple[HazardUse, ...]
-    passed: ClockTicks
+    as_first: tuple[HazardUse, ...]
+    as_second: tuple[HazardUse, ...]
+    ticks: ClockTicks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateTable:
-    """How far apart instructions of a GPU must stand."""
+    """The wait states that a GPU requires."""
 
-    # How many must stand between the two: wait states, or vector instructions.
-    needed: Mapping[HazardPair, int]
-    # What the table calls a product of matrices.
+    # Wait states, or vector instructions, between the two instructions of a pair.
+    required: Mapping[HazardPair, int]
+    # Returns the name of a matrix product in this table.
     product_name: Callable[[Product], str]
     # Vector instructions are counted, not wait states.
     counts_vectors: bool = False
-    # What an instruction does -> all that others may have left.
-    before: Mapping[str, tuple[str, ...]] = field(init=False)
+    # The second of a pair -> all its firsts.
+    firsts: Mapping[str, tuple[str, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        found: dict[str, tuple[str, ...]] = {}
-        for pair in self.needed:
-            found[pair.does] = (*found.get(pair.does, ()), pair.left)
-        object.__setattr__(self, "before", found)
+        firsts: dict[str, tuple[str, ...]] = {}
+        for pair in self.required:
+            firsts[pair.second] = (*firsts.get(pair.second, ()), pair.first)
+        object.__setattr__(self, "firsts", firsts)
 
     @property
     def unit(self) -> str:
-        """What is counted."""
+        """The unit of `required`, for messages."""
         return "vector instructions" if self.counts_vectors else "wait states"
 
-    def remedy(self, left: str) -> str:
-        """What should stand behind an instruction that leaves this."""
+    def remedy(self, first: str) -> str:
+        """Return the instruction to insert after the first of a pair."""
         if not self.counts_vectors:
             return "s_nop"
-        return "v_nop" if left.startswith("WMMA") else "s_waitcnt_depctr 0xfff"
+        return "v_nop" if first.startswith("WMMA") else "s_waitcnt_depctr 0xfff"
 
     def footprint(self, instruction: Instruction) -> Footprint:
-        """Of an instruction, what this table speaks of."""
-        known = {pair.left for pair in self.needed}
-        leaves: list[HazardUse] = []
-        does: list[HazardUse] = []
-        for one in _halves(instruction):
-            leaves += [
-                use for use in _left_by(one, self) if use.name in known and use.places
-            ]
-            does += [
-                use
-                for use in _done_by(one, self)
-                if use.name in self.before and use.places
-            ]
-        return Footprint(tuple(leaves), tuple(does), self._passed(instruction))
+        """Return the uses of an instruction that this table contains."""
+        known = {pair.first for pair in self.required}
+        as_first: list[HazardUse] = []
+        as_second: list[HazardUse] = []
+        for half in (instruction, instruction.second):
+            if half is None:
+                continue
+            for use in _first_uses(half, self):
+                if use.name in known and use.places:
+                    as_first.append(use)
+            for use in _second_uses(half, self):
+                if use.name in self.firsts and use.places:
+                    as_second.append(use)
+        return Footprint(tuple(as_first), tuple(as_second), self._ticks(instruction))
 
-    def _passed(self, instruction: Instruction) -> ClockTicks:
+    def _ticks(self, instruction: Instruction) -> ClockTicks:
         name = instruction.mnemonic
         if not self.counts_vectors:
-            is_nop = name == "s_nop"
-            return ClockTicks(
-                int(instruction.operands[0].text, 0) + 1 if is_nop else 1, 0
-            )
-        if name.startswith((*_VECTOR_MEMORY, "ds_")) or _settles(instruction):
-            return ClockTicks(0, MOST_TRANS + 1)
+            states = int(instruction.operands[0].text, 0) + 1 if name == "s_nop" else 1
+            return ClockTicks(states, 0)
+        is_wait = name == "s_waitcnt_depctr" and _SETTLED.search(instruction.text)
+        if is_wait or name.startswith((*_VECTOR_MEMORY, "ds_")):
+            return ClockTicks(0, MAX_TRANS + 1)
         return ClockTicks(int(name.startswith("v_")), int(bool(_TRANS.match(name))))
 
 
-def _settles(instruction: Instruction) -> bool:
-    is_wait = instruction.mnemonic == "s_waitcnt_depctr"
-    return is_wait and bool(_SETTLED.search(instruction.text))
+# Instructions as the first of a pair.
 
 
-def _halves(instruction: Instruction) -> tuple[Instruction, ...]:
-    second = instruction.second
-    return (instruction,) if second is None else (instruction, second)
-
-
-# What instructions leave.
-
-
-def _left_by(instruction: Instruction, table: StateTable) -> Uses:
+def _first_uses(instruction: Instruction, table: StateTable) -> Uses:
     name = instruction.mnemonic
     if name.startswith("v_"):
-        yield from _left_by_vector(instruction, table)
+        yield from _first_vector_uses(instruction, table)
     elif name.startswith("s_setreg"):
         yield HazardUse("s_setreg writes", _mode(instruction))
     elif name.startswith("s_") and not name.startswith(("s_cmp", "s_bitcmp")):
         yield HazardUse("SALU writes M0", _numbers(instruction.operands[:1]) & _M0)
     elif name.startswith(_VECTOR_MEMORY):
-        yield HazardUse("wide store reads VGPR", _wide_data(instruction))
+        yield HazardUse("wide store reads VGPR", _wide_store_data(instruction))
 
 
-def _left_by_vector(instruction: Instruction, table: StateTable) -> Uses:
-    name, results = instruction.mnemonic, _results(instruction)
-    vector, scalar = _vectors(results), _scalars(results)
+def _first_vector_uses(instruction: Instruction, table: StateTable) -> Uses:
+    name = instruction.mnemonic
+    results = _results(instruction)
+    vector = _vectors(results)
+    scalar = _scalars(results)
     if (product := product_of(name)) is not None:
         kind = table.product_name(product)
         yield HazardUse(f"{kind} writes VGPR", vector)
         yield HazardUse(f"{kind} reads SrcC", _vectors(instruction.operands[3:4]))
-        yield HazardUse("DGEMM runs", _DOUBLES if product.sum == "f64" else frozenset())
+        if product.sum == "f64":
+            yield HazardUse("DGEMM runs", _DOUBLES)
         return
     if name.startswith("v_wmma_"):
         yield HazardUse("WMMA writes VGPR", vector)
@@ -189,74 +179,79 @@ def _left_by_vector(instruction: Instruction, table: StateTable) -> Uses:
     yield HazardUse(
         "dot writes VGPR" if name.startswith("v_dot") else "VALU writes VGPR", vector
     )
-    yield HazardUse(
-        "VALU writes SGPR",
-        scalar | (_MASK if name.startswith("v_cmpx_") else frozenset()),
-    )
-    yield HazardUse("trans writes VGPR", vector if _TRANS.match(name) else frozenset())
-    yield HazardUse(
-        "VALU writes half a VGPR", vector if _writes_half(instruction) else frozenset()
-    )
+    if name.startswith("v_cmpx_"):
+        scalar |= _MASK
+    yield HazardUse("VALU writes SGPR", scalar)
+    if _TRANS.match(name):
+        yield HazardUse("trans writes VGPR", vector)
+    if _writes_half(instruction):
+        yield HazardUse("VALU writes half a VGPR", vector)
 
 
 def _results(instruction: Instruction) -> tuple[Operand, ...]:
-    """What a vector instruction writes. (That one compares into EXEC alone shows in its first
-    operand: it is no scalar.)"""
-    name, operands = instruction.mnemonic, instruction.operands
+    """Return the operands that a vector instruction writes."""
+    name = instruction.mnemonic
+    operands = instruction.operands
+    # A comparison without a scalar destination writes EXEC alone.
     if name.startswith("v_cmpx_") and operands[0].file != "s":
         return ()
     return operands[: 2 if _TWO_RESULTS.match(name) else 1]
 
 
 def _writes_half(instruction: Instruction) -> bool:
-    modifiers, name = instruction.modifiers, instruction.mnemonic
+    modifiers = instruction.modifiers
     if "dst_sel" in modifiers:
         return modifiers["dst_sel"] != "DWORD"
     chosen = re.findall(r"[01]", modifiers.get("op_sel", ""))
-    is_whole = len(chosen) == len(instruction.operands) and not name.startswith(_PACKED)
-    return is_whole and chosen[-1:] == ["1"]
+    is_packed = instruction.mnemonic.startswith(_PACKED)
+    return (
+        len(chosen) == len(instruction.operands)
+        and not is_packed
+        and chosen[-1:] == ["1"]
+    )
 
 
-def _wide_data(instruction: Instruction) -> Places:
-    """The registers of which a store reads more than 8 bytes. Those of buffers are safe where a
-    register holds their offset."""
-    name, operands = instruction.mnemonic, instruction.operands
+def _wide_store_data(instruction: Instruction) -> Places:
+    """Return the registers of a store's data if these are more than 8 bytes."""
+    name = instruction.mnemonic
+    operands = instruction.operands
     if not _WIDE.search(name) or not kind_of_access(name).is_store:
         return frozenset()
     if name.startswith(("buffer_", "tbuffer_")):
+        # Buffer stores are safe if a register holds their offset.
         return _vectors(operands[:1]) if operands[3].file != "s" else frozenset()
     return _vectors(operands[1:2])
 
 
-# What instructions do with what was left.
+# Instructions as the second of a pair.
 
 
-def _done_by(instruction: Instruction, table: StateTable) -> Uses:
-    name, operands = instruction.mnemonic, instruction.operands
+def _second_uses(instruction: Instruction, table: StateTable) -> Uses:
+    name = instruction.mnemonic
+    operands = instruction.operands
     if name.startswith("v_"):
-        yield from _done_by_vector(instruction, table)
+        yield from _second_vector_uses(instruction, table)
     elif name.startswith((*_VECTOR_MEMORY, "ds_")):
         is_direct = is_direct_load(instruction)
         is_load = kind_of_access(name).is_load and not is_direct
         read = operands[1:] if is_load else operands
         yield HazardUse("memory reads VGPR", _vectors(read))
-        yield HazardUse(
-            "memory writes VGPR", _vectors(operands[:1]) if is_load else frozenset()
-        )
-        yield HazardUse(
-            "VMEM reads SGPR", frozenset() if name.startswith("ds_") else _scalars(read)
-        )
-        yield HazardUse(_READS_M0, _M0 if is_direct else frozenset())
+        if is_load:
+            yield HazardUse("memory writes VGPR", _vectors(operands[:1]))
+        if not name.startswith("ds_"):
+            yield HazardUse("VMEM reads SGPR", _scalars(read))
+        if is_direct:
+            yield HazardUse(_READS_M0, _M0)
     elif name.startswith(("s_movrel", "s_sendmsg")):
         yield HazardUse(_READS_M0, _M0)
     elif name.startswith(("s_getreg", "s_setreg")):
         yield HazardUse(f"s_{name[2]}etreg follows", _mode(instruction))
 
 
-def _done_by_vector(instruction: Instruction, table: StateTable) -> Uses:
+def _second_vector_uses(instruction: Instruction, table: StateTable) -> Uses:
     name = instruction.mnemonic
     if (product := product_of(name)) is not None:
-        yield from _done_by_product(instruction, table.product_name(product))
+        yield from _second_product_uses(instruction, table.product_name(product))
         return
     results = _results(instruction)
     sources = instruction.operands[len(results) :]
@@ -268,16 +263,17 @@ def _done_by_vector(instruction: Instruction, table: StateTable) -> Uses:
         read = _vectors(sources[:2])
     else:
         yield HazardUse("VALU writes VGPR", _vectors(results))
-    read |= _vectors(results) if _ACCUMULATES.match(name) else frozenset()
+    if _ACCUMULATES.match(name):
+        read |= _vectors(results)
     yield HazardUse(
         "trans reads VGPR" if _TRANS.match(name) else "VALU reads VGPR", read
     )
     yield HazardUse("VALU reads SGPR", _scalars(sources))
-    yield from _done_by_some(instruction, read)
+    yield from _rare_second_uses(instruction, read)
 
 
-def _done_by_some(instruction: Instruction, read: Places) -> Uses:
-    """What only a few vector instructions do."""
+def _rare_second_uses(instruction: Instruction, read: Places) -> Uses:
+    """Yield the uses of which each concerns only a few vector instructions."""
     name = instruction.mnemonic
     if is_dpp(instruction):
         yield HazardUse("DPP reads VGPR", read)
@@ -292,7 +288,7 @@ def _done_by_some(instruction: Instruction, read: Places) -> Uses:
         yield HazardUse("FMA of f64 runs", _DOUBLES)
 
 
-def _done_by_product(instruction: Instruction, kind: str) -> Uses:
+def _second_product_uses(instruction: Instruction, kind: str) -> Uses:
     _, a, b, c = instruction.operands
     yield HazardUse("MFMA reads SrcA", _vectors((a,)))
     yield HazardUse("MFMA reads SrcB", _vectors((b,)))
@@ -325,24 +321,24 @@ _WRITTEN = ("VALU writes VGPR", "dot adds to VGPR", "memory writes VGPR")
 _OVERWRITTEN = ("VALU writes VGPR", "MFMA writes VGPR")
 _FACTORS = ("MFMA reads SrcA", "MFMA reads SrcB")
 
-_Needed = dict[HazardPair, int]
+_Required = dict[HazardPair, int]
 
 
-def _after(left: str, does: tuple[str, ...], count: int) -> _Needed:
-    return {HazardPair(left, one): count for one in does}
+def _after(first: str, seconds: tuple[str, ...], count: int) -> _Required:
+    return {HazardPair(first, second): count for second in seconds}
 
 
-def _after_doubles(rows: int, vector: int, memory: int, c: int) -> _Needed:
-    """After a product of f64."""
-    left = f"{rows}x{rows} DGEMM writes VGPR"
+def _after_doubles(rows: int, vector: int, memory: int, c: int) -> _Required:
+    """Return what f64 products of `rows` rows require: distances to each kind of use."""
+    first = f"{rows}x{rows} DGEMM writes VGPR"
     return {
-        **_after(left, (*_TOUCHED, *_FACTORS, "memory writes VGPR"), vector),
-        **_after(left, ("memory reads VGPR",), memory),
-        **_after(left, ("DGEMM reads SrcC",), c),
+        **_after(first, (*_TOUCHED, *_FACTORS, "memory writes VGPR"), vector),
+        **_after(first, ("memory reads VGPR",), memory),
+        **_after(first, ("DGEMM reads SrcC",), c),
     }
 
 
-_CDNA: _Needed = {
+_CDNA: _Required = {
     **_after("VALU writes SGPR", ("VMEM reads SGPR", "DPP runs by EXEC"), 5),
     **_after("VALU writes SGPR", ("lane is chosen by SGPR", "v_div_fmas reads VCC"), 4),
     **_after("VALU writes SGPR", ("MFMA runs by EXEC",), 4),
@@ -355,25 +351,32 @@ _CDNA: _Needed = {
     **_after("DGEMM runs", ("FMA of f64 runs",), 2),
     **_after_doubles(4, vector=6, memory=9, c=4),
     **_after_doubles(16, vector=11, memory=18, c=9),
-    # Sums that go on where they were need no wait, but for the shortest products.
+    # Products that accumulate in place need no wait, except for the shortest.
     HazardPair("16x16 DGEMM writes VGPR", "DGEMM reads the same SrcC"): 0,
 }
 
 
 def _after_product(
     kind: str, passes: int, touched: int, c: Mapping[str, int], same: int
-) -> _Needed:
-    """After a product of `passes`: `touched` until its sums may be touched, `c` until products of
-    each kind may add to some of them, `same` to all of them."""
-    left = f"{passes}-pass {kind} writes VGPR"
+) -> _Required:
+    """Return what a matrix product requires.
+
+    Args:
+        kind: of the product, "XDL" or "SMFMA".
+        passes: how long it takes.
+        touched: distance to other uses of its sums.
+        c: distance to products that add to some of its sums, by their kind.
+        same: distance to products that add to all of them.
+    """
+    first = f"{passes}-pass {kind} writes VGPR"
     memory = ("memory reads VGPR", "memory writes VGPR")
     return {
-        **_after(left, (*_TOUCHED, *memory, *_FACTORS), touched),
+        **_after(first, (*_TOUCHED, *memory, *_FACTORS), touched),
         **{
-            HazardPair(left, f"{reader} reads SrcC"): count
+            HazardPair(first, f"{reader} reads SrcC"): count
             for reader, count in c.items()
         },
-        **{HazardPair(left, f"{reader} reads the same SrcC"): same for reader in c},
+        **{HazardPair(first, f"{reader} reads the same SrcC"): same for reader in c},
     }
 
 
@@ -383,7 +386,7 @@ def _cdna2_name(product: Product) -> str:
     return f"{max(2, product.rows // 2)}-pass XDL"
 
 
-def _cdna2() -> _Needed:
+def _cdna2() -> _Required:
     found = {
         **_CDNA,
         **_after("wide store reads VGPR", ("VALU writes VGPR", "MFMA writes VGPR"), 1),
@@ -396,8 +399,10 @@ def _cdna2() -> _Needed:
 
 
 def _cdna3_name(product: Product) -> str:
-    """Products of f32 by f32 have a unit of their own; one block of narrower types takes half the
-    passes."""
+    """Name a product: f32 by f32 has a unit of its own.
+
+    A single block of a narrower type takes half the passes.
+    """
     if product.sum == "f64":
         return f"{product.rows}x{product.rows} DGEMM"
     is_xdl = product.elements.a != "f32"
@@ -406,7 +411,7 @@ def _cdna3_name(product: Product) -> str:
     return f"{passes}-pass {'XDL' if is_xdl else 'SMFMA'}"
 
 
-def _cdna3() -> _Needed:
+def _cdna3() -> _Required:
     found = {
         **_CDNA,
         **_after("wide store reads VGPR", _OVERWRITTEN, 2),

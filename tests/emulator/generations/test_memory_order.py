@@ -10,28 +10,28 @@ def test_caches_are_written_back_and_dropped_for_the_whole_device():
     assert GFX942_ORDER.is_write_back(instruction("buffer_wbl2 sc0 sc1"))
     assert not GFX942_ORDER.is_write_back(instruction("buffer_wbl2 sc0"))
     assert not GFX90A_ORDER.is_write_back(instruction("buffer_wbl2 sc1"))
-    assert GFX942_ORDER.is_drop(instruction("buffer_inv sc1"))
-    assert not GFX942_ORDER.is_drop(instruction("buffer_inv sc0"))
-    assert GFX90A_ORDER.is_drop(instruction("buffer_wbinvl1_vol"))
-    assert GFX11_ORDER.is_drop(instruction("buffer_gl1_inv"))
-    assert not GFX11_ORDER.is_drop(instruction("buffer_gl0_inv"))
-    assert GFX11_ORDER.is_drop_of_own(instruction("buffer_gl0_inv"))
-    assert not GFX942_ORDER.is_drop_of_own(instruction("buffer_inv sc1"))
+    assert GFX942_ORDER.is_invalidation(instruction("buffer_inv sc1"))
+    assert not GFX942_ORDER.is_invalidation(instruction("buffer_inv sc0"))
+    assert GFX90A_ORDER.is_invalidation(instruction("buffer_wbinvl1_vol"))
+    assert GFX11_ORDER.is_invalidation(instruction("buffer_gl1_inv"))
+    assert not GFX11_ORDER.is_invalidation(instruction("buffer_gl0_inv"))
+    assert GFX11_ORDER.is_own_invalidation(instruction("buffer_gl0_inv"))
+    assert not GFX942_ORDER.is_own_invalidation(instruction("buffer_inv sc1"))
 
 
 def test_atomic_loads_and_stores_are_marked():
-    assert GFX942_ORDER.is_marked(instruction("global_load_dword v0, v1, s[0:1] sc1"))
-    assert not GFX942_ORDER.is_marked(instruction("global_load_dword v0, v1, s[0:1] nt"))
-    assert GFX11_ORDER.is_marked(instruction("global_load_b32 v0, v1, s[0:1] glc"))
+    assert GFX942_ORDER.is_atomic(instruction("global_load_dword v0, v1, s[0:1] sc1"))
+    assert not GFX942_ORDER.is_atomic(instruction("global_load_dword v0, v1, s[0:1] nt"))
+    assert GFX11_ORDER.is_atomic(instruction("global_load_b32 v0, v1, s[0:1] glc"))
     assert GFX942_ORDER.are_stores_marked and not GFX11_ORDER.are_stores_marked
 
 
 def test_one_mark_is_for_a_group_alone():
     for line, is_for_all in (("sc0", False), ("sc1", True), ("sc0 sc1", True)):
         one = instruction(f"global_store_dword v0, v1, s[0:1] {line}")
-        assert GFX942_ORDER.is_marked(one) and GFX942_ORDER.is_for_all(one) is is_for_all
+        assert GFX942_ORDER.is_atomic(one) and GFX942_ORDER.is_for_device(one) is is_for_all
     glc = instruction("global_load_dword v0, v1, s[0:1] glc")
-    assert GFX11_ORDER.is_for_all(glc) and GFX90A_ORDER.is_for_all(glc)
+    assert GFX11_ORDER.is_for_device(glc) and GFX90A_ORDER.is_for_device(glc)
 
 
 def test_a_kernel_on_one_compute_unit_has_one_cache():

@@ -79,8 +79,8 @@ def test_what_waits_wait_for():
 
 
 def test_a_counter_at_its_end_waits_for_nothing():
-    assert GFX9_COUNTERS.most == {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7}
-    assert GFX11_COUNTERS.most == {"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7}
+    assert GFX9_COUNTERS.maxima == {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7}
+    assert GFX11_COUNTERS.maxima == {"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7}
 
 
 def test_counters_of_gpus():

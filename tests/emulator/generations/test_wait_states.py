@@ -68,7 +68,7 @@ def _footprint(line, table=GFX942_STATES):
     ],
 )
 def test_what_instructions_leave(line, leaves):
-    assert _uses(_footprint(line).leaves) == leaves
+    assert _uses(_footprint(line).as_first) == leaves
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_what_instructions_leave(line, leaves):
     ],
 )
 def test_what_instructions_do(line, does):
-    assert _uses(_footprint(line).does) == does
+    assert _uses(_footprint(line).as_second) == does
 
 
 def test_what_counts():
     """On CDNA each instruction, on RDNA3 those of the vector units."""
     for line, passed in (("s_nop 4", 5), ("s_waitcnt vmcnt(0)", 1), ("v_exp_f32_e32 v0, v1", 1)):
-        assert _footprint(line).passed == (passed, 0)
+        assert _footprint(line).ticks == (passed, 0)
     of = {
         **{"s_nop 4": (0, 0), "v_mov_b32_e32 v0, v1": (1, 0), "v_exp_f32_e32 v0, v1": (1, 1)},
         **{"ds_read_b32 v0, v1": (0, 2), "s_waitcnt_depctr 0xfff": (0, 2)},
         **{"s_waitcnt_depctr depctr_va_vdst(0)": (0, 2), "s_waitcnt_depctr 0xfffe": (0, 0)},
     }
-    assert {line: _footprint(line, GFX11_STATES).passed for line in of} == of
+    assert {line: _footprint(line, GFX11_STATES).ticks for line in of} == of
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_what_is_done_after_something_is_done_by_somebody(name):
 
 def _all_uses(line, table):
     footprint = table.footprint(instruction(line))
-    return (*footprint.leaves, *footprint.does)
+    return (*footprint.as_first, *footprint.as_second)
 
 
 _LINES = (

@@ -1,14 +1,16 @@
-"""What is wrong with a kernel although its results may be right: hazards, each to be switched on.
+"""Hazards: errors of a kernel even where its results may be right.
 
-Needs: a launch that is observed. Ensures: nothing is told of a kernel that keeps to the rules of
-its GPU and its language (but see races.py). Refuses, by UserError, hazards of other names.
-What one run does is what is seen: no other order of groups, no branch that is not taken. Not looked
-for: which lanes of a register a load still fills, and registers that are found by an index.
+Each hazard has an observer and can be switched on by itself. An observer reports nothing about a
+kernel that follows the rules of its GPU and its language; `races.py` lists exceptions.
+
+Limits. An observer sees one run: no other order of groups, and no branch that is not taken. Two
+things are not checked: which lanes of a register a load still fills, and registers that are found
+by an index. Refuses, by UserError, unknown names of hazards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.hazards.alignment import Alignment
@@ -23,21 +25,36 @@ HAZARDS = ("waits", "wait-states", "barriers", "alignment", "read-only", "races"
 
 __all__ = ["HAZARDS", "hazard_observers"]
 
+_INDEPENDENT: dict[str, Callable[[], Observer]] = {
+    "wait-states": WaitStates,
+    "barriers": Barriers,
+    "alignment": Alignment,
+    "read-only": ReadOnly,
+}
+
 
 def hazard_observers(wanted: bool | str | Iterable[str]) -> tuple[Observer, ...]:
-    """Who looks for all hazards, none, or some of `HAZARDS`. UserError."""
+    """Return the observers that check for hazards, in the order in which they must observe.
+
+    Args:
+        wanted: True for all of `HAZARDS`, False for none, else one name or several.
+
+    Raises:
+        UserError: a name is not in `HAZARDS`.
+    """
     some = [wanted] if isinstance(wanted, str) else wanted or ()
     names = set(HAZARDS if some is True else some)
-    if unknown := names.difference(HAZARDS):
-        told = ", ".join(sorted(unknown))
+    unknown = names.difference(HAZARDS)
+    if unknown:
         raise UserError(
-            f"there is no hazard {told}", remedy=f"use some of: {', '.join(HAZARDS)}"
+            f"unknown hazard: {', '.join(sorted(unknown))}",
+            remedy=f"choose from {', '.join(HAZARDS)}",
         )
-    waits = Waits(is_told="waits" in names)
-    observers: list[Observer] = [waits] if names & {"waits", "races"} else []
-    simple = {
-        **{"wait-states": WaitStates, "barriers": Barriers},
-        **{"alignment": Alignment, "read-only": ReadOnly},
-    }
-    observers += [make() for name, make in simple.items() if name in names]
-    return (*observers, *([Races(waits)] if "races" in names else []))
+    observers: list[Observer] = []
+    waits = Waits(reports="waits" in names)
+    if names & {"waits", "races"}:
+        observers.append(waits)
+    observers += [make() for name, make in _INDEPENDENT.items() if name in names]
+    if "races" in names:
+        observers.append(Races(waits))
+    return tuple(observers)

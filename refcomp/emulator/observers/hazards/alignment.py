@@ -1,35 +1,36 @@
-"""Addresses that are not aligned as an instruction needs.
+"""Addresses that are not aligned as an instruction requires.
 
-Drivers have these GPUs access memory unaligned, of a group's shared memory, too: loads and stores
-of any width take any address. Updates must be aligned to their size, and scalar loads drop the last
-two bits of an address without a word.
+Drivers enable unaligned accesses on these GPUs, in shared memory too: plain loads and stores of any
+width take any address. Atomic updates must be aligned to their size. Scalar loads silently ignore
+the lowest two bits of an address.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from refcomp.emulator.code.findings import MISALIGNED
 from refcomp.emulator.machine.observation import Access, Observer
+from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.observers.hazards.access_description import wrong_lanes
 
-_SCALAR_ALIGNMENT = 4
+_SCALAR_ALIGNMENT = 4  # bytes
 
 
 class Alignment(Observer):
-    """Tells of accesses that a GPU refuses or makes elsewhere."""
+    """Reports accesses that a GPU refuses, or makes at another address."""
 
-    def access(self, waves: Any, access: Access) -> None:
-        is_scalar = access.instruction.mnemonic.startswith("s_")
-        needed = (
-            _SCALAR_ALIGNMENT if is_scalar else access.size if access.is_atomic else 1
-        )
-        wrong = access.index % needed != 0
+    def access(self, waves: Waves, access: Access) -> None:
+        if access.instruction.mnemonic.startswith("s_"):
+            alignment = _SCALAR_ALIGNMENT
+        elif access.is_atomic:
+            alignment = access.size
+        else:
+            return
+        wrong = access.index % alignment != 0
         if not wrong.any():
             return
-        lanes = np.zeros((waves.count(), waves.lanes), np.bool_)
-        lanes[np.ones_like(lanes) if access.active is None else access.active] = wrong
-        off = int(access.index[wrong][0]) % needed
-        what = f"an address that is {off} bytes past a multiple of {needed}"
+        rest = int(access.index[wrong][0]) % alignment
+        what = (
+            f"accesses an address that is {rest} bytes past a multiple of {alignment}"
+        )
+        lanes = wrong_lanes(waves, access, wrong)
         waves.report(MISALIGNED, access.instruction, what, lanes)

@@ -1,13 +1,11 @@
-"""Barriers that some waves of a group never reach, since they ended before.
+"""Barriers that some waves of a group never reach, because they have ended before.
 
-A GPU does not wait for waves that have ended, but no language allows it, and none of what they
-would have done before the barrier is done. Waves that wait at different barriers are told of
-whether this looks or not (execute.py).
+A GPU does not wait for waves that have ended. But no language allows this, and whatever these waves
+should have done before the barrier is missing. `execution/execute.py` reports waves of a group that
+wait at different barriers, with this observer or without.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -15,30 +13,30 @@ from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.findings import BARRIER
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.machine.waves import Waves
 
 
 class Barriers(Observer):
-    """Tells of waves that go on from a barrier without others of their group."""
+    """Reports waves that pass a barrier while other waves of their group have ended."""
 
-    def began(self, waves: Any) -> None:
-        self._ended = np.zeros(waves.waves, np.bool_)
-        self._at: dict[int, Instruction] = {}
+    def began(self, waves: Waves) -> None:
+        self._has_ended = np.zeros(waves.waves, np.bool_)
+        self._latest: dict[int, Instruction] = {}  # wave -> its latest barrier
 
-    def instruction(self, waves: Any, instruction: Instruction) -> None:
+    def instruction(self, waves: Waves, instruction: Instruction) -> None:
         if instruction.mnemonic == "s_endpgm":
-            self._ended[waves.rows] = True
+            self._has_ended[waves.rows] = True
         elif instruction.mnemonic == "s_barrier":
-            self._at.update(
-                dict.fromkeys(np.arange(waves.waves)[waves.rows], instruction)
-            )
+            for wave in np.arange(waves.waves)[waves.rows].tolist():
+                self._latest[wave] = instruction
 
-    def barrier(self, waves: Any, rows: Array) -> None:
-        ended = self._ended.reshape(-1, waves.per_group).sum(axis=1)[
-            rows // waves.per_group
-        ]
-        for row, count in zip(rows[ended > 0], ended[ended > 0], strict=True):
-            waves.select(np.array([row]))
-            what = (
-                f"goes on without {count} of the waves of its group, which ended before"
-            )
-            waves.report(BARRIER, self._at[row], what, np.array([True]))
+    def barrier(self, waves: Waves, rows: Array) -> None:
+        by_group = self._has_ended.reshape(-1, waves.per_group).sum(axis=1)
+        ended = by_group[rows // waves.per_group]
+        is_wrong = ended > 0
+        for wave, count in zip(
+            rows[is_wrong].tolist(), ended[is_wrong].tolist(), strict=True
+        ):
+            waves.select(np.array([wave]))
+            what = f"passes the barrier without {count} waves of its group, which have ended"
+            waves.report(BARRIER, self._latest[wave], what, np.array([True]))

@@ -1,500 +1,615 @@
-"""Accesses of two threads to the same bytes, of which one writes, with nothing that orders them.
+"""Data races: two threads access the same bytes, one of them writes, and nothing orders them.
 
-Within a group barriers order what was done before them: done, not only begun, so that a wait that
-is missing before a barrier is found here. Without one, waves know of each other's accesses only by
-updates of memory: those of a group by turns.py, others by fences.py. Updates never race with each
-other, and launches follow one another. A wave's own accesses are in order, but not those of its
-lanes by one instruction, even if all write the same.
-Errs on two sides. Told of, though right: waves that tell each other by atomic loads and stores of
-shared memory, which look like others in machine code, or by what many lanes at once store (not on
-gfx942) or update in a group; and loads that a compiler does early, for lanes that turn out not to
-need them, while a lane of another wave writes there. Not told of: groups whose order one run shows
-to be safe, though another run may have them in another order.
+What orders accesses:
+
+- A barrier orders accesses of one group that have completed before it. An access that is still in
+  flight is not ordered: that is a missing wait.
+- Atomic updates and reads release and acquire (`vector_clocks.py` within a group,
+  `launch_clocks.py` between groups). They never race with each other.
+- A wave's own accesses are in order, but not those of its lanes by one instruction, even if all
+  write the same value.
+- Launches follow one another.
+
+The check is neither sound nor complete.
+
+False positives:
+
+- waves that synchronise through atomic loads and stores of shared memory, which machine code does
+  not distinguish from plain ones;
+- waves of a group that synchronise through atomics of many lanes at once, and groups that do so
+  through stores of many lanes (except on gfx942, which marks atomic stores);
+- loads that a compiler hoists, for lanes that turn out not to need the value.
+
+False negatives:
+
+- orders between groups that this run had by chance, and that another run may not have.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import Assembly, Instruction
 from refcomp.emulator.code.findings import RACE, WAIT
+from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Access, Observer
-from refcomp.emulator.observers.hazards.fences import Fences, rows_of_lanes
-from refcomp.emulator.observers.hazards.stamps import (
-    MOST_CLOCK,
-    MOST_THREADS,
-    Shape,
-    Stamps,
+from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.observers.hazards.access_description import (
+    describe_place,
+    work_item_of,
+    wrong_lanes,
+)
+from refcomp.emulator.observers.hazards.access_history import (
+    MAX_CLOCK,
+    MAX_THREADS,
+    AccessHistory,
+    AccessType,
+    WaveNumbering,
     clocks_of,
-    is_late,
-    late_of,
-    make_stamps,
+    lateness_of,
+    make_records,
     number_of,
     threads_of,
 )
-from refcomp.emulator.observers.hazards.turns import Turns
+from refcomp.emulator.observers.hazards.launch_clocks import LaunchClocks
+from refcomp.emulator.observers.hazards.vector_clocks import GroupClocks
 from refcomp.emulator.observers.hazards.waits import Flight, Waits
-from refcomp.emulator.observers.hazards.whereabouts import lanes_of, place_of, thread_of
 from refcomp.foundation.errors import Unsupported
 
-# What an access must be ordered with: `update` changes memory so that nobody interrupts, `watch` is
-# an atomic load, `exchange` an update that looks first whether what a load gave is still there, of
-# which LLVM makes updates that a GPU does not have.
-_AGAINST = {
-    "read": ("write", "update"),
-    "watch": ("write",),
-    "exchange": ("write",),
-    "update": ("write", "read"),
-    "write": ("write", "read", "update", "watch", "exchange"),
+_READ = AccessType.READ
+_ATOMIC_READ = AccessType.ATOMIC_READ
+_WRITE = AccessType.WRITE
+_UPDATE = AccessType.UPDATE
+_COMPARE_SWAP = AccessType.COMPARE_SWAP
+_GROUP_ATOMIC_READ = AccessType.GROUP_ATOMIC_READ
+_GROUP_UPDATE = AccessType.GROUP_UPDATE
+
+# The types that an access of each type conflicts with.
+_CONFLICTING = {
+    _READ: (_WRITE, _UPDATE),
+    _ATOMIC_READ: (_WRITE,),
+    _COMPARE_SWAP: (_WRITE,),
+    _UPDATE: (_WRITE, _READ),
+    _WRITE: (_WRITE, _READ, _UPDATE, _ATOMIC_READ, _COMPARE_SWAP),
 }
-# Atomic accesses that only a wave's own group is sure to see in order, as `near watch`: what they
-# count as there, and what they count as for other groups.
-_NEAR = {"near watch": ("watch", "read"), "near update": ("update", "write")}
-_DOES = {"read": "reads", "watch": "reads", "write": "writes"}
-_DOES |= {"update": "updates", "exchange": "updates", "near watch": "reads"}
-_DOES |= {"near update": "writes"}
-_DID = {"read": "read", "watch": "read", "write": "wrote"}
-_DID |= {"update": "updated", "exchange": "updated", "near watch": "read"}
-_DID |= {"near update": "wrote"}
-_TELLS = ("update", "exchange")
-_TELLS_GROUP = (*_TELLS, "near update")
-_MEETS_GROUP = (*_TELLS_GROUP, "watch", "near watch")
-_MORE_CARRIED = 32
-# Kinds of flights that go through the cache that a group's waves may share.
-_IN_ORDER = ("load", "store", "flat load", "flat store")
+# The type of an access as waves of its own group see it, and as other groups see it.
+_SEEN_BY_GROUP = {_GROUP_ATOMIC_READ: _ATOMIC_READ, _GROUP_UPDATE: _UPDATE}
+_SEEN_BY_OTHERS = {_GROUP_ATOMIC_READ: _READ, _GROUP_UPDATE: _WRITE}
+_UPDATES = (_UPDATE, _COMPARE_SWAP)
+_GROUP_UPDATES = (*_UPDATES, _GROUP_UPDATE)
+_SYNCHRONISING = (*_GROUP_UPDATES, _ATOMIC_READ, _GROUP_ATOMIC_READ)
+_PRESENT_TENSE = {
+    _READ: "reads",
+    _ATOMIC_READ: "reads",
+    _GROUP_ATOMIC_READ: "reads",
+    _WRITE: "writes",
+    _GROUP_UPDATE: "writes",
+    _UPDATE: "updates",
+    _COMPARE_SWAP: "updates",
+}
+_PAST_TENSE = {
+    _READ: "read",
+    _ATOMIC_READ: "read",
+    _GROUP_ATOMIC_READ: "read",
+    _WRITE: "wrote",
+    _GROUP_UPDATE: "wrote",
+    _UPDATE: "updated",
+    _COMPARE_SWAP: "updated",
+}
+# Open accesses are searched for completed ones after so many were added.
+_OPEN_ACCESSES_STEP = 32
+# Kinds of flights that stay in order in the cache that the waves of a group may share.
+_ORDERED_KINDS = ("load", "store", "flat load", "flat store")
 
 
 class _Conflict(NamedTuple):
-    """Stamps that an access must be ordered with."""
+    """Records in a history that an access must be ordered with."""
 
-    kind: str
-    # Those of other groups alone.
-    is_of_others: bool
+    access_type: AccessType
+    is_second: bool  # the second record of the type, not the latest
+    is_between_groups: bool  # only accesses of other groups conflict
 
 
-def _conflicts(kind: str) -> list[_Conflict]:
+def _conflicts(access_type: AccessType) -> list[_Conflict]:
+    by_group = _CONFLICTING[_SEEN_BY_GROUP.get(access_type, access_type)]
+    by_others = _CONFLICTING[_SEEN_BY_OTHERS.get(access_type, access_type)]
     found = []
-    near, far = _NEAR.get(kind, (kind, kind))
-    for other in (*_AGAINST, *_NEAR):
-        there, beyond = _NEAR.get(other, (other, other))
-        if beyond in _AGAINST[far]:
-            names = (other,) if other == "write" else (other, f"other {other}")
-            found += [_Conflict(name, there not in _AGAINST[near]) for name in names]
+    for other in AccessType:
+        if _SEEN_BY_OTHERS.get(other, other) not in by_others:
+            continue
+        is_between_groups = _SEEN_BY_GROUP.get(other, other) not in by_group
+        found.append(_Conflict(other, False, is_between_groups))
+        if other != _WRITE:
+            found.append(_Conflict(other, True, is_between_groups))
     return found
 
 
-_CONFLICTS = {kind: _conflicts(kind) for kind in (*_AGAINST, *_NEAR)}
+_CONFLICTS = {access_type: _conflicts(access_type) for access_type in AccessType}
 
 
 @dataclass(slots=True)
-class _Carried:
-    """Stamps of an access that may go on after the next barrier, in cells of `unit` bytes."""
+class _OpenAccess:
+    """An access that may still be in flight at the next barrier."""
 
     flight: Flight
-    memory: Stamps
-    kind: str
-    cells: Array
-    rows: Array
-    own: Array
-    unit: int
+    history: AccessHistory
+    access_type: AccessType
+    cells: Array  # int [n]
+    rows: Array  # int [n]: numbers of the waves in the batch
+    records: Array  # int64 [n]
+    cell_bytes: int
 
-    def refine(self) -> None:
-        """Follows the memory, whose cells may have become bytes."""
-        count = self.unit // self.memory.unit
+    def split_cells(self) -> None:
+        """Follow the history, whose cells may have become bytes."""
+        count = self.cell_bytes // self.history.cell_bytes
         if count > 1:
             first = self.cells[:, None] * count
             self.cells = (first + np.arange(count)).reshape(-1)
-            self.rows, self.own = (
-                np.repeat(self.rows, count),
-                np.repeat(self.own, count),
-            )
-            self.unit = self.memory.unit
+            self.rows = np.repeat(self.rows, count)
+            self.records = np.repeat(self.records, count)
+            self.cell_bytes = self.history.cell_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """An access that is looked at: `own` has `count` stamps for each of its lanes."""
+class _CheckedAccess:
+    """An access while it is compared with earlier ones."""
 
-    waves: Any
+    waves: Waves
     access: Access
-    count: int
-    kind: str
-    own: Array
+    access_type: AccessType
+    history: AccessHistory
+    cells: Array  # int [n]
+    rows: Array  # int [n]: numbers of the waves in the batch
+    records: Array  # int64 [n]
+    per_lane: int  # cells of each lane
 
 
 class Races(Observer):
-    """`waits`, which sees all before this does, says what is done."""
+    """Reports races. `waits` must observe each event before this observer does."""
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
         self._mnemonics: WeakKeyDictionary[Assembly, set[str]] = WeakKeyDictionary()
 
-    def launched(self, loaded: Any, request: Any) -> None:
+    def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
         kernel = loaded.kernel(request.kernel)
         lanes = loaded.generation.lanes(kernel.descriptor)
         self._order = loaded.generation.order
         self._keeps_order = self._order.keeps_order(kernel.descriptor)
         self._has_stale_reads = self._order.has_stale_reads(kernel.descriptor)
         per_group = -(-prod(request.block) // lanes)
-        self._shape, groups = Shape(lanes, per_group), prod(request.grid)
-        _check_launch(
-            groups * per_group * lanes, self._order.is_split(kernel.descriptor)
-        )
-        self._grid, self._block = request.grid, request.block
-        self._clock = np.ones(groups * per_group, np.int64)
-        self._floor = np.ones(groups, np.int64)
-        # What came before this is not in a wave's own cache; whether it dropped those around it.
-        self._dropped = np.zeros(groups * per_group, np.int64)
-        self._is_half_dropped = np.zeros(groups * per_group, np.bool_)
-        self._turns = Turns(self._waits, self._clock, per_group)
-        self._fences = Fences(
-            self._waits, self._clock, self._floor, self._turns, per_group
+        groups = prod(request.grid)
+        waves = groups * per_group
+        _check_launch(waves * lanes, self._order.is_split(kernel.descriptor))
+        self._numbering = WaveNumbering(lanes, per_group)
+        self._grid = request.grid
+        self._block = request.block
+        # int64 [waves]: increments at barriers and after releases. All waves of the launch have
+        # one, and count it apart from the others.
+        self._clock = np.ones(waves, np.int64)
+        # int64 [groups]: the clock with which all waves of a group left their latest barrier.
+        self._barrier_clock = np.ones(groups, np.int64)
+        # int64 [waves]: the cache of the wave's own unit holds nothing from before this clock.
+        self._valid_from = np.zeros(waves, np.int64)
+        # bool [waves]: the caches around it are invalidated, but not yet that of the unit.
+        self._is_half_invalidated = np.zeros(waves, np.bool_)
+        self._group_clocks = GroupClocks(self._waits, self._clock, per_group)
+        self._launch_clocks = LaunchClocks(
+            waits=self._waits,
+            clock=self._clock,
+            barrier_clock=self._barrier_clock,
+            group_clocks=self._group_clocks,
+            waves_per_group=per_group,
         )
         self._assembly = loaded.program(kernel).assembly
-        if self._assembly not in self._mnemonics:
-            self._mnemonics[self._assembly] = _mnemonics(self._assembly)
-        names = self._mnemonics[self._assembly]
-        self._has_drops = self._order.drops.mnemonic in names
-        self._drops_scalars = "s_dcache_inv" in names
-        self._global = Stamps(loaded.arena.extent(), self._shape)
-        self._first = 0
+        names = self._mnemonics.get(self._assembly)
+        if names is None:
+            names = {
+                self._assembly.mnemonic(number) for number in range(len(self._assembly))
+            }
+            self._mnemonics[self._assembly] = names
+        # Without an invalidation, groups cannot synchronise, and need no vector clocks.
+        self._has_invalidations = self._order.invalidates.mnemonic in names
+        self._invalidates_scalars = "s_dcache_inv" in names
+        self._global = AccessHistory(loaded.arena.extent(), self._numbering)
+        self._first = 0  # number of the batch's first wave in the launch
 
-    def began(self, waves: Any) -> None:
-        self._shared = Stamps(len(waves.shared.data), self._shape, is_shared=True)
-        self._carried: list[_Carried] = []
-        self._room = _MORE_CARRIED
-        self._turns.clear()
+    def began(self, waves: Waves) -> None:
+        size = len(waves.shared.data)
+        self._shared = AccessHistory(size, self._numbering, is_shared=True)
+        self._open: list[_OpenAccess] = []
+        self._max_open = _OPEN_ACCESSES_STEP
+        self._group_clocks.clear()
 
-    def ended(self, waves: Any) -> None:
+    def ended(self, waves: Waves) -> None:
         self._first += waves.waves
-        self._carried = []
+        self._open = []
 
     # What orders accesses.
 
-    def _numbers(self, waves: Any) -> Array:
-        """The waves that run, numbered in the launch."""
-        return self._first + np.arange(waves.waves)[waves.rows]
-
-    def instruction(self, waves: Any, instruction: Instruction) -> None:
-        if not (self._has_drops or self._has_stale_reads):
+    def instruction(self, waves: Waves, instruction: Instruction) -> None:
+        if not (self._has_invalidations or self._has_stale_reads):
             return
         if self._order.is_write_back(instruction):
-            self._fences.write_back(self._numbers(waves))
-            self._tick(self._numbers(waves))
-        elif self._order.is_drop(instruction):
-            self._drop(self._numbers(waves))
-        elif self._order.is_drop_of_own(instruction):
-            self._drop_own(self._numbers(waves))
+            numbers = self._running(waves)
+            self._launch_clocks.write_back(numbers)
+            self._tick(numbers)
+        elif self._order.is_invalidation(instruction):
+            numbers = self._running(waves)
+            if self._order.invalidates_own is None:
+                self._launch_clocks.invalidate_caches(numbers)
+            else:
+                self._is_half_invalidated[numbers] = True
+        elif self._order.is_own_invalidation(instruction):
+            numbers = self._running(waves)
+            groups = numbers // self._numbering.waves_per_group
+            self._valid_from[numbers] = self._barrier_clock[groups]
+            self._group_clocks.invalidate_cache(numbers)
+            self._launch_clocks.invalidate_caches(
+                numbers[self._is_half_invalidated[numbers]]
+            )
+            self._is_half_invalidated[numbers] = False
 
-    def _drop(self, numbers: Array) -> None:
-        """These waves drop all caches but, where there is one, their unit's own."""
-        if self._order.drops_own is None:
-            self._fences.drop(numbers)
-        else:
-            self._is_half_dropped[numbers] = True
+    def _running(self, waves: Waves) -> Array:
+        """Return the numbers in the launch of the waves that run."""
+        return self._first + np.arange(waves.waves)[waves.rows]
 
-    def _drop_own(self, numbers: Array) -> None:
-        """They drop that, too: no longer is there what was before their last barrier."""
-        self._dropped[numbers] = self._floor[numbers // self._shape.per_group]
-        self._turns.drop_own(numbers)
-        self._fences.drop(numbers[self._is_half_dropped[numbers]])
-        self._is_half_dropped[numbers] = False
-
-    def barrier(self, waves: Any, rows: Array) -> None:
-        per_group = self._shape.per_group
+    def barrier(self, waves: Waves, rows: Array) -> None:
+        per_group = self._numbering.waves_per_group
         groups = np.unique((self._first + rows) // per_group)
         clock = self._clock.reshape(-1, per_group)
         clock[groups] = clock[groups].max(axis=1, keepdims=True) + 1
-        self._floor[groups] = clock[groups, 0]
-        self._begin_anew(self._floor[groups])
-        self._fences.share(groups)
-        self._carry(rows, is_in_group=True)
+        self._barrier_clock[groups] = clock[groups, 0]
+        self._restart_full_clocks(self._barrier_clock[groups])
+        self._launch_clocks.join_at_barrier(groups)
+        self._mark_late(rows, is_in_group=True)
 
     def _tick(self, numbers: Array) -> None:
-        """The clocks of these waves go on, after they told of what they did until now."""
+        """Increment the clocks of waves, after they released what they did until now."""
         self._clock[numbers] += 1
-        self._begin_anew(self._clock[numbers])
+        self._restart_full_clocks(self._clock[numbers])
 
-    def _begin_anew(self, clocks: Array) -> None:
-        """Where one of these clocks is full, all begin anew, and with them all that is known."""
-        if clocks.max(initial=0) < MOST_CLOCK:
+    def _restart_full_clocks(self, clocks: Array) -> None:
+        """If one of `clocks` is full, start all clocks anew and forget what refers to old ones."""
+        if clocks.max(initial=0) < MAX_CLOCK:
             return
-        self._clock[:], self._floor[:], self._dropped[:] = 1, 1, 0
-        self._carried = []
-        self._fences.clear()
-        self._turns.clear()
-        for memory in (self._global, self._shared):
-            memory.clear()
+        self._clock[:] = 1
+        self._barrier_clock[:] = 1
+        self._valid_from[:] = 0
+        self._open = []
+        self._launch_clocks.clear()
+        self._group_clocks.clear()
+        self._global.clear()
+        self._shared.clear()
 
-    def _carry(
+    def _mark_late(
         self, rows: Array, *, besides: Flight | None = None, is_in_group: bool = False
     ) -> None:
-        """What these waves did before and is not done counts as done later."""
-        keeps_order = _IN_ORDER if is_in_group and self._keeps_order else ()
-        kept = []
-        for one in self._carried:
-            goes_on = self._goes_on(one)
-            if not goes_on.any():
+        """Move accesses of waves `rows` that are in flight to the present clock, marked as late.
+
+        The flight `besides` is left alone. With `is_in_group`, only waves of the group see what
+        comes next. For these, accesses that stay in order in a shared cache are not late.
+        """
+        ordered_kinds = _ORDERED_KINDS if is_in_group and self._keeps_order else ()
+        still_open = []
+        for access in self._open:
+            flight = access.flight
+            if access.history is self._shared:
+                pending = flight.is_pending_in_shared(self._waits.done)
+            else:
+                pending = flight.is_pending(self._waits.done)
+            if not pending.any():
                 continue
-            kept.append(one)
-            is_in_order = one.memory is self._global and one.flight.kind in keeps_order
-            if one.flight is besides or is_in_order:
+            still_open.append(access)
+            is_ordered = (
+                access.history is self._global and flight.effect.kind in ordered_kinds
+            )
+            if flight is besides or is_ordered:
                 continue
-            one.refine()
-            chosen = np.zeros_like(goes_on)
-            chosen[rows] = goes_on[rows]
-            late = chosen[one.rows]
+            access.split_cells()
+            chosen = np.zeros_like(pending)
+            chosen[rows] = pending[rows]
+            late = chosen[access.rows]
             if late.any():
-                self._restamp(one, late)
-        self._carried = kept
-
-    def _goes_on(self, one: _Carried) -> Array:
-        """In which waves an access may not be done, but for its result."""
-        if one.memory is self._shared:
-            return one.flight.goes_on_in_shared(self._waits.done)
-        return one.flight.goes_on(self._waits.done)
-
-    def _restamp(self, one: _Carried, late: Array) -> None:
-        old, clock = one.own[late], self._clock[self._first + one.rows[late]]
-        number = one.flight.instruction.number
-        one.own[late] = make_stamps(threads_of(old), clock, number, is_late=True)
-        one.memory.restamp(one.kind, one.cells[late], old, one.own[late])
+                old = access.records[late]
+                clocks = self._clock[self._first + access.rows[late]]
+                number = flight.instruction.number
+                new = make_records(threads_of(old), clocks, number, is_late=True)
+                access.records[late] = new
+                access.history.replace(access.access_type, access.cells[late], old, new)
+        self._open = still_open
 
     # Accesses.
 
-    def access(self, waves: Any, access: Access) -> None:
+    def access(self, waves: Waves, access: Access) -> None:
         if access.space == "private" or not access.index.size:
             return
-        memory = self._global if access.space == "global" else self._shared
-        kind = self._kind(access)
-        cells, count = memory.cells(access.index, access.size)
-        rows = rows_of_lanes(waves, access.active)
-        thread = (self._first + np.arange(waves.waves)[:, None]) * waves.lanes
-        thread = waves.pick(thread[waves.rows] + np.arange(waves.lanes), access.active)
-        number = access.instruction.number
-        own = make_stamps(thread, self._clock[self._first + rows], number)
-        if count > 1:
-            rows, own = np.repeat(rows, count), np.repeat(own, count)
-        one = _Made(waves, access, count, kind, own)
-        self._check(one, memory, cells)
-        self._check_direct(one, memory, cells, rows)
-        self._stamp(one, memory, cells, rows)
-        self._meet(rows[::count], access, kind)
-
-    def _kind(self, access: Access) -> str:
-        if access.is_atomic:
-            return "exchange" if "cmp" in access.instruction.mnemonic else "update"
-        if access.space != "global" or not self._order.is_marked(access.instruction):
-            return "write" if access.is_store else "read"
-        kind = "update" if access.is_store else "watch"
-        return kind if self._order.is_for_all(access.instruction) else f"near {kind}"
-
-    def _meet(self, rows: Array, access: Access, kind: str) -> None:
-        """Waves may learn of each other here: those of `rows`, one for each lane."""
-        is_for_all = self._has_drops and access.space == "global"
-        may_release = (
-            is_for_all and kind == "write" and not self._order.are_stores_marked
+        history = self._global if access.space == "global" else self._shared
+        access_type = self._type_of(access)
+        cells, per_lane = history.cells(access.index, access.size)
+        row = np.arange(waves.waves)[waves.rows][:, None]
+        lane_rows = waves.pick(row, access.active)
+        thread = (self._first + row) * waves.lanes + np.arange(waves.lanes)
+        clocks = self._clock[self._first + lane_rows]
+        threads = waves.pick(thread, access.active)
+        records = make_records(threads, clocks, access.instruction.number)
+        rows = lane_rows
+        if per_lane > 1:
+            rows = np.repeat(rows, per_lane)
+            records = np.repeat(records, per_lane)
+        checked = _CheckedAccess(
+            waves=waves,
+            access=access,
+            access_type=access_type,
+            history=history,
+            cells=cells,
+            rows=rows,
+            records=records,
+            per_lane=per_lane,
         )
-        if not may_release and kind not in _MEETS_GROUP:
-            return
-        numbers, waves = self._first + rows, np.unique(rows)
-        is_single = len(waves) == len(rows)
-        # Where atomic stores look like others, each may be what tells other groups.
-        tells_all = is_for_all and (kind in _TELLS or (may_release and is_single))
-        tells_group = is_single and (tells_all or kind in _TELLS_GROUP)
-        if tells_all or (is_for_all and kind == "watch"):
-            needs = self._order.writes_back is not None
-            more = {"tells": tells_all, "needs_write_back": needs}
-            self._fences.meet(numbers, rows, access.index, **more)
-        if is_single:
-            self._turns.meet(
-                access.space, numbers, rows, access.index, tells=tells_group
-            )
-        if tells_all or tells_group:
-            self._tick(self._first + waves)
-            self._carry(waves, besides=self._waits.latest, is_in_group=not tells_all)
+        self._check(checked)
+        self._check_direct_loads(checked)
+        self._record(checked)
+        self._synchronise(lane_rows, access, access_type)
 
-    def _stamp(self, one: _Made, memory: Stamps, cells: Array, rows: Array) -> None:
-        kept = memory.put(one.kind, cells, one.own)
-        if kept is not None:
-            self._tell(one, kept, kept != one.own, is_together=True)
-        elif one.kind == "near update" and (last := memory.kept(one.kind)) is not None:
-            is_far = self._shape.groups_of(last[cells]) != self._shape.groups_of(
-                one.own
+    def _type_of(self, access: Access) -> AccessType:
+        instruction = access.instruction
+        if access.is_atomic:
+            return _COMPARE_SWAP if "cmp" in instruction.mnemonic else _UPDATE
+        if access.space != "global" or not self._order.is_atomic(instruction):
+            return _WRITE if access.is_store else _READ
+        if self._order.is_for_device(instruction):
+            return _UPDATE if access.is_store else _ATOMIC_READ
+        return _GROUP_UPDATE if access.is_store else _GROUP_ATOMIC_READ
+
+    def _synchronise(
+        self, rows: Array, access: Access, access_type: AccessType
+    ) -> None:
+        """Release and acquire by an access. `rows` has the wave of each active lane."""
+        is_for_device = self._has_invalidations and access.space == "global"
+        # Where atomic stores look like plain ones, each store may be a release.
+        may_release = (
+            is_for_device
+            and access_type == _WRITE
+            and not self._order.are_stores_marked
+        )
+        if not may_release and access_type not in _SYNCHRONISING:
+            return
+        numbers = self._first + rows
+        waves = np.unique(rows)
+        is_one_lane = len(waves) == len(rows)
+        releases_to_device = is_for_device and (
+            access_type in _UPDATES or (may_release and is_one_lane)
+        )
+        releases_to_group = is_one_lane and (
+            releases_to_device or access_type in _GROUP_UPDATES
+        )
+        if releases_to_device or (is_for_device and access_type == _ATOMIC_READ):
+            self._launch_clocks.synchronise(
+                numbers,
+                rows,
+                access.index,
+                releases=releases_to_device,
+                needs_write_back=self._order.writes_back is not None,
             )
+        if is_one_lane:
+            self._group_clocks.synchronise(
+                access.space, numbers, rows, access.index, releases=releases_to_group
+            )
+        if releases_to_device or releases_to_group:
+            self._tick(self._first + waves)
+            in_group = not releases_to_device
+            self._mark_late(waves, besides=self._waits.latest, is_in_group=in_group)
+
+    def _record(self, checked: _CheckedAccess) -> None:
+        """Add an access to the history. Report lanes that write the same cells together."""
+        history = checked.history
+        kept = history.add(checked.access_type, checked.cells, checked.records)
+        if kept is not None:
+            self._report(checked, kept, kept != checked.records)
+        elif checked.access_type == _GROUP_UPDATE:
+            latest = history.latest(_GROUP_UPDATE)
+            assert latest is not None
+            found = latest[checked.cells]
+            own_groups = self._numbering.groups_of(checked.records)
+            is_far = self._numbering.groups_of(found) != own_groups
             if is_far.any():
-                self._tell(one, last[cells], is_far, is_together=True)
-        assert self._waits.latest is not None
-        if len(self._carried) > self._room:
-            self._carry(rows[:0])
-            self._room = len(self._carried) + _MORE_CARRIED
-        flight, unit = self._waits.latest, memory.unit
-        self._carried.append(
-            _Carried(flight, memory, one.kind, cells, rows, one.own, unit)
+                self._report(checked, found, is_far)
+        flight = self._waits.latest
+        assert flight is not None
+        if len(self._open) > self._max_open:
+            self._mark_late(checked.rows[:0])
+            self._max_open = len(self._open) + _OPEN_ACCESSES_STEP
+        self._open.append(
+            _OpenAccess(
+                flight=flight,
+                history=history,
+                access_type=checked.access_type,
+                cells=checked.cells,
+                rows=checked.rows,
+                records=checked.records,
+                cell_bytes=history.cell_bytes,
+            )
         )
 
     # Findings.
 
-    def _check(self, one: _Made, memory: Stamps, cells: Array) -> None:
-        for kind, is_of_others in _CONFLICTS[one.kind]:
-            if (kept := memory.kept(kind)) is None or self._is_unmarked(one.kind, kind):
+    def _check(self, checked: _CheckedAccess) -> None:
+        """Report earlier accesses that conflict and are not ordered."""
+        history = checked.history
+        for other, is_second, is_between_groups in _CONFLICTS[checked.access_type]:
+            records = history.second(other) if is_second else history.latest(other)
+            if records is None:
                 continue
-            found, other = kept[cells], kind.removeprefix("other ")
-            if is_of_others and found.any():
-                is_far = self._shape.groups_of(found) != self._shape.groups_of(one.own)
-                found = np.where(is_far, found, 0)
-            if found.any():
-                wrong = self._unordered(one, memory, found, other in _TELLS)
-                if wrong is not None:
-                    self._tell(one, found, wrong, other=other)
-
-    def _check_direct(
-        self, one: _Made, memory: Stamps, cells: Array, rows: Array
-    ) -> None:
-        """A wave's own loads to shared memory fill no register: here it is seen that it waits."""
-        for carried in self._carried:
-            if (
-                carried.flight.kind == "direct load"
-                and carried.memory is memory is self._shared
+            # Where atomic stores look like plain ones, an atomic load may wait for this store.
+            if not self._order.are_stores_marked and _is_store_and_atomic_read(
+                checked.access_type, other
             ):
-                carried.refine()
-                loads = carried.flight.goes_on(self._waits.done)[carried.rows]
-                found, mine = (
-                    cell * len(one.waves.groups) * self._shape.per_group + row
-                    for cell, row in (
-                        (carried.cells[loads], carried.rows[loads]),
-                        (cells, rows),
-                    )
-                )
-                wrong = np.isin(mine, found)
-                if wrong.any() and carried.flight is not self._waits.latest:
-                    self._tell_direct(one, carried.flight, wrong)
+                continue
+            found = records[checked.cells]
+            if is_between_groups and found.any():
+                own_groups = self._numbering.groups_of(checked.records)
+                is_far = self._numbering.groups_of(found) != own_groups
+                found = np.where(is_far, found, 0)
+            if not found.any():
+                continue
+            wrong = self._unordered(checked, found, is_update=other in _UPDATES)
+            if wrong is not None:
+                self._report(checked, found, wrong, other=other)
 
-    def _is_unmarked(self, kind: str, other: str) -> bool:
-        """Where atomic stores look like others, they may be what atomic loads wait for."""
-        pair = {kind, other.removeprefix("other ")}
-        return pair == {"watch", "write"} and not self._order.are_stores_marked
+    def _check_direct_loads(self, checked: _CheckedAccess) -> None:
+        """Report uses of shared memory that a direct load of the same wave still fills.
 
-    def _is_scalar(self, one: _Made) -> bool:
-        """Whether it goes through the cache that only `s_dcache_inv` has see a launch's writes."""
-        instruction = one.access.instruction
+        A direct load fills no register, so that `Waits` does not see whether the wave waits.
+        """
+        if checked.history is not self._shared:
+            return
+        waves = len(checked.waves.groups) * self._numbering.waves_per_group
+        for access in self._open:
+            flight = access.flight
+            is_direct = (
+                flight.effect.kind == "direct load" and access.history is self._shared
+            )
+            if not is_direct or flight is self._waits.latest:
+                continue
+            access.split_cells()
+            pending = flight.is_pending(self._waits.done)[access.rows]
+            # A cell and a wave as one number.
+            loaded = access.cells[pending] * waves + access.rows[pending]
+            wrong = np.isin(checked.cells * waves + checked.rows, loaded)
+            if not wrong.any():
+                continue
+            lane = int(np.flatnonzero(wrong)[0]) // checked.per_lane
+            counter = next(iter(flight.positions)).counter
+            what = (
+                f"{_PRESENT_TENSE[checked.access_type]} "
+                f"{describe_place(checked.waves, checked.access, lane)}, which "
+                f"{flight.instruction} of the same wave still loads: "
+                f"a wait ({counter}) is missing"
+            )
+            lanes = wrong_lanes(checked.waves, checked.access, wrong, checked.per_lane)
+            checked.waves.report(WAIT, checked.access.instruction, what, lanes)
+
+    def _is_cached_scalar_load(self, checked: _CheckedAccess) -> bool:
+        """Return True for a load through the cache that only `s_dcache_inv` invalidates."""
+        instruction = checked.access.instruction
         is_cached = (
             instruction.mnemonic.startswith("s_") and "glc" not in instruction.modifiers
         )
-        return is_cached and not self._drops_scalars
+        return is_cached and not self._invalidates_scalars
 
     def _unordered(
-        self, one: _Made, memory: Stamps, found: Array, is_update: bool
+        self, checked: _CheckedAccess, found: Array, *, is_update: bool
     ) -> Array | None:
-        """Where what was found is of another wave, and nothing orders it; None: nowhere."""
-        if self._is_scalar(one):
+        """Return, as bool [n], where nothing orders the earlier accesses `found`; None: nowhere.
+
+        Args:
+            checked: the access.
+            found: int64 [n], records of earlier accesses to the same cells, 0 for none.
+            is_update: the earlier accesses are updates.
+        """
+        if self._is_cached_scalar_load(checked):
             return found != 0
-        shape, wave = self._shape, self._shape.waves_of(one.own)
-        other = shape.waves_of(found)
-        wrong = (found != 0) & (other != wave)
+        own = self._numbering.waves_of(checked.records)
+        others = self._numbering.waves_of(found)
+        wrong = (found != 0) & (others != own)
         if not wrong.any():
             return None
-        group, clocks = other // shape.per_group, clocks_of(found)
+        per_group = self._numbering.waves_per_group
+        groups = others // per_group
+        clocks = clocks_of(found)
+        is_global = checked.history is self._global
         may_be_stale = (
-            one.kind == "read" and memory is self._global and self._has_stale_reads
+            checked.access_type == _READ and is_global and self._has_stale_reads
         )
-        is_before = (group == wave // shape.per_group) & (clocks < self._floor[group])
+        is_before = (groups == own // per_group) & (
+            clocks < self._barrier_clock[groups]
+        )
         if may_be_stale:
-            is_before &= clocks < self._dropped[wave]
+            is_before &= clocks < self._valid_from[own]
         wrong &= ~is_before
-        if wrong.any():
-            # An update reaches all groups by itself; the clock ticks before it.
-            clocks = clocks - 1 if is_update else clocks
-            near = (
-                clocks - late_of(found)
-                if memory is self._global and self._keeps_order
-                else clocks
-            )
-            wrong &= ~self._turns.is_known(
-                wave, other, near, must_be_fresh=may_be_stale
-            )
-        if self._has_drops and wrong.any():
-            wrong &= ~self._fences.is_known(wave, other, clocks)
+        if not wrong.any():
+            return None
+        # An update reaches all groups without a write-back. Its wave's clock ticked between the
+        # write-back and the update, so the clock before that decides.
+        if is_update:
+            clocks = clocks - 1
+        # In the group's cache, accesses that were late at a release stay in order.
+        in_group = (
+            clocks - lateness_of(found) if is_global and self._keeps_order else clocks
+        )
+        wrong &= ~self._group_clocks.happened_before(
+            others, in_group, own, through_cache=may_be_stale
+        )
+        if self._has_invalidations and wrong.any():
+            wrong &= ~self._launch_clocks.happened_before(others, clocks, own)
         return wrong if wrong.any() else None
 
-    def _tell(
+    def _report(
         self,
-        one: _Made,
+        checked: _CheckedAccess,
         found: Array,
         wrong: Array,
         *,
-        other: str = "",
-        is_together: bool = False,
+        other: AccessType | None = None,
     ) -> None:
+        """Report a race with the first wrong record of `found`.
+
+        `other` is the type of the earlier access; None if one instruction makes both.
+        """
         place = int(np.flatnonzero(wrong)[0])
-        stamp, waves, access = int(found[place]), one.waves, one.access
-        late = is_late(stamp) and not is_together
-        instruction = self._assembly.instruction(number_of(stamp))
-        thread = thread_of(int(threads_of(stamp)), self._shape, self._grid, self._block)
-        did = "writes" if is_together else _DID[other]
-        by = "too" if is_together else f"by {instruction}"
-        what = (
-            f"{_DOES[one.kind]} {place_of(waves, access, place // one.count)}, which work item "
-            f"{thread} {did} {by}; {self._why(one, stamp, late, is_together)}"
-        )
-        kind = WAIT if late else RACE
-        waves.report(
-            kind,
-            access.instruction,
-            what,
-            lanes_of(one.waves, one.access, wrong, one.count),
-        )
+        record = int(found[place])
+        is_late = other is not None and bool(lateness_of(found[place]))
+        where = describe_place(checked.waves, checked.access, place // checked.per_lane)
+        thread = int(threads_of(found[place]))
+        item = work_item_of(thread, self._numbering, self._grid, self._block)
+        if other is None:
+            earlier = "writes too; one instruction does both"
+        else:
+            instruction = self._assembly.instruction(number_of(record))
+            reason = self._reason(checked, found[place], is_late)
+            earlier = f"{_PAST_TENSE[other]} with {instruction}; {reason}"
+        what = f"{_PRESENT_TENSE[checked.access_type]} {where}, which work item {item} {earlier}"
+        lanes = wrong_lanes(checked.waves, checked.access, wrong, checked.per_lane)
+        kind = WAIT if is_late else RACE
+        checked.waves.report(kind, checked.access.instruction, what, lanes)
 
-    def _tell_direct(self, one: _Made, flight: Flight, wrong: Array) -> None:
-        place = place_of(
-            one.waves, one.access, int(np.flatnonzero(wrong)[0]) // one.count
-        )
-        what = (
-            f"{_DOES[one.kind]} {place}, which {flight.instruction} of the same wave still loads: "
-            f"a wait ({next(iter(flight.places)).counter}) is missing"
-        )
-        lanes = lanes_of(one.waves, one.access, wrong, one.count)
-        one.waves.report(WAIT, one.access.instruction, what, lanes)
+    def _reason(self, checked: _CheckedAccess, record: Array, is_late: bool) -> str:
+        """Explain why an access is not ordered after the access of `record`."""
+        if is_late:
+            return "its wave did not wait for that before the barrier or update between the two"
+        if self._is_cached_scalar_load(checked):
+            return "scalar loads may return what was there before the launch"
+        group = int(self._numbering.groups_of(record))
+        if group != int(self._numbering.groups_of(checked.records[0])):
+            return "nothing orders the two groups"
+        if clocks_of(record) < self._barrier_clock[group]:
+            return "a barrier is between the two, but the wave has not invalidated its cache since"
+        return "no barrier is between the two"
 
-    def _why(self, one: _Made, stamp: int, late: bool, is_together: bool) -> str:
-        if late:
-            return "that was not waited for before the barrier or update that is between them"
-        if is_together:
-            return "one instruction does both"
-        groups = (
-            self._shape.groups_of(np.array([stamp])),
-            self._shape.groups_of(one.own[:1]),
-        )
-        if self._is_scalar(one):
-            return "scalar loads may see what was there before the launch"
-        if groups[0] != groups[1]:
-            return "nothing orders the groups"
-        if clocks_of(np.array([stamp])) < self._floor[groups[0]]:
-            return "a barrier is between them, but the wave has not dropped its cache since"
-        return "no barrier is between them"
+
+def _is_store_and_atomic_read(first: AccessType, second: AccessType) -> bool:
+    return {first, second} == {_WRITE, _ATOMIC_READ}
 
 
 def _check_launch(threads: int, is_split: bool) -> None:
-    why = ""
-    if threads > MOST_THREADS:
-        why = f"there are {threads} threads, and can be at most {MOST_THREADS}"
-    elif is_split:
-        why = "the waves of a group run on several compute units (tgsplit)"
-    if why:
-        remedy = "look for other hazards, or compile without it"
-        remedy = (
-            remedy if is_split else "launch fewer groups, or look for other hazards"
-        )
+    """Raise Unsupported for launches that the check cannot follow."""
+    message = "this launch cannot be checked for races"
+    if threads > MAX_THREADS:
         raise Unsupported(
-            "races of this launch are not followed", why=why, remedy=remedy
+            message,
+            why=f"it has {threads} threads, and the check supports at most {MAX_THREADS}",
+            remedy="launch fewer groups, or check only for other hazards",
         )
-
-
-def _mnemonics(assembly: Assembly) -> set[str]:
-    return {assembly.mnemonic(number) for number in range(len(assembly))}
+    if is_split:
+        raise Unsupported(
+            message,
+            why="the waves of a group run on several compute units (tgsplit)",
+            remedy="check only for other hazards, or compile without tgsplit",
+        )

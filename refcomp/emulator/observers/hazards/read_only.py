@@ -1,50 +1,55 @@
-"""Writes to arguments that a kernel says, or whoever launches it, that it only reads."""
+"""Writes to arguments that the kernel declares, or the launch requests, as read-only."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from refcomp.emulator.code.findings import READ_ONLY
+from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
 from refcomp.emulator.machine.memory import BASE, Allocation
 from refcomp.emulator.machine.observation import Access, Observer
+from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.observers.hazards.access_description import wrong_lanes
 
 
 class ReadOnly(Observer):
-    """Tells of stores and updates in the memory of read-only arguments, unless another argument
-    points to the same memory."""
+    """Reports stores and updates in the memory of read-only arguments.
 
-    _kept: list[Allocation]
+    Memory that a read-only argument shares with another argument may be written.
+    """
 
-    def launched(self, loaded: Any, request: Any) -> None:
-        kept, written = {}, set()
+    _protected: list[Allocation]
+
+    def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
+        protected: dict[int, Allocation] = {}  # by address
+        written: set[int] = set()  # addresses
         for argument in loaded.kernel(request.kernel).arguments:
             if argument.kind != "global_buffer":
                 continue
-            place = request.arguments[argument.offset : argument.offset + argument.size]
-            found = loaded.arena.allocation_at(int.from_bytes(place, "little"))
-            if found is not None and argument.is_read_only:
-                kept[found.address] = found
-            elif found is not None:
-                written.add(found.address)
-        given = (loaded.arena.allocation_at(address) for address in request.read_only)
-        kept = {
-            address: found for address, found in kept.items() if address not in written
-        }
-        self._kept = list(
-            {**kept, **{found.address: found for found in given if found}}.values()
-        )
+            pointer = request.arguments[
+                argument.offset : argument.offset + argument.size
+            ]
+            allocation = loaded.arena.allocation_at(int.from_bytes(pointer, "little"))
+            if allocation is None:
+                continue
+            if argument.is_read_only:
+                protected[allocation.address] = allocation
+            else:
+                written.add(allocation.address)
+        for address in written:
+            protected.pop(address, None)
+        # What the launch requests holds for all arguments.
+        for address in request.read_only:
+            allocation = loaded.arena.allocation_at(address)
+            if allocation is not None:
+                protected[allocation.address] = allocation
+        self._protected = list(protected.values())
 
-    def access(self, waves: Any, access: Access) -> None:
+    def access(self, waves: Waves, access: Access) -> None:
         if access.space != "global" or not (access.is_store or access.is_atomic):
             return
-        for place in self._kept:
-            start = place.address - BASE
-            wrong = (access.index >= start) & (access.index < start + place.size)
+        for allocation in self._protected:
+            start = allocation.address - BASE
+            wrong = (access.index >= start) & (access.index < start + allocation.size)
             if wrong.any():
-                lanes = np.zeros((waves.count(), waves.lanes), np.bool_)
-                active = np.ones_like(lanes) if access.active is None else access.active
-                lanes[active] = wrong
-                what = f"writes {place.label}, which is only to be read"
+                what = f"writes {allocation.label}, which is read-only"
+                lanes = wrong_lanes(waves, access, wrong)
                 waves.report(READ_ONLY, access.instruction, what, lanes)

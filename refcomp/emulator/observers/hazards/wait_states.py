@@ -1,22 +1,23 @@
 """Registers that are used too soon after an instruction for which the GPU does not wait by itself.
 
-What stands between two instructions is counted as they run, so that loops, branches and calls need
-no rule of their own. Of products of matrices that wrote the same register the latest counts.
+Wait states are counted while instructions run, so that loops, branches and calls need no special
+rules. If several matrix products wrote the same register, the latest counts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.findings import WAIT
+from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
+from refcomp.emulator.execution.program import DecodedProgram
 from refcomp.emulator.generations.wait_counters import register_name
 from refcomp.emulator.generations.wait_states import (
-    MOST_TRANS,
+    MAX_TRANS,
     Footprint,
     HazardPair,
     HazardUse,
@@ -25,140 +26,141 @@ from refcomp.emulator.generations.wait_states import (
 )
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.machine.waves import Waves
 
-# More than any table asks for; and for a wave that never came there.
-_LONG, _NEVER = 32, -(1 << 30)
+_MAX_DISTANCE = 32  # more than any table requires
+_NEVER = -(1 << 30)  # the clock of waves that did not run an instruction
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    """What an instruction left, and where the clocks stood when each wave was last behind it:
-    [clock, wave]. `is_whole`: all waves were there together then."""
+class _FirstUse:
+    """An instruction that has run, as the first of a hazard pair."""
 
-    name: str
+    name: str  # see `HazardPair.first`
     places: Places
     instruction: Instruction
-    order: int
-    at: Array
-    is_whole: bool
+    order: int  # increases with each instruction that ran
+    at: Array  # int64 [clock, wave]: the clocks when each wave last ran the instruction
+    ran_in_all: bool  # all waves ran it together
+
+    def hides_others(self) -> bool:
+        """Return True for a matrix product that came after all others in all waves."""
+        is_product = self.name[0].isdigit() and self.name.endswith("writes VGPR")
+        return is_product and self.ran_in_all
 
 
 class WaitStates(Observer):
-    """Tells of instructions that come too soon after another one."""
+    """Reports instructions that follow another one too soon."""
 
     def __init__(self) -> None:
-        self._by_program: WeakKeyDictionary[Any, dict[int, Footprint]] = (
+        self._by_program: WeakKeyDictionary[DecodedProgram, dict[int, Footprint]] = (
             WeakKeyDictionary()
         )
-        self._footprints: dict[int, Footprint] = {}
+        self._footprints: dict[int, Footprint] = {}  # by number of the instruction
         self._table: StateTable
 
-    def launched(self, loaded: Any, request: Any) -> None:
+    def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
         self._table = loaded.generation.states
         program = loaded.program(loaded.kernel(request.kernel))
         self._footprints = self._by_program.setdefault(program, {})
 
-    def began(self, waves: Any) -> None:
+    def began(self, waves: Waves) -> None:
+        # int64 [clock, wave], see `ClockTicks`.
         self._clocks = np.zeros((2, waves.waves), np.int64)
-        # By the name of what was left, and the number of the instruction; the latest is last.
-        self._left: dict[str, dict[int, _Left]] = {}
-        self._room: dict[str, int] = {}
+        # By name of the use and number of the instruction; the latest is last.
+        self._uses: dict[str, dict[int, _FirstUse]] = {}
+        # By name: with more uses than this, old ones are dropped.
+        self._max_uses: dict[str, int] = {}
         self._order = 0
 
-    def instruction(self, waves: Any, instruction: Instruction) -> None:
+    def instruction(self, waves: Waves, instruction: Instruction) -> None:
         footprint = self._footprints.get(instruction.number)
         if footprint is None:
             footprint = self._table.footprint(instruction)
             self._footprints[instruction.number] = footprint
-        for use in footprint.does:
-            if before := self._before(use.name):
-                self._check(waves, instruction, use, before)
-        for clock, passed in zip(self._clocks, footprint.passed, strict=True):
-            if passed:
-                clock[waves.rows] += passed
-        for use in footprint.leaves:
-            self._leave(waves, instruction, use)
+        for use in footprint.as_second:
+            earlier = self._earlier(use.name)
+            if earlier:
+                self._check(waves, instruction, use, earlier)
+        for clock, ticks in zip(self._clocks, footprint.ticks, strict=True):
+            if ticks:
+                clock[waves.rows] += ticks
+        for use in footprint.as_first:
+            self._add(waves, instruction, use)
 
-    def _leave(self, waves: Any, instruction: Instruction, use: HazardUse) -> None:
+    def _add(self, waves: Waves, instruction: Instruction, use: HazardUse) -> None:
         self._order += 1
-        name, places = use
-        kept = self._left.setdefault(name, {})
-        before = kept.pop(instruction.number, None)
+        uses = self._uses.setdefault(use.name, {})
+        before = uses.pop(instruction.number, None)
         at = np.full_like(self._clocks, _NEVER) if before is None else before.at
         at[:, waves.rows] = self._clocks[:, waves.rows]
-        is_whole = waves.count() == waves.waves
-        kept[instruction.number] = _Left(
-            name, places, instruction, self._order, at, is_whole
+        uses[instruction.number] = _FirstUse(
+            name=use.name,
+            places=use.places,
+            instruction=instruction,
+            order=self._order,
+            at=at,
+            ran_in_all=waves.count() == waves.waves,
         )
-        if len(kept) > self._room.get(name, _LONG):
-            self._left[name] = {
-                n: one for n, one in kept.items() if self._is_recent(one)
+        if len(uses) > self._max_uses.get(use.name, _MAX_DISTANCE):
+            recent = {
+                number: one
+                for number, one in uses.items()
+                if (self._clocks[0] - one.at[0]).min() < _MAX_DISTANCE
             }
-            self._room[name] = len(self._left[name]) + _LONG // 2
+            self._uses[use.name] = recent
+            self._max_uses[use.name] = len(recent) + _MAX_DISTANCE // 2
 
-    def _is_recent(self, left: _Left) -> bool:
-        return bool((self._clocks[0] - left.at[0]).min() < _LONG)
-
-    def _before(self, does: str) -> list[_Left]:
-        """What counts for those who do this, the latest first."""
-        lists = [
-            kept for name in self._table.before[does] if (kept := self._left.get(name))
+    def _earlier(self, second: str) -> list[_FirstUse]:
+        """Return all uses that form a pair with `second`, the latest first."""
+        by_name = [
+            uses
+            for first in self._table.firsts[second]
+            if (uses := self._uses.get(first))
         ]
-        if len(lists) == 1:
-            return [*reversed(lists[0].values())]
-        some = (one for kept in lists for one in kept.values())
-        return sorted(some, key=lambda one: -one.order)
+        if len(by_name) == 1:
+            return [*reversed(by_name[0].values())]
+        found = [use for uses in by_name for use in uses.values()]
+        return sorted(found, key=lambda use: -use.order)
 
     def _check(
-        self, waves: Any, instruction: Instruction, use: HazardUse, before: list[_Left]
+        self,
+        waves: Waves,
+        instruction: Instruction,
+        second: HazardUse,
+        earlier: list[_FirstUse],
     ) -> None:
-        rest = use.places
-        for left in before:
-            if left.places.isdisjoint(rest):
+        """Report `instruction` where it comes too soon after one of `earlier`."""
+        remaining = second.places
+        for first in earlier:
+            if first.places.isdisjoint(remaining):
                 continue
-            needed = self._needed(left, use)
-            between, trans = (self._clocks - left.at)[:, waves.rows]
-            wrong = (between < needed) & (trans <= MOST_TRANS)
+            required = self._required(first, second)
+            states, trans = (self._clocks - first.at)[:, waves.rows]
+            wrong = (states < required) & (trans <= MAX_TRANS)
             if wrong.any():
-                early = HazardUse(use.name, left.places & rest)
-                self._tell(waves, instruction, left, early, needed, wrong)
-            if _hides_others(left):
-                rest -= left.places
+                place = _name(first.places & remaining)
+                what = (
+                    f"uses {place} only {states[wrong][0]} of {required} {self._table.unit} "
+                    f"after {first.instruction}: {first.name}, then {second.name}; "
+                    f"{self._table.remedy(first.name)} is missing"
+                )
+                waves.report(WAIT, instruction, what, wrong)
+            if first.hides_others():
+                remaining -= first.places
 
-    def _needed(self, left: _Left, use: HazardUse) -> int:
-        needed = self._table.needed
-        if left.places == use.places:
-            does = use.name.replace("reads SrcC", "reads the same SrcC")
-            same = needed.get(HazardPair(left.name, does))
+    def _required(self, first: _FirstUse, second: HazardUse) -> int:
+        """Return how many wait states must separate the two."""
+        required = self._table.required
+        if first.places == second.places:
+            name = second.name.replace("reads SrcC", "reads the same SrcC")
+            same = required.get(HazardPair(first.name, name))
             if same is not None:
                 return same
-        return needed[HazardPair(left.name, use.name)]
-
-    def _tell(
-        self,
-        waves: Any,
-        instruction: Instruction,
-        left: _Left,
-        use: HazardUse,
-        needed: int,
-        wrong: Array,
-    ) -> None:
-        between = int((self._clocks - left.at)[0, waves.rows][wrong][0])
-        what = (
-            f"uses {_name(use.places)} {between} of {needed} {self._table.unit} after "
-            f"{left.instruction}: {left.name}, then {use.name}; "
-            f"{self._table.remedy(left.name)} is missing"
-        )
-        waves.report(WAIT, instruction, what, wrong)
+        return required[HazardPair(first.name, second.name)]
 
 
 def _name(places: Places) -> str:
+    """Return the name of the lowest register, or of what has no number."""
     place = min(places, key=lambda one: (isinstance(one, str), one))
     return place if isinstance(place, str) else register_name(place)
-
-
-def _hides_others(left: _Left) -> bool:
-    """Whether it is a product of matrices, which came after all others in all waves."""
-    return (
-        left.name[0].isdigit() and left.name.endswith("writes VGPR") and left.is_whole
-    )

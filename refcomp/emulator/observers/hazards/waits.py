@@ -1,19 +1,22 @@
-"""Results that are used before a wait says that they are there.
+"""Results that are used before a wait makes sure that they are complete.
 
-Follows what each wave has begun and waited for. Reading a register that a load still fills is told
-of, and so is writing it, unless what writes is done after the load anyway: the same queue, in
-order. Others ask here what of a wave's accesses is still under way.
+The observer tracks the operations that each wave has begun and has waited for. Reading a register
+that a load still fills is a finding. Overwriting it is a finding, too, unless the second operation
+is sure to complete after the load, because both are in the same ordered queue. The race check asks
+`Waits` which accesses are still in flight.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.findings import WAIT
+from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
+from refcomp.emulator.execution.program import DecodedProgram
 from refcomp.emulator.generations.wait_counters import (
     Counters,
     Effect,
@@ -23,70 +26,75 @@ from refcomp.emulator.generations.wait_counters import (
 )
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Observer
+from refcomp.emulator.machine.waves import Waves
 
-# No counter goes further: a wave with so many under way waits before it begins another one.
-MOST_UNDER_WAY = 64
+# No counter counts further: a wave with so many flights stalls before it begins another one.
+MAX_IN_FLIGHT = 64
 
 
+@dataclass(slots=True, eq=False)
 class Flight:
-    """What an instruction began in some waves: its number in each of its `queues`, for all waves
-    [wave], 0 for those that began nothing. `open` are waves whose registers it still fills."""
+    """An operation that one instruction has begun in some waves of a batch."""
 
-    def __init__(
-        self,
-        instruction: Instruction,
-        effect: Effect,
-        places: dict[Queue, Array],
-        open_: Array,
-    ) -> None:
-        self.instruction, self.fills, self.kind = instruction, effect.fills, effect.kind
-        self.places, self.open = places, open_
+    instruction: Instruction
+    effect: Effect
+    # int32 [waves] for each queue: the operation's number in it; 0 in waves that did not begin it.
+    positions: dict[Queue, Array]
+    # bool [waves]: waves in which a use of the result has not been reported.
+    is_unreported: Array
 
-    def goes_on(self, done: dict[Queue, Array]) -> Array:
-        """The waves in which it may not be done: bool [wave]."""
-        under_way = [place > done[queue] for queue, place in self.places.items()]
-        return under_way[0] if len(under_way) == 1 else under_way[0] | under_way[1]
+    def is_pending(self, done: dict[Queue, Array]) -> Array:
+        """Return, as bool [waves], where the operation may not have completed."""
+        pending = [position > done[queue] for queue, position in self.positions.items()]
+        return pending[0] if len(pending) == 1 else pending[0] | pending[1]
 
-    def goes_on_in_shared(self, done: dict[Queue, Array]) -> Array:
-        """Those in which it may not be done with shared memory, which has a counter of its own."""
-        under_way = [
-            place > done[queue]
-            for queue, place in self.places.items()
-            if queue.counter == "lgkmcnt"
-        ]
-        return under_way[0] if under_way else self.goes_on(done)
+    def is_pending_in_shared(self, done: dict[Queue, Array]) -> Array:
+        """Return, as bool [waves], where accesses to shared memory may not have completed.
+
+        A flat access has two counters, and one of them is for shared memory.
+        """
+        for queue, position in self.positions.items():
+            if queue.counter == "lgkmcnt":
+                return position > done[queue]
+        return self.is_pending(done)
 
 
 class Waits(Observer):
-    """What is under way in each wave of a batch; `flights` are those that fill registers.
-    `is_told`: whether findings are made of it."""
+    """Tracks what is in flight in each wave of a batch.
 
-    def __init__(self, *, is_told: bool = True) -> None:
-        self.is_told = is_told
-        self._effects: dict[int, Effect] = {}
-        self._by_program: WeakKeyDictionary[Any, dict[int, Effect]] = (
+    With `reports` False it makes no findings, and only serves the race check.
+    """
+
+    def __init__(self, *, reports: bool = True) -> None:
+        self._reports = reports
+        self._by_program: WeakKeyDictionary[DecodedProgram, dict[int, Effect]] = (
             WeakKeyDictionary()
         )
+        self._effects: dict[int, Effect] = {}  # by number of the instruction
         self._counters: Counters
-        self.flights: list[Flight] = []
+        self.flights: list[Flight] = []  # those that fill registers
         self.latest: Flight | None = None
-        self._filled: set[int] = set()
+        self._filled: set[int] = set()  # registers that `flights` fill
 
-    def launched(self, loaded: Any, request: Any) -> None:
+    def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
         self._counters = loaded.generation.counters
         program = loaded.program(loaded.kernel(request.kernel))
         self._effects = self._by_program.setdefault(program, {})
 
-    def began(self, waves: Any) -> None:
+    def began(self, waves: Waves) -> None:
         queues = self._counters.all_queues()
+        # int32 [waves] for each queue: operations that have begun, and that have completed.
         self.begun = {queue: np.zeros(waves.waves, np.int32) for queue in queues}
         self.done = {queue: np.zeros(waves.waves, np.int32) for queue in queues}
-        self.flights, self.latest, self._filled = [], None, set()
+        self.flights = []
+        self.latest = None
+        self._filled = set()
 
-    def instruction(self, waves: Any, instruction: Instruction) -> None:
+    def instruction(self, waves: Waves, instruction: Instruction) -> None:
         effect = self._effects.get(instruction.number)
         if effect is None:
-            effect = self._effects[instruction.number] = effect_of(instruction)
+            effect = effect_of(instruction)
+            self._effects[instruction.number] = effect
         if self._filled and not self._filled.isdisjoint(effect.touches | effect.fills):
             self._check(waves, instruction, effect)
         if effect.waits:
@@ -94,63 +102,63 @@ class Waits(Observer):
         if effect.kind:
             self._begin(waves, instruction, effect)
 
-    def _begin(self, waves: Any, instruction: Instruction, effect: Effect) -> None:
-        places = {}
+    def _begin(self, waves: Waves, instruction: Instruction, effect: Effect) -> None:
+        positions = {}
         for queue in self._counters.queues(effect.kind):
-            begun, done = self.begun[queue], self.done[queue]
+            begun = self.begun[queue]
             begun[waves.rows] += 1
-            places[queue] = np.zeros(waves.waves, np.int32)
-            places[queue][waves.rows] = begun[waves.rows]
+            positions[queue] = np.zeros(waves.waves, np.int32)
+            positions[queue][waves.rows] = begun[waves.rows]
             if queue.is_ordered:
-                np.maximum(done, begun - MOST_UNDER_WAY, out=done)
-        runs = np.zeros(waves.waves, np.bool_)
-        runs[waves.rows] = True
-        self.latest = Flight(instruction, effect, places, runs)
+                done = self.done[queue]
+                np.maximum(done, begun - MAX_IN_FLIGHT, out=done)
+        running = np.zeros(waves.waves, np.bool_)
+        running[waves.rows] = True
+        self.latest = Flight(instruction, effect, positions, running)
         if effect.fills:
             self.flights.append(self.latest)
             self._filled |= effect.fills
 
-    def _wait(self, waves: Any, effect: Effect) -> None:
+    def _wait(self, waves: Waves, effect: Effect) -> None:
         for queue, done in self.done.items():
-            most = effect.waits.get(queue.counter)
-            if most is None or most >= self._counters.most[queue.counter]:
+            allowed = effect.waits.get(queue.counter)
+            if allowed is None or allowed >= self._counters.maxima[queue.counter]:
                 continue
-            if most and not queue.is_ordered:
+            # Only a wait for 0 says that an operation of an unordered queue has completed.
+            if allowed and not queue.is_ordered:
                 continue
             begun = self.begun[queue][waves.rows]
-            done[waves.rows] = np.maximum(done[waves.rows], begun - most)
+            done[waves.rows] = np.maximum(done[waves.rows], begun - allowed)
         self.flights = [
-            flight for flight in self.flights if flight.goes_on(self.done).any()
+            flight for flight in self.flights if flight.is_pending(self.done).any()
         ]
-        self._filled = set().union(*(flight.fills for flight in self.flights))
+        self._filled = set().union(*(flight.effect.fills for flight in self.flights))
 
-    # Findings.
-
-    def _check(self, waves: Any, instruction: Instruction, effect: Effect) -> None:
+    def _check(self, waves: Waves, instruction: Instruction, effect: Effect) -> None:
+        """Report the registers of `instruction` that flights still fill."""
         for flight in self.flights:
-            numbers = flight.fills & effect.touches
-            if not numbers and not self._is_after(flight, effect):
-                numbers = flight.fills & effect.fills
-            if numbers:
-                self._tell(waves, instruction, flight, min(numbers))
+            numbers = flight.effect.fills & effect.touches
+            if not numbers and not self._completes_after(effect, flight):
+                numbers = flight.effect.fills & effect.fills
+            if not numbers:
+                continue
+            wrong = (flight.is_pending(self.done) & flight.is_unreported)[waves.rows]
+            if not wrong.any():
+                continue
+            flight.is_unreported[waves.rows] &= ~wrong
+            if self._reports:
+                name = register_name(min(numbers))
+                counter = next(iter(flight.positions)).counter
+                what = (
+                    f"uses {name} without a wait ({counter}) for {flight.instruction}"
+                )
+                waves.report(WAIT, instruction, what, wrong)
 
-    def _is_after(self, flight: Flight, effect: Effect) -> bool:
-        """Whether what an instruction begins is surely done after a flight."""
+    def _completes_after(self, effect: Effect, flight: Flight) -> bool:
+        """Return True if what an instruction begins is sure to complete after `flight`."""
         if not effect.kind:
             return False
         queues = self._counters.queues(effect.kind)
-        return queues == tuple(flight.places) and all(
+        return queues == tuple(flight.positions) and all(
             queue.is_ordered for queue in queues
         )
-
-    def _tell(
-        self, waves: Any, instruction: Instruction, flight: Flight, number: int
-    ) -> None:
-        wrong = (flight.goes_on(self.done) & flight.open)[waves.rows]
-        if not wrong.any():
-            return
-        flight.open[waves.rows] &= ~wrong
-        if self.is_told:
-            name, counter = register_name(number), next(iter(flight.places)).counter
-            what = f"uses {name} without a wait ({counter}) for {flight.instruction}"
-            waves.report(WAIT, instruction, what, wrong)

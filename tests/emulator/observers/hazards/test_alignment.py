@@ -29,15 +29,15 @@ def test_loads_and_stores_may_go_anywhere():
 
 def test_updates_must_be_aligned():
     lines = "global_atomic_add v0, v2, s[0:1]", "ds_add_u32 v0, v2", "ds_add_u64 v0, v[2:3]"
-    assert _told(*lines) == ["an address that is 1 bytes past a multiple of 4"] * 2 + [
-        "an address that is 1 bytes past a multiple of 8"
+    assert _told(*lines) == ["accesses an address that is 1 bytes past a multiple of 4"] * 2 + [
+        "accesses an address that is 1 bytes past a multiple of 8"
     ]
     assert not _told(*lines[:2], by=4)
 
 
 def test_scalar_loads_drop_what_is_not_aligned():
     line = "s_load_dwordx2 s[6:7], s[4:5], 0x0"
-    assert _told(line, by=2) == ["an address that is 2 bytes past a multiple of 4"]
+    assert _told(line, by=2) == ["accesses an address that is 2 bytes past a multiple of 4"]
     assert not _told(line, by=4)
 
 

@@ -9,7 +9,7 @@ from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.generations.memory_order import GFX11_ORDER, CacheInstruction
 from refcomp.emulator.machine.sources import APERTURES
-from refcomp.emulator.observers.hazards import stamps
+from refcomp.emulator.observers.hazards import access_history
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
@@ -23,11 +23,11 @@ _STORE_THERE = "global_store_dword v3, v1, s[0:1]"
 _ONE = "v_mov_b32_e32 v4, 0x200"
 
 # Whose waves of a group may have caches of their own.
-_LATER = replace(GFX942, order=replace(GFX11_ORDER, drops=GFX942.order.drops))
+_LATER = replace(GFX942, order=replace(GFX11_ORDER, invalidates=GFX942.order.invalidates))
 # And must drop what they have there.
 _DROP = "buffer_inv sc0"
 _APART = replace(
-    _LATER, order=replace(_LATER.order, drops_own=CacheInstruction("buffer_inv", "sc0"))
+    _LATER, order=replace(_LATER.order, invalidates_own=CacheInstruction("buffer_inv", "sc0"))
 )
 
 
@@ -103,19 +103,22 @@ def test_a_wave_may_read_what_its_own_cache_had_before_the_barrier(first):
 def test_why_a_read_may_be_stale():
     more = {"prepare": _prepare, "hazards": ["races"], "generation": _APART}
     (found,) = watch(_STORE, *_MEET, _LOAD, **more)
-    assert "a barrier is between them, but the wave has not dropped its cache since" in found.what
+    assert (
+        "a barrier is between the two, but the wave has not invalidated its cache since"
+        in found.what
+    )
 
 
 def test_both_accesses_are_told_of():
     (found,) = watch(_WRITE, _READ, prepare=_prepare)
     assert found.what == (
         "reads 4 bytes at 256 of shared memory, which work item (64, 0, 0) of group (0, 0, 0) "
-        "wrote by ds_write_b32 v0, v1  (00000000 at 0x0); no barrier is between them"
+        "wrote with ds_write_b32 v0, v1  (00000000 at 0x0); no barrier is between the two"
     )
     assert (found.item, found.times) == ((0, 0, 0), 128)
     (found,) = watch(_LOAD, _STORE, prepare=_prepare, groups=1, hazards=["races"])
     assert "writes 4 bytes at 0 of the memory, which work item (64, 0, 0)" in found.what
-    assert "read by global_load_dword v2, v3" in found.what
+    assert "read with global_load_dword v2, v3" in found.what
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_groups_race_whatever_barriers_they_have():
     assert "writes 4 bytes at 0 of the memory, which work item (0, 0, 0) of group (0, 0, 0)" in (
         one.what
     )
-    assert one.group == (1, 0, 0) and "nothing orders the groups" in one.what
+    assert one.group == (1, 0, 0) and "nothing orders the two groups" in one.what
     assert not watch(_WRITE, groups=2, waves=1)
     assert not watch(_WRITE, groups=1, waves=1, batches=2)
 
@@ -183,7 +186,7 @@ def test_atomics_for_a_group_race_with_those_of_other_groups(first):
     assert not watch(first, far, **groups)
     (found,) = watch(first, near, **groups)
     assert found.kind == RACE and found.instruction.text == near
-    assert "nothing orders the groups" in found.what
+    assert "nothing orders the two groups" in found.what
     told = [one.instruction.text for one in watch(f"{_STORE} sc0", far, **groups)]
     assert f"{_STORE} sc0" in told and far in told
 
@@ -195,7 +198,7 @@ def test_loads_do_not_race_with_updates_that_look_again():
     assert not watch(load, swap, groups=2, waves=1, batches=2, hazards=["races"])
     assert not _told("ds_read_b32 v2, v0", "ds_cmpst_b32 v3, v4, v5")
     found = watch(swap, _STORE, groups=2, waves=1, hazards=["races"])
-    assert found and "updated by global_atomic_cmpswap" in found[0].what
+    assert found and "updated with global_atomic_cmpswap" in found[0].what
     assert _told("ds_cmpst_b32 v3, v4, v5", _WRITE) == [(RACE, _WRITE)]
 
 
@@ -233,18 +236,18 @@ def test_what_goes_on_is_followed_when_cells_become_bytes():
     assert (found.kind, found.times) == (WAIT, 128)
 
 
-def test_more_threads_than_stamps_can_tell_apart_are_refused():
-    with pytest.raises(Unsupported, match="races of this launch are not followed") as caught:
+def test_more_threads_than_records_distinguish_are_refused():
+    with pytest.raises(Unsupported, match="this launch cannot be checked for races") as caught:
         watch(_WRITE, waves=1, batches=2**21 + 1, hazards=["races"])
-    assert "there are 134217792 threads, and can be at most 134217728" in str(caught.value)
-    assert "launch fewer groups, or look for other hazards" in str(caught.value)
+    assert "it has 134217792 threads, and the check supports at most 134217728" in str(caught.value)
+    assert "launch fewer groups, or check only for other hazards" in str(caught.value)
 
 
 def test_groups_on_several_units_of_cdna_are_refused():
-    with pytest.raises(Unsupported, match="races of this launch are not followed") as caught:
+    with pytest.raises(Unsupported, match="this launch cannot be checked for races") as caught:
         watch(_WRITE, is_split=True, hazards=["races"])
     assert "the waves of a group run on several compute units (tgsplit)" in str(caught.value)
-    assert "look for other hazards, or compile without it" in str(caught.value)
+    assert "check only for other hazards, or compile without tgsplit" in str(caught.value)
     assert not watch("ds_write_b32 v0, v1", is_split=True, hazards=["waits"])
 
 
@@ -256,7 +259,7 @@ def test_scalar_loads_do_not_see_what_the_launch_wrote():
     own = "global_store_dword v0, v1, s[0:1]", "s_waitcnt vmcnt(0)"
     (found,) = watch(*own, _SCALAR, waves=1, hazards=["races"])
     assert (found.kind, found.instruction.text) == (RACE, _SCALAR)
-    assert found.what.endswith("; scalar loads may see what was there before the launch")
+    assert found.what.endswith("; scalar loads may return what was there before the launch")
     assert _told(_STORE, *_MEET, _SCALAR) == [(RACE, _SCALAR)]
     for lines in (
         (*own, "s_dcache_inv", _SCALAR),
@@ -268,8 +271,8 @@ def test_scalar_loads_do_not_see_what_the_launch_wrote():
 
 
 def test_clocks_begin_anew_when_they_are_full(monkeypatch):
-    monkeypatch.setattr("refcomp.emulator.observers.hazards.races.MOST_CLOCK", 3)
+    monkeypatch.setattr("refcomp.emulator.observers.hazards.races.MAX_CLOCK", 3)
     rounds = _WRITE, *_MEET, _READ, *_MEET
     assert not _told(*rounds * 4)
     assert _told(*rounds * 4, _WRITE, _READ) == [(RACE, _READ)]
-    assert stamps.MOST_CLOCK == 2**16 - 1
+    assert access_history.MAX_CLOCK == 2**16 - 1

@@ -22,7 +22,7 @@ def _told(line, *kept):
 def test_writes_to_read_only_arguments(line):
     (found,) = _told(line, True)
     assert (found.kind, found.times) == (READ_ONLY, 64)
-    assert found.what == "writes the memory, which is only to be read"
+    assert found.what == "writes the memory, which is read-only"
     assert not _told(line, False)
 
 

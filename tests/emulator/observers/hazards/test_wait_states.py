@@ -93,7 +93,8 @@ def test_pairs(first, second, gfx90a, gfx942):
 def test_what_is_told():
     (told,) = _told("gfx942", _LANE, "s_nop 0", "v_add_u32_e32 v3, s4, v0")
     assert told == (
-        "v_add_u32_e32 v3, s4, v0: uses s4 1 of 2 wait states after v_readfirstlane_b32 s4, v1  "
+        "v_add_u32_e32 v3, s4, v0: uses s4 only 1 of 2 wait states after "
+        "v_readfirstlane_b32 s4, v1  "
         "(00000000 at 0x0): VALU writes SGPR, then VALU reads SGPR; s_nop is missing"
     )
 
@@ -105,9 +106,9 @@ def test_the_latest_product_counts():
     for register, is_told in (("v5", False), ("v9", True)):
         use = f"v_cmp_lt_u32_e32 vcc, v5, {register}"
         told = [one for one in _told("gfx942", slow, quick, "s_nop 4", use) if use in one]
-        assert [f"uses {register} 6 of 11 wait states after {slow}" in one for one in told] == (
-            [True] * is_told
-        )
+        assert [
+            f"uses {register} only 6 of 11 wait states after {slow}" in one for one in told
+        ] == ([True] * is_told)
 
 
 def test_loops_and_branches_count_as_they_run():
@@ -116,7 +117,7 @@ def test_loops_and_branches_count_as_they_run():
     loop = [*lines, "s_cbranch_scc1 65530"]
     count = {"prepare": lambda waves: set_scalar(waves, 8, 3)}
     (told,) = _told("gfx942", *loop, **count)
-    assert "uses v5 3 of 7 wait states after" in told
+    assert "uses v5 only 3 of 7 wait states after" in told
     loop[1:2], loop[-1] = ["s_nop 4", "s_nop 0"], "s_cbranch_scc1 65529"
     assert _told("gfx942", *loop, **count)
     loop.insert(4, "s_nop 3")
@@ -128,11 +129,11 @@ def test_waves_that_left_a_loop_early_are_not_forgotten_and_cost_nothing(monkeyp
     """Each wave runs once more often than the one before; none is long enough behind `_LANE`."""
     seen = []
 
-    def before(self, does, how=WaitStates._before):
+    def earlier(self, does, how=WaitStates._earlier):
         seen.append(len(found := how(self, does)))
         return found
 
-    monkeypatch.setattr(WaitStates, "_before", before)
+    monkeypatch.setattr(WaitStates, "_earlier", earlier)
 
     def prepare(waves):
         waves.initialise_scalar(20, np.arange(1, 49, dtype=np.uint32))
@@ -141,7 +142,7 @@ def test_waves_that_left_a_loop_early_are_not_forgotten_and_cost_nothing(monkeyp
     lines = ["s_mov_b32 s21, 0", *loop, "v_readlane_b32 s6, v0, s4"]
     more = {"waves": 2, "groups": 24, "prepare": prepare, "hazards": ["wait-states"]}
     (found,) = watch(*lines, **more)
-    assert "uses s4 3 of 4 wait states" in found.what and found.times == 48 * 64
+    assert "uses s4 only 3 of 4 wait states" in found.what and found.times == 48 * 64
     assert max(seen) == 1
 
 
@@ -161,7 +162,7 @@ def test_rdna3_waits_but_for_a_few():
     exp, use = "v_exp_f32_e32 v3, v0", "v_add_f32_e32 v8, v3, v0"
     other, trans = "v_mov_b32_e32 v9, v0", "v_exp_f32_e32 v9, v0"
     (told,) = _told("gfx1100", exp, *[other] * 5, "s_nop 7", use)
-    assert "uses v3 5 of 6 vector instructions after v_exp_f32_e32 v3, v0" in told
+    assert "uses v3 only 5 of 6 vector instructions after v_exp_f32_e32 v3, v0" in told
     assert told.endswith(
         ": trans writes VGPR, then VALU reads VGPR; s_waitcnt_depctr 0xfff is missing"
     )

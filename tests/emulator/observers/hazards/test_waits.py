@@ -138,12 +138,12 @@ def test_each_access_looks_at_few_that_came_before(hazard, counters, monkeypatch
     """However many stores and updates there are that nothing waits for."""
     looks = 0
 
-    def goes_on(flight, done, how=Flight.goes_on):
+    def is_pending(flight, done, how=Flight.is_pending):
         nonlocal looks
         looks += 1
         return how(flight, done)
 
-    monkeypatch.setattr(Flight, "goes_on", goes_on)
+    monkeypatch.setattr(Flight, "is_pending", is_pending)
     copy = _OTHER, "s_waitcnt vmcnt(0)", "global_store_dword v0, v1, s[0:1]"
     update = "s_mov_b64 exec, 1", "global_atomic_add v0, v1, s[0:1]"
     generation = replace(GFX942, counters=counters)

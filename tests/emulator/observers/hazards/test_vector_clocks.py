@@ -1,4 +1,4 @@
-"""Waves of a group that tell each other by updates what they did, with no barrier."""
+"""Waves of a group that synchronise by atomic updates, without a barrier."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import pytest
 from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.generations.memory_order import GFX11_ORDER, CacheInstruction
-from refcomp.emulator.observers.hazards.turns import Turns
+from refcomp.emulator.observers.hazards.vector_clocks import GroupClocks
 from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
 
@@ -24,8 +24,8 @@ _APART = replace(
     GFX942,
     order=replace(
         GFX11_ORDER,
-        drops=CacheInstruction("buffer_inv", "sc1"),
-        drops_own=CacheInstruction("buffer_inv", "sc0"),
+        invalidates=CacheInstruction("buffer_inv", "sc1"),
+        invalidates_own=CacheInstruction("buffer_inv", "sc0"),
     ),
 )
 
@@ -104,40 +104,46 @@ def test_groups_do_not_take_turns():
     assert [(one.kind, one.instruction.text) for one in found] == [(RACE, _LOAD)]
 
 
-def _turns(waves=4, per_group=2):
-    latest = SimpleNamespace(goes_on=lambda done: np.zeros(waves, np.bool_))
-    return Turns(SimpleNamespace(latest=latest, done={}), np.arange(1, waves + 1), per_group)
+def _group_clocks(waves=4, per_group=2):
+    latest = SimpleNamespace(is_pending=lambda done: np.zeros(waves, np.bool_))
+    waits = SimpleNamespace(latest=latest, done={})
+    return GroupClocks(waits, np.arange(1, waves + 1), per_group)
 
 
-def _meet(turns, wave, place=0, **more):
+def _synchronise(clocks, wave, place=0, releases=True):
     at = np.array([wave])
-    turns.meet("shared", at, at, np.array([place]), **{"tells": True} | more)
+    clocks.synchronise("shared", at, at, np.array([place]), releases=releases)
 
 
 def test_what_is_known_is_passed_on():
     """Of four waves of one group; each knows those before it, at the clocks of then."""
-    turns = _turns(per_group=4)
+    clocks = _group_clocks(per_group=4)
     for wave in range(4):
-        _meet(turns, wave)
-    assert turns.own(2).tolist() == [1, 2, 3, 0] and turns.own(0).tolist() == [1, 0, 0, 0]
+        _synchronise(clocks, wave)
+    assert clocks.vector_clock(2).tolist() == [1, 2, 3, 0] and clocks.vector_clock(0).tolist() == [
+        1,
+        0,
+        0,
+        0,
+    ]
     own, other = np.array([3, 3, 3]), np.array([0, 1, 2])
-    assert turns.is_known(own, other, np.array([1, 3, 3])).tolist() == [True, False, True]
-    assert not turns.is_known(own, other, np.array([1, 2, 3]), must_be_fresh=True).any()
-    turns.drop_own(np.array([3]))
-    assert turns.is_known(own, other, np.array([1, 2, 3]), must_be_fresh=True).all()
-    turns.clear()
-    assert not turns.is_known(own, other, np.array([1, 2, 3])).any()
+    assert clocks.happened_before(other, np.array([1, 3, 3]), own).tolist() == [True, False, True]
+    assert not clocks.happened_before(other, np.array([1, 2, 3]), own, through_cache=True).any()
+    clocks.invalidate_cache(np.array([3]))
+    assert clocks.happened_before(other, np.array([1, 2, 3]), own, through_cache=True).all()
+    clocks.clear()
+    assert not clocks.happened_before(other, np.array([1, 2, 3]), own).any()
 
 
 def test_places_and_groups_are_apart():
-    turns = _turns()
+    clocks = _group_clocks()
     for wave in range(4):
-        _meet(turns, wave)
-    assert turns.own(2).tolist() == [3, 0] and turns.own(3).tolist() == [3, 4]
-    assert not turns.is_known(np.array([3]), np.array([1]), np.array([1])).any()
-    turns.clear()
-    _meet(turns, 0)
-    _meet(turns, 1, place=4)
-    assert turns.own(1).tolist() == [0, 2]
-    _meet(turns, 1, tells=False)
-    assert turns.own(1).tolist() == [1, 2]
+        _synchronise(clocks, wave)
+    assert clocks.vector_clock(2).tolist() == [3, 0] and clocks.vector_clock(3).tolist() == [3, 4]
+    assert not clocks.happened_before(np.array([1]), np.array([1]), np.array([3])).any()
+    clocks.clear()
+    _synchronise(clocks, 0)
+    _synchronise(clocks, 1, place=4)
+    assert clocks.vector_clock(1).tolist() == [0, 2]
+    _synchronise(clocks, 1, releases=False)
+    assert clocks.vector_clock(1).tolist() == [1, 2]

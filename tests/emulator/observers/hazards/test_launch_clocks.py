@@ -1,4 +1,4 @@
-"""Groups that tell each other by updates of memory what they have written."""
+"""Groups that synchronise by atomic updates of global memory."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ import pytest
 from refcomp.emulator.code.findings import RACE, WAIT
 from refcomp.emulator.generations.generation import GFX942
 from refcomp.emulator.generations.memory_order import GFX90A_ORDER, CacheInstruction
-from refcomp.emulator.observers.hazards.fences import Fences
-from refcomp.emulator.observers.hazards.turns import Turns
+from refcomp.emulator.observers.hazards.launch_clocks import LaunchClocks
+from refcomp.emulator.observers.hazards.vector_clocks import GroupClocks
 from tests.emulator.observers.hazards.hazardous import watch
 from tests.emulator.snippets import put
 
@@ -85,7 +85,7 @@ def test_other_gpus_need_not_write_back():
 
 def test_caches_are_dropped_from_the_outside_in():
     """Where each unit has one of its own besides, as on RDNA."""
-    order = replace(GFX942.order, drops_own=CacheInstruction("buffer_inv", "sc0"))
+    order = replace(GFX942.order, invalidates_own=CacheInstruction("buffer_inv", "sc0"))
     apart = replace(GFX942, order=order)
     start, end = _TELLS[:-2], _TELLS[-1]
     assert not _told(*start, "buffer_inv sc1", "buffer_inv sc0", end, generation=apart)
@@ -132,91 +132,92 @@ def test_who_knows_all_may_set_the_counter_anew():
 def test_where_too_many_places_tell_groups_count_as_ordered(monkeypatch):
     lines = (_STORE, *_RELEASE, _COUNT, "buffer_inv sc1", "s_waitcnt vmcnt(0)", _LOAD)
     assert _told(*lines)
-    monkeypatch.setattr("refcomp.emulator.observers.hazards.fences._MOST_BYTES", -1)
+    monkeypatch.setattr("refcomp.emulator.observers.hazards.launch_clocks._MAX_BYTES", -1)
     assert not _told(*lines)
     # Those of one group do not.
     within = "ds_write_b32 v0, v1", "ds_read_b32 v2, v6", "buffer_inv sc1"
     assert watch("v_mov_b32_e32 v6, 0", *within, waves=2, hazards=["races"])
 
 
-def _fences(waves=100):
+def _launch_clocks(waves=100):
     """Of groups of one wave, in which one access is under way, and nothing is done."""
     waits = SimpleNamespace(done={"queue": np.zeros(waves, np.int32)})
-    waits.latest = SimpleNamespace(places={"queue": np.ones(waves, np.int32)})
-    waits.latest.goes_on = lambda done: waits.latest.places["queue"] > done["queue"]
-    clock, floor = np.ones(waves, np.int64), np.ones(waves, np.int64)
-    return Fences(waits, clock, floor, Turns(waits, clock, 1), 1)
+    waits.latest = SimpleNamespace(positions={"queue": np.ones(waves, np.int32)})
+    waits.latest.is_pending = lambda done: waits.latest.positions["queue"] > done["queue"]
+    clock = np.ones(waves, np.int64)
+    group_clocks = GroupClocks(waits, clock, 1)
+    return LaunchClocks(waits, clock, np.ones(waves, np.int64), group_clocks, 1)
 
 
-def _meet(fences, wave, place, **more):
+def _synchronise(clocks, wave, place, releases=True):
     at = np.array([wave])
-    fences.meet(at, at, np.array([place]), **{"tells": True, "needs_write_back": False} | more)
+    clocks.synchronise(at, at, np.array([place]), releases=releases, needs_write_back=False)
 
 
-def _tell_places(fences):
+def _release(clocks):
     for wave in range(100):
-        _meet(fences, wave, place=wave)
+        _synchronise(clocks, wave, place=wave)
 
 
-def _write_back(fences):
+def _write_back(clocks):
     for wave in range(100):
-        fences.write_back(np.array([wave]))
+        clocks.write_back(np.array([wave]))
 
 
-def _join(fences):
+def _acquire(clocks):
     """Each learns what those before it told of."""
     for wave in range(100):
-        _meet(fences, wave, place=0)
-        fences._waits.done["queue"][:] = 1
-        fences.drop(np.array([wave]))
+        _synchronise(clocks, wave, place=0)
+        clocks._waits.done["queue"][:] = 1
+        clocks.invalidate_caches(np.array([wave]))
 
 
-@pytest.mark.parametrize("tell", [_tell_places, _write_back, _join])
-def test_all_that_is_held_counts(tell, monkeypatch):
+@pytest.mark.parametrize("use", [_release, _write_back, _acquire])
+def test_all_that_is_held_counts(use, monkeypatch):
     """A wave's knowledge has 800 bytes, and 100 waves have some: more than 79_000 bytes is lost,
     whatever it is held for, and then nothing is held."""
-    fences = _fences()
-    tell(fences)
-    assert not fences.is_lost and fences.bytes_held() > 79_000
-    monkeypatch.setattr("refcomp.emulator.observers.hazards.fences._MOST_BYTES", 79_000)
-    fences = _fences()
-    tell(fences)
-    assert fences.is_lost and not fences.bytes_held()
+    clocks = _launch_clocks()
+    use(clocks)
+    assert not clocks.has_overflowed and clocks.bytes_held() > 79_000
+    monkeypatch.setattr("refcomp.emulator.observers.hazards.launch_clocks._MAX_BYTES", 79_000)
+    clocks = _launch_clocks()
+    use(clocks)
+    assert clocks.has_overflowed and not clocks.bytes_held()
 
 
 def test_what_is_no_longer_held_does_not_count(monkeypatch):
     """Nor does it cost anything to look again and again for what another wave told of."""
-    monkeypatch.setattr("refcomp.emulator.observers.hazards.fences._MOST_BYTES", 20_000)
-    fences = _fences()
-    fences._waits.done["queue"][:] = 1
+    monkeypatch.setattr("refcomp.emulator.observers.hazards.launch_clocks._MAX_BYTES", 20_000)
+    clocks = _launch_clocks()
+    clocks._waits.done["queue"][:] = 1
     for _ in range(1000):
-        fences.write_back(np.array([0]))
-        fences.clock[0] += 1
-    _meet(fences, 0, place=0)
+        clocks.write_back(np.array([0]))
+        clocks.clock[0] += 1
+    _synchronise(clocks, 0, place=0)
     for _ in range(1000):
-        _meet(fences, 1, place=0, tells=False)
-    assert not fences.is_lost and fences.bytes_held() < 5_000
+        _synchronise(clocks, 1, place=0, releases=False)
+    assert not clocks.has_overflowed and clocks.bytes_held() < 5_000
 
 
 def test_reads_that_are_never_waited_for_count(monkeypatch):
-    monkeypatch.setattr("refcomp.emulator.observers.hazards.fences._MOST_BYTES", 20_000)
-    fences = _fences()
-    _meet(fences, 0, place=0)
+    monkeypatch.setattr("refcomp.emulator.observers.hazards.launch_clocks._MAX_BYTES", 20_000)
+    clocks = _launch_clocks()
+    _synchronise(clocks, 0, place=0)
     for _ in range(200):
-        _meet(fences, 1, place=0, tells=False)
-    assert fences.is_lost and not fences.bytes_held()
+        _synchronise(clocks, 1, place=0, releases=False)
+    assert clocks.has_overflowed and not clocks.bytes_held()
 
 
 def test_clocks_begin_anew_without_barriers_too(monkeypatch):
     """Updates and caches written back move them, and what was known at old clocks is forgotten."""
-    monkeypatch.setattr("refcomp.emulator.observers.hazards.races.MOST_CLOCK", 4)
-    highest, kept = [], Fences.meet
+    monkeypatch.setattr("refcomp.emulator.observers.hazards.races.MAX_CLOCK", 4)
+    highest, kept = [], LaunchClocks.synchronise
 
-    def meet(fences, *given, **more):
-        kept(fences, *given, **more)
-        highest.append(int(fences.clock.max()))
+    def synchronise(clocks, *given, **more):
+        kept(clocks, *given, **more)
+        highest.append(int(clocks.clock.max()))
 
-    monkeypatch.setattr(Fences, "meet", meet)
+    monkeypatch.setattr(LaunchClocks, "synchronise", synchronise)
     again = (_STORE, *_RELEASE, _COUNT, *_ACQUIRE) * 8
     assert not _told(*again, _LOAD)
     assert max(highest) < 4 and len(highest) == 24
@@ -224,11 +225,11 @@ def test_clocks_begin_anew_without_barriers_too(monkeypatch):
 
 def test_old_clocks_are_forgotten():
     """What a wave does at its new clock 1 is not what others knew of."""
-    fences = _fences()
-    _join(fences)
+    clocks = _launch_clocks()
+    _acquire(clocks)
     own, other = np.array([99]), np.array([0])
-    assert fences.is_known(own, other, np.array([1])).all()
-    fences.clear()
-    assert not fences.is_known(own, other, np.array([1])).any()
-    fences.drop(own)
-    assert not fences.is_known(own, other, np.array([1])).any()
+    assert clocks.happened_before(other, np.array([1]), own).all()
+    clocks.clear()
+    assert not clocks.happened_before(other, np.array([1]), own).any()
+    clocks.invalidate_caches(own)
+    assert not clocks.happened_before(other, np.array([1]), own).any()
