@@ -182,17 +182,17 @@ def test_passes_of_products(mnemonic, gfx90a, gfx942):
 def test_tables():
     """Some of what the manuals have, in their words."""
     for table, store, c in ((GFX90A_STATES, 1, 8), (GFX942_STATES, 2, 9)):
-        needed = table.needed
-        assert needed["8-pass XDL writes VGPR", "VALU reads VGPR"] == 11
-        assert needed["8-pass XDL writes VGPR", "XDL reads SrcC"] == c
-        assert needed["8-pass XDL writes VGPR", "XDL reads the same SrcC"] == 0
-        assert needed["16-pass XDL writes VGPR", "memory reads VGPR"] == 19
-        assert needed["8-pass XDL reads SrcC", "VALU writes VGPR"] == 7
-        assert needed["16x16 DGEMM writes VGPR", "memory reads VGPR"] == 18
-        assert needed["wide store reads VGPR", "VALU writes VGPR"] == store
-        assert needed["VALU writes SGPR", "VMEM reads SGPR"] == 5
-    assert GFX942_STATES.needed["2-pass SMFMA writes VGPR", "XDL reads the same SrcC"] == 2
-    assert GFX942_STATES.needed["8-pass SMFMA writes VGPR", "VALU writes VGPR"] == 10
+        required = table.required
+        assert required["8-pass XDL writes VGPR", "VALU reads VGPR"] == 11
+        assert required["8-pass XDL writes VGPR", "XDL reads SrcC"] == c
+        assert required["8-pass XDL writes VGPR", "XDL reads the same SrcC"] == 0
+        assert required["16-pass XDL writes VGPR", "memory reads VGPR"] == 19
+        assert required["8-pass XDL reads SrcC", "VALU writes VGPR"] == 7
+        assert required["16x16 DGEMM writes VGPR", "memory reads VGPR"] == 18
+        assert required["wide store reads VGPR", "VALU writes VGPR"] == store
+        assert required["VALU writes SGPR", "VMEM reads SGPR"] == 5
+    assert GFX942_STATES.required["2-pass SMFMA writes VGPR", "XDL reads the same SrcC"] == 2
+    assert GFX942_STATES.required["8-pass SMFMA writes VGPR", "VALU writes VGPR"] == 10
     assert GFX90A_STATES.unit == "wait states" and GFX11_STATES.unit == "vector instructions"
 
 

@@ -45,6 +45,7 @@ def describe_place(waves: Waves, access: Access, lane: int) -> str:
         start = index % (len(waves.shared.data) // len(waves.groups))
         return f"{access.size} bytes at {start} of shared memory"
     allocation = waves.around.arena.allocation_at(BASE + index)
+    assert allocation is not None  # the access is in bounds
     start = BASE + index - allocation.address
     return f"{access.size} bytes at {start} of {allocation.label}"
 

@@ -16,12 +16,12 @@ A record packs who made an access, and when. The record 0 stands for no access.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.observers.hazards.access_types import AccessType
 
 _THREAD_BITS = 27
 _CLOCK_BITS = 16
@@ -36,22 +36,6 @@ MAX_CLOCK = (1 << _CLOCK_BITS) - 1
 _WORD = 4  # bytes
 # Loads may read a few bytes behind the end of memory (machine/memory.py, Note [Loads]).
 _BYTES_BEHIND = 16
-
-
-class AccessType(StrEnum):
-    """How an access behaves in a race."""
-
-    READ = "read"
-    ATOMIC_READ = "atomic read"
-    # An update that first compares memory with what an earlier load returned. LLVM makes the
-    # updates that a GPU lacks from a plain load and a compare-and-swap.
-    COMPARE_SWAP = "compare-and-swap"
-    # An atomic read-modify-write. Also an atomic store, where machine code marks these.
-    UPDATE = "update"
-    WRITE = "write"
-    # As above, but atomic only for the waves of one group.
-    GROUP_ATOMIC_READ = "atomic read of a group"
-    GROUP_UPDATE = "update of a group"
 
 
 def make_records(

@@ -72,7 +72,7 @@ class LaunchClocks:
         for acquire in acquires:
             arrays += [acquire.clock, *acquire.flight.positions.values()]
         entries = len(acquires) + len(self._released)
-        sizes = {id(array): array.nbytes for array in arrays}
+        sizes: dict[int, int] = {id(array): array.nbytes for array in arrays}
         return entries * _ENTRY_BYTES + sum(sizes.values())
 
     def _add_bytes(self, count: int) -> None:

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -49,7 +48,6 @@ from refcomp.emulator.observers.hazards.access_history import (
     MAX_CLOCK,
     MAX_THREADS,
     AccessHistory,
-    AccessType,
     WaveNumbering,
     clocks_of,
     lateness_of,
@@ -57,80 +55,24 @@ from refcomp.emulator.observers.hazards.access_history import (
     number_of,
     threads_of,
 )
+from refcomp.emulator.observers.hazards.access_types import (
+    CONFLICTS,
+    PAST_TENSE,
+    PRESENT_TENSE,
+    AccessType,
+)
 from refcomp.emulator.observers.hazards.launch_clocks import LaunchClocks
 from refcomp.emulator.observers.hazards.vector_clocks import GroupClocks
 from refcomp.emulator.observers.hazards.waits import Flight, Waits
 from refcomp.foundation.errors import Unsupported
 
-_READ = AccessType.READ
-_ATOMIC_READ = AccessType.ATOMIC_READ
-_WRITE = AccessType.WRITE
-_UPDATE = AccessType.UPDATE
-_COMPARE_SWAP = AccessType.COMPARE_SWAP
-_GROUP_ATOMIC_READ = AccessType.GROUP_ATOMIC_READ
-_GROUP_UPDATE = AccessType.GROUP_UPDATE
-
-# The types that an access of each type conflicts with.
-_CONFLICTING = {
-    _READ: (_WRITE, _UPDATE),
-    _ATOMIC_READ: (_WRITE,),
-    _COMPARE_SWAP: (_WRITE,),
-    _UPDATE: (_WRITE, _READ),
-    _WRITE: (_WRITE, _READ, _UPDATE, _ATOMIC_READ, _COMPARE_SWAP),
-}
-# The type of an access as waves of its own group see it, and as other groups see it.
-_SEEN_BY_GROUP = {_GROUP_ATOMIC_READ: _ATOMIC_READ, _GROUP_UPDATE: _UPDATE}
-_SEEN_BY_OTHERS = {_GROUP_ATOMIC_READ: _READ, _GROUP_UPDATE: _WRITE}
-_UPDATES = (_UPDATE, _COMPARE_SWAP)
-_GROUP_UPDATES = (*_UPDATES, _GROUP_UPDATE)
-_SYNCHRONISING = (*_GROUP_UPDATES, _ATOMIC_READ, _GROUP_ATOMIC_READ)
-_PRESENT_TENSE = {
-    _READ: "reads",
-    _ATOMIC_READ: "reads",
-    _GROUP_ATOMIC_READ: "reads",
-    _WRITE: "writes",
-    _GROUP_UPDATE: "writes",
-    _UPDATE: "updates",
-    _COMPARE_SWAP: "updates",
-}
-_PAST_TENSE = {
-    _READ: "read",
-    _ATOMIC_READ: "read",
-    _GROUP_ATOMIC_READ: "read",
-    _WRITE: "wrote",
-    _GROUP_UPDATE: "wrote",
-    _UPDATE: "updated",
-    _COMPARE_SWAP: "updated",
-}
+_UPDATES = (AccessType.UPDATE, AccessType.COMPARE_SWAP)
+_GROUP_UPDATES = (*_UPDATES, AccessType.GROUP_UPDATE)
+_SYNCHRONISING = (*_GROUP_UPDATES, AccessType.ATOMIC_READ, AccessType.GROUP_ATOMIC_READ)
 # Open accesses are searched for completed ones after so many were added.
 _OPEN_ACCESSES_STEP = 32
 # Kinds of flights that stay in order in the cache that the waves of a group may share.
 _ORDERED_KINDS = ("load", "store", "flat load", "flat store")
-
-
-class _Conflict(NamedTuple):
-    """Records in a history that an access must be ordered with."""
-
-    access_type: AccessType
-    is_second: bool  # the second record of the type, not the latest
-    is_between_groups: bool  # only accesses of other groups conflict
-
-
-def _conflicts(access_type: AccessType) -> list[_Conflict]:
-    by_group = _CONFLICTING[_SEEN_BY_GROUP.get(access_type, access_type)]
-    by_others = _CONFLICTING[_SEEN_BY_OTHERS.get(access_type, access_type)]
-    found = []
-    for other in AccessType:
-        if _SEEN_BY_OTHERS.get(other, other) not in by_others:
-            continue
-        is_between_groups = _SEEN_BY_GROUP.get(other, other) not in by_group
-        found.append(_Conflict(other, False, is_between_groups))
-        if other != _WRITE:
-            found.append(_Conflict(other, True, is_between_groups))
-    return found
-
-
-_CONFLICTS = {access_type: _conflicts(access_type) for access_type in AccessType}
 
 
 @dataclass(slots=True)
@@ -361,12 +303,18 @@ class Races(Observer):
     def _type_of(self, access: Access) -> AccessType:
         instruction = access.instruction
         if access.is_atomic:
-            return _COMPARE_SWAP if "cmp" in instruction.mnemonic else _UPDATE
+            return (
+                AccessType.COMPARE_SWAP
+                if "cmp" in instruction.mnemonic
+                else AccessType.UPDATE
+            )
         if access.space != "global" or not self._order.is_atomic(instruction):
-            return _WRITE if access.is_store else _READ
+            return AccessType.WRITE if access.is_store else AccessType.READ
         if self._order.is_for_device(instruction):
-            return _UPDATE if access.is_store else _ATOMIC_READ
-        return _GROUP_UPDATE if access.is_store else _GROUP_ATOMIC_READ
+            return AccessType.UPDATE if access.is_store else AccessType.ATOMIC_READ
+        return (
+            AccessType.GROUP_UPDATE if access.is_store else AccessType.GROUP_ATOMIC_READ
+        )
 
     def _synchronise(
         self, rows: Array, access: Access, access_type: AccessType
@@ -376,7 +324,7 @@ class Races(Observer):
         # Where atomic stores look like plain ones, each store may be a release.
         may_release = (
             is_for_device
-            and access_type == _WRITE
+            and access_type == AccessType.WRITE
             and not self._order.are_stores_marked
         )
         if not may_release and access_type not in _SYNCHRONISING:
@@ -390,7 +338,9 @@ class Races(Observer):
         releases_to_group = is_one_lane and (
             releases_to_device or access_type in _GROUP_UPDATES
         )
-        if releases_to_device or (is_for_device and access_type == _ATOMIC_READ):
+        if releases_to_device or (
+            is_for_device and access_type == AccessType.ATOMIC_READ
+        ):
             self._launch_clocks.synchronise(
                 numbers,
                 rows,
@@ -413,8 +363,8 @@ class Races(Observer):
         kept = history.add(checked.access_type, checked.cells, checked.records)
         if kept is not None:
             self._report(checked, kept, kept != checked.records)
-        elif checked.access_type == _GROUP_UPDATE:
-            latest = history.latest(_GROUP_UPDATE)
+        elif checked.access_type == AccessType.GROUP_UPDATE:
+            latest = history.latest(AccessType.GROUP_UPDATE)
             assert latest is not None
             found = latest[checked.cells]
             own_groups = self._numbering.groups_of(checked.records)
@@ -443,25 +393,28 @@ class Races(Observer):
     def _check(self, checked: _CheckedAccess) -> None:
         """Report earlier accesses that conflict and are not ordered."""
         history = checked.history
-        for other, is_second, is_between_groups in _CONFLICTS[checked.access_type]:
-            records = history.second(other) if is_second else history.latest(other)
-            if records is None:
-                continue
+        own_type = checked.access_type
+        for other, is_between_groups in CONFLICTS[own_type]:
             # Where atomic stores look like plain ones, an atomic load may wait for this store.
-            if not self._order.are_stores_marked and _is_store_and_atomic_read(
-                checked.access_type, other
-            ):
+            is_store_and_load = {own_type, other} == {
+                AccessType.WRITE,
+                AccessType.ATOMIC_READ,
+            }
+            if is_store_and_load and not self._order.are_stores_marked:
                 continue
-            found = records[checked.cells]
-            if is_between_groups and found.any():
-                own_groups = self._numbering.groups_of(checked.records)
-                is_far = self._numbering.groups_of(found) != own_groups
-                found = np.where(is_far, found, 0)
-            if not found.any():
-                continue
-            wrong = self._unordered(checked, found, is_update=other in _UPDATES)
-            if wrong is not None:
-                self._report(checked, found, wrong, other=other)
+            for records in (history.latest(other), history.second(other)):
+                if records is None:
+                    continue
+                found = records[checked.cells]
+                if is_between_groups and found.any():
+                    own_groups = self._numbering.groups_of(checked.records)
+                    is_far = self._numbering.groups_of(found) != own_groups
+                    found = np.where(is_far, found, 0)
+                if not found.any():
+                    continue
+                wrong = self._unordered(checked, found, is_update=other in _UPDATES)
+                if wrong is not None:
+                    self._report(checked, found, wrong, other=other)
 
     def _check_direct_loads(self, checked: _CheckedAccess) -> None:
         """Report uses of shared memory that a direct load of the same wave still fills.
@@ -488,7 +441,7 @@ class Races(Observer):
             lane = int(np.flatnonzero(wrong)[0]) // checked.per_lane
             counter = next(iter(flight.positions)).counter
             what = (
-                f"{_PRESENT_TENSE[checked.access_type]} "
+                f"{PRESENT_TENSE[checked.access_type]} "
                 f"{describe_place(checked.waves, checked.access, lane)}, which "
                 f"{flight.instruction} of the same wave still loads: "
                 f"a wait ({counter}) is missing"
@@ -526,7 +479,9 @@ class Races(Observer):
         clocks = clocks_of(found)
         is_global = checked.history is self._global
         may_be_stale = (
-            checked.access_type == _READ and is_global and self._has_stale_reads
+            checked.access_type == AccessType.READ
+            and is_global
+            and self._has_stale_reads
         )
         is_before = (groups == own // per_group) & (
             clocks < self._barrier_clock[groups]
@@ -574,8 +529,8 @@ class Races(Observer):
         else:
             instruction = self._assembly.instruction(number_of(record))
             reason = self._reason(checked, found[place], is_late)
-            earlier = f"{_PAST_TENSE[other]} with {instruction}; {reason}"
-        what = f"{_PRESENT_TENSE[checked.access_type]} {where}, which work item {item} {earlier}"
+            earlier = f"{PAST_TENSE[other]} with {instruction}; {reason}"
+        what = f"{PRESENT_TENSE[checked.access_type]} {where}, which work item {item} {earlier}"
         lanes = wrong_lanes(checked.waves, checked.access, wrong, checked.per_lane)
         kind = WAIT if is_late else RACE
         checked.waves.report(kind, checked.access.instruction, what, lanes)
@@ -592,10 +547,6 @@ class Races(Observer):
         if clocks_of(record) < self._barrier_clock[group]:
             return "a barrier is between the two, but the wave has not invalidated its cache since"
         return "no barrier is between the two"
-
-
-def _is_store_and_atomic_read(first: AccessType, second: AccessType) -> bool:
-    return {first, second} == {_WRITE, _ATOMIC_READ}
 
 
 def _check_launch(threads: int, is_split: bool) -> None:

@@ -4,7 +4,6 @@ import numpy as np
 
 from refcomp.emulator.observers.hazards.access_history import (
     AccessHistory,
-    AccessType,
     WaveNumbering,
     clocks_of,
     lateness_of,
@@ -12,6 +11,7 @@ from refcomp.emulator.observers.hazards.access_history import (
     number_of,
     threads_of,
 )
+from refcomp.emulator.observers.hazards.access_types import AccessType
 
 _NUMBERING = WaveNumbering(lanes=64, waves_per_group=2)
 _READ = AccessType.READ
