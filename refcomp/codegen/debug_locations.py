@@ -1,18 +1,18 @@
-"""Tells debuggers, and `llvm-objdump -l`, which line of the loop IR each instruction came from.
+"""Add debug locations to LLVM IR: each instruction's line of the loop IR.
 
-`link_lines` tells the same of the lines of the LLVM IR, and where the loop IR's lines came from.
+Debuggers and `llvm-objdump -l` show them. `link_lines` returns the same for the lines of the LLVM
+IR, and the origins of the loop IR's lines.
 
 Needs LLVM IR as `refcomp.codegen.amdgpu.module` prints it: instructions are indented, labels are
-not, and functions begin in lines of their own that come from "func NAME". Ensures: each line stays
-the line it was; what the lines compute stays the same.
+not, and functions begin in lines of their own that come from "func NAME". Ensures: each line keeps
+its number, and computes the same.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import astuple, dataclass, replace
 
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.signature import machine_symbol
@@ -21,15 +21,19 @@ from refcomp.foundation.artifacts import Source
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func_with_lines
 
-FILE = "kernels.ir"  # whose lines are told
-_INDENT, _OPENING = "  ", "{"
+FILE = "kernels.ir"  # name of the loop IR's text
+_INDENT = "  "
+_OPENING = "{"
+_UNIT = 0  # number of the compile unit, the first node
 
 
 def add_debug_locations(
     source: Source, kernels: Sequence[PrimFunc]
 ) -> tuple[Source, str]:
-    """`source`, printed of `kernels`, with a location in each instruction; and the loop IR whose
-    lines these are."""
+    """Return `source` with a location in each instruction, and the text of the loop IR.
+
+    `kernels` are those that `source` was printed from.
+    """
     assert isinstance(source.line_map, LineMap)
     loop_ir = _loop_ir_lines(kernels)
     begins = loop_ir.begins
@@ -48,25 +52,30 @@ def add_debug_locations(
 
 
 def link_lines(source: Source, kernels: Sequence[PrimFunc]) -> str:
-    """JSON: `kernels`, the line of the loop IR that each begins on, by symbol; `llvm`, for each
-    line of `source` the line of the loop IR that it came from, 0 for none; `origins`, for lines of
-    the loop IR their stage, axis, primitive and the user's line."""
+    """Return the lines of `source` and of the loop IR, linked, as JSON.
+
+    - `kernels`: for each symbol the line of the loop IR that the kernel begins on.
+    - `llvm`: for each line of `source` the line of the loop IR that it came from, 0 for none.
+    - `origins`: for lines of the loop IR their stage, axis, primitive and the user's line.
+    """
     assert isinstance(source.line_map, LineMap)
     loop_ir = _loop_ir_lines(kernels)
-    begins = loop_ir.begins
-    lines = loop_ir.lines
-    froms = source.line_map.came_from
-    linked = [
-        begins.get(it, 0) if isinstance(it, str) else lines.get(id(it), 0)
-        for it in froms
-    ]
-    first = dict(zip(map(_symbol, begins), begins.values(), strict=True))
-    told = {"kernels": first, "llvm": linked, "origins": loop_ir.origins}
-    return json.dumps(told, separators=(",", ":"))
+    linked: list[int] = []
+    for came_from in source.line_map.came_from:
+        if isinstance(came_from, str):
+            linked.append(loop_ir.begins.get(came_from, 0))
+        else:
+            linked.append(loop_ir.lines.get(id(came_from), 0))
+    result = {
+        "kernels": {_symbol(name): line for name, line in loop_ir.begins.items()},
+        "llvm": linked,
+        "origins": loop_ir.origins,
+    }
+    return json.dumps(result, separators=(",", ":"))
 
 
 def _symbol(came_from: object) -> str:
-    """The name in the machine code of the kernel that lines of its own tell."""
+    """Return the symbol of the kernel for "func NAME"."""
     return machine_symbol(str(came_from).partition(" ")[2])
 
 
@@ -75,12 +84,9 @@ class _LoopIrLines:
     """The text of several kernels, and its line numbers, which begin at 1."""
 
     text: str
-    # id of a statement -> its line
-    lines: dict[int, int]
-    # "func NAME", where kernels begin in the printed text -> the line that the kernel begins on
-    begins: dict[object, int]
-    # line -> stage, axis, primitive and the user's line
-    origins: dict[int, tuple[str, ...]]
+    lines: dict[int, int]  # id of a statement -> its line
+    begins: dict[object, int]  # "func NAME" of a kernel -> the line it begins on
+    origins: dict[int, tuple[str, ...]]  # line -> stage, axis, primitive, user's line
 
 
 def _loop_ir_lines(kernels: Sequence[PrimFunc]) -> _LoopIrLines:
@@ -92,52 +98,52 @@ def _loop_ir_lines(kernels: Sequence[PrimFunc]) -> _LoopIrLines:
     for kernel in kernels:
         text, statements = print_func_with_lines(kernel)
         begins[f"func {kernel.name}"] = offset + 1
-        lines |= {id(stmt): offset + line for line, stmt in statements.items()}
         for line, stmt in statements.items():
-            if told := stmt.origin:
-                origins[offset + line] = (
-                    told.stage,
-                    told.axis,
-                    told.primitive,
-                    told.line,
-                )
+            lines[id(stmt)] = offset + line
+            if stmt.origin:
+                origins[offset + line] = astuple(stmt.origin)
         texts.append(text)
         offset += text.count("\n") + 1  # an empty line between two
     return _LoopIrLines("\n".join(texts), lines, begins, origins)
 
 
 class _Metadata:
-    """The nodes that locations are, numbered in the order of their use."""
+    """The metadata nodes of locations, numbered in the order of their use."""
 
     def __init__(self, begins: dict[object, int]) -> None:
-        self._say: Any = load_spelling("llvm", "amdgpu").macros
+        self._say = load_spelling("llvm", "amdgpu").macros
         self._begins = begins
-        self._nodes = [self._say.debug_unit(FILE, 0)]
-        self._count = 4  # that the first text has
+        self._nodes = [self._say.debug_unit(file=FILE, first=_UNIT)]
+        self._count = 4  # nodes of the unit
         self._functions: dict[object, int] = {}
         self._suffixes: dict[tuple[int, object], str] = {}
 
     def function(self, kernel: object) -> str:
-        """What the first line of `kernel` ends with."""
-        number = self._functions[kernel] = self._take()
-        node = self._say.debug_kernel(number, _symbol(kernel), self._begins[kernel], 0)
+        """Return the end of the first line of `kernel`."""
+        number = self._take()
+        self._functions[kernel] = number
+        node = self._say.debug_kernel(
+            number=number,
+            name=_symbol(kernel),
+            line=self._begins[kernel],
+            first=_UNIT,
+        )
         self._nodes.append(node)
-        text: str = self._say.debug_function(number)
-        return text
+        return self._say.debug_function(number=number)
 
     def location(self, line: int, kernel: object) -> str:
-        """What an instruction of `line` ends with."""
-        key = line, kernel
+        """Return the end of an instruction of `line`."""
+        key = (line, kernel)
         if key not in self._suffixes:
             number = self._take()
-            self._nodes.append(
-                self._say.debug_line(number, line, self._functions[kernel])
-            )
-            self._suffixes[key] = self._say.debug_location(number)
+            scope = self._functions[kernel]
+            node = self._say.debug_line(number=number, line=line, kernel=scope)
+            self._nodes.append(node)
+            self._suffixes[key] = self._say.debug_location(number=number)
         return self._suffixes[key]
 
     def text(self) -> str:
-        """All nodes."""
+        """Return all nodes."""
         return "".join(self._nodes)
 
     def _take(self) -> int:

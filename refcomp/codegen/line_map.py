@@ -1,7 +1,7 @@
-"""Which statement each line of a printed text came from, told when somebody asks.
+"""Map each line of a printed text to the statement that it came from.
 
-Only a failing tool makes anybody ask, and telling takes as long as all the printing: the loop IR
-is printed then.
+The statements' own texts are printed when the map is first read. That takes as long as printing the
+source, and only a tool that fails makes anybody read it.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from refcomp.ir.stmt import Stmt
 
 
 class LineMap(Sequence[str]):
-    """For each line a text about its statement in `funcs`; `came_from` has the statements, or
-    texts where a line came from none."""
+    """For each line of a printed text, a text that describes where it came from."""
 
     def __init__(
         self, funcs: Sequence[PrimFunc], came_from: Sequence[Stmt | str]
     ) -> None:
-        self._funcs, self._came_from = tuple(funcs), came_from
+        self._funcs = tuple(funcs)
+        self._came_from = came_from  # for each line its statement, or a text
 
     @property
     def came_from(self) -> Sequence[Stmt | str]:
-        """The statements themselves."""
+        """Return for each line its statement in `funcs`, or the text of a line that has none."""
         return self._came_from
 
     @cached_property
-    def _told(self) -> dict[int, str]:
+    def _descriptions(self) -> dict[int, str]:
         """For each statement, by its id: its own line in the loop IR's text, and its origin."""
-        told: dict[int, str] = {}
+        descriptions: dict[int, str] = {}
         for func in self._funcs:
             text, begins = print_func_with_lines(func)
             lines = text.splitlines()
             for number, stmt in begins.items():
                 origin = f"  # {stmt.origin}" if stmt.origin else ""
-                told[id(stmt)] = lines[number - 1].strip() + origin
-        return told
+                descriptions[id(stmt)] = lines[number - 1].strip() + origin
+        return descriptions
 
     def __len__(self) -> int:
         return len(self._came_from)
@@ -52,4 +52,6 @@ class LineMap(Sequence[str]):
         if isinstance(index, slice):
             return LineMap(self._funcs, self._came_from[index])
         source = self._came_from[index]
-        return source if isinstance(source, str) else self._told.get(id(source), "")
+        if isinstance(source, str):
+            return source
+        return self._descriptions.get(id(source), "")

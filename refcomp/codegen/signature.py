@@ -1,4 +1,4 @@
-"""How a function is called from outside: its Signature, read off its parameters.
+"""Derive the Signature of a function, by which it is called from outside, from its parameters.
 
 Needs a function of the nested level, whose buffers still have the shapes and the types that the
 user gave them. Refuses, with Unsupported, a dimension that no caller could compute.
@@ -6,6 +6,7 @@ user gave them. Refuses, with Unsupported, a dimension that no caller could comp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple
 
 from refcomp.foundation.artifacts import (
@@ -36,12 +37,18 @@ _DIM_OPERATORS: dict[type[Expr], str] = {
 }
 _TEST_OPERATORS: dict[type[Expr], str] = {
     **_DIM_OPERATORS,
-    **{ir.LT: "lt", ir.LE: "le", ir.EQ: "eq", ir.NE: "ne", ir.And: "and", ir.Or: "or"},
+    ir.LT: "lt",
+    ir.LE: "le",
+    ir.EQ: "eq",
+    ir.NE: "ne",
+    ir.And: "and",
+    ir.Or: "or",
 }
+Names = Mapping[Buffer | Var, str]  # of parameters and symbols
 _WRAPPING = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv)
 _MIRRORED: dict[type[Expr], str] = {ir.GT: "lt", ir.GE: "le"}
 
-# A kernel of such a name would be taken for the C function, by the optimizer and by the loader.
+# The optimizer and the loader would take a kernel of such a name for the C function.
 _C_NAMES = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2
 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma log log10 log1p log2
@@ -58,39 +65,53 @@ _RESERVED = frozenset(_C_NAMES.split())
 
 
 def machine_symbol(name: str) -> str:
-    """The name of the function `name` in machine code: harmless, and none of the C library's."""
+    """Return the name of the function `name` in machine code, which the C library does not use."""
     symbol = mangle(name)
     is_taken = symbol in _RESERVED or (symbol[:-1] in _RESERVED and symbol[-1] in "fl")
     return f"{symbol}_" if is_taken else symbol
 
 
 def signature_of(func: PrimFunc) -> Signature:
-    """The arguments of `func` in order; its name is the symbol in machine code.
+    """Return the arguments of `func` in order, with its symbol in machine code.
 
-    Parameters and symbols that share a name are told apart by a number. Raises Unsupported.
+    Parameters and symbols that share a name get numbers. Raise Unsupported as the module says.
     """
-    names = _unique_names(func)
+    unique = UniqueNames(first=2)
+    names = {item: unique.take(item.name) for item in (*func.params, *func.symbols)}
     checks = checks_of(func)
-    params = tuple(
-        _tensor_param(func, param, names)
-        if isinstance(param, Buffer)
-        else ScalarParam(names[param], param.dtype)
-        for param in func.params[: len(func.params) - bool(checks)]
+    own = func.params[:-1] if checks else func.params
+    return Signature(
+        machine_symbol(func.name),
+        params=tuple(_param(func, param, names) for param in own),
+        symbols=tuple(names[var] for var in func.symbols),
+        requires=tuple(_condition(requirement, names) for requirement in func.requires),
+        checks=checks,
     )
-    symbols = tuple(names[var] for var in func.symbols)
-    requires = tuple(_condition(requirement, names) for requirement in func.requires)
-    return Signature(machine_symbol(func.name), params, symbols, requires, checks)
 
 
-def _condition(requirement: Requirement, names: dict[Buffer | Var, str]) -> Condition:
-    test, origin = _test(requirement.condition, names), requirement.origin
-    if origin is None:
+def checks_of(func: PrimFunc) -> tuple[CheckedAccess, ...]:
+    """Return the accesses that `func` checks. If there are any, refcomp adds the last parameter."""
+    return tuple(map(checked_access_from_text, func.checks))
+
+
+def _param(
+    func: PrimFunc, param: Buffer | Var, names: Names
+) -> TensorParam | ScalarParam:
+    if isinstance(param, Var):
+        return ScalarParam(names[param], param.dtype)
+    shape = tuple(_dim(dim, param, names) for dim in param.shape)
+    return TensorParam(names[param], param.dtype, shape, param.name in func.outputs)
+
+
+def _condition(requirement: Requirement, names: Names) -> Condition:
+    test = _test(requirement.condition, names)
+    if requirement.origin is None:
         return Condition(test)
-    return Condition(test, *astuple(origin))
+    return Condition(test, *astuple(requirement.origin))
 
 
-def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
-    """A condition as a tree; the type rules of the loop IR allow nothing else in it."""
+def _test(expr: Expr, names: Names) -> Dim:
+    """Return a condition as a tree. The type rules of the loop IR allow no other node in it."""
     match expr:
         case ir.IntImm(value=value):
             return value
@@ -105,39 +126,22 @@ def _test(expr: Expr, names: dict[Buffer | Var, str]) -> Dim:
         case ir.BinaryExpr(a=a, b=b):
             test = (_TEST_OPERATORS[type(expr)], _test(a, names), _test(b, names))
             # Sums of i64 do not overflow: see `refcomp.arith.facts`.
-            is_narrow = isinstance(expr, _WRAPPING) and expr.dtype != I64
-            return (str(expr.dtype), test, 0) if is_narrow else test
+            if isinstance(expr, _WRAPPING) and expr.dtype != I64:
+                return (str(expr.dtype), test, 0)
+            return test
     raise AssertionError(expr)
 
 
 def _wrapped(test: Dim, dtype: DType, source: DType) -> Dim:
-    """A value of `source` as one of `dtype`."""
+    """Return a value of `source` converted to `dtype`."""
     if not (dtype.is_int and source.is_int):
         return test
-    is_kept = (
-        dtype.min_value <= source.min_value and source.max_value <= dtype.max_value
-    )
-    return test if is_kept else (str(dtype), test, 0)
+    if dtype.min_value <= source.min_value and source.max_value <= dtype.max_value:
+        return test
+    return (str(dtype), test, 0)
 
 
-def checks_of(func: PrimFunc) -> tuple[CheckedAccess, ...]:
-    """Return the accesses that `func` checks; its last parameter is no caller's then."""
-    return tuple(map(checked_access_from_text, func.checks))
-
-
-def _unique_names(func: PrimFunc) -> dict[Buffer | Var, str]:
-    names = UniqueNames(first=2)
-    return {item: names.take(item.name) for item in (*func.params, *func.symbols)}
-
-
-def _tensor_param(
-    func: PrimFunc, buffer: Buffer, names: dict[Buffer | Var, str]
-) -> TensorParam:
-    shape = tuple(_dim(dim, buffer, names) for dim in buffer.shape)
-    return TensorParam(names[buffer], buffer.dtype, shape, buffer.name in func.outputs)
-
-
-def _dim(expr: Expr, buffer: Buffer, names: dict[Buffer | Var, str]) -> Dim:
+def _dim(expr: Expr, buffer: Buffer, names: Names) -> Dim:
     match expr:
         case ir.IntImm(value=value):
             return value

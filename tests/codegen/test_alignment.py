@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refcomp.codegen.alignment import MOST, divisor_of
+from refcomp.codegen.alignment import MAX_DIVISOR, divisor_of
 from refcomp.foundation.dtype import I32, I64
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import IntImm, Var
@@ -47,7 +47,7 @@ def test_each_node():
         divisor_of(x // 3, KNOWN): 1,
         divisor_of(ir.ShiftLeft(Y, IntImm(5, I64)), KNOWN): 32,
         divisor_of(ir.Ramp(ir.Mul(x, four), IntImm(1, I64), 4), KNOWN): 32,
-        divisor_of(IntImm(0, I64), KNOWN): MOST,
+        divisor_of(IntImm(0, I64), KNOWN): MAX_DIVISOR,
         divisor_of(ir.Max(x, x), KNOWN): 1,
     }
     assert all(found == wanted for found, wanted in cases.items())
