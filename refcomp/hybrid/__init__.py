@@ -1,4 +1,4 @@
-"""Hybrid functions: loops in Python's own words, which are compiled, or run by Python.
+"""Hybrid functions: loops in Python syntax, which are compiled, or run by Python.
 
     @refcomp.hybrid.script
     def outer(a, b):
@@ -8,8 +8,8 @@
                 c[i, j] = a[i] * b[j]
         return c
 
-Called with tensors it gives the tensor that the loops compute, as an extern operation; called with
-numpy arrays it runs as it stands. To compile, its source is read, never run.
+Called with tensors, it returns the tensor that the loops compute, as an extern operation. Called
+with numpy arrays, it runs in Python. The compiler reads the source and never runs it.
 """
 
 from refcomp.hybrid.script import HybridFunction, script

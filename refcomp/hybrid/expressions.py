@@ -1,14 +1,15 @@
-"""Expressions of hybrid functions: Python's syntax to values and to expressions of the loop IR.
+"""Evaluation of expressions of hybrid functions, to Python values and expressions of the loop IR.
 
-What is known while compiling (numbers, shapes, tuples) is computed at once, as Python would. The
-rest means in compiled code what it means in Python, or is refused: `/` of integers, `%` of floats.
+Values that are known while compiling (numbers, shapes, tuples) are computed at once, as Python
+would. All other expressions mean the same in compiled code as in Python, or are refused: `/` of
+integers, `%` of floats.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,15 @@ from refcomp.foundation.errors import UserError
 from refcomp.hybrid.plain import CASTS
 from refcomp.hybrid.source import PythonSource
 from refcomp.ir.builder import BufferPointer
-from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Expr, FloorMod, Not
+from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Expr, FloorMod, IntImm, Not
 from refcomp.ir.promotion import as_expr, binary, cast, match_types
 from refcomp.te import maths
 
-_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+# A Python number, text or tuple of values, an Expr, or a BufferPointer.
+Value = object
+_Binary = Callable[[Any, Any], Value]
+
+_OPERATORS: dict[type[ast.AST], _Binary] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -35,7 +40,8 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
-_COMPARISONS: dict[type[ast.AST], tuple[Callable[[Any, Any], Any], type[Any]]] = {
+# Of known values, and of expressions.
+_COMPARISONS: dict[type[ast.AST], tuple[_Binary, type[Expr]]] = {
     ast.Eq: (operator.eq, EQ),
     ast.NotEq: (operator.ne, NE),
     ast.Lt: (operator.lt, LT),
@@ -43,57 +49,38 @@ _COMPARISONS: dict[type[ast.AST], tuple[Callable[[Any, Any], Any], type[Any]]] =
     ast.Gt: (operator.gt, GT),
     ast.GtE: (operator.ge, GE),
 }
-_INTRINSICS = (
-    *(
-        "exp",
-        "exp2",
-        "exp10",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "sigmoid",
-    ),
-    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
-    *("asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "abs"),
-    *("isnan", "isinf", "isfinite", "hypot", "copysign", "pow", "power"),
-    *("select", "if_then_else", "min", "max"),
+_SAME_NAMES = (
+    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sigmoid sin cos tan asin acos atan atan2 "
+    "sinh cosh tanh asinh acosh atanh floor ceil trunc round abs isnan isinf isfinite hypot "
+    "copysign power select if_then_else"
 )
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(
-        maths, {"pow": "power", "min": "minimum", "max": "maximum"}.get(name, name)
-    )
-    for name in _INTRINSICS
+FUNCTIONS: dict[str, Callable[..., Expr]] = {
+    **{name: getattr(maths, name) for name in _SAME_NAMES.split()},
+    "pow": maths.power,
+    "min": maths.minimum,
+    "max": maths.maximum,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A local name that is assigned several times: memory of one element, for what runs in
-    `concurrent` loops whose iterations run at once."""
+    """The memory of a local name that is assigned several times."""
 
-    pointer: BufferPointer
-    concurrent: int
+    pointer: BufferPointer  # to one element
+    concurrent: int  # loops around the first assignment whose iterations run at once
 
 
 class Evaluator:
-    """Values of expressions; `names` are the local names in scope."""
+    """Values of expressions in one function."""
 
     def __init__(self, source: PythonSource) -> None:
         self.source = source
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, Value | Cell] = {}  # the local names in scope
 
-    def value(self, node: ast.expr) -> Any:
-        """A Python number, text or tuple, an Expr, or a BufferPointer."""
-        rule = _RULES.get(type(node))
-        if rule is None:
-            what = type(node).__name__
-            self.source.refuse(node, f"{what} is no part of hybrid functions")
+    def value(self, node: ast.expr) -> Value:
+        """Return the value of `node`. Raises UserError that names its line."""
         try:
-            return rule(self, node)
+            return self._evaluate(node)
         except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
             self.source.refuse(node, f"{error}")
         except UserError as error:
@@ -102,82 +89,20 @@ class Evaluator:
             raise
 
     def number(self, node: ast.expr) -> Expr:
-        """The value of `node` as an expression of the loop IR."""
+        """Return the value of `node` as an expression of the loop IR."""
         value = self.value(node)
         if isinstance(value, BufferPointer | tuple | str) or value is None:
             self.source.refuse(
-                node, f"{ast.unparse(node)} is no number", "read an element of it"
+                node, f"{ast.unparse(node)} is not a number", "read an element of it"
             )
         return as_expr(value)
 
-    def constant(self, node: ast.expr, kind: type[Any], what: str) -> Any:
-        """The value of `node`, which must be known while compiling."""
-        value = self.value(node)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            self.source.refuse(
-                node, f"{what} must be a constant, not {ast.unparse(node)}"
-            )
-        return value
+    def element(self, node: ast.Subscript, owner: BufferPointer) -> tuple[Value, ...]:
+        """Return the indices of an element of `owner`, one for each dimension.
 
-    # One rule for each form.
-
-    def _constant(self, node: ast.Constant) -> Any:
-        if not isinstance(node.value, bool | int | float | str):
-            self.source.refuse(node, f"{node.value!r} is no value of hybrid functions")
-        return node.value
-
-    def _name(self, node: ast.Name) -> Any:
-        if node.id in self.names:
-            held = self.names[node.id]
-            return held.pointer[0] if isinstance(held, Cell) else held
-        if node.id not in self.source.outer:
-            self.source.refuse(
-                node,
-                f"{node.id} has no value here",
-                "assign it in the same block, before",
-            )
-        return self._outer(node, self.source.outer[node.id])
-
-    def _outer(self, node: ast.expr, value: Any) -> Any:
-        """What a name from around the function may be."""
-        if isinstance(value, tuple | list):
-            return tuple(self._outer(node, item) for item in value)
-        if isinstance(value, bool | int | float | str | Expr):
-            return value
-        if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-            return value.item()
-        self.source.refuse(
-            node,
-            f"{ast.unparse(node)} is a {type(value).__name__} from outside",
-            "pass tensors as arguments; numbers and tuples of them may come from outside",
-        )
-
-    def _tuple(self, node: ast.Tuple | ast.List) -> Any:
-        return tuple(self.value(item) for item in node.elts)
-
-    def _attribute(self, node: ast.Attribute) -> Any:
-        owner = self.value(node.value)
-        if isinstance(owner, BufferPointer) and node.attr in ("shape", "ndim", "dtype"):
-            shape = tuple(getattr(dim, "value", dim) for dim in owner.view.shape)
-            return {"shape": shape, "ndim": len(shape), "dtype": str(owner.dtype)}[
-                node.attr
-            ]
-        self.source.refuse(node, f"{ast.unparse(node.value)} has no {node.attr} here")
-
-    def _subscript(self, node: ast.Subscript) -> Any:
-        owner, index = self.value(node.value), self.value(node.slice)
-        if isinstance(owner, BufferPointer):
-            return owner[self.element(node, owner, index)]
-        if isinstance(owner, tuple):
-            if not isinstance(index, int):
-                self.source.refuse(node, "a tuple is indexed by a constant")
-            return owner[index]
-        self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
-
-    def element(
-        self, node: ast.Subscript, owner: BufferPointer, index: Any
-    ) -> tuple[Any, ...]:
-        """One index for each dimension; UserError for another number, and for negative ones."""
+        Raises UserError for another number of indices, and for negative ones.
+        """
+        index = self.value(node.slice)
         indices = index if isinstance(index, tuple) else (index,)
         rank = len(owner.view.shape)
         if len(indices) != rank:
@@ -192,23 +117,10 @@ class Evaluator:
             )
         return indices
 
-    def _unary(self, node: ast.UnaryOp) -> Any:
-        value = self.value(node.operand)
-        if isinstance(node.op, ast.Not):
-            return Not(cast(BOOL, value)) if isinstance(value, Expr) else not value
-        if isinstance(node.op, ast.USub):
-            return -value
-        return ~value if isinstance(node.op, ast.Invert) else value
-
-    def _binary(self, node: ast.BinOp) -> Any:
-        return self.combine(
-            node, type(node.op), self.value(node.left), self.value(node.right)
-        )
-
-    def combine(self, node: ast.AST, op: type[ast.AST], a: Any, b: Any) -> Any:
-        """What the operator `op` gives for two values."""
+    def combine(self, node: ast.AST, op: type[ast.AST], a: Value, b: Value) -> Value:
+        """Return the result of the operator `op` on two values."""
         if op not in _OPERATORS:
-            self.source.refuse(node, "this operator is no part of hybrid functions")
+            self.source.refuse(node, "this operator is not part of hybrid functions")
         if not isinstance(a, Expr) and not isinstance(b, Expr):
             return _OPERATORS[op](a, b)
         x, y = match_types(a, b)
@@ -230,56 +142,109 @@ class Evaluator:
             return binary(FloorMod, x, y)
         return _OPERATORS[op](x, y)
 
-    def _compare(self, node: ast.Compare) -> Any:
-        values = [
-            self.value(node.left),
-            *(self.value(item) for item in node.comparators),
-        ]
-        parts = []
-        for op, a, b in zip(node.ops, values, values[1:], strict=False):
-            if type(op) not in _COMPARISONS:
-                self.source.refuse(
-                    node, "`in` and `is` are no part of hybrid functions"
-                )
-            plain, cls = _COMPARISONS[type(op)]
-            known = not isinstance(a, Expr) and not isinstance(b, Expr)
-            parts.append(plain(a, b) if known else binary(cls, a, b))
-        return self._all(parts)
+    def _evaluate(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Constant(bool() | int() | float() | str() as constant):
+                return constant
+            case ast.Constant(constant):
+                what = f"{constant!r} is not a value of hybrid functions"
+                self.source.refuse(node, what)
+            case ast.Name(name):
+                return self._named(node, name)
+            case ast.Tuple(items) | ast.List(items):
+                return tuple(map(self.value, items))
+            case ast.Attribute(of, name):
+                return self._attribute(node, self.value(of), name)
+            case ast.Subscript():
+                return self._subscript(node, self.value(node.value))
+            case ast.UnaryOp(op, operand):
+                return _unary(op, self.value(operand))
+            case ast.BinOp(left, op, right):
+                a = self.value(left)
+                return self.combine(node, type(op), a, self.value(right))
+            case ast.Compare(left, ops, others):
+                return self._compare(node, ops, [left, *others])
+            case ast.BoolOp(op, operands):
+                values = [self.value(operand) for operand in operands]
+                return _logical(values, is_and=isinstance(op, ast.And))
+            case ast.IfExp(test, yes, no):
+                condition = self.value(test)
+                if not isinstance(condition, Expr):
+                    return self.value(yes if condition else no)
+                a = self.number(yes)
+                return maths.if_then_else(condition, a, self.number(no))
+            case ast.Call():
+                return self._call(node)
+        what = type(node).__name__
+        self.source.refuse(node, f"{what} is not part of hybrid functions")
 
-    def _bool(self, node: ast.BoolOp) -> Any:
-        values = [self.value(item) for item in node.values]
-        return self._all(values) if isinstance(node.op, ast.And) else self._any(values)
+    def _named(self, node: ast.Name, name: str) -> Value:
+        if name in self.names:
+            held = self.names[name]
+            return held.pointer[0] if isinstance(held, Cell) else held
+        if name not in self.source.outer:
+            self.source.refuse(
+                node,
+                f"{name} has no value here",
+                "assign it in the same block, before",
+            )
+        return self._outer(node, self.source.outer[name])
 
-    def _all(self, values: list[Any]) -> Any:
-        """Python's `and`: what follows a false one is not evaluated."""
-        result = values[-1]
-        for value in reversed(values[:-1]):
-            if isinstance(value, Expr):
-                result = maths.if_then_else(
-                    value, cast(BOOL, result), cast(BOOL, False)
-                )
-            elif not value:
-                result = value
-        return result
-
-    def _any(self, values: list[Any]) -> Any:
-        result = values[-1]
-        for value in reversed(values[:-1]):
-            if isinstance(value, Expr):
-                result = maths.if_then_else(value, cast(BOOL, True), cast(BOOL, result))
-            elif value:
-                result = value
-        return result
-
-    def _if_expression(self, node: ast.IfExp) -> Any:
-        condition = self.value(node.test)
-        if not isinstance(condition, Expr):
-            return self.value(node.body if condition else node.orelse)
-        return maths.if_then_else(
-            condition, self.number(node.body), self.number(node.orelse)
+    def _outer(self, node: ast.expr, value: Value) -> Value:
+        """Return the value of a name from outside of the function, if it may be used."""
+        if isinstance(value, tuple | list):
+            return tuple(self._outer(node, item) for item in value)
+        if isinstance(value, bool | int | float | str | Expr):
+            return value
+        item: Callable[[], Value] | None = getattr(value, "item", None)
+        if item is not None and getattr(value, "ndim", None) == 0:
+            return item()
+        self.source.refuse(
+            node,
+            f"{ast.unparse(node)} is a {type(value).__name__} from outside",
+            "pass tensors as arguments; numbers and tuples of them may come from outside",
         )
 
-    def _call(self, node: ast.Call) -> Any:
+    def _attribute(self, node: ast.Attribute, owner: Value, name: str) -> Value:
+        if isinstance(owner, BufferPointer):
+            shape = owner.view.shape
+            match name:
+                case "shape":
+                    return tuple(map(_extent, shape))
+                case "ndim":
+                    return len(shape)
+                case "dtype":
+                    return str(owner.dtype)
+        self.source.refuse(node, f"{ast.unparse(node.value)} has no {name} here")
+
+    def _subscript(self, node: ast.Subscript, owner: Value) -> Value:
+        if isinstance(owner, BufferPointer):
+            return owner[self.element(node, owner)]
+        if not isinstance(owner, tuple):
+            self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
+        index = self.value(node.slice)
+        if not isinstance(index, int):
+            self.source.refuse(node, "a tuple is indexed by a constant")
+        return owner[index]
+
+    def _compare(
+        self, node: ast.Compare, ops: Sequence[ast.cmpop], operands: Sequence[ast.expr]
+    ) -> Value:
+        values = [self.value(operand) for operand in operands]
+        parts: list[Value] = []
+        for op, a, b in zip(ops, values, values[1:], strict=False):
+            if type(op) not in _COMPARISONS:
+                self.source.refuse(
+                    node, "`in` and `is` are not part of hybrid functions"
+                )
+            plain, cls = _COMPARISONS[type(op)]
+            if isinstance(a, Expr) or isinstance(b, Expr):
+                parts.append(binary(cls, a, b))
+            else:
+                parts.append(plain(a, b))
+        return _logical(parts, is_and=True)
+
+    def _call(self, node: ast.Call) -> Value:
         if node.keywords:
             self.source.refuse(node, "functions are called without keywords here")
         name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -287,38 +252,46 @@ class Evaluator:
         if name in CASTS:
             return cast(CASTS[name], *args)
         if name == "len" and len(args) == 1:
-            return self._length(args[0])
+            value: Any = args[0]
+            if isinstance(value, BufferPointer) and value.view.shape:
+                return _extent(value.view.shape[0])
+            return len(value)
+        if name in ("min", "max") and len(args) > 2:
+            result = args[-1]
+            for arg in reversed(args[:-1]):
+                result = FUNCTIONS[name](arg, result)
+            return result
         if name in FUNCTIONS:
-            return self._function(FUNCTIONS[name], args)
+            return FUNCTIONS[name](*args)
         known = ", ".join(["len", *sorted(FUNCTIONS), *CASTS])
         self.source.refuse(
             node, f"{ast.unparse(node.func)} cannot be called here", f"use {known}"
         )
 
-    def _function(self, function: Callable[..., Any], args: list[Any]) -> Any:
-        if function in (maths.minimum, maths.maximum) and len(args) > 2:
-            rest = self._function(function, args[1:])
-            return function(args[0], rest)
-        return function(*args)
 
-    def _length(self, value: Any) -> Any:
-        if isinstance(value, BufferPointer) and value.view.shape:
-            extent = value.view.shape[0]
-            return getattr(extent, "value", extent)
-        return len(value)
+def _extent(dim: Expr) -> int | Expr:
+    return dim.value if isinstance(dim, IntImm) else dim
 
 
-_RULES: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
-    ast.Constant: Evaluator._constant,
-    ast.Name: Evaluator._name,
-    ast.Tuple: Evaluator._tuple,
-    ast.List: Evaluator._tuple,
-    ast.Attribute: Evaluator._attribute,
-    ast.Subscript: Evaluator._subscript,
-    ast.UnaryOp: Evaluator._unary,
-    ast.BinOp: Evaluator._binary,
-    ast.Compare: Evaluator._compare,
-    ast.BoolOp: Evaluator._bool,
-    ast.IfExp: Evaluator._if_expression,
-    ast.Call: Evaluator._call,
-}
+def _unary(op: ast.unaryop, value: Any) -> Value:
+    match op:
+        case ast.Not():
+            return Not(cast(BOOL, value)) if isinstance(value, Expr) else not value
+        case ast.USub():
+            return -value
+        case ast.Invert():
+            return ~value
+    return value
+
+
+def _logical(values: Sequence[Value], is_and: bool) -> Value:
+    """Return Python's `and` or `or`: operands after the one that decides are not evaluated."""
+    result = values[-1]
+    for value in reversed(values[:-1]):
+        if not isinstance(value, Expr):
+            result = result if bool(value) == is_and else value
+        elif is_and:
+            result = maths.if_then_else(value, cast(BOOL, result), cast(BOOL, False))
+        else:
+            result = maths.if_then_else(value, cast(BOOL, True), cast(BOOL, result))
+    return result

@@ -1,4 +1,4 @@
-"""script: makes a hybrid function of a Python function, to be compiled, or run as it stands."""
+"""The decorator `script`, which makes a hybrid function of a Python function."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.hybrid import plain
+from refcomp.hybrid.expressions import Value
 from refcomp.hybrid.source import PythonSource, read_source
 from refcomp.hybrid.statements import Writer
 from refcomp.ir.buffer import READ
@@ -20,13 +21,18 @@ from refcomp.te.extern import extern
 from refcomp.te.tensor import Tensor
 
 
-def script(function: Callable[..., Any]) -> HybridFunction:
-    """The hybrid function that `function` describes; UserError when its source cannot be read.
+def script(function: Callable[..., object]) -> HybridFunction:
+    """Return the hybrid function that `function` describes.
 
-    In its body stand loops over range, parallel, vectorize, unroll, const_range and bind, branches,
-    assignments, `output_tensor(shape, dtype)`, `allocate(shape, dtype, scope)`, arithmetic and
-    maths by name, conversions such as `float32(x)`, and at the end a return of outputs. Numbers
-    and tuples of them may come from outside.
+    Its body may contain:
+
+    - loops over range, parallel, vectorize, unroll, const_range and bind
+    - branches and assignments
+    - `output_tensor(shape, dtype)` and `allocate(shape, dtype, scope)`
+    - arithmetic, maths by name, and conversions such as `float32(x)`
+    - at the end a return of outputs
+
+    Numbers and tuples of them may come from outside. Raises UserError if the source cannot be read.
     """
     return HybridFunction(function)
 
@@ -34,25 +40,10 @@ def script(function: Callable[..., Any]) -> HybridFunction:
 class HybridFunction:
     """A function that tensors compile and numpy arrays run; see `script`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self.source: PythonSource = read_source(function)
-        self._check_parameters()
-
-    def __call__(self, *args: Any) -> Any:
-        """For tensors (and expressions, numbers, tuples): the tensor or tensors computed from
-        them. For numpy arrays: what Python gives."""
-        if any(isinstance(arg, np.ndarray) or hasattr(arg, "asnumpy") for arg in args):
-            return self.run_in_python(*args)
-        return self._compile(args)
-
-    def run_in_python(self, *args: Any) -> Any:
-        """Runs the function by Python and numpy, with numpy's rules for types."""
-        given = tuple(arg.asnumpy() if hasattr(arg, "asnumpy") else arg for arg in args)
-        return plain.run(self._function, given)
-
-    def _check_parameters(self) -> None:
         args = self.source.definition.args
         if (
             args.vararg
@@ -67,29 +58,44 @@ class HybridFunction:
                 "def f(a, b, n): ...",
             )
 
-    def _compile(self, args: Sequence[Any]) -> Any:
-        names = [arg.arg for arg in self.source.definition.args.args]
+    def __call__(self, *args: object) -> Any:
+        """Return the tensor, or the tuple of tensors, that is computed from the arguments.
+
+        Arguments are tensors, expressions, numbers, and tuples of these. With numpy arrays, the
+        function runs in Python.
+        """
+        if any(isinstance(arg, np.ndarray) or hasattr(arg, "asnumpy") for arg in args):
+            return self.run_in_python(*args)
+        return self._compile(args)
+
+    def run_in_python(self, *args: object) -> Any:
+        """Run the function in Python, with numpy's rules for types."""
+        given = [arg.asnumpy() if hasattr(arg, "asnumpy") else arg for arg in args]
+        return plain.run(self._function, given)
+
+    def _compile(self, args: Sequence[object]) -> object:
+        source = self.source
+        names = [arg.arg for arg in source.definition.args.args]
         if len(args) != len(names):
             raise UserError(
-                f"hybrid function {self.source.name} takes {len(names)} arguments, "
+                f"hybrid function {source.name} takes {len(names)} arguments, "
                 f"{len(args)} given",
-                where=f"{self.source.filename}:{self.source.first_line}",
+                where=f"{source.filename}:{source.first_line}",
             )
-        writer, tensors, views = Writer(self.source), list[Tensor](), list[BufferView]()
+        writer = Writer(source)
+        inputs: dict[BufferView, Tensor] = {}
         for name, arg in zip(names, args, strict=True):
             value = self._checked(name, arg)
             if isinstance(arg, Tensor):
-                view = BufferView(
-                    decl_buffer(arg.shape, arg.dtype, name).buffer, access=READ
-                )
-                tensors.append(arg)
-                views.append(view)
+                buffer = decl_buffer(arg.shape, arg.dtype, name).buffer
+                view = BufferView(buffer, access=READ)
+                inputs[view] = arg
                 value = writer.builder.buffer_ptr(view)
             writer.evaluator.names[name] = value
-        writer.write(self.source.definition.body)
-        return self._as_extern(writer, tensors, views)
+        writer.write(source.definition.body)
+        return self._as_extern(writer, inputs)
 
-    def _checked(self, name: str, arg: Any) -> Any:
+    def _checked(self, name: str, arg: object) -> Value:
         if isinstance(arg, tuple | list):
             return tuple(self._checked(name, item) for item in arg)
         if isinstance(arg, Tensor | bool | int | float | Expr):
@@ -99,10 +105,10 @@ class HybridFunction:
             remedy="pass tensors, expressions, numbers or tuples of them; or numpy arrays alone",
         )
 
-    def _as_extern(
-        self, writer: Writer, tensors: list[Tensor], views: list[BufferView]
-    ) -> Any:
-        returned, body = writer.returned, writer.builder.get()
+    def _as_extern(self, writer: Writer, inputs: dict[BufferView, Tensor]) -> object:
+        """Return the outputs as those of an extern operation."""
+        returned = writer.returned
+        body = writer.builder.get()
         definition = self.source.definition
         if not returned:
             self.source.refuse(
@@ -113,11 +119,11 @@ class HybridFunction:
             self.source.refuse(definition, f"it does not return its output {unused[0]}")
         result = extern(
             [view.shape for view in returned],
-            tensors,
+            list(inputs.values()),
             lambda _ins, _outs: body,
             name=self.source.name,
             dtype=[view.dtype for view in returned],
-            in_buffers=views,
+            in_buffers=list(inputs),
             out_buffers=returned,
             tag="hybrid",
         )

@@ -1,4 +1,4 @@
-"""The source of a hybrid function: its syntax tree, its outer names, and where errors lie."""
+"""The source of a hybrid function: its syntax tree, its outer names, and the place of errors."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
 class PythonSource:
-    """What is known of the function `name`: its definition, and the lines of the file it is in."""
+    """The source of one function."""
 
     name: str
     filename: str
-    first_line: int
-    lines: tuple[str, ...]
+    first_line: int  # in the file
+    lines: tuple[str, ...]  # of the function, without common indentation
     definition: ast.FunctionDef
-    outer: dict[str, Any]
+    outer: dict[str, object]  # the values of names from outside of the function
 
     def place(self, node: ast.AST) -> str:
-        """`file:line` of a part of the function."""
+        """Return `file:line` of a part of the function."""
         return f"{self.filename}:{self.first_line + getattr(node, 'lineno', 1) - 1}"
 
     def refuse(self, node: ast.AST, what: str, remedy: str | None = None) -> NoReturn:
-        """Raises the UserError that `node` is not legal in a hybrid function."""
+        """Raise the UserError that `node` is illegal in a hybrid function."""
         number = getattr(node, "lineno", 1) - 1
         text = self.lines[number].strip() if number < len(self.lines) else ""
         raise UserError(
@@ -39,11 +39,11 @@ class PythonSource:
         )
 
 
-def read_source(function: Callable[..., Any]) -> PythonSource:
-    """The source of a plain function; UserError for anything else, and where there is none."""
+def read_source(function: Callable[..., object]) -> PythonSource:
+    """Return the source of a plain function. Raises UserError if there is none."""
     name = getattr(function, "__name__", repr(function))
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first_line = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise UserError(
             f"hybrid function {name} has no source that could be read",
@@ -55,21 +55,21 @@ def read_source(function: Callable[..., Any]) -> PythonSource:
     definition = tree.body[0] if tree.body else None
     if not isinstance(definition, ast.FunctionDef):
         raise UserError(
-            f"hybrid function {name} is no function definition", remedy="decorate a def"
+            f"hybrid function {name} is not a function definition",
+            remedy="decorate a def",
         )
-    filename = inspect.getsourcefile(function) or "<unknown>"
-    return PythonSource(
-        name, filename, first, tuple(text.splitlines()), definition, _outer(function)
-    )
-
-
-def _outer(function: Callable[..., Any]) -> dict[str, Any]:
-    """What the names mean that the function takes from around it."""
+    outer: dict[str, object] = dict(vars(builtins)) | dict(function.__globals__)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    outer = dict(vars(builtins)) | dict(function.__globals__)
-    for name, cell in cells:
+    for variable, cell in cells:
         try:
-            outer[name] = cell.cell_contents
+            outer[variable] = cell.cell_contents
         except ValueError:  # it is bound later, or never
-            outer.pop(name, None)
-    return outer
+            outer.pop(variable, None)
+    return PythonSource(
+        name=name,
+        filename=inspect.getsourcefile(function) or "<unknown>",
+        first_line=first_line,
+        lines=tuple(text.splitlines()),
+        definition=definition,
+        outer=outer,
+    )

@@ -182,7 +182,7 @@ def test_what_is_decorated():
     assert isinstance(outer, HybridFunction) and outer.__name__ == "outer"
     with pytest.raises(UserError, match="hybrid function max has no source"):
         script(max)
-    with pytest.raises(UserError, match="is no function definition"):
+    with pytest.raises(UserError, match="is not a function definition"):
         script(lambda a: a)
     with pytest.raises(UserError, match="its parameters are plain names"):
 

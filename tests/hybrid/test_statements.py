@@ -94,7 +94,7 @@ def test_control_flow_that_is_not_compiled():
             c[0] = a[i]
         return c
 
-    refused(loops, "While is no part of hybrid functions", 3)
+    refused(loops, "While is not part of hybrid functions", 3)
     refused(iterates, "a loop runs over one of its words", 3)
     refused(early, "returns at its end only", 4)
     refused(late, "nothing may follow the return", 4)
