@@ -201,8 +201,8 @@ def test_what_is_done_after_something_is_done_by_somebody(name):
     """No name in a table is misspelt: each is left, and done, by one of these instructions."""
     table = GENERATIONS[name].states
     seen = {name for line in _LINES for name, _ in _all_uses(line, table)}
-    assert {left for left, _ in table.needed} <= seen
-    done = {does.replace("the same ", "") for _, does in table.needed}
+    assert {left for left, _ in table.required} <= seen
+    done = {does.replace("the same ", "") for _, does in table.required}
     assert done <= seen
 
 
