@@ -528,21 +528,23 @@ class Races(Observer):
             earlier = "writes too; one instruction does both"
         else:
             instruction = self._assembly.instruction(number_of(record))
-            reason = self._reason(checked, found[place], is_late)
+            reason = self._reason(checked, place, found[place], is_late)
             earlier = f"{PAST_TENSE[other]} with {instruction}; {reason}"
         what = f"{PRESENT_TENSE[checked.access_type]} {where}, which work item {item} {earlier}"
         lanes = wrong_lanes(checked.waves, checked.access, wrong, checked.per_lane)
         kind = WAIT if is_late else RACE
         checked.waves.report(kind, checked.access.instruction, what, lanes)
 
-    def _reason(self, checked: _CheckedAccess, record: Array, is_late: bool) -> str:
-        """Explain why an access is not ordered after the access of `record`."""
+    def _reason(
+        self, checked: _CheckedAccess, place: int, record: Array, is_late: bool
+    ) -> str:
+        """Explain why record number `place` of an access is not ordered after `record`."""
         if is_late:
             return "its wave did not wait for that before the barrier or update between the two"
         if self._is_cached_scalar_load(checked):
             return "scalar loads may return what was there before the launch"
         group = int(self._numbering.groups_of(record))
-        if group != int(self._numbering.groups_of(checked.records[0])):
+        if group != int(self._numbering.groups_of(checked.records[place])):
             return "nothing orders the two groups"
         if clocks_of(record) < self._barrier_clock[group]:
             return "a barrier is between the two, but the wave has not invalidated its cache since"

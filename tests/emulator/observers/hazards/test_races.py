@@ -100,6 +100,19 @@ def test_a_wave_may_read_what_its_own_cache_had_before_the_barrier(first):
     assert not _told(first, "global_load_dword v2, v0, s[0:1]", generation=_APART)
 
 
+def test_the_reason_is_that_of_the_lane_that_races():
+    """Of two groups only the second one's waves race, within the group."""
+
+    def prepare(waves):
+        own = waves.values.v[0]
+        is_second = waves.groups[:, :1].repeat(2, axis=0) == 1
+        put(waves, 3, np.where(is_second, own ^ np.uint32(256), own))
+
+    (found,) = watch(_WRITE, _READ, groups=2, prepare=prepare, hazards=["races"])
+    assert found.group == (1, 0, 0)
+    assert found.what.endswith("no barrier is between the two")
+
+
 def test_why_a_read_may_be_stale():
     more = {"prepare": _prepare, "hazards": ["races"], "generation": _APART}
     (found,) = watch(_STORE, *_MEET, _LOAD, **more)
