@@ -46,16 +46,25 @@ _ARENA_BYTES = 4 << 30
 _NAME = b"emulated AMD GPU\0"
 _HEADER_BYTES = 64
 _ATTRIBUTES = {
-    **{"MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 1024},
-    **{"MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65536, "MaxGridDimZ": 65536},
-    **{"MaxThreadsPerBlock": THREADS_LIMIT, "MaxSharedMemoryPerBlock": SHARED_LIMIT},
-    **{"MultiprocessorCount": 1, "ClockRate": 1000, "MemoryClockRate": 1000},
-    **{"MemoryBusWidth": 64, "L2CacheSize": 1 << 20, "MaxRegistersPerBlock": 65536},
-    **{
-        "MaxThreadsPerMultiProcessor": 2048,
-        "MaxSharedMemoryPerMultiprocessor": SHARED_LIMIT,
-    },
-    **{"PciDomainID": 0, "PciBusId": 0, "PciDeviceId": 0},
+    "MaxBlockDimX": 1024,
+    "MaxBlockDimY": 1024,
+    "MaxBlockDimZ": 1024,
+    "MaxGridDimX": 2**31 - 1,
+    "MaxGridDimY": 65536,
+    "MaxGridDimZ": 65536,
+    "MaxThreadsPerBlock": THREADS_LIMIT,
+    "MaxSharedMemoryPerBlock": SHARED_LIMIT,
+    "MultiprocessorCount": 1,
+    "ClockRate": 1000,
+    "MemoryClockRate": 1000,
+    "MemoryBusWidth": 64,
+    "L2CacheSize": 1 << 20,
+    "MaxRegistersPerBlock": 65536,
+    "MaxThreadsPerMultiProcessor": 2048,
+    "MaxSharedMemoryPerMultiprocessor": SHARED_LIMIT,
+    "PciDomainID": 0,
+    "PciBusId": 0,
+    "PciDeviceId": 0,
 }
 _TO_DEVICE, _FROM_DEVICE = 1, 2
 

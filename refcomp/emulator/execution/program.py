@@ -63,8 +63,13 @@ NO_REGISTERS = RegisterCounts(0, 0)
 # What ends a block.
 CONDITIONS = ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")
 ENDS = (
-    *("s_branch", *(f"s_cbranch_{condition}" for condition in CONDITIONS)),
-    *("s_setpc_b64", "s_swappc_b64", "s_barrier", "s_endpgm", "s_trap"),
+    "s_branch",
+    *(f"s_cbranch_{condition}" for condition in CONDITIONS),
+    "s_setpc_b64",
+    "s_swappc_b64",
+    "s_barrier",
+    "s_endpgm",
+    "s_trap",
 )
 _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_readlane_b32": bind_readlane,
@@ -78,15 +83,17 @@ _SPECIAL: dict[str, Callable[[Instruction], Run]] = {
     "v_swap_b32": bind_swap,
 }
 _BY_PATTERN = (
-    *(
-        bind_direct_load,
-        bind_memory,
-        bind_two,
-        bind_flat,
-        bind_scalar_load,
-        bind_atomic,
-    ),
-    *(bind_mixed, bind_dot, bind_index, bind_buffer_scalars, bind_mode),
+    bind_direct_load,
+    bind_memory,
+    bind_two,
+    bind_flat,
+    bind_scalar_load,
+    bind_atomic,
+    bind_mixed,
+    bind_dot,
+    bind_index,
+    bind_buffer_scalars,
+    bind_mode,
 )
 
 

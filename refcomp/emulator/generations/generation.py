@@ -1,8 +1,9 @@
-"""All that differs between the GPUs that are emulated: here, as data and small functions.
+"""The differences between the emulated GPUs, as data and small functions.
 
 The rest of the emulator asks the `Generation` of a code object, never for the name of a GPU. Tables
-of instructions that GPUs share stand in files of their own; a Generation says which it has, under
-which names, and what it has of its own.
+of instructions that GPUs share are in files of their own. A `Generation` lists which tables a GPU
+has, under which names, and what it adds.
+
 Sources: LLVM's "User Guide for AMDGPU Backend" (kernel descriptors, initial state of registers) and
 AMD's manuals of instruction sets.
 """
@@ -55,76 +56,82 @@ VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generation:
-    """GPUs with one set of instructions.
-
-    `dialect` says how instructions and registers are printed; the rest goes by the names that GPUs
-    share. `vector`, `packed`, `scalar` and `save_exec` are rows by mnemonic, `special` binds what
-    no row can say. `idle` have no effect here: results are there at once, and time is not told.
-    `lanes` and `vectors` tell of a kernel how many lanes its waves have, and how many vector
-    registers are laid out for a lane; `usual_lanes` is what the GPU likes best. `counters` are what
-    a wave can wait for, `states` says which instructions must stand apart, `order` is how groups
-    see each other's writes. `start` tells what stands in user registers that this emulator alone
-    gives a meaning: the bit of a kernel's properties that asks for them, and their words.
-    `has_wave_offset` where waves are told where in private memory theirs begins,
-    `has_plain_buffers` where descriptors of buffers say more than an address and how many bytes
-    there are by fields of their own, which are refused.
-    `wave_scratch` is how many bytes of private memory a wave can have, by the width of the field
-    that says so (LLVM's GCNSubtarget); `has_preload` where arguments can be put into registers.
-    `has_matrix_denormals` where products of matrices of f16 and bf16 take and give denormals. For
-    who counts: an access to global memory moves at least a `segment` of bytes, a line of the vector
-    L1 cache, as AMD's white papers have it; `pairs_fours` where reads of shared memory of 16 bytes
-    pair four lanes with four others."""
+    """GPUs with one instruction set. Instructions go by the names that GPUs share."""
 
     name: str
+    # Semantics by mnemonic.
     vector: Mapping[str, Semantics]
     packed: Mapping[str, PackedSemantics]
     scalar: Mapping[str, Semantics]
     save_exec: Mapping[str, Callable[..., Any]]
+    # Instructions without an effect in the emulator: results are there at once, and it does not
+    # measure time.
     idle: frozenset[str]
+    # Lanes of a kernel's waves.
     lanes: Callable[[Descriptor], int]
+    # Vector registers that are allocated for each lane of a kernel.
     vectors: Callable[[Descriptor], int]
+    # How the disassembler prints instructions and registers.
     dialect: Dialect = USUAL_DIALECT
+    # Binders of instructions that no table can describe.
     special: Mapping[str, Callable[[Instruction], Run]] = field(default_factory=dict)
+    # Lanes of a wave if nothing else is asked for.
     usual_lanes: int = USUAL_LANES
+    # What a wave can wait for.
     counters: Counters = GFX9_COUNTERS
+    # Which instructions wait states must separate.
     states: StateTable = GFX942_STATES
+    # How groups see each other's writes.
     order: MemoryOrder = GFX942_ORDER
+    # User registers to which only this emulator gives a meaning: the bit of a kernel's properties
+    # that asks for them -> their words.
     start: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    # A register holds where each wave's private memory begins.
     has_wave_offset: bool = False
+    # Descriptors of buffers have only an address and a size. Other fields are refused.
     has_plain_buffers: bool = False
+    # Maximum of a wave's private memory in bytes, by the width of its field (LLVM's GCNSubtarget).
     wave_scratch: int = 1024 * ((1 << 13) - 1)
+    # A kernel can have arguments put into registers.
     has_preload: bool = True
+    # Matrix products of f16 and bf16 take and give denormals.
     has_matrix_denormals: bool = True
+    # Bytes of a line of the vector L1 cache, by AMD's white papers: the unit of transactions.
     segment: int = 128
+    # 16-byte reads of shared memory pair four lanes with four others.
     pairs_fours: bool = True
 
 
-# What waits, sleeps, tells somebody, or writes caches back: of all GPUs.
+# Instructions of all GPUs that wait, sleep, send messages, or write caches back.
 _IDLE = frozenset(
     {
-        *(
-            "s_nop",
-            "s_waitcnt",
-            "s_sleep",
-            "s_setprio",
-            "s_inst_prefetch",
-            "s_code_end",
-            "v_nop",
-        ),
-        *("s_dcache_inv", "s_icache_inv", "s_sethalt", "s_clause", "s_sendmsg"),
-        *("s_incperflevel", "s_decperflevel", "s_ttracedata"),
+        "s_nop",
+        "s_waitcnt",
+        "s_sleep",
+        "s_setprio",
+        "s_inst_prefetch",
+        "s_code_end",
+        "v_nop",
+        "s_dcache_inv",
+        "s_icache_inv",
+        "s_sethalt",
+        "s_clause",
+        "s_sendmsg",
+        "s_incperflevel",
+        "s_decperflevel",
+        "s_ttracedata",
     }
 )
 
 
 def _accumulating_vectors(descriptor: Descriptor) -> int:
-    """Accumulators, if there are any, come from number `FIRST_ACCUMULATOR` on."""
+    """Return how many registers there are; accumulators begin at `FIRST_ACCUMULATOR`."""
     total = 8 * descriptor.vgpr_granules
     own = min(descriptor.first_accumulator, total)
     return FIRST_ACCUMULATOR + total - own if total > own else own
 
 
-# Accumulators are registers like others.
+# Accumulators are registers like others, so moves between the two are plain moves.
 _MOVES = {f"v_accvgpr_{name}_b32": "v_mov_b32" for name in ("read", "write", "mov")}
 
 # CDNA3: waves of 64 lanes; private memory and the ids of groups need no descriptor.
@@ -141,8 +148,8 @@ GFX942 = Generation(
     vectors=_accumulating_vectors,
 )
 
-# CDNA2: private memory lies behind a descriptor in s[0:3], and each wave's part at an offset; sums
-# of 64 bits take two instructions, and eight-bit floats are unknown.
+# CDNA2: a descriptor in s[0:3] points to private memory, and a register has each wave's offset.
+# Additions of 64 bits take two instructions, and there are no eight-bit floats.
 _ONLY_CDNA3 = (
     "v_lshl_add_u64",
     "v_mov_b64",
@@ -175,16 +182,16 @@ GFX90A = Generation(
 
 
 def _lanes_as_asked(descriptor: Descriptor) -> int:
-    """32 where the descriptor says so."""
+    """Return 32 if the descriptor asks for it, else 64."""
     return 32 if descriptor.properties >> 10 & 1 else 64
 
 
 def _vectors_by_lanes(descriptor: Descriptor) -> int:
-    """Twice as many for half the lanes."""
+    """Return the vector registers of a lane: twice as many for half the lanes."""
     return 256 // _lanes_as_asked(descriptor) * descriptor.vgpr_granules
 
 
-# RDNA3: waves of 32 lanes, or of 64; other names, pairs of instructions, and no accumulators.
+# RDNA3: waves of 32 or 64 lanes, other names, pairs of instructions, and no accumulators.
 GFX1100 = Generation(
     name="gfx1100",
     vector=gfx11.vector_rows(VECTOR),

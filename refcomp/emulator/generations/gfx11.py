@@ -1,7 +1,8 @@
-"""RDNA3: what it calls instructions that CDNA has, too, and the rows that it alone has.
+"""RDNA3: its names for instructions that CDNA also has, and the instructions that only it has.
 
-The names of other GPUs stand on the right: `global_load_b32` is bound as `global_load_dword`. Each
-result of 16 bits leaves the other half of its register as it was.
+`RENAMED` maps RDNA3's names to those of other GPUs: `global_load_b32` is bound as
+`global_load_dword`. Each result of 16 bits leaves the other half of its register unchanged.
+
 Names and meanings: AMD's "RDNA3 Instruction Set Architecture", chapter on instructions.
 """
 
@@ -34,25 +35,23 @@ from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
 
-# `null` reads as 0, and what is written to it lands where nothing reads. (That its number and that
-# of M0 are others than on CDNA shows in encodings only.)
+# `null` reads as 0, and nothing reads what is written to it. (Its number and that of M0 differ from
+# CDNA, but only in encodings.)
 NAMED_REGISTERS = {**NAMED, "null": RegisterRange(122, 1)}
 IDLE = frozenset(
     {
-        *(
-            "s_delay_alu",
-            "s_waitcnt_depctr",
-            "s_waitcnt_vscnt",
-            "s_set_inst_prefetch_distance",
-        ),
-        *(
-            "s_waitcnt_vmcnt",
-            "s_waitcnt_expcnt",
-            "s_waitcnt_lgkmcnt",
-            "s_wait_idle",
-            "s_wait_event",
-        ),
-        *("s_version", "buffer_gl0_inv", "buffer_gl1_inv"),
+        "s_delay_alu",
+        "s_waitcnt_depctr",
+        "s_waitcnt_vscnt",
+        "s_set_inst_prefetch_distance",
+        "s_waitcnt_vmcnt",
+        "s_waitcnt_expcnt",
+        "s_waitcnt_lgkmcnt",
+        "s_wait_idle",
+        "s_wait_event",
+        "s_version",
+        "buffer_gl0_inv",
+        "buffer_gl1_inv",
     }
 )
 
@@ -127,39 +126,38 @@ def _scalar_logic() -> Iterator[tuple[str, str]]:
 
 
 _DUAL = (
-    *(
-        "fmac_f32",
-        "fmaak_f32",
-        "fmamk_f32",
-        "mul_f32",
-        "add_f32",
-        "sub_f32",
-        "subrev_f32",
-    ),
-    *("mov_b32", "cndmask_b32", "max_f32", "min_f32", "and_b32", "lshlrev_b32"),
+    "fmac_f32",
+    "fmaak_f32",
+    "fmamk_f32",
+    "mul_f32",
+    "add_f32",
+    "sub_f32",
+    "subrev_f32",
+    "mov_b32",
+    "cndmask_b32",
+    "max_f32",
+    "min_f32",
+    "and_b32",
+    "lshlrev_b32",
 )
 RENAMED: dict[str, str] = {
     **dict([*_accesses(), *_shared_accesses(), *_names_of_sums(), *_scalar_logic()]),
     **{f"v_dual_{name}": f"v_{name}" for name in _DUAL},
     **{f"v_{d}dot2acc_f32_f16": "v_dot2c_f32_f16" for d in ("", "dual_")},
     "v_dual_dot2acc_f32_bf16": "v_dot2c_f32_bf16",
-    **{"v_dual_add_nc_u32": "v_add_u32", "v_dual_mul_dx9_zero_f32": "v_mul_legacy_f32"},
-    **{
-        "v_clz_i32_u32": "v_ffbh_u32",
-        "v_cls_i32": "v_ffbh_i32",
-        "v_ctz_i32_b32": "v_ffbl_b32",
-    },
-    **{
-        "v_mul_dx9_zero_f32": "v_mul_legacy_f32",
-        "v_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32",
-    },
-    **{
-        "v_cvt_floor_i32_f32": "v_cvt_flr_i32_f32",
-        "v_cvt_nearest_i32_f32": "v_cvt_rpi_i32_f32",
-    },
+    "v_dual_add_nc_u32": "v_add_u32",
+    "v_dual_mul_dx9_zero_f32": "v_mul_legacy_f32",
+    "v_clz_i32_u32": "v_ffbh_u32",
+    "v_cls_i32": "v_ffbh_i32",
+    "v_ctz_i32_b32": "v_ffbl_b32",
+    "v_mul_dx9_zero_f32": "v_mul_legacy_f32",
+    "v_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32",
+    "v_cvt_floor_i32_f32": "v_cvt_flr_i32_f32",
+    "v_cvt_nearest_i32_f32": "v_cvt_rpi_i32_f32",
     **{f"v_cvt_pk_norm_{k}16_f32": f"v_cvt_pknorm_{k}16_f32" for k in "iu"},
     **{f"s_clz_i32_u{bits}": f"s_flbit_i32_b{bits}" for bits in (32, 64)},
-    **{"s_cls_i32": "s_flbit_i32", "s_cls_i32_i64": "s_flbit_i32_i64"},
+    "s_cls_i32": "s_flbit_i32",
+    "s_cls_i32_i64": "s_flbit_i32_i64",
     **{f"s_ctz_i32_b{bits}": f"s_ff1_i32_b{bits}" for bits in (32, 64)},
 }
 
@@ -168,7 +166,7 @@ RENAMED: dict[str, str] = {
 
 
 def vector_rows(shared: Mapping[str, Semantics]) -> dict[str, Semantics]:
-    """The rows that GPUs share, as RDNA3 has them, and its own."""
+    """Return the rows that GPUs share, as RDNA3 has them, and its own rows."""
     rows = {**shared, **_own_rows()}
     return {
         name: replace(row, keeps_high=True)
@@ -210,7 +208,7 @@ def _own_rows() -> dict[str, Semantics]:
 
 
 def _extremes() -> Iterator[tuple[str, Semantics]]:
-    """The greater of a number and the least of two, and so on."""
+    """Yield minima of maxima and maxima of minima, such as max(min(a, b), c)."""
     of_integers = {"min": np.minimum, "max": np.maximum}
     for kind in ("f32", "f16", "i32", "u32"):
         of_floats = {
@@ -241,7 +239,7 @@ SCALAR_ROWS: dict[str, Semantics] = {
 
 
 def in_both_widths(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of one scalar register for each of two."""
+    """Return the rows for pairs of scalar registers, and the same for single ones."""
     return {
         name.replace("_b64", f"_b{bits}"): row
         for name, row in rows.items()
@@ -249,11 +247,11 @@ def in_both_widths(rows: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# What no row can say.
+# Instructions that no row can describe.
 
 
 def _bind_exchange_if(instruction: Instruction) -> Run:
-    """ds_cmpstore_b32: what to compare with comes last, not first."""
+    """Bind ds_cmpstore_b32, whose last operand is the comparand; elsewhere the first is."""
     *head, new, compared = instruction.operands
     name = instruction.mnemonic.replace("cmpstore", "cmpst")
     run = bind_atomic(
@@ -264,11 +262,13 @@ def _bind_exchange_if(instruction: Instruction) -> Run:
 
 
 def _bind_message(instruction: Instruction) -> Run:
-    """s_sendmsg_rtn_b32 s0, sendmsg(MSG_RTN_GET_DOORBELL): what comes before a trap; 0 is as good
-    as any answer."""
+    """Bind s_sendmsg_rtn_b32 s0, sendmsg(MSG_RTN_GET_DOORBELL).
+
+    Compilers ask for the doorbell before a trap; nothing depends on the answer, which is 0.
+    """
     if "MSG_RTN_GET_DOORBELL" not in instruction.text:
         raise Unsupported(
-            "what this message asks for is not known", where=str(instruction)
+            "the emulator does not know this message", where=str(instruction)
         )
     result = instruction.operands[0].index
 
@@ -279,14 +279,12 @@ def _bind_message(instruction: Instruction) -> Run:
     return run
 
 
-def _compared() -> Iterator[str]:
-    for name in (*VECTOR_CONVERSIONS, *VECTOR_FLOATS):
-        if name.startswith("v_cmp_"):
-            yield name
-
-
 SPECIAL: dict[str, Callable[[Instruction], Run]] = {
-    **{name.replace("v_cmp_", "v_cmpx_"): bind_compare_exec for name in _compared()},
+    **{
+        name.replace("v_cmp_", "v_cmpx_"): bind_compare_exec
+        for name in (*VECTOR_CONVERSIONS, *VECTOR_FLOATS)
+        if name.startswith("v_cmp_")
+    },
     **dict.fromkeys(("v_permlane16_b32", "v_permlanex16_b32"), bind_permlane),
     "v_permlane64_b32": bind_permlane64,
     "s_sendmsg_rtn_b32": _bind_message,

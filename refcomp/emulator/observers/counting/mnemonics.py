@@ -36,25 +36,22 @@ _FMA = re.compile(
 _DOT = re.compile(r"v_(?:dual_)?dot(\d)(?:c|acc)?_")
 _CODE = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call", "s_endpgm", "s_trap")
 _WAITS = (
-    *(
-        "s_wait",
-        "s_nop",
-        "s_sleep",
-        "s_barrier",
-        "s_delay_alu",
-        "s_clause",
-        "v_nop",
-        "s_wakeup",
-    ),
-    *(
-        "s_setprio",
-        "s_sethalt",
-        "s_sendmsg",
-        "s_icache",
-        "s_inst_prefetch",
-        "s_set_inst_prefetch",
-    ),
-    *("s_code_end", "s_ttracedata"),
+    "s_wait",
+    "s_nop",
+    "s_sleep",
+    "s_barrier",
+    "s_delay_alu",
+    "s_clause",
+    "v_nop",
+    "s_wakeup",
+    "s_setprio",
+    "s_sethalt",
+    "s_sendmsg",
+    "s_icache",
+    "s_inst_prefetch",
+    "s_set_inst_prefetch",
+    "s_code_end",
+    "s_ttracedata",
 )
 _CACHES = re.compile(r"(buffer|global)_(wb|inv|gl)\w*$")
 _SCALAR_MEMORY = (

@@ -69,6 +69,11 @@ from refcomp.foundation.errors import Unsupported
 _UPDATES = (AccessType.UPDATE, AccessType.COMPARE_SWAP)
 _GROUP_UPDATES = (*_UPDATES, AccessType.GROUP_UPDATE)
 _SYNCHRONISING = (*_GROUP_UPDATES, AccessType.ATOMIC_READ, AccessType.GROUP_ATOMIC_READ)
+# Where atomic stores look like plain ones, an atomic load may wait for a store.
+_MAY_SYNCHRONISE = {
+    AccessType.WRITE: AccessType.ATOMIC_READ,
+    AccessType.ATOMIC_READ: AccessType.WRITE,
+}
 # Open accesses are searched for completed ones after so many were added.
 _OPEN_ACCESSES_STEP = 32
 # Kinds of flights that stay in order in the cache that the waves of a group may share.
@@ -393,14 +398,11 @@ class Races(Observer):
     def _check(self, checked: _CheckedAccess) -> None:
         """Report earlier accesses that conflict and are not ordered."""
         history = checked.history
-        own_type = checked.access_type
-        for other, is_between_groups in CONFLICTS[own_type]:
-            # Where atomic stores look like plain ones, an atomic load may wait for this store.
-            is_store_and_load = {own_type, other} == {
-                AccessType.WRITE,
-                AccessType.ATOMIC_READ,
-            }
-            if is_store_and_load and not self._order.are_stores_marked:
+        partner = None
+        if not self._order.are_stores_marked:
+            partner = _MAY_SYNCHRONISE.get(checked.access_type)
+        for other, is_between_groups in CONFLICTS[checked.access_type]:
+            if other == partner:
                 continue
             for records in (history.latest(other), history.second(other)):
                 if records is None:
@@ -439,12 +441,11 @@ class Races(Observer):
             if not wrong.any():
                 continue
             lane = int(np.flatnonzero(wrong)[0]) // checked.per_lane
-            counter = next(iter(flight.positions)).counter
             what = (
                 f"{PRESENT_TENSE[checked.access_type]} "
                 f"{describe_place(checked.waves, checked.access, lane)}, which "
                 f"{flight.instruction} of the same wave still loads: "
-                f"a wait ({counter}) is missing"
+                f"a wait ({flight.counter}) is missing"
             )
             lanes = wrong_lanes(checked.waves, checked.access, wrong, checked.per_lane)
             checked.waves.report(WAIT, checked.access.instruction, what, lanes)

@@ -43,6 +43,11 @@ class Flight:
     # bool [waves]: waves in which a use of the result has not been reported.
     is_unreported: Array
 
+    @property
+    def counter(self) -> str:
+        """The counter to wait for, of several the first."""
+        return next(iter(self.positions)).counter
+
     def is_pending(self, done: dict[Queue, Array]) -> Array:
         """Return, as bool [waves], where the operation may not have completed."""
         pending = [position > done[queue] for queue, position in self.positions.items()]
