@@ -10,7 +10,6 @@ The interpreter is the definition of what loop IR means, at every level. It refu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,7 @@ from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
 @deep_recursion()
 def interpret(
     func: PrimFunc,
-    args: Sequence[Any],
+    args: Sequence[object],
     *,
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
@@ -64,7 +63,7 @@ def interpret(
 
 @deep_recursion()
 def interpret_program(
-    program: Program, args: Sequence[Any], *, shortcut: Shortcut | None = None
+    program: Program, args: Sequence[object], *, shortcut: Shortcut | None = None
 ) -> None:
     """Run the host's function of `program` on `args`, and the kernels that it launches.
 
@@ -83,7 +82,7 @@ def run_bound(frame: Frame, body: Stmt, shortcut: Shortcut | None = None) -> Non
 
 
 @deep_recursion()
-def evaluate_expr(expr: Expr, bindings: Mapping[Var, Any] | None = None) -> Value:
+def evaluate_expr(expr: Expr, bindings: Mapping[Var, Value] | None = None) -> Value:
     """Return the value of `expr`, which reads no memory.
 
     `bindings` has a number for each free variable, or a tuple of numbers for a vector. Each is
@@ -105,7 +104,7 @@ def _make_value(value: Value, dtype: DType) -> Value:
 def bind_arguments(
     frame: Frame,
     func: PrimFunc,
-    args: Sequence[Any],
+    args: Sequence[object],
     fresh: Collection[str] = (),
     symbols: Mapping[Var, int] | None = None,
 ) -> None:
@@ -125,11 +124,10 @@ def bind_arguments(
         )
     arrays: dict[Buffer, npt.NDArray[np.generic]] = {}
     for param, arg in zip(func.params, args, strict=True):
+        bits = _as_bits(param.dtype, arg)
         if isinstance(param, Buffer):
-            arrays[param] = _as_stored(param, arg)
-    for param, arg in zip(func.params, args, strict=True):
-        if isinstance(param, Var):
-            bits = arg.view(np.uint16) if _is_bfloat16_for(param.dtype, arg) else arg
+            arrays[param] = _checked_array(param, bits)
+        else:
             frame.values[param] = make_scalar(bits, param.dtype)
     _bind_symbols(frame, arrays, symbols or {})
     for buffer, array in arrays.items():
@@ -148,22 +146,21 @@ def bind_arguments(
             )
 
 
-def _as_stored(buffer: Buffer, arg: object) -> npt.NDArray[np.generic]:
-    """Return the array `arg` with the dtype of `buffer`. A bfloat16 array may become its bits."""
+def _checked_array(buffer: Buffer, arg: object) -> npt.NDArray[np.generic]:
     if not isinstance(arg, np.ndarray):
         raise InterpretError(f"{buffer.name} is a buffer, {type(arg).__name__} given")
-    stored = arg.view(np.uint16) if _is_bfloat16_for(buffer.dtype, arg) else arg
-    if stored.dtype != to_numpy(buffer.dtype):
+    if arg.dtype != to_numpy(buffer.dtype):
         raise InterpretError(
             f"{buffer.name} has dtype {buffer.dtype}, {arg.dtype} given"
         )
-    return stored
+    return arg
 
 
-def _is_bfloat16_for(dtype: DType, arg: Scalar) -> bool:
-    """Return True if `arg` is of bfloat16, in numpy, where its bits as a u16 are expected."""
+def _as_bits(dtype: DType, arg: Scalar) -> Scalar:
+    """Return `arg`, or its bits if it is a bfloat16 (array) of numpy and `dtype` is u16."""
     name = getattr(getattr(arg, "dtype", None), "name", "")
-    return name == "bfloat16" and dtype.kind == "uint" and dtype.bits == 16
+    is_wanted = dtype.kind == "uint" and dtype.bits == 16
+    return arg.view(np.uint16) if is_wanted and name == "bfloat16" else arg
 
 
 def _bind_symbols(

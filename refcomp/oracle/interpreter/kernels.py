@@ -192,7 +192,7 @@ def launch_kernel(
     """
     kernel = host.kernels.get(launch.kernel)
     if kernel is None:
-        raise InterpretError(f"there is no kernel {launch.kernel}")
+        raise InterpretError(f"no kernel is called {launch.kernel}")
     given = _integers(host, (*launch.grid, *launch.block))
     if min(given) <= 0:
         return

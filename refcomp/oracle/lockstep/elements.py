@@ -59,7 +59,7 @@ class Elements:
         self.memory: Memory | None = (
             None  # the memory of the host, if the buffer lies there
         )
-        # Accesses by threads and by groups. None: there can be no races between them.
+        # Accesses by threads and by groups. None: they cannot race.
         self._by_thread: ShadowMemory | None = None
         self._by_group: ShadowMemory | None = None
 
@@ -70,7 +70,7 @@ class Elements:
         """Return the elements of `memory`, which all threads see.
 
         `by_group` has the accesses of groups, of earlier batches, too. It is None if the launch
-        only reads `memory`: without a writer there are no races.
+        only reads `memory`: without a writer nothing races.
         """
         found = Elements(
             memory.buffer, memory.shape, groups, memory.elements, memory.written
@@ -117,8 +117,7 @@ class Elements:
         at = self._position(offset, ids)
         self._record_access(WRITES, at, ids)
         self._store(at, value, ids)
-        if self.is_watched:
-            self._report_writes(at, value, ids, threads)
+        self._report_writes(at, value, ids, threads)
 
     def update(
         self,
@@ -146,8 +145,7 @@ class Elements:
             _, first = np.unique(at, return_index=True)
             updated = meaning(self.data[at[first]], value[first])
             self._store(at[first], updated, ids[first])
-            if self.is_watched:
-                self._report_writes(at[first], updated, ids[first], threads)
+            self._report_writes(at[first], updated, ids[first], threads)
             at = np.delete(at, first)
             value = np.delete(value, first)
             ids = np.delete(ids, first)
@@ -192,8 +190,8 @@ class Elements:
     def _report_writes(
         self, at: Array, value: Array, ids: Array, threads: Writers
     ) -> None:
-        assert self.memory is not None
-        self.memory.record_writes(at, value, ids, threads.thread_of)
+        if self.memory is not None and self.memory.is_watched:
+            self.memory.record_writes(at, value, ids, threads.thread_of)
 
     def _lifetime(self, ids: Array) -> Array | int:
         return 1 if self.lifetimes is None else self.lifetimes[ids]

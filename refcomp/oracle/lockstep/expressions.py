@@ -27,10 +27,6 @@ def evaluate(threads: Threads, expr: Expr) -> Array:
     return threads.value(expr)
 
 
-def _var(threads: Threads, var: Var) -> Array:
-    return threads.value_of(var)
-
-
 def _immediate(threads: Threads, imm: ir.IntImm | ir.FloatImm) -> Array:
     constants = threads.batch.constants
     if imm not in constants:
@@ -97,7 +93,7 @@ def _load(threads: Threads, load: Load) -> Array:
 
 EXPRESSIONS: dict[type[Expr], Callable[[Threads, Any], Array]] = {
     **ELEMENTWISE,
-    Var: _var,
+    Var: Threads.value_of,
     ir.IntImm: _immediate,
     ir.FloatImm: _immediate,
     ir.IfThenElseExpr: _if_then_else,

@@ -1,28 +1,20 @@
 """Loops that fold values into one element, such as sums: `T[i] = T[i] + A[i, k]` for all k.
 
-No value depends on an earlier step. So the values of all steps are evaluated at once, for each
-thread and each step in a row of its own. Then they are folded in the order of the loop, which gives
-the same bits.
+No value depends on an earlier step, so lockstep evaluates the values of all steps at once. Then it
+folds them in the order of the loop, which gives the same bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from refcomp.ir.buffer import BufferLoad, Load
 from refcomp.ir.expr import BinaryExpr, Expr
-from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
-from refcomp.ir.stmt import PARALLEL, BufferStore, For, Store
+from refcomp.ir.stmt import PARALLEL, AtomicUpdate, BufferStore, For, Store
 from refcomp.ir.structure import structurally_equal
-from refcomp.oracle.lockstep.expressions import evaluate
-from refcomp.oracle.lockstep.threads import Threads
-from refcomp.oracle.tensors.arrays import OPERATORS, Array
 
-MAX_FOLD_THREADS = 1 << 10  # with more threads, single steps are as fast
-_MAX_VALUES = 1 << 18  # kept at once
+_Access = BufferLoad | Load | BufferStore | Store | AtomicUpdate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +39,13 @@ def fold_of(loop: For) -> Fold | None:
             continue
         if loop.var in set(variables_in(kept)):
             continue
-        if not any(_reads(part, store) for part in (*_indices(kept), operand)):
+        # The values and the place must not depend on what the loop stores.
+        read = [*walk(operand)]
+        for index in indices_of(kept):
+            read += walk(index)
+        if store.buffer not in {
+            x.buffer for x in read if isinstance(x, BufferLoad | Load)
+        }:
             return Fold(value, kept, operand)
     return None
 
@@ -62,46 +60,11 @@ def _is_same_place(store: BufferStore | Store, load: BufferLoad | Load) -> bool:
         return False
     if isinstance(load, Load) and load.predicate is not None:
         return False
-    pairs = zip(_indices(load), _indices(store), strict=True)
-    return all(structurally_equal(one, two) for one, two in pairs)
+    one = indices_of(load)
+    two = indices_of(store)
+    return len(one) == len(two) and all(map(structurally_equal, one, two))
 
 
-def _indices(access: BufferLoad | Load | BufferStore | Store) -> tuple[Expr, ...]:
+def indices_of(access: _Access) -> tuple[Expr, ...]:
+    """Return the indices of an access; a flat one has a single index."""
     return (access.index,) if isinstance(access, Load | Store) else access.indices
-
-
-def _reads(root: Node, store: BufferStore | Store) -> bool:
-    loads = (node for node in walk(root) if isinstance(node, BufferLoad | Load))
-    return any(load.buffer is store.buffer for load in loads)
-
-
-def run_fold(
-    threads: Threads, loop: For, fold: Fold, minimum: Array, extent: int
-) -> None:
-    """Run `extent` steps of `loop` from `minimum` on, at least one, for all `threads`."""
-    elements = threads.memory_of(fold.kept.buffer)
-    indices = [evaluate(threads, index) for index in _indices(fold.kept)]
-    offset = elements.offset(indices, by_dimension=isinstance(fold.kept, BufferLoad))
-    kept = elements.read(offset, threads.column)
-    meaning = OPERATORS[type(fold.value)]
-    is_left = fold.operand is fold.value.b  # whether `kept` is the left operand
-    per_batch = max(1, _MAX_VALUES // len(threads.ids))
-    for first in range(0, extent, per_batch):
-        steps = np.arange(first, min(extent, first + per_batch), dtype=minimum.dtype)
-        values = _values(threads, loop, fold.operand, minimum, steps)
-        for step in range(len(steps)):
-            value = values[:, step : step + 1]
-            kept = meaning(kept, value) if is_left else meaning(value, kept)
-    elements.write(offset, kept, threads.column, threads)
-
-
-def _values(
-    threads: Threads, loop: For, operand: Expr, minimum: Array, steps: Array
-) -> Array:
-    """Return the values of `operand`: [threads, steps]."""
-    count = len(threads.ids)
-    expanded = threads.select(np.repeat(np.arange(count), len(steps)))
-    column = np.tile(steps, count)[:, None]
-    expanded.bind(loop.var, expanded.rows(minimum) + column)
-    values = evaluate(expanded, operand)
-    return np.broadcast_to(values, column.shape).reshape(count, len(steps))

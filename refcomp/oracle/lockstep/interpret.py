@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ MIN_THREADS = 4  # fewer threads run sooner one by one
 
 def interpret(
     func: PrimFunc,
-    args: Sequence[Any],
+    args: Sequence[object],
     *,
     num_tasks: int = 3,
     libraries: Sequence[str] = (),
@@ -45,13 +44,13 @@ def interpret(
 
 
 def interpret_program(
-    program: Program, args: Sequence[Any], *, in_step: int | None = MIN_THREADS
+    program: Program, args: Sequence[object], *, in_step: int | None = MIN_THREADS
 ) -> None:
     """Run the host's function of `program`, and the kernels that it launches, as `interpret`."""
     definition.interpret_program(program, args, shortcut=shortcut_for(args, in_step))
 
 
-def shortcut_for(args: Sequence[Any], in_step: int | None) -> Shortcut | None:
+def shortcut_for(args: Sequence[object], in_step: int | None) -> Shortcut | None:
     """Return the shortcut for a run on `args`; None without `in_step` or if arrays overlap.
 
     Shadow memory belongs to one array, so it does not see races in memory that two arrays share.

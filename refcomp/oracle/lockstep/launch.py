@@ -34,13 +34,7 @@ _MAX_THREADS = 1 << 14  # of a batch, as each may allocate memory
 _MAX_SAVED_PER_THREAD = 1 << 13
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopRange:
-    """The values that a loop's variable takes."""
-
-    loop: For
-    minimum: int
-    extent: int
+_Ranges = dict[For, range]  # the values that the variable of each loop takes
 
 
 @dataclass(slots=True, eq=False)
@@ -67,20 +61,19 @@ class LockstepShortcut:
         return launch.try_run()
 
 
-def _ranges(
-    host: Frame, loops: Sequence[For]
-) -> tuple[list[_LoopRange], list[_LoopRange]]:
+def _ranges(host: Frame, loops: Sequence[For]) -> tuple[_Ranges, _Ranges]:
     """Return the ranges of groups and of a group's threads; an iteration is a group."""
-    if not is_bound(loops[0]):
-        groups = []
+    groups: _Ranges = {}
+    threads: _Ranges = {}
+    if is_bound(loops[0]):
+        for loop, extent in bound_extents(host, loops).items():
+            ranges = groups if loop.kind in BLOCK_TAGS else threads
+            ranges[loop] = range(extent)
+    else:
         for loop in loops:
             minimum = host.evaluate(loop.minimum)
-            groups.append(_LoopRange(loop, minimum, host.evaluate(loop.extent)))
-        return groups, []
-    extents = bound_extents(host, loops)
-    ranges = [_LoopRange(loop, 0, extent) for loop, extent in extents.items()]
-    groups = [r for r in ranges if r.loop.kind in BLOCK_TAGS]
-    return groups, [r for r in ranges if r.loop.kind not in BLOCK_TAGS]
+            groups[loop] = range(minimum, minimum + host.evaluate(loop.extent))
+    return groups, threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,19 +82,19 @@ class _Launch:
 
     host: Frame
     plan: LockstepPlan
-    groups: Sequence[_LoopRange]
-    threads: Sequence[_LoopRange]
+    groups: _Ranges
+    threads: _Ranges
     is_kernel: bool
 
     @property
     def group_count(self) -> int:
         """Return the number of groups."""
-        return math.prod(max(0, r.extent) for r in self.groups)
+        return math.prod(map(len, self.groups.values()))
 
     @property
     def group_size(self) -> int:
         """Return the number of threads of a group."""
-        return math.prod(max(0, r.extent) for r in self.threads)
+        return math.prod(map(len, self.threads.values()))
 
     def try_run(self) -> bool:
         """Run the plan. Return False, with all as before, if that bails out or takes too long."""
@@ -130,21 +123,19 @@ class _Launch:
         size = self.group_size
         for loop in self.plan.loops:
             self.host.enter(loop)
-        # By id, as a launch may give a kernel one memory under two names.
-        shadows: dict[int, ShadowMemory] = {}
-        for buffer in self.plan.written & memories.keys():
-            memory = memories[buffer]
-            shadows[id(memory)] = ShadowMemory(memory.size)
+        # By memory, as a launch may give a kernel one memory under two names.
+        written = {memories[buffer] for buffer in self.plan.written & memories.keys()}
+        shadows = {memory: ShadowMemory(memory.size) for memory in written}
         per_batch = max(1, _MAX_THREADS // size)
         for first in range(0, count, per_batch):
             group = np.repeat(np.arange(first, min(count, first + per_batch)), size)
             batch = Batch(group, size, self.is_kernel, EXPRESSIONS, self.host.libraries)
-            elements: dict[int, Elements] = {}
-            for buffer, memory in memories.items():
-                key = id(memory)
-                if key not in elements:
-                    elements[key] = Elements.of_memory(memory, batch, shadows.get(key))
-                batch.memory[buffer] = elements[key]
+            elements = {
+                memory: Elements.of_memory(memory, batch, shadows.get(memory))
+                for memory in memories.values()
+            }
+            batch.memory = {b: elements[memory] for b, memory in memories.items()}
+            batch.folds = self.plan.folds
             batch.origins = self.host.origins
             run(self._all_threads(batch), self.plan.body)
 
@@ -158,11 +149,11 @@ class _Launch:
         return threads
 
 
-def _bind(threads: Threads, ranges: Sequence[_LoopRange], number: Array) -> None:
+def _bind(threads: Threads, ranges: _Ranges, number: Array) -> None:
     """Bind the loops' variables to the positions of `number`, in row-major order."""
     if not ranges:
         return
-    positions = np.unravel_index(number, [r.extent for r in ranges])
-    for r, position in zip(ranges, positions, strict=True):
-        value = (position[:, None] + r.minimum).astype(to_numpy(r.loop.var.dtype))
-        threads.bind(r.loop.var, value)
+    positions = np.unravel_index(number, [len(values) for values in ranges.values()])
+    for (loop, values), position in zip(ranges.items(), positions, strict=True):
+        value = position[:, None] + values.start
+        threads.bind(loop.var, value.astype(to_numpy(loop.var.dtype)))

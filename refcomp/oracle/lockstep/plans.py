@@ -1,11 +1,12 @@
-"""What may run in lockstep: kernels, and loops whose iterations seem to be independent.
+"""Plans: which kernels may run in lockstep, and which loops, if iterations seem independent.
 
 A plan depends on the text of the program alone, so each loop is looked at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
@@ -15,6 +16,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.oracle.interpreter.intrinsics import KNOWN
 from refcomp.oracle.lockstep.expressions import EXPRESSIONS
+from refcomp.oracle.lockstep.folds import Fold, fold_of, indices_of
 from refcomp.oracle.lockstep.statements import STATEMENTS
 
 _Writer = st.BufferStore | st.Store | st.AtomicUpdate
@@ -22,13 +24,14 @@ _Writer = st.BufferStore | st.Store | st.AtomicUpdate
 
 @dataclass(slots=True, eq=False)
 class LockstepPlan:
-    """How a kernel, or a nest of loops, runs in lockstep."""
+    """A kernel, or a nest of loops, that may run in lockstep."""
 
     # Loops whose iterations run in lockstep, outermost first. Empty if none may.
     loops: tuple[st.For, ...]
     body: st.Stmt  # of the innermost of them
     used: tuple[Buffer, ...] = ()  # buffers from outside the loops that `body` accesses
     written: frozenset[Buffer] = frozenset()  # those of `used` that `body` writes
+    folds: Mapping[st.For, Fold] = field(default_factory=dict)  # of loops in `body`
 
 
 def plan_of(loop: st.For) -> LockstepPlan:
@@ -50,7 +53,9 @@ def plan_of(loop: st.For) -> LockstepPlan:
             used[node.buffer] = None
             if isinstance(node, _Writer):
                 written.add(node.buffer)
-    return LockstepPlan(loops, body, tuple(used), frozenset(written))
+    inner = [node for node in nodes if isinstance(node, st.For)]
+    folds = {loop: fold for loop in inner if (fold := fold_of(loop)) is not None}
+    return LockstepPlan(loops, body, tuple(used), frozenset(written), folds)
 
 
 def _is_known(node: Node) -> bool:
@@ -96,24 +101,13 @@ def _places_of_writes(root: st.Stmt) -> list[set[Var]]:
     for node in nodes:
         if not isinstance(node, _Writer) or node.buffer in own:
             continue
-        indices = (node.index,) if isinstance(node, st.Store) else node.indices
         place: set[Var] = set()
-        for index in indices:
-            place.update(variables_in(index))
-        places.append(_closure(place, binders))
+        waiting = list(indices_of(node))
+        while waiting:
+            for var in set(variables_in(waiting.pop())) - place:
+                place.add(var)
+                match binders.get(var):
+                    case st.LetStmt(value=value) | st.For(minimum=value):
+                        waiting.append(value)
+        places.append(place)
     return places
-
-
-def _closure(variables: set[Var], binders: dict[Var, st.For | st.LetStmt]) -> set[Var]:
-    """Return `variables`, and those on which their values depend."""
-    found = set(variables)
-    waiting = list(variables)
-    while waiting:
-        binder = binders.get(waiting.pop())
-        if binder is None:
-            continue
-        value = binder.value if isinstance(binder, st.LetStmt) else binder.minimum
-        more = set(variables_in(value)) - found
-        found |= more
-        waiting += more
-    return found

@@ -11,14 +11,19 @@ from typing import Any
 import numpy as np
 
 from refcomp.ir import stmt as st
+from refcomp.ir.buffer import BufferLoad
+from refcomp.ir.expr import Expr
 from refcomp.oracle.interpreter.kernels import scrambled
 from refcomp.oracle.interpreter.scalars import ATOMIC
 from refcomp.oracle.lockstep.elements import Elements
 from refcomp.oracle.lockstep.expressions import evaluate
-from refcomp.oracle.lockstep.folds import MAX_FOLD_THREADS, Fold, fold_of, run_fold
+from refcomp.oracle.lockstep.folds import Fold, indices_of
 from refcomp.oracle.lockstep.groups import BailOut
 from refcomp.oracle.lockstep.threads import Threads
-from refcomp.oracle.tensors.arrays import OPERATORS
+from refcomp.oracle.tensors.arrays import OPERATORS, Array
+
+_MAX_FOLD_THREADS = 1 << 10  # with more threads, single steps are as fast
+_MAX_VALUES = 1 << 18  # of a fold, kept at once
 
 
 def run(threads: Threads, stmt: st.Stmt) -> None:
@@ -36,10 +41,15 @@ def _for(threads: Threads, loop: st.For) -> None:
     shortest = int(extent.min())
     if loop.kind == st.PARALLEL and longest != shortest:
         raise BailOut  # the scrambled order differs from thread to thread
-    fold = _fold_of(threads, loop) if longest == shortest > 0 else None
-    if fold is not None:
+    fold = threads.batch.folds.get(loop)
+    if (
+        fold is not None
+        and longest == shortest > 0
+        and len(threads.ids) <= _MAX_FOLD_THREADS
+        and not threads.memory_of(fold.kept.buffer).is_watched  # that records each step
+    ):
         threads.batch.stmt = loop.body
-        run_fold(threads, loop, fold, minimum, longest)
+        _run_fold(threads, loop, fold, minimum, longest)
         return
     for step in scrambled(longest) if loop.kind == st.PARALLEL else range(longest):
         inside = threads
@@ -52,16 +62,36 @@ def _for(threads: Threads, loop: st.For) -> None:
         del inside.values[loop.var]
 
 
-def _fold_of(threads: Threads, loop: st.For) -> Fold | None:
-    """Return the fold that `loop` is, if it is worth while to run it as one."""
-    folds = threads.batch.folds
-    if loop not in folds:
-        folds[loop] = fold_of(loop)
-    fold = folds[loop]
-    if fold is None or len(threads.ids) > MAX_FOLD_THREADS:
-        return None
-    # A watched memory records every step.
-    return None if threads.memory_of(fold.kept.buffer).is_watched else fold
+def _run_fold(
+    threads: Threads, loop: st.For, fold: Fold, minimum: Array, extent: int
+) -> None:
+    """Run `extent` steps of `loop` from `minimum` on, at least one, for all `threads`."""
+    elements = threads.memory_of(fold.kept.buffer)
+    indices = [evaluate(threads, index) for index in indices_of(fold.kept)]
+    offset = elements.offset(indices, by_dimension=isinstance(fold.kept, BufferLoad))
+    kept = elements.read(offset, threads.column)
+    meaning = OPERATORS[type(fold.value)]
+    is_left = fold.operand is fold.value.b  # whether `kept` is the left operand
+    per_batch = max(1, _MAX_VALUES // len(threads.ids))
+    for first in range(0, extent, per_batch):
+        steps = np.arange(first, min(extent, first + per_batch), dtype=minimum.dtype)
+        values = _values_of_fold(threads, loop, fold.operand, minimum, steps)
+        for step in range(len(steps)):
+            value = values[:, step : step + 1]
+            kept = meaning(kept, value) if is_left else meaning(value, kept)
+    elements.write(offset, kept, threads.column, threads)
+
+
+def _values_of_fold(
+    threads: Threads, loop: st.For, operand: Expr, minimum: Array, steps: Array
+) -> Array:
+    """Return the values of `operand`: [threads, steps]."""
+    count = len(threads.ids)
+    expanded = threads.select(np.repeat(np.arange(count), len(steps)))
+    column = np.tile(steps, count)[:, None]
+    expanded.bind(loop.var, expanded.rows(minimum) + column)
+    values = evaluate(expanded, operand)
+    return np.broadcast_to(values, column.shape).reshape(count, len(steps))
 
 
 def _buffer_store(threads: Threads, store: st.BufferStore) -> None:
@@ -79,7 +109,9 @@ def _store(threads: Threads, store: st.Store) -> None:
     if store.predicate is not None:
         wanted = evaluate(threads, store.predicate)
         index, value, ids, wanted = np.broadcast_arrays(index, value, ids, wanted)
-        index, value, ids = index[wanted], value[wanted], ids[wanted]
+        index = index[wanted]
+        value = value[wanted]
+        ids = ids[wanted]
     offset = elements.offset([index], by_dimension=False)
     elements.write(offset, value, ids, threads)
 

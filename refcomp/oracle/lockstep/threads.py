@@ -19,6 +19,7 @@ from refcomp.oracle.interpreter.expressions import lanes_of
 from refcomp.oracle.interpreter.races import Thread
 from refcomp.oracle.interpreter.scalars import Value
 from refcomp.oracle.lockstep.elements import Elements
+from refcomp.oracle.lockstep.folds import Fold
 from refcomp.oracle.lockstep.groups import BailOut, Groups
 from refcomp.oracle.tensors.arrays import Array
 
@@ -49,7 +50,7 @@ class Batch(Groups):
             Var, Origin
         ] = {}  # of loop variables: where the loop comes from
         self.constants: dict[Expr, Array] = {}
-        self.folds: dict[For, Any] = {}  # `Fold | None` of each loop that was looked at
+        self.folds: Mapping[For, Fold] = {}  # loops that may be run as folds
 
 
 class Threads:
@@ -70,15 +71,11 @@ class Threads:
         self.ids = ids  # i64 [n]: numbers within the batch
         self.column = ids[:, None]
         self.values = dict(values)
+        self.libraries = batch.libraries
         self.known: dict[int, Array] = {}  # id -> value of the parts of the expression
         self._outer = outer
         self._selection = selection  # bool [outer threads], or i64 [n]: rows of `outer`
         self._selected: dict[Var, Array] = {}  # variables of `outer`, for these threads
-
-    @property
-    def libraries(self) -> Sequence[str]:
-        """Return the shared objects that are searched first for C functions."""
-        return self.batch.libraries
 
     def select(self, rows: Array) -> Threads:
         """Return the threads in `rows`, a bool for each thread or row numbers; at least one."""

@@ -381,7 +381,7 @@ def test_an_empty_grid_is_skipped():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("launch twice", "launch thrice", "there is no kernel thrice"),
+        ("launch twice", "launch thrice", "no kernel is called thrice"),
         (
             "grid (m, 1, 1)",
             "grid (1, m, 1)",

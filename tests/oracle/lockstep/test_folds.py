@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from refcomp.ir.parser import parse_func
-from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import For
+from refcomp.ir.rewrite import walk, with_fields
+from refcomp.ir.stmt import BufferStore, For
 from refcomp.oracle.interpreter.interpret import InterpretError
-from refcomp.oracle.lockstep import folds, statements
+from refcomp.oracle.lockstep import statements
 from refcomp.oracle.lockstep.folds import fold_of
 from refcomp.oracle.lockstep.interpret import interpret
 from tests.oracle.lockstep.batches import same_bits
@@ -55,6 +55,16 @@ def test_loops_that_do_not():
     assert _fold(FOLDS[0], "parallel") is None
 
 
+def test_a_load_of_another_rank_is_no_fold():
+    func = _func("T[i] = T[i] + A[i, k]")
+    store = next(node for node in walk(func.body) if isinstance(node, BufferStore))
+    load = with_fields(store.value.a, indices=(store.indices[0], store.indices[0]))
+    body = with_fields(store, value=with_fields(store.value, a=load))
+    loop = next(node for node in walk(func.body) if isinstance(node, For) and node.body is store)
+    assert fold_of(loop) is not None
+    assert fold_of(with_fields(loop, body=body)) is None
+
+
 def _outcome(func, in_step):
     rng = np.random.default_rng(1)
     a = rng.standard_normal((7, 11)).astype(np.float32)
@@ -69,7 +79,7 @@ def _outcome(func, in_step):
 @pytest.mark.parametrize("most", [1, 20, 1 << 18])
 @pytest.mark.parametrize("body", [*FOLDS, *OTHERS])
 def test_the_bits_of_the_plain_interpreter(body, most, monkeypatch):
-    monkeypatch.setattr(folds, "_MAX_VALUES", most)
+    monkeypatch.setattr(statements, "_MAX_VALUES", most)
     func = _func(body)
     (told, expected), (found, actual) = _outcome(func, None), _outcome(func, 1)
     assert told == found
@@ -78,14 +88,15 @@ def test_the_bits_of_the_plain_interpreter(body, most, monkeypatch):
 
 def test_folds_are_taken_where_threads_are_few(monkeypatch):
     taken = []
+    run_fold = statements._run_fold
 
     def noted(*args):
         taken.append(args)
-        folds.run_fold(*args)
+        run_fold(*args)
 
-    monkeypatch.setattr(statements, "run_fold", noted)
+    monkeypatch.setattr(statements, "_run_fold", noted)
     _outcome(_func(FOLDS[0]), 1)
     assert len(taken) == 1
-    monkeypatch.setattr(statements, "MAX_FOLD_THREADS", 6)
+    monkeypatch.setattr(statements, "_MAX_FOLD_THREADS", 6)
     _outcome(_func(FOLDS[0]), 1)
     assert len(taken) == 1
