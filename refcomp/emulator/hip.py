@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.emulator.code.code_object import LARGEST_BYTES, DamagedCode
+from refcomp.emulator.code.code_object import MAX_BYTES, DamagedCode
 from refcomp.emulator.code.findings import Finding
 from refcomp.emulator.execution.launch import (
     SHARED_LIMIT,
@@ -424,4 +424,4 @@ def _elf_file(address: int) -> bytes | None:
     (start,) = struct.unpack_from("<Q", header, 40)
     size, number = struct.unpack_from("<HH", header, 58)
     end = start + size * number
-    return ctypes.string_at(address, end) if end <= LARGEST_BYTES else None
+    return ctypes.string_at(address, end) if end <= MAX_BYTES else None

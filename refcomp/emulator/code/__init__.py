@@ -1,7 +1,7 @@
-"""Code objects and their instructions, as read: nothing runs here.
+"""Code objects and their instructions, as read. Nothing runs here.
 
-code_object.py   what a loader places where, and where kernels begin
-assembly.py      instructions, read off the text of llvm-objdump
-modifiers.py     the modifiers of an instruction
-findings.py      what the emulator finds wrong with a kernel
+- code_object.py: what a loader places in memory, and where kernels begin
+- assembly.py: instructions, read from the text of llvm-objdump
+- modifiers.py: the modifiers of an instruction
+- findings.py: reports of errors in a kernel
 """

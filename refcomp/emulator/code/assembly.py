@@ -1,12 +1,14 @@
-"""Instructions read off the text that llvm-objdump prints of a code object.
+"""Instructions, read from the text that llvm-objdump prints of a code object.
 
     v_add_f32_e64 v1, -v2, |s3| clamp     // 000000002C70: D1010001 00000702
 
-becomes Instruction("v_add_f32", operands v1, -v2, |s3|, modifiers {"clamp": ""}, ...): the suffix
-of the encoding is dropped, since it changes how an instruction is written, not what it does. Where
-GPUs call one instruction by several names, it goes by the one in `renamed`. Two instructions in one
-(`v_dual_mov_b32 v0, v1 :: v_dual_mul_f32 v2, v3, v4`) are the first, which has the other as its
-`second`.
+becomes Instruction("v_add_f32", operands v1, -v2, |s3|, modifiers {"clamp": ""}, ...).
+
+- The suffix of the encoding is dropped: it changes how an instruction is written, not what it does.
+- Where GPUs call one instruction by several names, it gets the name in `renamed`.
+- A pair of instructions (`v_dual_mov_b32 v0, v1 :: v_dual_mul_f32 v2, v3, v4`) becomes the first
+  one, which has the other one as its `second`.
+
 Refuses, by ToolchainError, text that is not of this form.
 """
 
@@ -24,7 +26,7 @@ _LINE = re.compile(r"^\t(\S+)(.*?)\s*// ([0-9A-F]+): ((?:[0-9A-F]{8} ?)+)")
 _SOURCE = re.compile(r"^; (\S+:\d+)$")
 _SYMBOL = re.compile(r"^([0-9a-f]+) <(.+)>:$")
 _SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp|vi|gfx\d+)$")
-# Blanks that part modifiers, and the commas that part operands: neither stands within brackets.
+# Commas separate operands, and blanks modifiers, except within brackets.
 _PART = re.compile(r",\s*(?![^(\[]*[)\]])")
 _BLANK = re.compile(r"\s+(?![^(\[]*[)\]])")
 _REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)(?:\.([lh]))?|\[(\d+):(\d+)\])$")
@@ -32,11 +34,9 @@ _REGISTERS = re.compile(r"^([vas]|ttmp)(?:(\d+)(?:\.([lh]))?|\[(\d+):(\d+)\])$")
 
 @dataclass(frozen=True, slots=True)
 class RegisterRange:
-    """Registers of one file that follow each other, as in `s[4:7]`."""
+    """Consecutive registers of one file, as in `s[4:7]`."""
 
-    # Number of the first register.
-    first: int
-    # How many there are.
+    first: int  # number of the first register
     count: int
 
 
@@ -54,56 +54,55 @@ NAMED = {
     "exec_lo": RegisterRange(126, 1),
     "exec_hi": RegisterRange(127, 1),
 }
-TTMP, VCC, EXEC = 108, 106, 126
+TTMP = 108
+VCC = 106
+EXEC = 126
 USUAL_LANES = 64
-# Of MODE: a clamp makes NaN 0; signalling NaNs become quiet.
-DX10_CLAMP, IEEE_NANS = 0x100, 0x200
-# To nearest even, all denormals kept: what compilers ask for unless they are asked otherwise.
+# Bits of MODE: clamping turns NaN into 0; signalling NaNs become quiet.
+DX10_CLAMP = 0x100
+IEEE_NANS = 0x200
+# Rounds to nearest even and keeps all denormals: what compilers ask for by default.
 IEEE_MODE = 0xF0 | DX10_CLAMP | IEEE_NANS
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """`file` is `v` or `a` (vector), `s` (scalar), `c` (a constant as written in `text`); `is_high`
-    where the upper half of a register is meant (`v1.h`)."""
+    """An operand of an instruction: registers or a constant."""
 
-    text: str
-    file: str
-    index: int = 0
-    count: int = 1
+    text: str  # as printed, without the modifiers below
+    file: str  # "v" or "a" (vector registers), "s" (scalar registers), "c" (a constant)
+    index: int = 0  # the first register
+    count: int = 1  # of registers
     negative: bool = False
     absolute: bool = False
     sign_extended: bool = False
-    is_high: bool = False
+    is_high: bool = False  # the upper half of a register (`v1.h`)
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """`address` counts from where the code object is loaded, `number` among all instructions;
-    `source` is the line that it was made of, "" where that is not known; `lanes` says how many the
-    waves have that run it, `mode` how they round and whether they keep denormals; `second` is what
-    runs at the same time in the other half of the GPU."""
+    """An instruction as waves of `lanes` lanes run it."""
 
-    mnemonic: str
+    mnemonic: str  # without the suffix of the encoding
     operands: tuple[Operand, ...]
-    modifiers: Mapping[str, str]
-    address: int
-    encoding: str
-    text: str
-    number: int
-    source: str = ""
+    modifiers: Mapping[str, str]  # name -> value, "" for a flag
+    address: int  # bytes from where the code object is loaded
+    encoding: str  # words in hexadecimal
+    text: str  # as printed
+    number: int  # among all instructions
+    source: str = ""  # the source line that it was made of; "" if not known
     lanes: int = USUAL_LANES
-    mode: int = IEEE_MODE
-    second: Instruction | None = None
+    mode: int = IEEE_MODE  # MODE: how it rounds, and whether it keeps denormals
+    second: Instruction | None = None  # the other half of a pair
 
     @property
     def printed(self) -> str:
-        """The mnemonic as the GPU's manual has it."""
+        """The mnemonic as the manual of the GPU spells it."""
         return _SUFFIX.sub("", self.text.partition(" ")[0])
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return 4 * len(self.encoding.split())
 
     def __str__(self) -> str:
@@ -113,12 +112,12 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the disassembler prints for a GPU."""
+    """How the disassembler prints the instructions of a GPU."""
 
-    # Name of scalar registers -> where they stand among the others.
-    named: Mapping[str, RegisterRange]
-    # What an instruction is called here -> what it is called on other GPUs.
-    renamed: Mapping[str, str]
+    named: Mapping[str, RegisterRange]  # names of scalar registers
+    renamed: Mapping[
+        str, str
+    ]  # name of an instruction on this GPU -> its name on other GPUs
 
 
 USUAL_DIALECT = Dialect(NAMED, {})
@@ -126,16 +125,15 @@ USUAL_DIALECT = Dialect(NAMED, {})
 
 @dataclass(frozen=True, slots=True)
 class _InstructionParts:
-    """What one instruction is printed as."""
+    """The parts of a printed instruction."""
 
     mnemonic: str
     operands: tuple[Operand, ...]
-    # Name -> value, empty for a flag.
-    modifiers: dict[str, str]
+    modifiers: dict[str, str]  # name -> value, "" for a flag
 
 
 class Assembly:
-    """All instructions in the order of their addresses, each read when it is asked for."""
+    """All instructions in the order of their addresses. Each is parsed when it is first needed."""
 
     def __init__(
         self,
@@ -145,8 +143,11 @@ class Assembly:
         dialect: Dialect,
         lanes: int,
     ) -> None:
-        self._lines, self.symbols, self._sources = lines, symbols, sources
-        self._dialect, self.lanes = dialect, lanes
+        self._lines = lines  # matches of `_LINE`
+        self.symbols = symbols  # address -> name
+        self._sources = sources  # number of an instruction -> source line
+        self._dialect = dialect
+        self.lanes = lanes
         self._read: dict[int, Instruction] = {}
         self._numbers = {int(line[3], 16): number for number, line in enumerate(lines)}
         self._starts = sorted(symbols)
@@ -155,11 +156,11 @@ class Assembly:
         return len(self._lines)
 
     def mnemonic(self, number: int) -> str:
-        """The name of an instruction alone, as it is printed."""
+        """Return the mnemonic of an instruction as printed, without parsing the rest."""
         return _SUFFIX.sub("", self._lines[number][1])
 
     def instruction(self, number: int) -> Instruction:
-        """Instruction `number`."""
+        """Return instruction `number`."""
         if number not in self._read:
             self._read[number] = self._read_one(number)
         return self._read[number]
@@ -194,7 +195,8 @@ class Assembly:
 
     def _read_parts(self, text: str) -> _InstructionParts:
         printed, _, rest = text.partition(" ")
-        name, named = _SUFFIX.sub("", printed), self._dialect.named
+        name = _SUFFIX.sub("", printed)
+        named = self._dialect.named
         texts = _split(rest.strip())
         operands = tuple(read_operand(text, named) for text in texts.operands)
         return _InstructionParts(
@@ -202,11 +204,11 @@ class Assembly:
         )
 
     def number_at(self, address: int) -> int | None:
-        """The number of the instruction at an address; None where none begins."""
+        """Return the number of the instruction at an address; None if none begins there."""
         return self._numbers.get(address)
 
     def symbol_of(self, instruction: Instruction) -> str:
-        """The name of the function that the instruction stands in, and how far in it."""
+        """Return the function of an instruction and the offset in it, such as `f+0x1c`."""
         place = bisect_right(self._starts, instruction.address)
         if not place:
             return f"{instruction.address:#x}"
@@ -217,8 +219,11 @@ class Assembly:
 def read_assembly(
     text: str, dialect: Dialect = USUAL_DIALECT, lanes: int = USUAL_LANES
 ) -> Assembly:
-    """The instructions of a disassembly, for waves of so many lanes. ToolchainError when there
-    are none."""
+    """Return the instructions of a disassembly, for waves of `lanes` lanes.
+
+    Raises:
+        ToolchainError: the text has no instructions.
+    """
     lines: list[re.Match[str]] = []
     symbols: dict[int, str] = {}
     sources: dict[int, str] = {}
@@ -242,11 +247,10 @@ def read_assembly(
 
 
 class _OperandTexts(NamedTuple):
-    """What follows a mnemonic, taken apart."""
+    """The operands and modifiers of an instruction, as texts."""
 
     operands: list[str]
-    # Name -> value, empty for a flag.
-    modifiers: dict[str, str]
+    modifiers: dict[str, str]  # name -> value, "" for a flag
 
 
 def _split(rest: str) -> _OperandTexts:
@@ -261,49 +265,55 @@ def _split(rest: str) -> _OperandTexts:
 
 
 def read_operand(text: str, named: Mapping[str, RegisterRange] = NAMED) -> Operand:
-    """What one operand means."""
-    bare, negative, absolute, extended = text, False, False, False
+    """Return the operand that `text` denotes. `named` has the names of scalar registers."""
+    bare = text
+    negative = False
+    absolute = False
+    extended = False
     if bare.startswith("lit("):  # as newer LLVMs print constants that could be shorter
         bare = bare[4:-1]
     if bare.startswith("sext("):
-        bare, extended = bare[5:-1], True
+        bare = bare[5:-1]
+        extended = True
     if bare.startswith("neg("):
-        bare, negative = bare[4:-1], True
+        bare = bare[4:-1]
+        negative = True
     if bare.startswith("-") and not bare[1:2].isdigit():
-        bare, negative = bare[1:], True
+        bare = bare[1:]
+        negative = True
     if bare.startswith("|"):
-        bare, absolute = bare[1:-1], True
-    place = _place(bare, named)
-    is_high = place.file == "v" and bare.endswith(".h")
+        bare = bare[1:-1]
+        absolute = True
+    registers = _registers(bare, named)
     return Operand(
         bare,
-        place.file,
-        place.index,
-        place.count,
-        negative,
-        absolute,
-        extended,
-        is_high,
+        registers.file,
+        registers.index,
+        registers.count,
+        negative=negative,
+        absolute=absolute,
+        sign_extended=extended,
+        is_high=registers.file == "v" and bare.endswith(".h"),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _RegisterPlace:
-    """Where an operand stands: some registers of a file, or none of a constant ("c")."""
+class _Registers:
+    """The registers of an operand; a constant has the file "c"."""
 
     file: str
     index: int
     count: int
 
 
-def _place(text: str, named: Mapping[str, RegisterRange]) -> _RegisterPlace:
+def _registers(text: str, named: Mapping[str, RegisterRange]) -> _Registers:
     if (found := named.get(text)) is not None:
-        return _RegisterPlace("s", found.first, found.count)
+        return _Registers("s", found.first, found.count)
     match = _REGISTERS.match(text)
     if match is None:
-        return _RegisterPlace("c", 0, 1)
+        return _Registers("c", 0, 1)
     first = int(match[2] or match[4])
     count = int(match[5]) - first + 1 if match[5] else 1
     if match[1] == "ttmp":
-        return _RegisterPlace("s", TTMP + first, count)
-    return _RegisterPlace(match[1], first, count)
+        return _Registers("s", TTMP + first, count)
+    return _Registers(match[1], first, count)

@@ -1,8 +1,9 @@
 """Code objects as a GPU's loader sees them: what lies where in memory, and where kernels begin.
 
-Needs a whole ELF file for AMD GPUs in `data`. Ensures: what is given was there, within the file.
-Refuses, by DamagedCode, what is no such file, is truncated, has no kernels or asks of the loader
-what it does not do (relocations to symbols of other objects).
+Requires in `data` a whole ELF file for AMD GPUs. Ensures that what it returns was in the file.
+Refuses, by DamagedCode, other and truncated files, files without kernels, and files that ask the
+loader for what it does not support (relocations to symbols of other objects).
+
 Format: LLVM's "User Guide for AMDGPU Backend", sections on code objects and kernel descriptors.
 """
 
@@ -25,10 +26,11 @@ from refcomp.foundation.unlinked import refuse_unlinked
 
 _DESCRIPTOR_BYTES = 64
 _RELATIVE = 13
-# Bytes in front of a kernel that finds arguments in registers, for who does not put them there.
-_OTHER_ENTRY = 256
-LARGEST_BYTES = 1 << 30  # of memory; more is damage, not code
-# What is filled in, in bytes.
+# A kernel that finds arguments in registers begins with so many bytes of code that load them, for
+# drivers that do not put them there.
+_PRELOAD_BYTES = 256
+MAX_BYTES = 1 << 30  # of memory; more is damage, not code
+# Sizes in bytes of the arguments that the driver fills in.
 _FILLED_SIZES = {
     LOCAL_POINTER: POINTER_BYTES,
     "hidden_grid_dims": 2,
@@ -39,21 +41,20 @@ _FILLED_SIZES = {
 
 
 class DamagedCode(UserError):
-    """It is no code object, or not a whole one."""
+    """The data is not a code object, or not a complete one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreloadedArguments:
-    """The words of 4 bytes that a descriptor has put from the arguments into scalar registers."""
+    """Words of the arguments, of 4 bytes each, that are in scalar registers when waves begin."""
 
-    length: int
-    # Number of the first word.
-    offset: int
+    length: int  # in words
+    offset: int  # of the first word, in words
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """The 64 bytes that tell a GPU how to begin a kernel."""
+    """The kernel descriptor: 64 bytes that describe how a GPU begins a kernel."""
 
     shared_bytes: int
     private_bytes: int
@@ -67,7 +68,7 @@ class Descriptor:
 
     @property
     def vgpr_granules(self) -> int:
-        """Vector registers of a lane, accumulators included, in units of the GPU."""
+        """Vector registers of a lane, with accumulators, in granules of the GPU."""
         return (self.rsrc1 & 63) + 1
 
     @property
@@ -81,68 +82,61 @@ class Descriptor:
 
     @property
     def preloaded(self) -> PreloadedArguments:
-        """The words of the arguments that stand in registers when waves begin."""
+        """The words of the arguments that are in registers when waves begin."""
         return PreloadedArguments(length=self.preload & 127, offset=self.preload >> 7)
 
     @property
     def float_mode(self) -> int:
         """Rounding, denormals, DX10_CLAMP and IEEE_MODE, as the MODE register has them."""
-        clamp, ieee = self.rsrc1 >> 21 & 1, self.rsrc1 >> 23 & 1
+        clamp = self.rsrc1 >> 21 & 1
+        ieee = self.rsrc1 >> 23 & 1
         return self.rsrc1 >> 12 & 0xFF | clamp << 8 | ieee << 9
 
     @property
     def is_on_pairs(self) -> bool:
-        """Whether a group's waves are spread over two compute units with a cache each: RDNA."""
+        """True if a group runs on a pair of compute units, each with a cache (RDNA)."""
         return bool(self.rsrc1 >> 29 & 1)
 
 
 @dataclass(frozen=True, slots=True)
 class KernelEntry:
-    """`entry` is an address, behind what is there for a driver that puts no arguments into
-    registers; `block` is the only size of a group that it takes, if it has one."""
+    """A kernel of a code object. Addresses are in bytes from where the object is loaded."""
 
     name: str
-    entry: int
+    entry: int  # behind the code that loads arguments into registers
     descriptor_address: int
     descriptor: Descriptor
     arguments: tuple[KernelArgument, ...]
-    most_threads: int
-    block: tuple[int, ...]
+    most_threads: int  # of a group
+    block: tuple[int, ...]  # the only size of a group that it takes; () if it takes any
     has_dynamic_stack: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedBytes:
-    """What a segment of the file puts into memory."""
+    """The memory of a segment."""
 
-    # Bytes from where the object is loaded.
-    address: int
-    # The bytes of the file, then zeros.
-    content: bytes
+    address: int  # bytes from where the object is loaded
+    content: bytes  # the bytes of the file, then zeros
 
 
 @dataclass(frozen=True, slots=True)
 class RelocatedPointer:
     """A pointer in memory that depends on where the object is loaded."""
 
-    # Where the pointer lies, in bytes from where the object is loaded.
-    address: int
-    # What it points to, counted likewise.
-    target: int
+    address: int  # of the pointer, in bytes from where the object is loaded
+    target: int  # what it points to, likewise
 
 
 @dataclass(frozen=True, slots=True)
 class CodeObject:
-    """A linked code object: what a loader needs of it."""
+    """The parts of a linked code object that a loader needs."""
 
-    # The GPU that it is made for, such as gfx942.
-    mcpu: str
-    # Bytes of memory from where it is loaded to its end.
-    size: int
+    mcpu: str  # the GPU that it is made for, such as gfx942
+    size: int  # bytes of memory from where it is loaded to its end
     segments: tuple[LoadedBytes, ...]
     pointers: tuple[RelocatedPointer, ...]
-    # By name.
-    kernels: dict[str, KernelEntry]
+    kernels: dict[str, KernelEntry]  # by name
 
     def kernel(self, name: str) -> KernelEntry:
         """Return the kernel of that name. UserError."""
@@ -155,13 +149,18 @@ class CodeObject:
 
 
 def read_code_object(data: bytes) -> CodeObject:
-    """What the code object `data` holds. DamagedCode; UserError where it is not linked."""
+    """Return the parts of the code object `data`.
+
+    Raises:
+        DamagedCode: `data` is not a code object that can be loaded.
+        UserError: the code object is not linked.
+    """
     refuse_unlinked(data)
     try:
         return _read(ElfFile(data))
     except ValueError as error:
         raise DamagedCode(
-            "this is no code object for AMD GPUs that can be loaded",
+            "this is not a code object for AMD GPUs that can be loaded",
             why=str(error),
             remedy="give a linked code object (.hsaco), whole, as the compiler wrote it",
         ) from error
@@ -184,14 +183,14 @@ def _read(elf: ElfFile) -> CodeObject:
 
 
 def _size(loaded: Sequence[Segment]) -> int:
-    """Bytes of memory from where the object is loaded to its end."""
+    """Return the bytes of memory from where the object is loaded to its end. ValueError."""
     for segment in loaded:
-        if segment.memory_size > LARGEST_BYTES:
+        if segment.memory_size > MAX_BYTES:
             raise ValueError(f"a segment takes {segment.memory_size} bytes of memory")
     size = max((segment.address + segment.memory_size for segment in loaded), default=0)
-    # Segments may lie over each other in a damaged file: all together are bounded, too.
-    if max(size, sum(segment.memory_size for segment in loaded)) > LARGEST_BYTES:
-        raise ValueError(f"the segments take more than {LARGEST_BYTES} bytes of memory")
+    # Segments of a damaged file may overlap, so bound their sum, too.
+    if max(size, sum(segment.memory_size for segment in loaded)) > MAX_BYTES:
+        raise ValueError(f"the segments take more than {MAX_BYTES} bytes of memory")
     return size
 
 
@@ -218,7 +217,7 @@ def _kernel(
         name=metadata.name,
         entry=address
         + descriptor.entry_offset
-        + (_OTHER_ENTRY if descriptor.preload else 0),
+        + (_PRELOAD_BYTES if descriptor.preload else 0),
         descriptor_address=address,
         descriptor=descriptor,
         arguments=metadata.arguments,

@@ -1,42 +1,46 @@
-"""What the emulator finds wrong with a kernel: where, and in which lane of which group."""
+"""Findings: reports of errors in a kernel, with the instruction and the lane."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from refcomp.emulator.code.assembly import Instruction
 
-OUT_OF_BOUNDS, UNDEFINED, BARRIER = "out of bounds", "undefined", "barrier"
+# Kinds of findings.
+OUT_OF_BOUNDS = "out of bounds"
+UNDEFINED = "undefined"
+BARRIER = "barrier"
 ENDLESS = "endless"
-WAIT, RACE, MISALIGNED, READ_ONLY = "wait", "race", "misaligned", "read-only"
-_MOST = 20
+WAIT = "wait"
+RACE = "race"
+MISALIGNED = "misaligned"
+READ_ONLY = "read-only"
+_MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is one of the constants above. `group` is the work-group in x, y and z, `item` the
-    work item in it, which is lane `lane` of the group's wave `wave`; `times` counts the lanes in
-    which the instruction did the same."""
+    """An error of a kernel, at its first occurrence."""
 
-    kind: str
+    kind: str  # one of the constants above
     what: str
     instruction: Instruction
-    place: str
+    place: str  # the function, and how far in it
     kernel: str
-    group: tuple[int, int, int]
-    item: tuple[int, int, int]
-    times: int = 1
-    wave: int = 0
-    lane: int = 0
+    group: tuple[int, int, int]  # the work-group in x, y and z
+    item: tuple[int, int, int]  # the work item in its group
+    times: int = 1  # lanes in which the instruction did the same
+    wave: int = 0  # of the group
+    lane: int = 0  # of the wave
 
     def __str__(self) -> str:
-        often = f" ({self.times} times)" if self.times > 1 else ""
-        who = f"work item {self.item}: lane {self.lane} of wave {self.wave}"
+        times = f" ({self.times} times)" if self.times > 1 else ""
+        item = f"work item {self.item}: lane {self.lane} of wave {self.wave}"
         return (
-            f"{self.kind}: {self.what}{often}\n"
+            f"{self.kind}: {self.what}{times}\n"
             f"    by {self.instruction}\n"
-            f"    in {self.place}; kernel {self.kernel}, group {self.group}, {who}"
+            f"    in {self.place}; kernel {self.kernel}, group {self.group}, {item}"
         )
 
 
@@ -44,34 +48,26 @@ class _FindingKey(NamedTuple):
     """Findings with the same key count as one."""
 
     kind: str
-    # Number of the instruction.
-    number: int
+    number: int  # of the instruction
 
 
 class Findings:
-    """The first finding of each instruction and kind, and how many more there were."""
+    """The first finding of each instruction and kind, and how often it occurred."""
 
     def __init__(self) -> None:
-        self._found: dict[_FindingKey, Finding] = {}
+        self._first: dict[_FindingKey, Finding] = {}
         self._times: dict[_FindingKey, int] = {}
 
     def add(self, finding: Finding) -> None:
-        """Counts it with what the same instruction did before."""
+        """Add a finding, or count it if the instruction has one of the same kind."""
         key = _FindingKey(finding.kind, finding.instruction.number)
-        if key not in self._found and len(self._found) < _MOST:
-            self._found[key] = finding
+        if key not in self._first and len(self._first) < _MAX_FINDINGS:
+            self._first[key] = finding
         self._times[key] = self._times.get(key, 0) + finding.times
 
     def all(self) -> tuple[Finding, ...]:
-        """In the order in which they were found."""
+        """Return the findings in the order in which they occurred."""
         return tuple(
-            Finding(
-                **{
-                    name: getattr(one, name)
-                    for name in one.__slots__
-                    if name != "times"
-                },
-                times=self._times[key],
-            )
-            for key, one in self._found.items()
+            replace(finding, times=self._times[key])
+            for key, finding in self._first.items()
         )

@@ -1,9 +1,9 @@
-"""What changes an instruction's operands or result beyond its name, as the ledger lists it.
+"""The modifiers that change an instruction's operands or result, as the ledger lists them.
 
     v_add_f32_e64 v1, -v2, |s3| clamp mul:2        ->  neg, abs, clamp, omod
 
-Left out is what says the usual (`dst_sel:DWORD`), and what changes no value (how long a cache keeps
-a line, which bytes a wait is for).
+Modifiers with their usual value (`dst_sel:DWORD`) are left out. So are those that change no value,
+such as how long a cache keeps a line.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from refcomp.emulator.code.assembly import Instruction
 
 _USUAL = {"DWORD", "UNUSED_PAD", "0xf"}
 _IDLE = frozenset({"glc", "slc", "dlc", "sc1", "nt", "scc"})
-# `sc0` has an atomic give what was there; of loads and stores it says where they are seen.
+# `sc0` makes an atomic return the old value. On loads and stores it is the scope.
 _OF_ATOMICS = "sc0"
 _RENAMED = {"mul": "omod", "div": "omod"}
 _FLAGS = {"negative": "neg", "absolute": "abs", "sign_extended": "sext"}
 
 
 def modifiers_of(instruction: Instruction) -> frozenset[str]:
-    """The names of all that is not as usual."""
+    """Return the names of all modifiers without their usual value."""
     flags = {
         name
         for flag, name in _FLAGS.items()
@@ -45,8 +45,14 @@ def _ignored(mnemonic: str) -> frozenset[str]:
 def flags_of(
     modifiers: Mapping[str, str], name: str, count: int, *, usual: bool = False
 ) -> list[bool]:
-    """Of a modifier such as `op_sel:[0,1]` a flag for each operand, at least `count`; `usual` where
-    it tells none."""
+    """Return the flags of a modifier such as `op_sel:[0,1]`, one for each operand.
+
+    Args:
+        modifiers: of the instruction.
+        name: of the modifier.
+        count: how many flags there are at least.
+        usual: the value of flags that the modifier does not have.
+    """
     text = modifiers.get(name)
     flags = [flag == "1" for flag in text.strip("[]").split(",")] if text else []
     return [*flags, *[usual] * (count - len(flags))]

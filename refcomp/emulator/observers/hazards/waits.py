@@ -153,10 +153,7 @@ class Waits(Observer):
             flight.is_unreported[waves.rows] &= ~wrong
             if self._reports:
                 name = register_name(min(numbers))
-                counter = next(iter(flight.positions)).counter
-                what = (
-                    f"uses {name} without a wait ({counter}) for {flight.instruction}"
-                )
+                what = f"uses {name} without a wait ({flight.counter}) for {flight.instruction}"
                 waves.report(WAIT, instruction, what, wrong)
 
     def _completes_after(self, effect: Effect, flight: Flight) -> bool:
