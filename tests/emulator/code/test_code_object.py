@@ -40,7 +40,7 @@ def test_what_is_no_code_object_is_refused():
     data = compiled_code("vector_add")
     other_machine = data[:18] + struct.pack("<H", 62) + data[20:]
     for wrong in (b"", b"\x7fELF", data[:200], data[: len(data) // 2], other_machine):
-        with pytest.raises(DamagedCode, match="no code object for AMD GPUs"):
+        with pytest.raises(DamagedCode, match="not a code object for AMD GPUs"):
             read_code_object(wrong)
     with pytest.raises(DamagedCode, match="no code object") as caught:
         read_code_object(data.replace(b"AMDGPU\0", b"AMDXXX\0"))
@@ -178,7 +178,7 @@ def test_pointers_lie_and_point_within_the_object():
 def test_tables_without_end_are_refused(at, form, value, message):
     data = bytearray(compiled_code("vector_add"))
     struct.pack_into(form, data, at, value)
-    with pytest.raises(DamagedCode, match="no code object for AMD GPUs") as caught:
+    with pytest.raises(DamagedCode, match="not a code object for AMD GPUs") as caught:
         read_code_object(bytes(data))
     assert message in str(caught.value)
 
