@@ -1,14 +1,16 @@
-"""What a tensor expression is worth, known up to an error, at many points at once.
+"""Legal values of a tensor expression at many points at once.
 
-Needs values of its variables: exact ones, and `local` ones that carry an error. Reads tensors, and
-buffers of statements (`refcomp.oracle.floats.statements`). What an undecided condition or
-index chooses is not known (error inf). Refuses nodes of no tensor expression (Unsupported).
+Variables have exact values, or `local` values that carry an error. Reads are those of tensors, and
+of the buffers of statements (`refcomp.oracle.floats.statements`). What an undecided condition or
+index selects is not known (error inf). Other nodes are refused (Unsupported).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -19,15 +21,15 @@ from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.expr import Expr, Var
 from refcomp.oracle.floats import intrinsics
 from refcomp.oracle.floats import operations as approx
-from refcomp.oracle.floats.legal_values import Approx, exact, lost, zeros
+from refcomp.oracle.floats.legal_values import Approx, exact, unbounded, zeros
+from refcomp.oracle.floats.rounding import FALSE
 from refcomp.oracle.tensors.arrays import OPERATORS, Array
 from refcomp.oracle.tensors.evaluate import EvaluateError, check_range, constant
 from refcomp.te.tensor import TensorRead
 
 
 class Points:
-    """Values of variables at some points, as arrays that broadcast to `shape`; `local` has those
-    of variables that are known up to an error, `tensors` what is read: of tensors and buffers."""
+    """Elements of a tensor, at which expressions have values."""
 
     def __init__(
         self,
@@ -37,29 +39,42 @@ class Points:
         name: str,
         local: Mapping[Var, Approx] | None = None,
     ) -> None:
-        self.values, self.tensors, self.shape, self.name = values, tensors, shape, name
-        self.local = local or {}
-        self.memo: dict[int, Approx] = {}
+        self.values = values  # of variables: arrays that broadcast to `shape`
+        self.tensors = tensors  # values of the tensors and buffers that are read
+        self.shape = shape
+        self.name = name  # of the compute, for messages
+        self.local = local or {}  # variables that carry an error
+        self._known: dict[int, Approx] = {}  # by id of the expression
+
+    def binding(self, values: Mapping[Var, Array]) -> Points:
+        """Return the same points with more exact variables."""
+        together = {**self.values, **values}
+        return Points(together, self.tensors, self.shape, self.name, self.local)
 
     def where(self, chosen: Array) -> Points:
-        """The points at which `chosen` (bool, of this shape) holds, in one row."""
-        flat = {
-            v: np.broadcast_to(a, self.shape)[chosen] for v, a in self.values.items()
+        """Return the points at which `chosen` (bool, of this shape) holds, in one row."""
+        row = {
+            var: np.broadcast_to(value, self.shape)[chosen]
+            for var, value in self.values.items()
         }
         local = {v: a.spread(self.shape)[chosen] for v, a in self.local.items()}
-        return Points(flat, self.tensors, (int(chosen.sum()),), self.name, local)
+        return Points(row, self.tensors, (int(chosen.sum()),), self.name, local)
 
     def value(self, expr: Expr) -> Approx:
-        """The expression at all these points; a shared subexpression is evaluated once."""
+        """Return the values of `expr`; a shared subexpression is evaluated once."""
         key = id(expr)
-        if key not in self.memo:
+        if key not in self._known:
             rule = _EXPRESSIONS.get(type(expr))
             if rule is None:
                 raise Unsupported(
                     f"the errors of {type(expr).__name__} are not bounded"
                 )
-            self.memo[key] = rule(self, expr)
-        return self.memo[key]
+            self._known[key] = rule(self, expr)
+        return self._known[key]
+
+    def spread(self, expr: Expr) -> Approx:
+        """Return the values of `expr` in fresh arrays of this shape."""
+        return self.value(expr).spread(self.shape)
 
 
 def _var(points: Points, var: Var) -> Approx:
@@ -79,9 +94,9 @@ def _cast(points: Points, cast: ir.Cast) -> Approx:
 
 
 def _binary(points: Points, expr: ir.BinaryExpr) -> Approx:
-    return approx.binary(
-        type(expr), points.value(expr.a), points.value(expr.b), expr.a.dtype
-    )
+    a = points.value(expr.a)
+    b = points.value(expr.b)
+    return approx.binary(type(expr), a, b, expr.a.dtype)
 
 
 def _not(points: Points, expr: ir.Not) -> Approx:
@@ -90,27 +105,29 @@ def _not(points: Points, expr: ir.Not) -> Approx:
 
 
 def _select(points: Points, expr: ir.Select) -> Approx:
-    return approx.choose(
-        *map(points.value, (expr.condition, expr.true_value, expr.false_value))
-    )
+    operands = (expr.condition, expr.true_value, expr.false_value)
+    return approx.choose(*map(points.value, operands))
 
 
 def _if_then_else(points: Points, expr: ir.IfThenElseExpr) -> Approx:
-    """Only what is chosen is evaluated; where that is undecided, nothing is known."""
-    condition = points.value(expr.condition).spread(points.shape)
-    result, unrounded = zeros(points.shape, expr.dtype), zeros(points.shape, expr.dtype)
+    """Evaluate each branch where it is chosen. An undecided choice is not known."""
+    condition = points.spread(expr.condition)
+    result = zeros(points.shape, expr.dtype)
+    unrounded = zeros(points.shape, expr.dtype)
     has_products = False
-    for chosen, branch in (
+    branches = (
         (condition.value, expr.true_value),
         (~condition.value, expr.false_value),
-    ):
+    )
+    for chosen, branch in branches:
         if chosen.any():
-            within = points.where(chosen)
-            found = within.value(branch).spread(within.shape)
-            result[chosen], unrounded[chosen] = found, found.unrounded
+            found = points.where(chosen).spread(branch)
+            result[chosen] = found
+            unrounded[chosen] = found.unrounded
             has_products |= found.contracted is not None
-    result = replace(result, contracted=unrounded) if has_products else result
-    return lost(result, condition.error > 0)
+    if has_products:
+        result = replace(result, contracted=unrounded)
+    return unbounded(result, condition.error > 0)
 
 
 def _let(points: Points, let: ir.Let) -> Approx:
@@ -128,34 +145,30 @@ def _read(points: Points, read: TensorRead) -> Approx:
     indices = [points.value(index) for index in read.indices]
     tensor = points.tensors[read.tensor]
     shape = tensor.value.shape
-    unsure = _is_unsure(indices)
-    if not unsure.any():
-        check_range(points.name, read, [i.value for i in indices], shape)
-    return _element(tensor.spread(shape), indices, unsure)
+    undecided = _undecided(indices)
+    if not undecided.any():
+        check_range(points.name, read, [index.value for index in indices], shape)
+    return _element(tensor.spread(shape), indices, undecided)
 
 
 def _load(points: Points, load: BufferLoad) -> Approx:
     indices = [points.value(index) for index in load.indices]
-    return _element(points.tensors[load.buffer], indices, _is_unsure(indices))
+    return _element(points.tensors[load.buffer], indices, _undecided(indices))
 
 
-def _is_unsure(indices: Sequence[Approx]) -> Any:
-    """Where it is not known which element is read."""
-    return np.logical_or.reduce(
-        np.broadcast_arrays(*[i.error > 0 for i in indices], np.False_)
-    )
+def _undecided(indices: Sequence[Approx]) -> Array:
+    """Return where it is not known which element is read."""
+    return reduce(or_, [index.error > 0 for index in indices], FALSE)
 
 
-def _element(whole: Approx, indices: Sequence[Approx], unsure: Any) -> Approx:
-    extents = whole.value.shape
-    at = tuple(
-        np.clip(i.value, 0, extent - 1)
-        for i, extent in zip(indices, extents, strict=True)
-    )
-    return lost(whole[at], unsure) if unsure.any() else whole[at]
+def _element(whole: Approx, indices: Sequence[Approx], undecided: Array) -> Approx:
+    pairs = zip(indices, whole.value.shape, strict=True)
+    place = tuple(np.clip(index.value, 0, extent - 1) for index, extent in pairs)
+    element = whole[place]
+    return unbounded(element, undecided) if undecided.any() else element
 
 
-_EXPRESSIONS: dict[type[Any], Callable[[Points, Any], Approx]] = {
+_EXPRESSIONS: dict[type[Expr], Callable[[Points, Any], Approx]] = {
     Var: _var,
     ir.IntImm: _immediate,
     ir.FloatImm: _immediate,

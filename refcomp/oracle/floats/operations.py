@@ -1,42 +1,48 @@
-"""Computes each operation of the IR on values that are known up to an error.
+"""Each operator of the IR on operands that carry an error.
 
-An Approx (`refcomp.oracle.floats.legal_values`) holds a reference value in more digits than any
-dtype of the IR has, and how far a legal value may be from it: one that rounds to nearest after each
-operation, or leaves a rounding out (a contraction), and keeps the ulp bounds of
-`refcomp.ir.intrinsics`. Errors of operands travel through each operation exactly or upwards.
+An Approx (`refcomp.oracle.floats.legal_values`) holds a reference value, with more digits than any
+dtype of the IR has, and a bound of the distance of legal values from it. Legal is what rounds to
+nearest after each operation, or leaves a rounding out (a contraction), and keeps the ulp bounds of
+`refcomp.ir.intrinsics`. The bounds are those of a running error analysis: errors of operands are
+propagated, and the rounding error of the operation is added.
 
-Why the bounds are sound: each rounding of x adds at most half an ulp of x, which is the unit
-roundoff u times |x|, or half the smallest subnormal eta where x is below the normal numbers
-(gradual underflow): fl(x) = x (1 + d) + e, |d| <= u, |e| <= eta / 2. Where x is exact, what it
-rounds off is known, and taken instead. Errors are kept in WIDE, with 64 digits and a range in which
-eta of f64 is an ordinary number. An error is 0 or at least eta / 2, so no product of errors
-underflows to 0 there unnoticed, and all roundings of the bounds themselves together are far below
-the relative 2^-30 that `refcomp.oracle.floats.error_bounds` adds. Rounding is monotone and keeps 0,
-so a result has the sign of what is rounded, or is 0 (`keeps_sign`).
+The bounds are sound for these reasons:
+
+- Rounding x adds at most half an ulp of x: u |x| for the unit roundoff u, or half the smallest
+  subnormal eta where x is below the normal numbers (gradual underflow). In Higham's model,
+  fl(x) = x (1 + d) + e with |d| <= u and |e| <= eta / 2.
+- Where x is exact, its rounding error is known, and taken instead.
+- Errors are kept in WIDE, in whose range eta of f64 is an ordinary number. An error is 0 or at
+  least eta / 2, so no product of errors underflows to 0.
+- The roundings of the bounds themselves stay far below the relative 2^-30 that
+  `refcomp.oracle.floats.error_bounds` adds.
+- Rounding is monotone and keeps 0. So a result is 0 or has the sign of what is rounded
+  (`keeps_sign`).
 
 Where a legal result may overflow, the infinity is one more legal value beside the interval
-(`others`), and further operations have each combination. A sum may take a product that is not
-rounded (`contracted`), and so is finite where the rounded product is infinite. A simplifier may
-first remove what leaves a product as it is: a choice, or an operand of 1 or zero. So the results
-of these are `contracted`, too.
+(`others`), and later operations have one case for it. A contracted sum takes a product that is not
+rounded (`contracted`), and may be finite where the rounded product is infinite. A simplifier may
+first remove an operation that keeps a product as it is, such as a choice or a factor of 1. So
+results of such operations are `contracted`, too.
 
 Integers and bools are exact, or nothing is known of them (error inf). The source is N. J. Higham,
-Accuracy and Stability of Numerical Algorithms, 2nd edition: section 2.2 (model of rounding, with
-the underflow term of section 2.1), section 2.6 (fused multiply-add), section 3.3 (running error
-analysis).
+Accuracy and Stability of Numerical Algorithms, 2nd edition: sections 2.1 and 2.2 (model of rounding
+with underflow), 2.6 (fused multiply-add), 3.3 (running error analysis).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial, reduce
+from operator import and_
 
 import numpy as np
 
 from refcomp.foundation.dtype import DType
 from refcomp.ir import expr as ir
 from refcomp.oracle.floats.legal_values import (
+    MARGIN,
     MINUS_INF,
     MINUS_ZERO,
     NAN,
@@ -51,10 +57,15 @@ from refcomp.oracle.floats.legal_values import (
     pick,
     unknown,
     unknown_truth,
+    where_bit,
 )
 from refcomp.oracle.floats.rounding import (
+    FALSE,
+    GUARD,
+    INFINITY,
     REFERENCE_UNIT,
     WIDE,
+    ZERO,
     half_ulp,
     nearest,
     overflow_limit,
@@ -62,61 +73,91 @@ from refcomp.oracle.floats.rounding import (
 )
 from refcomp.oracle.interpreter.scalars import FORMATS
 from refcomp.oracle.tensors import arrays
+from refcomp.oracle.tensors.arrays import Array
 
 _Rule = Callable[[Approx, Approx, DType], Approx]
 
 
 def rounded(
-    raw: Approx, dtype: DType, ulps: float = 0.5, reference: Any = REFERENCE_UNIT
+    raw: Approx,
+    dtype: DType,
+    ulps: float = 0.5,
+    reference: np.longdouble = REFERENCE_UNIT,
 ) -> Approx:
-    """Return what `raw`, the result of one operation, may become in `dtype`: off by `ulps` more.
+    """Return the legal values of a result in `dtype`.
 
-    `reference` is the relative error with which the reference itself was computed.
+    Args:
+        raw: the result of one operation before it is rounded.
+        dtype: type of the result.
+        ulps: greatest legal error of the operation itself, in ulps; 0.5: it rounds to nearest.
+        reference: relative error of the reference itself.
     """
-    in_any_range = _rounded_in_any_range(raw, dtype, ulps, reference, WIDE(0))
-    return _with_overflow(raw, in_any_range, dtype, ulps)
+    unlimited = _rounded_without_overflow(raw, dtype, ulps=ulps, reference=reference)
+    return _with_overflow(raw, unlimited, dtype, ulps)
 
 
-def _rounded_in_any_range(
-    raw: Approx, dtype: DType, ulps: float, reference: Any, residual: Any
+def _rounded_without_overflow(
+    raw: Approx,
+    dtype: DType,
+    *,
+    ulps: float = 0.5,
+    reference: np.longdouble = REFERENCE_UNIT,
+    residual: Array = ZERO,
 ) -> Approx:
-    """Round as if exponents had no upper end. `residual`: how far the exact product of exact
-    operands is from the reference; a contraction takes it where it needs no rounding."""
-    value, carried = raw.value, np.where(np.isnan(raw.error), WIDE(np.inf), raw.error)
+    """Round as if the exponent had no upper limit.
+
+    `residual` is the distance of the exact product of exact operands from the reference. It is the
+    error of a contraction where the reference itself needs no rounding.
+    """
+    value = raw.value
     size = np.abs(value)
-    local = 2 * ulps * half_ulp(size + carried, dtype) + size * reference
-    keeps_sign: Any = size > (carried + local) * WIDE(1 + 2.0**-50)
+    propagated = _propagated(raw)
+    local = 2 * ulps * half_ulp(size + propagated, dtype) + size * reference
     if ulps <= 0.5:
         near = nearest(value, dtype)
-        off = np.where(near == value, residual, np.abs(near - value) + size * reference)
-        local = np.where(carried == 0, np.fmin(local, off), local)
-        keeps_sign = (
-            raw.keeps_sign | (size > carried * WIDE(1 + 2.0**-50)) | (carried == 0)
+        error = np.where(
+            near == value, residual, np.abs(near - value) + size * reference
         )
-    known = np.isfinite(carried)
-    error = np.where(np.isfinite(value), carried + local, WIDE(0))
-    error = np.where(known, error, WIDE(np.inf))
-    return replace(raw, value=value, error=error, keeps_sign=keeps_sign & known)
+        is_exact = propagated == 0
+        local = np.where(is_exact, np.fmin(local, error), local)
+        keeps_sign = raw.keeps_sign | is_exact | (size > propagated * GUARD)
+    else:
+        keeps_sign = size > (propagated + local) * GUARD
+    error = np.where(np.isfinite(value), propagated + local, ZERO)
+    is_known = np.isfinite(propagated)
+    error = np.where(is_known, error, INFINITY)
+    return replace(raw, value=value, error=error, keeps_sign=keeps_sign & is_known)
+
+
+def _propagated(raw: Approx) -> Array:
+    return np.where(np.isnan(raw.error), INFINITY, raw.error)
 
 
 def _with_overflow(raw: Approx, result: Approx, dtype: DType, ulps: float) -> Approx:
-    """Make infinite what must overflow, and infinity legal for what may. What rounds correctly
-    overflows where `raw` reaches the limit, another function where its result does."""
-    value, limit = raw.value, overflow_limit(dtype)
-    carried = np.where(np.isnan(raw.error), WIDE(np.inf), raw.error)
+    """Make infinite what must overflow, and infinities legal for what may overflow.
+
+    A correctly rounded result overflows where `raw` reaches the limit, another one where `result`
+    does. Returns `result` itself if nothing can overflow.
+    """
+    value = raw.value
     size = np.abs(value)
-    reach = (carried if ulps <= 0.5 else result.error) + size * REFERENCE_UNIT
-    near = np.isfinite(value) & np.isfinite(carried) & (size + reach >= limit)
-    if not np.any(near):
+    limit = overflow_limit(dtype)
+    propagated = _propagated(raw)
+    reach = propagated if ulps <= 0.5 else result.error
+    reach = reach + size * REFERENCE_UNIT
+    is_known = np.isfinite(value) & np.isfinite(propagated)
+    may_overflow = is_known & (size + reach >= limit)
+    if not np.any(may_overflow):
         return result
-    beyond = near & (size - reach >= limit)
-    high, low = (near & ~beyond & (end + reach >= limit) for end in (value, -value))
-    others = np.where(high, PLUS_INF, NO_OTHERS) | np.where(low, MINUS_INF, NO_OTHERS)
+    overflows = may_overflow & (size - reach >= limit)
+    may_overflow &= ~overflows
+    high = where_bit(may_overflow & (value + reach >= limit), PLUS_INF)
+    low = where_bit(may_overflow & (reach - value >= limit), MINUS_INF)
     return replace(
         result,
-        value=np.where(beyond, np.copysign(WIDE(np.inf), value), value),
-        error=np.where(beyond, WIDE(0), result.error),
-        others=result.others | others,
+        value=np.where(overflows, np.copysign(INFINITY, value), value),
+        error=np.where(overflows, ZERO, result.error),
+        others=result.others | high | low,
     )
 
 
@@ -128,15 +169,19 @@ def binary(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> App
     if node in _COMPARES:
         return over_cases(lambda x, y: _compare(node, x, y, dtype), a, b)
     if dtype.is_float:
-        return _of_floats(node, a, b, dtype)
+        return _on_floats(node, a, b, dtype)
+    value = arrays.OPERATORS[node](a.value, b.value)
+    undecided = (a.error > 0) | (b.error > 0)
     if node in (ir.And, ir.Or):
-        return _logic(node, a, b)
-    return unknown(
-        arrays.OPERATORS[node](a.value, b.value), (a.error > 0) | (b.error > 0), dtype
-    )
+        deciding = node is ir.Or  # this value decides, whatever the other operand is
+        a_decides = (a.error == 0) & (a.value == deciding)
+        b_decides = (b.error == 0) & (b.value == deciding)
+        decided = a_decides | b_decides
+        return unknown_truth(np.where(decided, deciding, value), ~decided & undecided)
+    return unknown(value, undecided, dtype)
 
 
-def _of_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
+def _on_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
     def rule(x: Approx, y: Approx) -> Approx:
         return _FLOATS[node](x, y, dtype)
 
@@ -144,24 +189,14 @@ def _of_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) ->
     if a.contracted is None and b.contracted is None:
         return result
     if node in (ir.Add, ir.Sub):
-        result = _with_contractions(rule, a, b, result)
+        # Of two products, one is contracted into their sum.
+        for product, operands in ((a, (a.unrounded, b)), (b, (a, b.unrounded))):
+            if product.contracted is not None:
+                unrounded = product.contracted.value
+                overflows = (product.others != 0) | (product.value != unrounded)
+                fused = over_cases(rule, *operands)
+                result = join(result, fused, overflows & np.isfinite(unrounded))
     return _keeping_products(node, a, b, result)
-
-
-def _with_contractions(
-    rule: Callable[[Approx, Approx], Approx], a: Approx, b: Approx, result: Approx
-) -> Approx:
-    """Add to the sum `result` what it is with one of its products contracted."""
-    for product, operands in ((a, (a.contracted, b)), (b, (a, b.contracted))):
-        if product.contracted is not None:  # of two products one is contracted
-            overflows = (product.others != 0) | (
-                product.value != product.contracted.value
-            )
-            fused = over_cases(rule, *(x for x in operands if x is not None))
-            result = join(
-                result, fused, overflows & np.isfinite(product.contracted.value)
-            )
-    return result
 
 
 # Operands on the left, and on the right, that leave any other operand as it is.
@@ -176,29 +211,26 @@ _IDENTITIES: dict[type[ir.BinaryExpr], tuple[float | None, float | None]] = {
 def _keeping_products(
     node: type[ir.BinaryExpr], a: Approx, b: Approx, result: Approx
 ) -> Approx:
-    """Let a sum take the unrounded products that `node` leaves as they are."""
+    """Let a sum contract products that `node` leaves as they are."""
     left, right = _IDENTITIES.get(node, (None, None))
     kept = [(a, _is_exactly(b, right)), (b, _is_exactly(a, left))]
     if node in (ir.Min, ir.Max):
-        x, y = a.unrounded, b.unrounded
+        x = a.unrounded
+        y = b.unrounded
         kept = [(a, (x.value == y.value) & (x.error == y.error))]
-    unrounded = result.unrounded
     for operand, where in kept:
         if operand.contracted is not None and np.any(where):
-            unrounded = pick(where, operand.contracted, unrounded)
-    return (
-        result
-        if unrounded is result.unrounded
-        else replace(result, contracted=unrounded)
-    )
+            unrounded = pick(where, operand.contracted, result.unrounded)
+            result = replace(result, contracted=unrounded)
+    return result
 
 
-def _is_exactly(a: Approx, number: float | None) -> Any:
+def _is_exactly(a: Approx, number: float | None) -> Array:
     """Return where `a` is `number`, with its sign, and nothing else."""
     if number is None:
-        return np.False_
-    is_it = (a.value == number) & (np.signbit(a.value) == np.signbit(number))
-    return is_it & (a.error == 0) & (a.others == 0)
+        return FALSE
+    is_equal = (a.value == number) & (np.signbit(a.value) == np.signbit(number))
+    return reduce(and_, [a.error == 0, a.others == 0, is_equal])
 
 
 _COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE)
@@ -208,39 +240,34 @@ def _compare(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> A
     truth = arrays.OPERATORS[node](a.value, b.value)
     undecided = (a.error > 0) | (b.error > 0)
     if dtype.is_float and np.any(undecided):
-        undecided = undecided & ~_decided(node, a, b)
+        a_low, a_high = ends(a)
+        b_low, b_high = ends(b)
+        # Intervals that only touch decide two comparisons each.
+        below = a_high <= b_low if node in (ir.GT, ir.LE) else a_high < b_low
+        above = a_low >= b_high if node in (ir.LT, ir.GE) else a_low > b_high
+        a_is_nan = np.isnan(a.value) & np.isfinite(a.error)
+        b_is_nan = np.isnan(b.value) & np.isfinite(b.error)
+        undecided = undecided & ~(below | above | a_is_nan | b_is_nan)
     return unknown_truth(truth, undecided)
 
 
-def _decided(node: type[ir.BinaryExpr], a: Approx, b: Approx) -> Any:
-    """Return where the ends of both intervals have one answer, or one side is NaN."""
-    (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
-    below, above = a_high < b_low, a_low > b_high
-    if node in (ir.LT, ir.GE):
-        above = a_low >= b_high
-    if node in (ir.GT, ir.LE):
-        below = a_high <= b_low
-    nan = (np.isnan(a.value) & np.isfinite(a.error)) | (
-        np.isnan(b.value) & np.isfinite(b.error)
-    )
-    return below | above | nan
+def _scaled(size: Array, error: Array) -> Array:
+    """Return |size| * error; 0 for an exact operand, even if `size` is infinite."""
+    return np.where(error == 0, ZERO, np.abs(size) * error)
 
 
-def _logic(node: type[ir.BinaryExpr], a: Approx, b: Approx) -> Approx:
-    deciding = node is ir.Or  # the value that decides, whatever the other operand is
-    settled = ((a.error == 0) & (a.value == deciding)) | (
-        (b.error == 0) & (b.value == deciding)
-    )
-    truth = np.where(settled, deciding, arrays.OPERATORS[node](a.value, b.value))
-    return unknown_truth(truth, ~settled & ((a.error > 0) | (b.error > 0)))
+def not_zero(a: Approx) -> Array:
+    """Return where no legal value is 0 or has the other sign."""
+    return np.abs(a.value) > a.error * MARGIN
 
 
-def _part(size: Any, error: Any) -> Any:
-    """Return |size| * error; 0 for an exact operand, however great `size` is."""
-    return np.where(error == 0, WIDE(0), np.abs(size) * error)
+def _same_sign(a: Approx, b: Approx) -> Array:
+    """Return where no two legal values have different signs."""
+    same_sign = np.signbit(a.value) == np.signbit(b.value)
+    return reduce(and_, [a.keeps_sign, b.keeps_sign, same_sign])
 
 
-def _sum(a: Approx, b: Approx, dtype: DType) -> Approx:
+def _add(a: Approx, b: Approx, dtype: DType) -> Approx:
     return rounded(sum_of(a, b), dtype)
 
 
@@ -251,110 +278,109 @@ def sum_of(a: Approx, b: Approx) -> Approx:
         a.error + b.error,
         a.doubtful | b.doubtful,
         a.magnitude + b.magnitude,
-        keeps_sign=a.keeps_sign
-        & b.keeps_sign
-        & (np.signbit(a.value) == np.signbit(b.value)),
+        keeps_sign=_same_sign(a, b),
     )
 
 
-def _difference(a: Approx, b: Approx, dtype: DType) -> Approx:
-    return _sum(a, replace(b, value=-b.value), dtype)
+def _subtract(a: Approx, b: Approx, dtype: DType) -> Approx:
+    return _add(a, replace(b, value=-b.value), dtype)
 
 
-def _product(a: Approx, b: Approx, dtype: DType) -> Approx:
+def _multiply(a: Approx, b: Approx, dtype: DType) -> Approx:
     raw = product_of(a, b)
-    # Products of narrower types have no more digits than WIDE.
-    residual: Any = WIDE(0)
-    if dtype.bits == 64:
+    residual = ZERO
+    if dtype.bits == 64:  # Products of narrower types are exact in WIDE.
         residual = np.abs(product_residual(a.value, b.value, raw.value))
-    in_any_range = _rounded_in_any_range(raw, dtype, 0.5, REFERENCE_UNIT, residual)
-    result = _with_overflow(raw, in_any_range, dtype, 0.5)
-    return (
-        result if result is in_any_range else replace(result, contracted=in_any_range)
-    )
+    unlimited = _rounded_without_overflow(raw, dtype, residual=residual)
+    result = _with_overflow(raw, unlimited, dtype, 0.5)
+    if result is unlimited:
+        return result
+    return replace(result, contracted=unlimited)
 
 
 def product_of(a: Approx, b: Approx) -> Approx:
     """Return the product before it is rounded."""
-    error = _part(a.value, b.error) + _part(b.value, a.error) + a.error * b.error
-    value, keeps_sign = a.value * b.value, a.keeps_sign & b.keeps_sign
-    others: Any = NO_OTHERS
+    value = a.value * b.value
+    error = _scaled(a.value, b.error) + _scaled(b.value, a.error) + a.error * b.error
+    keeps_sign = a.keeps_sign & b.keeps_sign
+    others = NO_OTHERS
     infinite = np.isinf(a.value) | np.isinf(b.value)
     if np.any(infinite):
         infinite = infinite & np.isfinite(a.error) & np.isfinite(b.error)
-        error = np.where(infinite, WIDE(0), error)
-        # Of infinity and an interval with 0: NaN, or an infinity of a sign that may be known.
-        meets_zero = (
-            infinite & ((a.error > 0) | (b.error > 0)) & ~(not_zero(a) & not_zero(b))
-        )
+        error = np.where(infinite, ZERO, error)
+        # Infinity times an interval with 0 is NaN, or an infinity whose sign may be known.
+        has_error = (a.error > 0) | (b.error > 0)
+        meets_zero = infinite & has_error & ~(not_zero(a) & not_zero(b))
         is_known = keeps_sign & ~np.isnan(value)
-        more = np.where(is_known, code_of(value), PLUS_INF | MINUS_INF) | NAN
-        others = np.where(meets_zero, more, NO_OTHERS)
+        infinities = np.where(is_known, code_of(value), PLUS_INF | MINUS_INF)
+        others = np.where(meets_zero, infinities | NAN, NO_OTHERS)
     doubtful = a.doubtful | b.doubtful
     return Approx(value, error, doubtful, a.magnitude * b.magnitude, others, keeps_sign)
 
 
-def not_zero(a: Approx) -> Any:
-    """Return where no legal value is 0, or has another sign."""
-    return np.abs(a.value) > a.error * WIDE(1 + 2.0**-40)
-
-
-def _quotient(a: Approx, b: Approx, dtype: DType) -> Approx:
-    value, room = a.value / b.value, np.abs(b.value) - b.error
-    reached = a.error + _part(value, b.error)
-    error = np.where(room > 0, reached / room, WIDE(np.inf))
-    error = np.where(np.isinf(a.value) & not_zero(b) | (reached == 0), WIDE(0), error)
-    magnitude = a.magnitude / np.abs(b.value) * (b.magnitude / np.abs(b.value))
-    doubtful = a.doubtful | b.doubtful | np.isinf(error)
-    keeps_sign = a.keeps_sign & b.keeps_sign
-    result = rounded(
-        Approx(value, error, doubtful, magnitude, keeps_sign=keeps_sign), dtype
+def _divide(a: Approx, b: Approx, dtype: DType) -> Approx:
+    size = np.abs(b.value)
+    value = a.value / b.value
+    least_divisor = size - b.error
+    scaled = a.error + _scaled(value, b.error)
+    error = np.where(least_divisor > 0, scaled / least_divisor, INFINITY)
+    is_exact = np.isinf(a.value) & not_zero(b) | (scaled == 0)
+    error = np.where(is_exact, ZERO, error)
+    raw = Approx(
+        value,
+        error,
+        a.doubtful | b.doubtful | np.isinf(error),
+        a.magnitude / size * (b.magnitude / size),
+        keeps_sign=a.keeps_sign & b.keeps_sign,
     )
-    pole = (b.error > 0) & ~not_zero(b)
-    return _at_pole(a, b, result, dtype) if np.any(pole | np.isinf(error)) else result
+    result = rounded(raw, dtype)
+    may_be_pole = (b.error > 0) & ~not_zero(b)
+    if np.any(may_be_pole | np.isinf(error)):
+        return _at_pole(a, b, result, dtype)
+    return result
 
 
 def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
-    """Make quotients infinite whose divisor is 0, or so near to 0 that they must overflow.
+    """Make quotients infinite whose divisor is 0, or so small that they must overflow.
 
     0 / 0 may be NaN.
     """
     least = (np.abs(a.value) - a.error) / (np.abs(b.value) + b.error)
-    sure = np.isinf(result.error) & (
-        least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype)
-    )
+    overflows = least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype)
+    overflows &= np.isinf(result.error)
     is_negative = np.signbit(a.value) != np.signbit(b.value)
     either = ~(a.keeps_sign & b.keeps_sign)
-    others = np.where(
-        sure & either, np.where(is_negative, PLUS_INF, MINUS_INF), NO_OTHERS
-    )
+    other_infinity = np.where(is_negative, PLUS_INF, MINUS_INF)
+    other_zero = np.where(is_negative, PLUS_ZERO, MINUS_ZERO)
     of_zero = (a.value == 0) & (a.error == 0) & (b.error > 0) & ~not_zero(b)
-    zero = np.where(either, np.where(is_negative, PLUS_ZERO, MINUS_ZERO), NO_OTHERS)
-    others |= np.where(of_zero, zero | NAN, NO_OTHERS)
-    infinity = np.where(is_negative, -WIDE(np.inf), WIDE(np.inf))
+    others = np.where(overflows & either, other_infinity, NO_OTHERS)
+    others |= np.where(of_zero & either, other_zero, NO_OTHERS)
+    others |= where_bit(of_zero, NAN)
+    infinity = np.where(is_negative, -INFINITY, INFINITY)
     return replace(
         result,
-        value=np.where(sure, infinity, result.value),
-        error=np.where(sure, WIDE(0), result.error),
-        doubtful=np.where(sure, a.doubtful | b.doubtful, result.doubtful),
+        value=np.where(overflows, infinity, result.value),
+        error=np.where(overflows, ZERO, result.error),
+        doubtful=np.where(overflows, a.doubtful | b.doubtful, result.doubtful),
         others=result.others | others,
     )
 
 
 def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
     """Return fmod, which is exact but jumps where the quotient passes a whole number."""
-    value, whole = np.fmod(a.value, b.value), np.trunc(a.value / b.value)
-    quotients = [
-        np.trunc((a.value + i * a.error) / (b.value + j * b.error)) for i, j in _CORNERS
-    ]
-    safe = not_zero(b) & np.logical_and.reduce([end == whole for end in quotients])
+    value = np.fmod(a.value, b.value)
+    whole = np.trunc(a.value / b.value)
+    continuous = not_zero(b)
+    for i, j in _CORNERS:
+        corner = (a.value + i * a.error) / (b.value + j * b.error)
+        continuous = continuous & (np.trunc(corner) == whole)
     is_exact = (a.error == 0) & (b.error == 0)
-    moved = a.error + _part(whole, b.error)
-    most = np.where(
-        not_zero(b), np.abs(value) + np.abs(b.value) + b.error, WIDE(np.inf)
-    )
-    error = np.where(is_exact, WIDE(0), np.where(safe, moved, most))
-    doubtful = a.doubtful | b.doubtful | ~(is_exact | safe)
+    propagated = a.error + _scaled(whole, b.error)
+    anywhere = np.abs(value) + np.abs(b.value) + b.error
+    error = np.where(not_zero(b), anywhere, INFINITY)
+    error = np.where(continuous, propagated, error)
+    error = np.where(is_exact, ZERO, error)
+    doubtful = a.doubtful | b.doubtful | ~(is_exact | continuous)
     raw = Approx(value, error, doubtful, np.abs(value), keeps_sign=a.keeps_sign)
     return rounded(raw, dtype)
 
@@ -362,40 +388,35 @@ def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
 _CORNERS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def _extremum(node: type[ir.BinaryExpr]) -> _Rule:
-    def meaning(a: Approx, b: Approx, _dtype: DType) -> Approx:
-        """Never rounds: as far off as the operand that it is, or the worse one."""
-        value = arrays.OPERATORS[node](a.value, b.value)
-        apart = np.abs(a.value - b.value) > (a.error + b.error) * WIDE(1 + 2.0**-40)
-        is_a = value == a.value
-        error = np.where(is_a, a.error, b.error)
-        error = np.where(apart, error, np.maximum(a.error, b.error))
-        # NaN wins, whatever the other operand is; nothing is apart from it.
-        is_nan = [np.isnan(x.value) & (x.error == 0) for x in (a, b)]
-        error = np.where(is_nan[0] | is_nan[1], WIDE(0), error)
-        doubtful = np.where(
-            apart, np.where(is_a, a.doubtful, b.doubtful), a.doubtful | b.doubtful
-        )
-        one_sign = (
-            a.keeps_sign & b.keeps_sign & (np.signbit(a.value) == np.signbit(b.value))
-        )
-        keeps_sign = np.where(
-            apart, np.where(is_a, a.keeps_sign, b.keeps_sign), one_sign
-        )
-        magnitude = np.where(is_a, a.magnitude, b.magnitude)
-        return Approx(value, error, doubtful, magnitude, keeps_sign=keeps_sign)
+def _extremum(node: type[ir.BinaryExpr], a: Approx, b: Approx, _dtype: DType) -> Approx:
+    """Return Min or Max, which never rounds.
 
-    return meaning
+    The error is that of the operand which is the result, or the greater one if both may be it.
+    """
+    value = arrays.OPERATORS[node](a.value, b.value)
+    result = pick(value == a.value, a, b)
+    apart = np.abs(a.value - b.value) > (a.error + b.error) * MARGIN
+    error = np.where(apart, result.error, np.maximum(a.error, b.error))
+    # NaN wins, whatever the other operand is; nothing is apart from it.
+    a_is_nan = np.isnan(a.value) & (a.error == 0)
+    b_is_nan = np.isnan(b.value) & (b.error == 0)
+    return Approx(
+        value,
+        np.where(a_is_nan | b_is_nan, ZERO, error),
+        np.where(apart, result.doubtful, a.doubtful | b.doubtful),
+        result.magnitude,
+        keeps_sign=np.where(apart, result.keeps_sign, _same_sign(a, b)),
+    )
 
 
 _FLOATS: dict[type[ir.BinaryExpr], _Rule] = {
-    ir.Add: _sum,
-    ir.Sub: _difference,
-    ir.Mul: _product,
-    ir.Div: _quotient,
+    ir.Add: _add,
+    ir.Sub: _subtract,
+    ir.Mul: _multiply,
+    ir.Div: _divide,
     ir.Mod: _remainder,
-    ir.Min: _extremum(ir.Min),
-    ir.Max: _extremum(ir.Max),
+    ir.Min: partial(_extremum, ir.Min),
+    ir.Max: partial(_extremum, ir.Max),
 }
 
 
@@ -403,43 +424,43 @@ def choose(condition: Approx, yes: Approx, no: Approx) -> Approx:
     """Return Select: where the condition is undecided, both branches are legal."""
     taken = pick(condition.value, yes, no)
     undecided = condition.error > 0
-    return (
-        join(taken, pick(condition.value, no, yes), undecided)
-        if np.any(undecided)
-        else taken
-    )
+    if not np.any(undecided):
+        return taken
+    return join(taken, pick(condition.value, no, yes), undecided)
 
 
 def convert(a: Approx, source: DType, target: DType) -> Approx:
-    """Return Cast. Any integer is legal where a float could be cut off to either of two."""
+    """Return Cast. Any integer is legal where a float may be truncated to either of two."""
     return over_cases(lambda x: _converted(x, source, target), a)
 
 
 def _converted(a: Approx, source: DType, target: DType) -> Approx:
     if target.is_float:
         wide = a.value.astype(WIDE)
-        magnitude = a.magnitude if source.is_float else np.abs(wide)
-        if source.is_float and _holds(target, source):
-            return a if target == source else replace(a, contracted=None)  # exact
+        magnitude = np.abs(wide)
+        if source.is_float:
+            magnitude = a.magnitude
+            if target == source:
+                return a
+            if _is_contained(source, target):
+                return replace(a, contracted=None)
         raw = Approx(wide, a.error, a.doubtful, magnitude, keeps_sign=a.keeps_sign)
         return rounded(raw, target)
+    has_error = a.error > 0
     if target.is_bool:
-        undecided = (a.error > 0) & ~(np.abs(a.value) > a.error)
-        return unknown_truth(np.not_equal(a.value, 0), undecided)
+        not_false = np.abs(a.value) > a.error
+        return unknown_truth(np.not_equal(a.value, 0), has_error & ~not_false)
     if not source.is_float:
-        return unknown(arrays.convert(a.value, target), a.error > 0, target)
+        return unknown(arrays.convert(a.value, target), has_error, target)
     # A legal value is a number of the source: it lies between the ends rounded to that.
-    points = (nearest(point, source) for point in (a.value, *ends(a)))
+    points = [nearest(point, source) for point in (a.value, *ends(a))]
     value, low, high = (arrays.convert(point, target) for point in points)
-    return unknown(value, (a.error > 0) & ((low != value) | (high != value)), target)
+    return unknown(value, has_error & ((low != value) | (high != value)), target)
 
 
-def _holds(target: DType, source: DType) -> bool:
+def _is_contained(source: DType, target: DType) -> bool:
     """Return True if each number of the float type `source` is one of `target`."""
-    (digits, least, greatest), (fewer, above, below) = (
-        FORMATS[dtype.kind, dtype.bits] for dtype in (target, source)
-    )
-    least_subnormal = above - fewer + 1
-    return (
-        digits >= fewer and least - digits + 1 <= least_subnormal and greatest >= below
-    )
+    source_digits, source_least, source_greatest = FORMATS[source.kind, source.bits]
+    digits, least, greatest = FORMATS[target.kind, target.bits]
+    subnormals_fit = least - digits <= source_least - source_digits
+    return digits >= source_digits and subnormals_fit and greatest >= source_greatest

@@ -16,9 +16,9 @@ from refcomp.oracle.floats.legal_values import (
     ends,
     exact,
     join,
-    lost,
     over_cases,
     pick,
+    unbounded,
     unknown,
     unknown_truth,
     zeros,
@@ -41,7 +41,7 @@ def test_exact_values_and_zeros():
 
 
 def test_nothing_is_known_of_what_is_lost():
-    found = lost(exact(np.float32([1, 2]), F32), np.array([True, False]))
+    found = unbounded(exact(np.float32([1, 2]), F32), np.array([True, False]))
     assert found.error.tolist() == [math.inf, 0] and found.doubtful.tolist() == [True, False]
     assert found.keeps_sign.tolist() == [False, True]
     assert unknown(np.int32(1), YES, I32).error == math.inf
@@ -93,7 +93,7 @@ def test_the_union_with_what_is_unknown_is_unknown():
     for a, b in ((1.0, math.inf), (math.inf, 1.0)):
         for unknown_one in (0, 1):
             pair = [_about(a), _about(b)]
-            pair[unknown_one] = lost(pair[unknown_one], YES)
+            pair[unknown_one] = unbounded(pair[unknown_one], YES)
             assert join(*pair, YES).error == math.inf
 
 
@@ -126,7 +126,7 @@ def test_a_sum_may_take_either_member_of_a_union_unrounded():
 
 
 def test_a_lost_product_is_lost_to_sums():
-    found = lost(_product(), YES)
+    found = unbounded(_product(), YES)
     assert found.error == found.unrounded.error == math.inf
 
 

@@ -17,7 +17,7 @@ from refcomp.oracle.floats.legal_values import (
     PLUS_INF,
     Approx,
     exact,
-    lost,
+    unbounded,
     unknown,
     unknown_truth,
 )
@@ -225,5 +225,5 @@ def test_each_element_of_a_choice_is_contracted_on_its_own():
 
 @np.errstate(all="ignore")
 def test_nothing_is_known_of_the_sum_of_a_lost_product():
-    product = lost(_overflowing(), np.True_)
+    product = unbounded(_overflowing(), np.True_)
     assert math.isinf(_sum_with(product).error) and math.isinf(product.unrounded.error)

@@ -69,7 +69,7 @@ def _ordered(x, y, dtype, plain=False):
     """The sum of products in order; `plain`: by half an ulp for each addition alone."""
     sums = Sums((1,), dtype, False, None)
     if plain:
-        sums._ends = None
+        sums._enclosure = None
     for a, b in zip(x, y, strict=True):
         factors = [Approx(_wide(f), np.float64(0), np.False_, np.abs(_wide(f))) for f in (a, b)]
         sums.add(binary(Mul, *factors, dtype), ...)
