@@ -35,9 +35,7 @@ class Group:
     launch: object  # identity of the launch; all groups of a kernel have the same
     # Statements that contain an expression which threads compute together.
     collective: frozenset[Stmt] = frozenset()
-    interval: object = field(
-        default_factory=object
-    )  # identity, changes at each barrier
+    interval: object = field(default_factory=object)  # identity; a barrier changes it
 
 
 class Thread:
@@ -47,9 +45,7 @@ class Thread:
         self.name = name  # in messages
         self.group = group
         self.values: dict[Var, Value] = {}
-        self.origins: dict[
-            Var, Origin
-        ] = {}  # of loop variables: where the loop comes from
+        self.origins: dict[Var, Origin] = {}  # of loop variables: the loop's origin
         self.stmt: Stmt | None = None  # the statement that runs
 
     def enter(self, loop: For) -> None:
@@ -66,7 +62,7 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
-class _FirstAccess:
+class _AgentAccess:
     kind: str
     agent: object
     thread: Thread
@@ -74,36 +70,37 @@ class _FirstAccess:
     values: dict[Var, Value]
 
 
-class _FirstAccesses:
-    """The first access of each kind to each element in the present interval.
+class _IntervalAccesses:
+    """Accesses to each element in the present interval, by agents: threads, or groups.
 
-    An *agent* is a thread, or a group. Agents do not interleave in an interval: each makes all its
-    accesses before the next one begins. So it is enough to keep the first agent of an element: any
-    later agent with a conflicting access differs from it.
+    Of each kind, the accesses of the first two agents are kept. That is enough: any later agent
+    differs from one of them, so no conflict is missed.
     """
 
     def __init__(self) -> None:
         self._interval: object = None
-        self._first: dict[str, dict[int, _FirstAccess]] = {}  # by kind and element
+        self._accesses: dict[
+            str, dict[int, list[_AgentAccess]]
+        ] = {}  # by kind and element
 
     def record(
         self, kind: str, element: int, thread: Thread, agent: object, interval: object
-    ) -> _FirstAccess | None:
+    ) -> _AgentAccess | None:
         """Record an access. Return a conflicting one by another agent in the same interval."""
         if interval is not self._interval:
             self._interval = interval
-            self._first = {}
-        for other, accesses in self._first.items():
+            self._accesses = {}
+        for other, by_element in self._accesses.items():
             if other == kind and kind != WRITES:
                 continue
-            access = accesses.get(element)
-            if access is not None and access.agent is not agent:
-                return access
-        of_kind = self._first.setdefault(kind, {})
-        if element not in of_kind:
+            for access in by_element.get(element, ()):
+                if access.agent is not agent:
+                    return access
+        kept = self._accesses.setdefault(kind, {}).setdefault(element, [])
+        if not kept or (len(kept) == 1 and kept[0].agent is not agent):
             assert thread.stmt is not None
             values = dict(thread.values)
-            of_kind[element] = _FirstAccess(kind, agent, thread, thread.stmt, values)
+            kept.append(_AgentAccess(kind, agent, thread, thread.stmt, values))
         return None
 
 
@@ -114,8 +111,8 @@ class RaceDetector:
     """
 
     def __init__(self, is_shared: bool) -> None:
-        self._by_thread = _FirstAccesses()
-        self._by_group = None if is_shared else _FirstAccesses()
+        self._by_thread = _IntervalAccesses()
+        self._by_group = None if is_shared else _IntervalAccesses()
 
     def check(self, kind: str, element: int, name: str, thread: Thread) -> None:
         """Record that `thread` accesses `element` of the buffer `name`.

@@ -161,6 +161,16 @@ def test_memory_is_not_waited_for():
         )
 
 
+@pytest.mark.parametrize("writer", [0, 1, 2, 15])
+def test_a_write_races_with_earlier_reads_of_others(writer):
+    """Threads take turns at a collective call, so the writer may also be the first reader."""
+    with pytest.raises(InterpretError, match="a race on element 0 of A: .* writes it, .* reads it"):
+        _each(
+            "let x: i32 = A[0] { B[t] = subgroup_shuffle_xor(x, 1i32, 2i32) "
+            f"if (t == {writer}) {{ A[0] = x }} }}"
+        )
+
+
 def test_all_threads_of_a_group_come():
     with pytest.raises(InterpretError, match="not all threads of a group come to subgroup_shuffle"):
         _each("if (t < 3) { B@[t] = subgroup_shuffle_xor(A@[t], 1i32, 2i32) }")
