@@ -56,9 +56,8 @@ class Elements:
         self.begin: Array | None = None
         # i64 [threads]: how often each thread has run the allocation. None: not allocated here.
         self.lifetimes: Array | None = None
-        self.memory: Memory | None = (
-            None  # the memory of the host, if the buffer lies there
-        )
+        # The memory of the host, if the buffer lies there.
+        self.memory: Memory | None = None
         # Accesses by threads and by groups. None: they cannot race.
         self._by_thread: ShadowMemory | None = None
         self._by_group: ShadowMemory | None = None
@@ -166,7 +165,7 @@ class Elements:
         return position
 
     def _position(self, offset: Array, ids: Array) -> Array:
-        """Return positions in all copies."""
+        """Return the positions of the threads' elements among all copies."""
         return offset if self.begin is None else offset + self.begin[ids]
 
     def _record_access(self, kind: str, at: Array, ids: Array) -> bool:

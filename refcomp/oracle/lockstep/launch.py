@@ -32,8 +32,6 @@ _MAX_THREADS = 1 << 14  # of a batch, as each may allocate memory
 # Elements that a loop nest of the host may write, for each of its iterations. All buffers that are
 # written are saved before: with more elements, that takes longer than the iterations.
 _MAX_SAVED_PER_THREAD = 1 << 13
-
-
 _Ranges = dict[For, range]  # the values that the variable of each loop takes
 
 

@@ -136,11 +136,8 @@ def _allocate(threads: Threads, allocate: st.Allocate) -> None:
     if elements is None or (elements.shape != shape and buffer.scope != "shared"):
         elements = Elements.allocated(buffer, shape, batch)
         batch.allocated[allocate] = elements
-    # Global memory is allocated outside of kernels, shared memory inside.
-    is_misplaced = buffer.scope != "local" and batch.is_kernel is (
-        buffer.scope == "global"
-    )
-    if elements.shape != shape or is_misplaced:
+    scopes = ("local", "shared" if batch.is_kernel else "global")
+    if elements.shape != shape or buffer.scope not in scopes:
         raise BailOut
     elements.begin_lifetime(threads.ids)
     batch.memory[buffer] = elements

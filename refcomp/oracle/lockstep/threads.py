@@ -38,17 +38,13 @@ class Batch(Groups):
         libraries: Sequence[str] = (),
     ) -> None:
         super().__init__(group, group_size)
-        self.is_kernel = (
-            is_kernel  # False: the threads are iterations of loops of the host
-        )
+        self.is_kernel = is_kernel  # False: threads are iterations of host loops
         self.expressions = expressions  # the meaning of each class of expression
         self.libraries = libraries  # searched for C functions before libm and libc
         self.memory: dict[Buffer, Elements] = {}
         self.allocated: dict[Allocate, Elements] = {}  # kept for the next execution
         self.stmt: Stmt = Block(())  # the statement that runs
-        self.origins: dict[
-            Var, Origin
-        ] = {}  # of loop variables: where the loop comes from
+        self.origins: dict[Var, Origin] = {}  # of loop variables: the loop's origin
         self.constants: dict[Expr, Array] = {}
         self.folds: Mapping[For, Fold] = {}  # loops that may be run as folds
 
