@@ -1,13 +1,21 @@
-"""What a kernel that ran emulated would take on a card, why, and what to change in its schedule.
+"""Profiles of kernels that ran emulated: their cost on a card, its causes, and advice.
 
-`refcomp.emulator.observers.counting` counts; this room tells what the counts mean. Counts are
-exact; what is called an estimate follows from public figures of a card, and knows nothing of
-latencies, of caches beyond each segment of memory read once, and of what the driver does.
+`refcomp.emulator.observers.counting` counts, and this room interprets the counts. Counts are exact.
+An estimate follows from public figures of a card. It knows nothing of latencies, of the driver, and
+of caches, except that each segment of memory is read once.
 
-Reading order: cards.py (the figures), bound.py (the estimate), listing.py (which lines of schedule,
-loop IR, LLVM IR and machine code belong together), facts.py (accesses by kind, and their loops),
-advice.py (what to change), report.py (all of it), tables.py (its rows), text.py (tables for a
-terminal), page.py (a page for a browser).
+Reading order:
+
+- cards.py: figures of cards
+- bound.py: the estimate
+- listing.py: lines of schedule, loop IR, LLVM IR and machine code that belong together
+- facts.py: accesses by kind, and their loops
+- occupancy.py: waves that a SIMD holds
+- advice.py: what to change in the schedule
+- report.py: all of it
+- tables.py: its rows
+- text.py: tables for a terminal
+- page.py: a page for a browser
 """
 
 from refcomp.profile.cards import CARDS, Card

@@ -1,8 +1,8 @@
-"""How many waves of a kernel a SIMD holds at a time, of groups as they were launched.
+"""An estimate of how many waves of a kernel a SIMD holds at a time, for groups as launched.
 
-What `refcomp.toolchain.occupancy` tells, which is what LLVM tells, goes by the largest groups that
-a kernel could be launched with and its own shared memory. Here both are those of the launch, and as
-groups come and go whole, waves of a group that fits only in part are not counted. An estimate.
+`refcomp.toolchain.occupancy`, like LLVM, assumes the largest groups that a kernel could be launched
+with, and the kernel's own shared memory. Here both are those of the launch. Groups come and go
+whole, so waves of a group that fits only in part do not count.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ from refcomp.toolchain import Occupancy, occupancy_of
 from refcomp.toolchain.occupancy import SIMDS
 
 WHOLE_GROUPS = "whole groups"
-# What is counted by groups, and thus whole, anyway.
-_OF_GROUPS = ("shared memory", "barriers")
+# Limits that allow only whole groups anyway.
+_GROUP_LIMITS = ("shared memory", "barriers")
 
 
 def waves_of_launch(kernel: KernelMetadata, counts: KernelCounts) -> Occupancy | None:
-    """Of the last launch; None for a GPU not known."""
+    """Return the occupancy of the last launch; None for an unknown GPU."""
     threads = prod(counts.block) if counts.launches else kernel.most_threads
     shared = kernel.shared_bytes + counts.shared_bytes
     launched = replace(kernel, most_threads=threads, shared_bytes=shared)
     found = occupancy_of(launched, counts.mcpu)
-    if found is None or found.limit in _OF_GROUPS:
+    if found is None or found.limit in _GROUP_LIMITS:
         return found
-    of_group = -(-threads // kernel.wavefront_size)
-    whole = found.waves * SIMDS // of_group * of_group // SIMDS
-    # Of a group that is larger than all that there is this knows nothing.
-    return (
-        replace(found, waves=whole, limit=WHOLE_GROUPS)
-        if 0 < whole < found.waves
-        else found
-    )
+    waves_of_group = -(-threads // kernel.wavefront_size)
+    groups = found.waves * SIMDS // waves_of_group
+    whole = groups * waves_of_group // SIMDS
+    # A group that is larger than the whole unit is beyond this estimate.
+    if 0 < whole < found.waves:
+        return replace(found, waves=whole, limit=WHOLE_GROUPS)
+    return found

@@ -1,7 +1,7 @@
 """A profile as one HTML page: schedule, loop IR, LLVM IR and machine code side by side.
 
-The page holds all that it needs and asks nothing of any network; its own policy forbids it to.
-Texts come from users, models and code objects: Jinja escapes each of them.
+The page is self-contained: its content security policy forbids every network request. Texts come
+from users, models and code objects, and Jinja escapes each of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.resources import templates_dir
@@ -28,7 +27,7 @@ from refcomp.profile.tables import (
 
 
 def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
-    """The page of some kernels, as HTML text."""
+    """Return the page of some kernels, as HTML text."""
     import jinja2  # noqa: PLC0415  (20 ms that a program which makes no page does not pay)
 
     environment = jinja2.Environment(
@@ -46,7 +45,7 @@ def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
 
 
 def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -> None:
-    """Writes the page to a file. UserError when that fails."""
+    """Write the page to a file. Raises UserError if that fails."""
     text = page_of(reports)
     try:
         Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -56,19 +55,20 @@ def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -
         ) from error
 
 
-def _kernel(report: ProfileReport) -> Mapping[str, Any]:
-    """What the template is given."""
-    accesses = [_table(table) for table in (global_table(report), shared_table(report))]
+def _kernel(report: ProfileReport) -> Mapping[str, object]:
+    """Return the template's view of one kernel."""
+    accesses = (global_table(report), shared_table(report))
     estimate = estimate_table(report)
+    texts = report.listing.texts
     return {
         "report": report,
         "counts": report.counts,
         "facts": list(_facts(report)),
         "classes": _table(classes_table(report)),
-        "accesses": [table for table in accesses if table["rows"]],
+        "accesses": [_table(table) for table in accesses if table.rows],
         "estimate": _table(estimate) if estimate else None,
         "advice": report.advice,
-        "panes": [_pane(name, lines) for name, lines in report.listing.texts.items()],
+        "panes": [_pane(name, lines) for name, lines in texts.items()],
     }
 
 
@@ -107,41 +107,46 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     )
 
 
-def _table(table: Table) -> Mapping[str, Any]:
-    """Return what the template shows of a table, with numbers as readers like them."""
+def _table(table: Table) -> Mapping[str, object]:
+    """Return the template's view of a table, with thousands separators in numbers."""
     are_words = [name in WORDS for name in table.columns]
-    rows = [
-        {
-            "cells": list(zip(map(_cell, row.cells), are_words, strict=True)),
+    rows = []
+    for row in table.rows:
+        cells = [f"{c:,}" if isinstance(c, int) else str(c) for c in row.cells]
+        view = {
+            "cells": list(zip(cells, are_words, strict=True)),
             "line": row.line or "",
             "kernel": row.kernel,
             "bar": f"{row.bar:.3f}",
         }
-        for row in table.rows
-    ]
-    columns = list(zip(table.columns, are_words, strict=True))
-    has_bars = any(row.bar for row in table.rows)
+        rows.append(view)
     return {
         "title": table.title,
-        "columns": columns,
+        "columns": list(zip(table.columns, are_words, strict=True)),
         "rows": rows,
-        "has_bars": has_bars,
+        "has_bars": any(row.bar for row in table.rows),
     }
 
 
-def _cell(cell: object) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def _pane(name: str, lines: Sequence[Line]) -> tuple[str, int, list[Mapping[str, Any]]]:
+def _pane(
+    name: str, lines: Sequence[Line]
+) -> tuple[str, int, list[Mapping[str, object]]]:
     """Return the name of a text, the width of its counts in characters, and its lines."""
-    most = max((line.waves or 0 for line in lines), default=0)
+    max_waves = max((line.waves or 0 for line in lines), default=0)
     depths = _depths([line.text for line in lines])
-    rows = [
-        _row(name, line, depth, most or 1)
-        for line, depth in zip(lines, depths, strict=True)
-    ]
-    return name, len(f"{most:,}"), rows
+    rows: list[Mapping[str, object]] = []
+    for line, depth in zip(lines, depths, strict=True):
+        row = {
+            "number": line.links[0] if name == LOOP_IR and line.links else "",
+            "text": line.text.lstrip(" "),
+            "depth": depth,
+            "links": " ".join(map(str, line.links)),
+            "waves": "" if line.waves is None else f"{line.waves:,}",
+            "part": f"{(line.waves or 0) / (max_waves or 1):.3f}",
+            "note": line.note,
+        }
+        rows.append(row)
+    return name, len(f"{max_waves:,}"), rows
 
 
 def _depths(lines: Sequence[str]) -> list[int]:
@@ -170,16 +175,3 @@ def _depths(lines: Sequence[str]) -> list[int]:
 
 def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
-
-
-def _row(name: str, line: Line, depth: int, most: int) -> Mapping[str, Any]:
-    """Return what the template shows of a line, if the line that ran most ran `most` times."""
-    return {
-        "number": line.links[0] if name == LOOP_IR and line.links else "",
-        "text": line.text.lstrip(" "),
-        "depth": depth,
-        "links": " ".join(map(str, line.links)),
-        "waves": "" if line.waves is None else f"{line.waves:,}",
-        "part": f"{(line.waves or 0) / most:.3f}",
-        "note": line.note,
-    }

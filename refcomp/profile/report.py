@@ -1,14 +1,14 @@
-"""A kernel's counts, what they mean on a card, and what to change: all that a profile tells."""
+"""The report on one kernel: its counts, their cost on a card, and what to change."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from refcomp.driver.kernel_resources import KernelResources, resources_of
-from refcomp.emulator.observers.counting import CLASSES, InstructionCounts, KernelCounts
+from refcomp.emulator.observers.counting import CLASSES, KernelCounts
 from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
@@ -29,32 +29,58 @@ _SOURCES = ("kernels", "llvm", "lines")
 
 @dataclass(frozen=True, slots=True)
 class ProfileReport:
-    """All of one kernel; `resources` and `bound` are None where they are not known."""
+    """The report on one kernel."""
 
     counts: KernelCounts
     listing: Listing
-    resources: KernelResources | None
-    bound: Bound | None
-    advice: tuple[Advice, ...]
+    resources: KernelResources | None  # None if the machine code is not known
+    bound: Bound | None  # None if no card is known
+    advice: tuple[Advice, ...]  # the most useful first
 
     @property
     def efficiency(self) -> float:
-        """Bytes that lanes asked of global memory for each byte of the segments that were moved:
-        above 1 where lanes share bytes; 1 where nothing was moved."""
+        """Bytes that lanes asked of global memory for each byte of the segments that moved.
+
+        It is above 1 if lanes share bytes, and 1 if nothing moved.
+        """
         accesses = [one.access for one in self.counts.accesses("global") if one.access]
         moved = sum(access.transactions for access in accesses) * self.counts.segment
         return sum(access.bytes for access in accesses) / moved if moved else 1.0
 
     @property
     def useful_part(self) -> float:
-        """Of the inner loop's vector instructions, memory aside, those that multiply and add."""
+        """Part of the inner loop's vector instructions, without memory, that multiply and add."""
         inner = self.counts.inner_loop()
         useful = inner.get(FMA, 0) + inner.get(MFMA, 0)
         return useful / (useful + inner.get(VALU, 0)) if useful else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Numbers and texts for scripts."""
-        counts, bound = self.counts, self.bound
+    def to_json(self) -> dict[str, object]:
+        """Return the numbers and texts as a JSON value."""
+        counts = self.counts
+        bound = self.bound
+        estimate: dict[str, object] | None = None
+        if bound is not None:
+            estimate = {
+                "card": bound.card.name,
+                "seconds": bound.seconds,
+                "limit": bound.limit,
+                "working_units": bound.units,
+                "multiplying": bound.useful,
+                "part_of_peak": bound.peak,
+            }
+        accesses = []
+        for one in counts.instructions:
+            instruction = {
+                "instruction": one.instruction.text,
+                "source": one.instruction.source,
+            }
+            own = [one.access] if one.access else []
+            for access in (*own, *one.elsewhere.values()):
+                accesses.append(instruction | asdict(access))
+        lines = [
+            {"line": line, "text": self.listing.loop_ir(line), "instructions": ran}
+            for line, ran in self.by_line().items()
+        ]
         return {
             "kernel": counts.name,
             "gpu": counts.mcpu,
@@ -72,52 +98,28 @@ class ProfileReport:
             "coalescing_efficiency": self.efficiency,
             "bytes_read": counts.read,
             "bytes_written": counts.written,
-            "accesses": [
-                told for one in counts.instructions for told in _accesses_to_json(one)
-            ],
-            "lines": [
-                {
-                    "line": number,
-                    "text": self.listing.loop_ir(number),
-                    "instructions": ran,
-                }
-                for number, ran in self.by_line().items()
-            ],
+            "accesses": accesses,
+            "lines": lines,
             "sources": counts.by_source(),
             "resources": asdict(self.resources) if self.resources else None,
-            "estimate": _bound_to_json(bound) if bound else None,
+            "estimate": estimate,
             "advice": [asdict(advice) for advice in self.advice],
         }
 
     def by_line(self) -> dict[int, int]:
-        """Instructions of waves by line of the loop IR, the most first; 0: line not known."""
-        found: dict[int, int] = {}
+        """Return the instructions of waves by line of the loop IR, the most first.
+
+        Line 0 has those whose line is not known.
+        """
+        found: Counter[int] = Counter()
         for one in self.counts.instructions:
-            line = loop_line(one)
-            found[line] = found.get(line, 0) + one.waves
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+            found[loop_line(one)] += one.waves
+        return dict(found.most_common())
 
     def classes(self) -> list[tuple[str, int]]:
-        """Instructions of waves by class, in the order of CLASSES."""
+        """Return the instructions of waves by class, in the order of CLASSES."""
         by_class = self.counts.by_class()
         return [(kind, by_class[kind]) for kind in CLASSES if kind in by_class]
-
-
-def _accesses_to_json(one: InstructionCounts) -> list[dict[str, Any]]:
-    told = {"instruction": one.instruction.text, "source": one.instruction.source}
-    accesses = [one.access] if one.access else []
-    return [told | asdict(access) for access in (*accesses, *one.elsewhere.values())]
-
-
-def _bound_to_json(bound: Bound) -> dict[str, Any]:
-    return {
-        "card": bound.card.name,
-        "seconds": bound.seconds,
-        "limit": bound.limit,
-        "working_units": bound.units,
-        "multiplying": bound.useful,
-        "part_of_peak": bound.peak,
-    }
 
 
 def report_of(
@@ -126,54 +128,53 @@ def report_of(
     schedule: Schedule | None = None,
     card: str | None = None,
 ) -> ProfileReport:
-    """What is to be told of a kernel.
+    """Return the report on one kernel.
 
-    `code` is what it was built to, `schedule` what that was built of: without them the texts are
-    not told. `card` names one of CARDS; by default one with the kernel's GPU. UserError.
+    Args:
+        counts: one of a Profile's kernels.
+        code: what the kernel was built to; without it texts and resources are not known.
+        schedule: what `code` was built from.
+        card: the name of one of CARDS; by default the first with the kernel's GPU.
+
+    Raises UserError for a wrong card, and for counts that are not of one kernel.
     """
     if not isinstance(counts, KernelCounts):
-        what = f"a {type(counts).__name__} is not what one kernel did"
         raise UserError(
-            what, remedy="give one of a Profile's kernels: profile.kernels[0]"
+            f"a {type(counts).__name__} is not what one kernel did",
+            remedy="give one of a Profile's kernels: profile.kernels[0]",
         )
+    module: DeviceModule | None = None
+    if isinstance(code, Module):
+        module = next(iter(code.imported_modules), None)
+    elif isinstance(code, DeviceModule):
+        module = code
     steps: Sequence[Step] = schedule.steps if schedule else ()
-    listing = list_kernel(counts, _sources(code), steps)
+    listing = list_kernel(counts, _sources(module), steps)
     found = card_for(counts.mcpu, card)
     bound = bound_of(counts, found) if found else None
-    resources = _resources(counts, code)
+    resources = _resources(counts, module.code if module else code)
     advice = advise(RuleInputs(counts, listing, resources, bound))
     return ProfileReport(counts, listing, resources, bound, advice)
 
 
-def _device_module(code: object) -> DeviceModule | None:
-    if isinstance(code, Module):
-        return next(iter(code.imported_modules), None)
-    return code if isinstance(code, DeviceModule) else None
-
-
-def _sources(code: object) -> Mapping[str, str]:
-    module = _device_module(code)
+def _sources(module: DeviceModule | None) -> Mapping[str, str]:
+    """Return those of the texts of `module` that exist."""
     found = {}
-    for name in _SOURCES if module else ():
-        with suppress(UserError):  # that there is no such text
-            found[name] = module.get_source(name) if module else ""
+    if module is not None:
+        for name in _SOURCES:
+            with suppress(UserError):
+                found[name] = module.get_source(name)
     return found
 
 
 def _resources(counts: KernelCounts, code: object) -> KernelResources | None:
-    """What the kernel takes; its waves are those that fit when it is launched as it last was."""
-    module = _device_module(code)
-    binary = module.code if module else code
-    if not isinstance(binary, Binary):
+    """Return the resources of the kernel, with the waves that fit when launched as it last was."""
+    if not isinstance(code, Binary):
         return None
-    found = next(
-        (one for one in resources_of(binary) if one.kernel == counts.name), None
-    )
-    told = next(
-        (k for k in read_code_object(binary.data).kernels if k.name == counts.name),
-        None,
-    )
-    if found is None or told is None:
+    resources = {one.kernel: one for one in resources_of(code)}
+    kernels = {one.name: one for one in read_code_object(code.data).kernels}
+    if counts.name not in resources or counts.name not in kernels:
         return None
-    held = waves_of_launch(told, counts)
+    found = resources[counts.name]
+    held = waves_of_launch(kernels[counts.name], counts)
     return replace(found, waves=held.waves, limit=held.limit) if held else found

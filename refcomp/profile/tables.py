@@ -1,7 +1,7 @@
-"""The tables of a profile, as rows: what text.py prints, and page.py shows.
+"""The tables of a profile as rows, which text.py prints and page.py shows.
 
-Rows come with the one that costs most first, but for classes and limits, which have an order. What
-is estimated stands in tables whose title says so.
+The row with the highest cost comes first, except for classes and limits, which have an order of
+their own. Estimates are in tables whose title says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from refcomp.profile.listing import LOOP_IR, loop_line
 from refcomp.profile.report import ProfileReport
 
 KERNEL = "kernel"
-# Columns of words; all others hold numbers.
+_NOT_KNOWN = "(not known)"
+# The columns of words; all others hold numbers.
 WORDS = frozenset(
     {"class", "text", "global access", "shared access", "by", KERNEL, " "}
 )
@@ -32,140 +33,138 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Each row has as many cells as there are columns."""
+    """A table of a profile."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # each with a cell for each column
 
 
 def classes_table(report: ProfileReport) -> Table:
-    """Instructions of waves by class."""
-    whole = sum(count for _, count in report.classes())
-    most = max((count for _, count in report.classes()), default=0) or 1
+    """Return the instructions of waves by class."""
+    classes = report.classes()
+    whole = sum(count for _, count in classes)
+    maximum = max((count for _, count in classes), default=0) or 1
     rows = [
-        Row((kind, count, _part(count, whole)), bar=count / most)
-        for kind, count in report.classes()
+        Row((kind, count, _part(count, whole)), bar=count / maximum)
+        for kind, count in classes
     ]
-    return Table(
-        "instructions of waves, by class", ("class", "count", "part"), tuple(rows)
-    )
+    title = "instructions of waves, by class"
+    return Table(title, ("class", "count", "part"), tuple(rows))
 
 
 def lines_table(report: ProfileReport) -> Table:
-    """Lines of the loop IR; where that is not known, of what the code object names."""
-    by_line = (
-        report.by_line() if report.listing.texts[LOOP_IR] else report.counts.by_source()
-    )
-    whole = sum(by_line.values())
+    """Return the instructions of waves by line of the loop IR.
+
+    Without loop IR, the lines are those of the sources that the code object names.
+    """
     rows = []
-    for line, count in sorted(by_line.items(), key=lambda item: -item[1]):
-        number = line if isinstance(line, int) else 0
-        text = (
-            report.listing.loop_ir(number) if number else "" if line == 0 else str(line)
-        )
-        cells = _number(number), count, _part(count, whole), text or "(not known)"
-        rows.append(Row(cells, number))
+    if report.listing.texts[LOOP_IR]:
+        whole = sum(report.by_line().values())
+        for line, count in report.by_line().items():
+            text = report.listing.loop_ir(line) or _NOT_KNOWN
+            cells = (_number(line), count, _part(count, whole), text)
+            rows.append(Row(cells, line))
+    else:
+        by_source = report.counts.by_source()
+        whole = sum(by_source.values())
+        for source, count in sorted(by_source.items(), key=lambda item: -item[1]):
+            cells = ("", count, _part(count, whole), source or _NOT_KNOWN)
+            rows.append(Row(cells))
     return Table("by line", ("line", "count", "part", "text"), tuple(rows))
 
 
 def global_table(report: ProfileReport) -> Table:
-    """What the accesses to global memory cost."""
+    """Return the costs of the accesses to global memory."""
     rows = []
-    for one in _most_first(report.counts.accesses("global")):
-        access, line = one.access, loop_line(one)
+    for one in _by_waves(report.counts.accesses("global")):
+        access = one.access
         if access is not None:
             moved = access.transactions * report.counts.segment
             efficiency = f"{access.bytes / moved:.0%}" if moved else ""
-            costs = access.bytes, access.transactions, access.least, efficiency
-            rows.append(
-                Row((_number(line), one.instruction.text, one.waves, *costs), line)
-            )
-    columns = (
-        "line",
-        "global access",
-        "waves",
-        "bytes",
-        "transactions",
-        "needed",
-        "efficiency",
-    )
+            costs = (access.bytes, access.transactions, access.least, efficiency)
+            rows.append(_access_row(one, costs))
+    columns = ("global access", "waves", "bytes", "transactions", "needed")
     title = f"global memory, segments of {report.counts.segment} bytes"
-    return Table(title, columns, tuple(rows))
+    return Table(title, ("line", *columns, "efficiency"), tuple(rows))
 
 
 def shared_table(report: ProfileReport) -> Table:
-    """What the accesses to shared memory cost."""
+    """Return the costs of the accesses to shared memory."""
     rows = []
-    for one in _most_first(report.counts.accesses("shared")):
-        access, line = one.access, loop_line(one)
+    for one in _by_waves(report.counts.accesses("shared")):
+        access = one.access
         if access is not None:
-            costs = access.bytes, access.clocks, access.conflicts
-            rows.append(
-                Row((_number(line), one.instruction.text, one.waves, *costs), line)
-            )
-    columns = "line", "shared access", "waves", "bytes", "clocks", "conflicts"
+            costs = (access.bytes, access.clocks, access.conflicts)
+            rows.append(_access_row(one, costs))
+    columns = ("line", "shared access", "waves", "bytes", "clocks", "conflicts")
     title = "shared memory (LDS), clocks by a model of 32 banks of 4 bytes"
     return Table(title, columns, tuple(rows))
 
 
+def _access_row(one: InstructionCounts, costs: tuple[object, ...]) -> Row:
+    line = loop_line(one)
+    return Row((_number(line), one.instruction.text, one.waves, *costs), line)
+
+
 def estimate_table(report: ProfileReport) -> Table | None:
-    """By each of the limits how long one launch takes at least; None where no card is known."""
+    """Return the least time of one launch by limit; None if no card is known."""
     bound = report.bound
     if bound is None:
         return None
-    most = bound.seconds[bound.limit] or 1.0
-    rows = [
-        Row(
-            (name, f"{1e6 * seconds:.2f}", "the limit" if name == bound.limit else ""),
-            bar=seconds / most,
-        )
-        for name, seconds in bound.seconds.items()
-    ]
-    title = (
-        f"estimate for one launch on {bound.card.name}, not a time that was measured"
-    )
+    longest = bound.seconds[bound.limit] or 1.0
+    rows = []
+    for name, seconds in bound.seconds.items():
+        mark = "the limit" if name == bound.limit else ""
+        cells = (name, f"{1e6 * seconds:.2f}", mark)
+        rows.append(Row(cells, bar=seconds / longest))
+    card = bound.card.name
+    title = f"estimate for one launch on {card}, not a time that was measured"
     return Table(title, ("by", "microseconds at least", " "), tuple(rows))
 
 
 def kernels_table(reports: Sequence[ProfileReport]) -> Table:
-    """All kernels, and their sum: by the estimate if each has one, else by what they ran."""
+    """Return all kernels and their sum, ordered by the estimate if each has one.
+
+    Otherwise they are ordered by the number of instructions.
+    """
     is_timed = all(report.bound for report in reports)
-    costs = [_microseconds(one) if is_timed else _instructions(one) for one in reports]
-    parts = [_part(cost, sum(costs)) for cost in costs]
-    order = sorted(range(len(reports)), key=lambda n: -costs[n])
-    rows = [Row(_kernel_cells(reports[n], parts[n]), kernel=n + 1) for n in order]
-    launches = sum(report.counts.launches for report in reports)
-    sums = (
+    costs = [_microseconds(r) if is_timed else _instructions(r) for r in reports]
+    whole = sum(costs)
+    rows = []
+    for number in sorted(range(len(reports)), key=lambda n: -costs[n]):
+        report = reports[number]
+        counts = report.counts
+        bound = report.bound
+        cells = (
+            counts.name,
+            counts.launches,
+            _instructions(report),
+            counts.fmas,
+            f"{_microseconds(report):.2f}" if bound else "",
+            _part(costs[number], whole),
+            bound.limit if bound else "",
+        )
+        rows.append(Row(cells, kernel=number + 1))
+    total = (
+        "all",
+        sum(report.counts.launches for report in reports),
         sum(map(_instructions, reports)),
         sum(report.counts.fmas for report in reports),
+        f"{whole:.2f}" if is_timed else "",
+        _part(1, 1),
+        "",
     )
-    time = f"{sum(costs):.2f}" if is_timed else ""
-    rows.append(Row(("all", launches, *sums, time, _part(1, 1), "")))
-    columns = (
-        KERNEL,
-        "launches",
-        "instructions",
-        "multiply-adds",
-        "microseconds",
-        "part",
-        "limit",
-    )
-    title = (
-        "kernels, all launches; microseconds at least by an estimate, none was measured"
-    )
-    return Table(title if is_timed else "kernels, all launches", columns, tuple(rows))
-
-
-def _kernel_cells(report: ProfileReport, part: str) -> tuple[object, ...]:
-    counts, bound = report.counts, report.bound
-    done = counts.launches, _instructions(report), counts.fmas
-    time = f"{_microseconds(report):.2f}" if bound else ""
-    return counts.name, *done, time, part, bound.limit if bound else ""
+    rows.append(Row(total))
+    columns = ("launches", "instructions", "multiply-adds", "microseconds", "part")
+    title = "kernels, all launches"
+    if is_timed:
+        title += "; microseconds at least by an estimate, none was measured"
+    return Table(title, (KERNEL, *columns, "limit"), tuple(rows))
 
 
 def _microseconds(report: ProfileReport) -> float:
-    """Of all launches, an estimate."""
+    """Return the estimate for all launches, 0 if there is none."""
     bound = report.bound
     return 1e6 * bound.seconds[bound.limit] * report.counts.launches if bound else 0.0
 
@@ -182,5 +181,5 @@ def _part(count: float, whole: float) -> str:
     return f"{count / whole:.1%}" if whole else ""
 
 
-def _most_first(rows: Iterator[InstructionCounts]) -> list[InstructionCounts]:
+def _by_waves(rows: Iterator[InstructionCounts]) -> list[InstructionCounts]:
     return sorted(rows, key=lambda one: -one.waves)

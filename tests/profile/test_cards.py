@@ -59,5 +59,5 @@ def test_wrong_names_are_refused():
     with pytest.raises(UserError, match="is for gfx942, the card MI210 has gfx90a") as error:
         card_for("gfx942", "MI210")
     assert "use MI300X" in str(error.value)
-    with pytest.raises(UserError, match="there are no figures of one"):
+    with pytest.raises(UserError, match="no figures are known for this GPU"):
         card_for("gfx1201", "MI210")
