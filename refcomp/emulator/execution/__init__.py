@@ -1,8 +1,8 @@
-"""Kernels launched and waves run.
+"""Launches of kernels, and the execution of their waves.
 
-launch.py          code objects loaded, kernels launched
-initial_state.py   registers as waves find them
-program.py         instructions bound block by block, when a wave first reaches them
-execute.py         waves with the smallest program counter run first
-slices.py          slices of time, so that no wave starves
+- launch.py: loads code objects and launches kernels
+- initial_state.py: sets the registers with which waves begin
+- program.py: binds instructions block by block, when a wave first reaches them
+- execute.py: runs the waves with the smallest program counter first
+- slices.py: gives waves time slices, so that none starves
 """

@@ -1,13 +1,12 @@
-"""Running waves: those with the smallest program counter first, so that they meet again.
+"""Execution of waves: those with the smallest program counter run first, so that they meet again.
 
-A wave runs, waits at a barrier, or has ended. Waves at the same instruction run together. When none
-runs, all that wait at barriers go on; when others run for long, groups do that wait as a whole.
-Where no wave ends for longer than limits allow, that is a finding, which says where all waves are.
+A wave runs, waits at a barrier, or has ended. Waves at the same instruction run together. Waves
+that wait at a barrier go on when no wave of their group runs: at once if no wave of the batch runs,
+else at the end of a time slice. If no wave ends for longer than limits allow, that is a finding,
+which lists where all waves are.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -22,33 +21,37 @@ from refcomp.emulator.machine.sources import scalar_source
 from refcomp.emulator.machine.waves import Waves
 from refcomp.foundation.errors import UserError
 
-_RUNS, _WAITS, _ENDED = 0, 1, 2
+# States of a wave.
+_RUNS = 0
+_WAITS = 1
+_ENDED = 2
 _ALL = slice(None)
-_MAX_PLACES = 8  # of waves that are listed
+_MAX_PLACES = 8  # instructions that a finding lists
 
 
 class _Overrun(Exception):
-    """A limit was passed."""
+    """A limit was exceeded."""
 
 
 class Execution:
-    """One batch of waves on its way through a program; `steps` counts instructions of waves.
-    `is_given_up` once a limit was passed."""
+    """The execution of one batch of waves from `entry` on (a number of an instruction)."""
 
     def __init__(
         self, waves: Waves, program: DecodedProgram, entry: int, watchdog: Watchdog
     ) -> None:
-        self.waves, self.program, self.steps = waves, program, 0
-        self.is_given_up = False
+        self.waves = waves
+        self.program = program
+        self.steps = 0  # instructions of waves that ran
+        self.is_given_up = False  # a limit was exceeded
         self._watchdog = watchdog
-        self.pc = np.full(waves.waves, entry)
+        self.pc = np.full(waves.waves, entry)  # numbers of instructions
         self.state = np.full(waves.waves, _RUNS, np.int8)
         self.is_observed = bool(waves.around.observers)
         self._has = waves.registers
         self._slices = Slices(waves.waves)
 
     def run(self) -> None:
-        """Run until all waves have ended, or a limit is passed."""
+        """Run until all waves have ended, or a limit is exceeded."""
         try:
             with np.errstate(all="ignore"):
                 while self._select():
@@ -58,10 +61,10 @@ class Execution:
             self._report_endless()
 
     def _select(self) -> bool:
-        """Picks the waves that run next; False when all have ended."""
+        """Select the waves that run next. Return False if all have ended."""
         running = self.state == _RUNS
         if self._slices.left <= 0 or not running.any():
-            self._release(self._slices.have_waited() if running.any() else ~running)
+            self._release(self._slices.starved() if running.any() else ~running)
             running = self.state == _RUNS
             if not running.any():
                 return False
@@ -69,19 +72,21 @@ class Execution:
                 if self._watchdog.is_late():
                     raise _Overrun
                 self._slices.begin(running)
-        picked = self._slices.among(running)
+        picked = self._slices.runnable(running)
         chosen = picked & (self.pc == self.pc[picked].min())
         modes = self.waves.modes
         if modes is not None:
             chosen &= modes == modes[chosen][0]
-        self._slices.note(chosen)
+        self._slices.record(chosen)
         self.waves.select(_ALL if chosen.all() else np.flatnonzero(chosen))
         self.is_alone = bool((chosen == picked).all())
         return True
 
     def _release(self, may_go: Array) -> None:
-        """Groups of which no wave runs and all that wait may go on do so; they must wait at the
-        same barrier."""
+        """Release groups from a barrier if no wave runs and all that wait may go on.
+
+        `may_go` is bool [waves]. Waves of a group that wait at different barriers are reported.
+        """
         state = self.state.reshape(-1, self.waves.per_group)
         stays = (state == _RUNS) | ((state == _WAITS) & ~may_go.reshape(state.shape))
         by_group = (state == _WAITS) & ~stays.any(axis=1, keepdims=True)
@@ -90,26 +95,26 @@ class Execution:
             return
         places = self.pc.reshape(by_group.shape)
         last = np.where(by_group, places, -1).max(axis=1)
-        parted = (by_group & (places != last[:, None])).any(axis=1)
-        for group in np.flatnonzero(parted):
+        differ = (by_group & (places != last[:, None])).any(axis=1)
+        for group in np.flatnonzero(differ):
             self._report_barriers(int(group), np.unique(places[group][by_group[group]]))
         self.state[waiting] = _RUNS
         for observer in self.waves.around.observers:
             observer.barrier(self.waves, np.flatnonzero(waiting))
 
     def _report_barriers(self, group: int, places: Array) -> None:
-        wave = group * self.waves.per_group
-        at = np.flatnonzero(self.pc[wave : wave + self.waves.per_group] == places[-1])[
-            0
-        ]
-        self.waves.select(np.array([wave + at]))
+        first = group * self.waves.per_group
+        in_group = self.pc[first : first + self.waves.per_group]
+        wave = first + int(np.flatnonzero(in_group == places[-1])[0])
+        self.waves.select(np.array([wave]))
         barrier = self.program.assembly.instruction(int(places[-1]) - 1)
-        told = f"waves of a group wait at {len(places)} different barriers"
-        self.waves.report(BARRIER, barrier, told, np.array([True]))
+        what = f"waves of a group wait at {len(places)} different barriers"
+        self.waves.report(BARRIER, barrier, what, np.array([True]))
 
     def _run_selected(self) -> None:
-        """Blocks, as long as these waves stay together and no others run."""
-        waves, rows = self.waves, self.waves.rows
+        """Run blocks as long as the selected waves stay together and no others run."""
+        waves = self.waves
+        rows = waves.rows
         number = int(self.pc[rows][0])
         while True:
             block = self.program.block(number, self.is_observed, self._mode())
@@ -136,18 +141,18 @@ class Execution:
         has = f"{self._has.vectors} vector registers and {self._has.accumulators} accumulators"
         raise UserError(
             f"the kernel {self.waves.around.kernel} uses registers that it does not have",
-            where=f"what follows {self.program.assembly.instruction(number)}",
+            where=f"the block at {self.program.assembly.instruction(number)}",
             why=f"it has {has}, and names {own} and {accumulators}",
             remedy="have its descriptor ask for all registers; or the code object is damaged",
         )
 
     def _mode(self) -> int:
-        """How the waves that run round, all of them."""
+        """Return the MODE of the selected waves, which is the same for all."""
         modes = self.waves.modes
         return IEEE_MODE if modes is None else int(modes[self.waves.rows][0])
 
     def _stay_together(self) -> bool:
-        """Whether no others run in this slice, and these still round in the same way."""
+        """Return True if no other waves run in this slice, and the selected ones share a mode."""
         modes = self.waves.modes
         return (
             self.is_alone
@@ -165,33 +170,30 @@ class Execution:
     def _report_endless(self) -> None:
         """Report how many waves have not ended, and at which instructions they are."""
         alive = np.flatnonzero(self.state != _ENDED)
-        # A wave that waits has its barrier behind it.
+        # The program counter of a wave that waits is behind its barrier.
         places = self.pc - (self.state == _WAITS)
         numbers, counts = np.unique(places[alive], return_counts=True)
-        by_count = np.argsort(-counts, kind="stable")
+        by_count = numbers[np.argsort(-counts, kind="stable")]
         lines = [
-            self._waves_at(int(numbers[n]), alive[places[alive] == numbers[n]])
-            for n in by_count
-        ]
-        if len(lines) > _MAX_PLACES:
-            lines[_MAX_PLACES:] = [
-                f"... and at {len(lines) - _MAX_PLACES} other instructions"
-            ]
-        remedy = "a loop may never end, or wait for waves that cannot run; if the kernel is only"
-        limits = "raise the limit (max_steps, max_seconds)"
-        what = (
             f"{self._watchdog.overrun()}; {len(alive)} of {self.waves.waves} still run"
+        ]
+        for number in by_count[:_MAX_PLACES]:
+            lines.append(self._waves_at(int(number), alive[places[alive] == number]))
+        if len(by_count) > _MAX_PLACES:
+            lines.append(f"... and at {len(by_count) - _MAX_PLACES} other instructions")
+        lines.append(
+            "a loop may never end, or wait for waves that cannot run; if the kernel is only "
+            "slow, raise the limit (max_steps, max_seconds)"
         )
-        first = int(alive[places[alive] == numbers[by_count[0]]][0])
+        first = int(alive[places[alive] == by_count[0]][0])
         self.waves.select(np.array([first]))
         lane = np.zeros((1, self.waves.lanes), np.bool_)
         lane[0, 0] = True
         instruction = self.program.assembly.instruction(int(places[first]))
-        told = "\n    ".join([what, *lines, f"{remedy} slow, {limits}"])
-        self.waves.report(ENDLESS, instruction, told, lane)
+        self.waves.report(ENDLESS, instruction, "\n    ".join(lines), lane)
 
     def _waves_at(self, number: int, rows: Array) -> str:
-        """Describe waves at one instruction: how many, where it is, and who is the first."""
+        """Describe the waves at one instruction: how many, where, and the first of them."""
         instruction = self.program.assembly.instruction(number)
         group, wave = divmod(int(rows[0]), self.waves.per_group)
         x, y, z = map(int, self.waves.groups[group])
@@ -200,8 +202,11 @@ class Execution:
         first = "it is" if len(rows) == 1 else "the first is"
         return f"{count} at {place}: {instruction}; {first} wave {wave} of group ({x}, {y}, {z})"
 
-    def _next(self, block: BasicBlock) -> Any:
-        """The number of the next instruction: one for all waves, or an array; -1: they stop."""
+    def _next(self, block: BasicBlock) -> int | Array:
+        """Return the number of the next instruction, for all waves or for each (int [wave]).
+
+        -1: the waves stop here.
+        """
         end = block.end
         if end is None:
             return block.next
@@ -221,12 +226,12 @@ class Execution:
             raise UserError(
                 f"the kernel {self.waves.around.kernel} stopped by a trap",
                 where=str(end),
-                why="a check of its own failed, or it came to what its author holds unreachable",
-                remedy="see what leads there; in HIP and OpenCL it is __builtin_trap or an assert",
+                why="an assertion of the kernel failed, or it reached code marked as unreachable",
+                remedy="look for an assert or __builtin_trap in the HIP or OpenCL source",
             )
         return self._branch(end, block)
 
-    def _branch(self, end: Instruction, block: BasicBlock) -> Any:
+    def _branch(self, end: Instruction, block: BasicBlock) -> int | Array:
         condition = end.mnemonic.removeprefix("s_cbranch_")
         taken = self._taken(condition, end)
         if taken.all():
@@ -236,7 +241,10 @@ class Execution:
     def _taken(self, condition: str, end: Instruction) -> Array:
         waves = self.waves
         if condition.startswith("scc"):
-            self._check_scc(end)
+            if SCC in waves.dirty and waves.shadow is not None:
+                undefined = waves.shadow.scc[waves.rows]
+                if undefined.any():
+                    waves.report_undefined(end, "a branch", undefined)
             found: Array = waves.values.scc[waves.rows]
             return found if condition == "scc1" else ~found
         index = VCC if condition.startswith("vcc") else EXEC
@@ -244,15 +252,11 @@ class Execution:
         is_zero = waves.values.scalar(index, waves.mask_bits, waves.rows) == 0
         return is_zero if condition in ("vccz", "execz") else ~is_zero
 
-    def _check_scc(self, end: Instruction) -> None:
-        waves = self.waves
-        if SCC in waves.dirty and waves.shadow is not None:
-            undefined = waves.shadow.scc[waves.rows]
-            if undefined.any():
-                waves.report_undefined(end, "a branch", undefined)
-
     def _check_mask(self, index: int, end: Instruction) -> None:
-        """A mask is 0 or not whatever its undefined bits are, if one of the others is 1."""
+        """Report a branch on a mask if its undefined bits decide whether the mask is 0.
+
+        They do not if any defined bit is 1.
+        """
         waves = self.waves
         if waves.shadow is None or waves.dirty.isdisjoint((index, index + 1)):
             return
@@ -262,7 +266,7 @@ class Execution:
         if undefined.any():
             waves.report_undefined(end, "a branch", undefined)
 
-    def _jump(self, end: Instruction) -> Any:
+    def _jump(self, end: Instruction) -> int | Array:
         waves = self.waves
         source = scalar_source(end.operands[-1], "u64")
         addresses = np.array(source.value(waves))
@@ -275,15 +279,17 @@ class Execution:
             result = end.operands[0].index
             waves.write_scalar(result, "u64", np.full(waves.count(), after, np.uint64))
             waves.define((result, result + 1))
-        found = {int(a): self._number_at(int(a), end) for a in np.unique(addresses)}
-        if len(found) == 1:
-            return next(iter(found.values()))
-        return np.array([found[int(address)] for address in addresses])
+        wanted = np.atleast_1d(addresses).tolist()
+        targets = {
+            address: self._number_at(address, end) for address in sorted(set(wanted))
+        }
+        numbers = [targets[address] for address in wanted]
+        return numbers[0] if len(targets) == 1 else np.array(numbers)
 
     def _number_at(self, address: int, end: Instruction) -> int:
         number = self.program.assembly.number_at(address - self.waves.around.base)
         if number is None:
             raise UserError(
-                f"a jump to {address:#x}, where no instruction is", where=str(end)
+                f"a jump to {address:#x}, where no instruction begins", where=str(end)
             )
         return number

@@ -1,8 +1,8 @@
 """Registers as waves find them when a kernel begins.
 
-Follows the kernel descriptor alone, as LLVM's "User Guide for AMDGPU Backend" has it (initial
-kernel execution state), and what generation.py says of the GPU. Refuses, by Unsupported, what a
-descriptor asks for that no compiler does.
+Follows the kernel descriptor, as specified in LLVM's "User Guide for AMDGPU Backend" (initial
+kernel execution state), and the `Generation` of the GPU. Refuses, by Unsupported, requests of a
+descriptor that no compiler makes.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from refcomp.emulator.machine.registers import FIRST_ACCUMULATOR
 from refcomp.emulator.machine.waves import Surroundings, Waves
 from refcomp.foundation.errors import Unsupported
 
-# What a scalar register begins with: the same in all waves, or of each; None: nothing.
+# Initial value of a scalar register: for each wave, the same for all waves, or None for undefined.
 Word = Array | np.uint32 | None
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a launch lays out for all its waves: addresses of the dispatch packet and of the
-    arguments, and these, packed."""
+    """What a launch has put into memory for all its waves."""
 
-    packet: int
-    kernarg: int
+    packet: int  # address of the dispatch packet
+    kernarg: int  # address of the arguments
     arguments: bytes
 
 
@@ -41,8 +40,9 @@ def begin_waves(
     groups: Array,
     start: Start,
 ) -> Waves:
-    """The waves of some groups, ids [group, 3], before their first instruction."""
-    threads, lanes = prod(around.block), generation.lanes(kernel.descriptor)
+    """Return the waves of `groups` (ids, int [groups, 3]) before their first instruction."""
+    threads = prod(around.block)
+    lanes = generation.lanes(kernel.descriptor)
     per_group = -(-threads // lanes)
     item = np.arange(per_group * lanes).reshape(per_group, lanes)
     existing = np.tile(item < threads, (len(groups), 1))
@@ -66,7 +66,7 @@ def begin_waves(
 
 
 def unused_vectors(descriptor: Descriptor, vectors: int) -> slice:
-    """The numbers between the kernel's own vector registers and its accumulators, if it has any."""
+    """Return the numbers between the kernel's vector registers and its accumulators, if any."""
     own = descriptor.first_accumulator if vectors > FIRST_ACCUMULATOR else 0
     return slice(own, FIRST_ACCUMULATOR if own else 0)
 
@@ -74,10 +74,10 @@ def unused_vectors(descriptor: Descriptor, vectors: int) -> slice:
 def _user_scalars(
     generation: Generation, kernel: KernelEntry, private_bytes: int, start: Start
 ) -> list[Word]:
-    """What the driver puts into scalar registers from 0 on."""
+    """Return the user registers: scalar registers from 0 on, which the driver sets."""
     descriptor = kernel.descriptor
     user: list[Word] = []
-    # Bit of the properties, and what it puts into registers.
+    # Bit of the properties -> the registers that it asks for.
     parts: list[tuple[int, list[np.uint32 | None]]] = [
         (0, [None] * 4),
         (1, _halves(start.packet)),
@@ -98,17 +98,17 @@ def _user_scalars(
 def _preloaded(
     generation: Generation, kernel: KernelEntry, arguments: bytes
 ) -> list[np.uint32]:
-    """Words of the arguments that a kernel finds in registers."""
+    """Return the words of the arguments that a kernel finds in registers. Unsupported."""
     asked = kernel.descriptor.preloaded
     words = np.frombuffer(arguments[: len(arguments) // 4 * 4], np.uint32)
     words = words[asked.offset : asked.offset + asked.length]
     if asked.length and not generation.has_preload:
         raise Unsupported(
-            f"{kernel.name} wants its arguments in registers, as no GPU of its kind"
+            f"{kernel.name} asks for arguments in registers, which {generation.name} cannot preload"
         )
     if len(words) < asked.length:
         raise Unsupported(
-            f"{kernel.name} wants more arguments in registers than it has"
+            f"{kernel.name} asks for more arguments in registers than it has"
         )
     return list(words)
 
@@ -116,10 +116,13 @@ def _preloaded(
 def _system_scalars(
     generation: Generation, kernel: KernelEntry, around: Surroundings, ids: Array
 ) -> list[Word]:
-    """What the GPU puts behind them: ids of groups, and where a wave's private memory begins."""
+    """Return the system registers, which follow the user registers and which the GPU sets.
+
+    These are the group's id and the offset of the wave's private memory. `ids` is [wave, 3].
+    """
     descriptor = kernel.descriptor
     if descriptor.rsrc2 >> 10 & 1:
-        raise Unsupported(f"{kernel.name} wants to know how its group is made up")
+        raise Unsupported(f"{kernel.name} asks for the work-group info register")
     system: list[Word] = [
         ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1
     ]

@@ -1,9 +1,8 @@
-"""Code objects loaded and kernels launched: what lies in memory when waves begin.
+"""Loads code objects and launches kernels: prepares what lies in memory when waves begin.
 
-Follows the kernel descriptor, as LLVM's "User Guide for AMDGPU Backend" has it, and what
-generation.py says of the GPU; registers are begun by initial_state.py. Refuses, by UserError, what
-a driver would: another machine's code, a group too large, too few bytes of arguments, more memory
-than there can be.
+Follows the kernel descriptor, as specified in LLVM's "User Guide for AMDGPU Backend", and the
+`Generation` of the GPU. Refuses, by UserError, what a driver refuses: code for another machine,
+groups that are too large, too few bytes of arguments, more memory than a GPU has.
 """
 
 from __future__ import annotations
@@ -34,14 +33,16 @@ from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.machine.waves import Surroundings
 from refcomp.foundation.errors import ToolchainError, UserError
 
-SHARED_LIMIT, THREADS_LIMIT = 65536, 1024
-# Lanes of a batch, and bytes of their private memory.
-_LANES_TOGETHER, _PRIVATE_TOGETHER = 256 * 64, 1 << 30
-_DYNAMIC_STACK = 16384
+SHARED_LIMIT = 65536  # bytes of a group
+THREADS_LIMIT = 1024  # of a group
+# Maxima of a batch of groups that run together.
+_BATCH_LANES = 256 * 64
+_BATCH_PRIVATE_BYTES = 1 << 30
+_DYNAMIC_STACK = 16384  # bytes
 _PACKET_BYTES = 64
-_MOST_ALONG_AXIS = 2**32 - 1
+_MAX_THREADS_ALONG_AXIS = 2**32 - 1  # a dispatch packet has 32 bits for them
 
-Extents = tuple[int, int, int]
+Extents = tuple[int, int, int]  # along x, y and z
 
 
 class ForeignCode(UserError):
@@ -50,54 +51,52 @@ class ForeignCode(UserError):
 
 @dataclass(frozen=True, slots=True)
 class LoadedCode:
-    """A code object in memory, at `base`, and its instructions: by how many lanes the waves have
-    that run them."""
+    """A code object in the memory of an emulated GPU."""
 
     code: CodeObject
     generation: Generation
-    programs: Mapping[int, DecodedProgram]
-    base: int
+    programs: Mapping[int, DecodedProgram]  # by the number of lanes of a wave
+    base: int  # address of the code object
     arena: Arena
 
     @property
     def executed(self) -> frozenset[ExecutedForm]:
-        """The mnemonics and modifiers of all that ran so far."""
+        """The mnemonics and modifiers of all instructions that ran so far."""
         return frozenset().union(
             *(program.executed for program in self.programs.values())
         )
 
     def program(self, kernel: KernelEntry) -> DecodedProgram:
-        """The instructions as the kernel's waves run them."""
+        """Return the instructions as waves of `kernel` run them."""
         return self.programs[self.generation.lanes(kernel.descriptor)]
 
     def kernel(self, name: str) -> KernelEntry:
-        """The kernel of that name. UserError."""
+        """Return the kernel of a name. UserError if there is none."""
         return self.code.kernel(name)
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """`grid` counts groups, `block` the threads of one, `arguments` is the packed buffer without
-    hidden ones, `shared_bytes` what is asked for beyond the kernel's own; `limits` say when
-    it is given up, `observers` see it. At the addresses `read_only` begins memory that the kernel
-    is not to write."""
+    """A request to launch a kernel."""
 
     kernel: str
-    grid: Extents
-    block: Extents
-    arguments: bytes
-    shared_bytes: int = 0
+    grid: Extents  # number of groups
+    block: Extents  # threads of a group
+    arguments: bytes  # packed, without hidden ones
+    shared_bytes: int = 0  # of a group, in addition to the kernel's own
     limits: Limits = USUAL_LIMITS
     observers: tuple[Observer, ...] = ()
-    read_only: tuple[int, ...] = ()
+    read_only: tuple[
+        int, ...
+    ] = ()  # addresses of allocations that the kernel must not write
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
-    """What was found, and how many instructions of waves ran."""
+    """The outcome of a launch."""
 
     findings: tuple[Finding, ...]
-    steps: int
+    steps: int  # instructions that ran, each counted once for each wave
 
 
 def load_code(
@@ -106,8 +105,20 @@ def load_code(
     disassemble: Callable[[bytes], str],
     known: Sequence[str] = ARCHITECTURES,
 ) -> LoadedCode:
-    """A code object, loaded. DamagedCode; ForeignCode when it is not for a GPU of `known`;
-    ToolchainError where a tool is missing that reads it."""
+    """Load a code object.
+
+    Args:
+        arena: memory of the GPU.
+        data: the code object, an ELF file.
+        disassemble: returns the assembly text of a code object.
+        known: names of the GPUs to accept.
+
+    Raises:
+        DamagedCode: `data` is not a code object that can be loaded.
+        ForeignCode: it is for another GPU.
+        ToolchainError: `disassemble` lacks a tool.
+        MemoryError: there is too little memory.
+    """
     code = read_code_object(data)
     if code.mcpu not in known:
         raise ForeignCode(
@@ -115,7 +126,14 @@ def load_code(
             remedy=f"compile for it: rocm -mcpu={known[0]}",
         )
     generation = GENERATIONS[code.mcpu]
-    programs = _programs(code, generation, disassemble(data))
+    text = disassemble(data)
+    wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
+    programs = {
+        lanes: DecodedProgram(
+            read_assembly(text, generation.dialect, lanes), generation
+        )
+        for lanes in sorted(wanted)
+    }
     place = arena.allocate(code.size, "the code object")
     if place is None:
         raise MemoryError("no room for the code object")
@@ -128,20 +146,14 @@ def load_code(
     return LoadedCode(code, generation, programs, place.address, arena)
 
 
-def _programs(
-    code: CodeObject, generation: Generation, text: str
-) -> dict[int, DecodedProgram]:
-    wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
-    return {
-        lanes: DecodedProgram(
-            read_assembly(text, generation.dialect, lanes), generation
-        )
-        for lanes in sorted(wanted)
-    }
-
-
 def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
-    """Runs a kernel to its end. UserError for what a driver refuses."""
+    """Run a kernel to its end, or until a limit is exceeded.
+
+    Raises:
+        UserError: a driver would refuse the launch.
+        Unsupported: the emulator does not know an instruction of the kernel.
+        MemoryError: there is too little memory.
+    """
     kernel = loaded.kernel(request.kernel)
     _check(loaded.generation, kernel, request)
     around = _surroundings(loaded, kernel, request)
@@ -158,9 +170,9 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
                 loaded, request, around, Start(packet, kernarg, arguments)
             )
         except UserError as error:
-            # What was found before is most often the cause.
-            told = [error.why, *map(str, around.findings.all())]
-            error.why = "\n    ".join(text for text in told if text) or None
+            # Earlier findings are most often the cause.
+            reasons = [error.why, *map(str, around.findings.all())]
+            error.why = "\n    ".join(reason for reason in reasons if reason) or None
             raise
     return LaunchReport(around.findings.all(), steps)
 
@@ -168,8 +180,9 @@ def launch(loaded: LoadedCode, request: LaunchRequest) -> LaunchReport:
 def _run_batches(
     loaded: LoadedCode, request: LaunchRequest, around: Surroundings, start: Start
 ) -> int:
-    """How many instructions of waves ran."""
-    kernel, steps = loaded.kernel(request.kernel), 0
+    """Return how many instructions of waves ran."""
+    kernel = loaded.kernel(request.kernel)
+    steps = 0
     watchdog = Watchdog(request.limits)
     program = loaded.program(kernel)
     entry = program.assembly.number_at(kernel.entry)
@@ -178,22 +191,15 @@ def _run_batches(
     for groups in _batches(around, request.grid, program.assembly.lanes):
         waves = begin_waves(around, loaded.generation, kernel, groups, start)
         execution = Execution(waves, program, entry, watchdog)
-        _run(execution)
+        for observer in around.observers:
+            observer.began(waves)
+        execution.run()
         steps += execution.steps
         if execution.is_given_up:
             break
+        for observer in around.observers:
+            observer.ended(waves)
     return steps
-
-
-def _run(execution: Execution) -> None:
-    waves = execution.waves
-    for observer in waves.around.observers:
-        observer.began(waves)
-    execution.run()
-    if execution.is_given_up:
-        return
-    for observer in waves.around.observers:
-        observer.ended(waves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +207,12 @@ class _LaunchData:
     """Bytes that a driver puts into memory for a launch."""
 
     content: bytes
-    # What messages call them.
-    label: str
+    label: str  # for messages
 
 
 @contextmanager
 def _placed(arena: Arena, contents: Sequence[_LaunchData]) -> Iterator[list[int]]:
-    """Where bytes lie for the time of a launch. MemoryError, by the name of what found no room."""
+    """Keep `contents` in memory during a launch, and yield their addresses. MemoryError."""
     addresses: list[int] = []
     try:
         for data in contents:
@@ -230,7 +235,7 @@ def _check(generation: Generation, kernel: KernelEntry, request: LaunchRequest) 
             raise UserError(
                 f"{kernel.name} cannot be launched with the {name} {extents!r}",
                 why="a grid has groups, and a block threads, along x, y and z",
-                remedy="give three whole numbers, 1 where there is nothing along an axis",
+                remedy="give three whole numbers, 1 for an axis that is not used",
             )
     if min(*request.grid, *request.block) < 1:
         raise UserError(
@@ -246,7 +251,8 @@ def _check(generation: Generation, kernel: KernelEntry, request: LaunchRequest) 
 
 
 def _check_block(kernel: KernelEntry, request: LaunchRequest) -> None:
-    threads, most = prod(request.block), min(kernel.most_threads, THREADS_LIMIT)
+    threads = prod(request.block)
+    most = min(kernel.most_threads, THREADS_LIMIT)
     if threads > most:
         raise UserError(
             f"{kernel.name} takes {most} threads in a group, not {threads}",
@@ -264,7 +270,8 @@ def _check_block(kernel: KernelEntry, request: LaunchRequest) -> None:
 
 
 def _check_shared(kernel: KernelEntry, request: LaunchRequest) -> None:
-    own, more = kernel.descriptor.shared_bytes, request.shared_bytes
+    own = kernel.descriptor.shared_bytes
+    more = request.shared_bytes
     if more < 0 or own + more > SHARED_LIMIT:
         raise UserError(
             f"{kernel.name} asks for {own + more} bytes of shared memory",
@@ -274,7 +281,8 @@ def _check_shared(kernel: KernelEntry, request: LaunchRequest) -> None:
 
 
 def _check_private(generation: Generation, kernel: KernelEntry) -> None:
-    lanes, asked = generation.lanes(kernel.descriptor), _private_bytes(kernel)
+    lanes = generation.lanes(kernel.descriptor)
+    asked = _private_bytes(kernel)
     most = generation.wave_scratch // lanes
     if asked > most:
         raise UserError(
@@ -285,17 +293,15 @@ def _check_private(generation: Generation, kernel: KernelEntry) -> None:
 
 
 def _private_bytes(kernel: KernelEntry) -> int:
-    """Private memory of a lane, with the stack that a driver adds."""
+    """Return the bytes of a lane's private memory, with the stack that a driver adds."""
     stack = _DYNAMIC_STACK if kernel.has_dynamic_stack else 0
     return kernel.descriptor.private_bytes + stack
 
 
 def _check_arguments(kernel: KernelEntry, request: LaunchRequest) -> None:
     explicit = [a for a in kernel.arguments if not a.kind.startswith("hidden")]
-    least, given = (
-        max((a.offset + a.size for a in explicit), default=0),
-        len(request.arguments),
-    )
+    least = max((a.offset + a.size for a in explicit), default=0)
+    given = len(request.arguments)
     if given < least:
         raise UserError(
             f"{kernel.name} takes {least} bytes of arguments, not {given}",
@@ -306,12 +312,11 @@ def _check_arguments(kernel: KernelEntry, request: LaunchRequest) -> None:
 
 
 def _check_extents(kernel: KernelEntry, request: LaunchRequest) -> None:
-    """A packet has 32 bits for the threads along each axis."""
     for axis, groups, threads in zip("xyz", request.grid, request.block, strict=True):
-        if groups * threads > _MOST_ALONG_AXIS:
+        if groups * threads > _MAX_THREADS_ALONG_AXIS:
             raise UserError(
                 f"{kernel.name} is launched with {groups} groups of {threads} threads along {axis}",
-                why=f"there can be {_MOST_ALONG_AXIS} threads along an axis",
+                why=f"there can be {_MAX_THREADS_ALONG_AXIS} threads along an axis",
                 remedy="give some of the groups to another axis",
             )
 
@@ -334,9 +339,9 @@ def _surroundings(
 
 
 def _batches(around: Surroundings, grid: Extents, lanes: int) -> Iterator[Array]:
-    """Ids of groups, as many together as make a batch."""
+    """Yield the groups of each batch: their ids, int [groups, 3]."""
     per_group = -(-prod(around.block) // lanes) * lanes
-    most = min(_LANES_TOGETHER, _PRIVATE_TOGETHER // max(1, around.private_bytes))
+    most = min(_BATCH_LANES, _BATCH_PRIVATE_BYTES // max(1, around.private_bytes))
     together = max(1, most // per_group)
     x, y, z = grid
     for start in range(0, x * y * z, together):
@@ -344,25 +349,33 @@ def _batches(around: Surroundings, grid: Extents, lanes: int) -> Iterator[Array]
         yield np.stack([number % x, number // x % y, number // (x * y)], axis=1)
 
 
-# What the driver lays out in memory.
+# What the driver puts into memory.
 
 
 def _packet(kernel: KernelEntry, request: LaunchRequest, base: int) -> bytes:
-    """The packet that a queue has of a launch."""
+    """Return the dispatch packet, hsa_kernel_dispatch_packet_t of HSA's specification."""
     work = [
         count * size for count, size in zip(request.grid, request.block, strict=True)
     ]
     descriptor = kernel.descriptor
     return struct.pack(
         "<HH3HHIIIIIQQQQ",
-        *(0, 3, *request.block, 0, *work),
-        *(descriptor.private_bytes, descriptor.shared_bytes + request.shared_bytes),
-        *(base + kernel.descriptor_address, 0, 0, 0),
+        0,  # header
+        3,  # dimensions
+        *request.block,
+        0,  # reserved
+        *work,
+        descriptor.private_bytes,
+        descriptor.shared_bytes + request.shared_bytes,
+        base + kernel.descriptor_address,
+        0,  # address of the arguments, which waves find in registers
+        0,  # reserved
+        0,  # completion signal
     )
 
 
 def _kernarg_segment(kernel: KernelEntry, request: LaunchRequest) -> bytes:
-    """The arguments as given, and the hidden ones."""
+    """Return the given arguments followed by hidden ones."""
     size = max(kernel.descriptor.kernarg_bytes, len(request.arguments), 1)
     segment = bytearray(request.arguments.ljust(size, b"\0"))
     for argument in kernel.arguments:

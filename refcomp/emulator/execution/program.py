@@ -1,14 +1,14 @@
-"""A code object's instructions, made ready to run block by block, when a wave first comes there.
+"""The instructions of a code object, bound block by block when a wave first reaches them.
 
-A block begins where something may jump to, and ends with what may jump, wait or end. Refuses, by
-Unsupported, an instruction that is not known, with its encoding and its place.
+A block begins where a branch may lead, and ends with an instruction that may jump, wait or end.
+Refuses, by Unsupported, unknown instructions, with their encoding and their place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,13 +55,15 @@ from refcomp.emulator.instructions.vector.pairs import (
 )
 from refcomp.emulator.machine.observation import tell_of
 from refcomp.emulator.machine.registers import RegisterCounts
+from refcomp.emulator.machine.waves import Waves
 from refcomp.foundation.errors import Unsupported
 
-Run = Callable[[Any], None]
+Run = Callable[[Waves], None]
 
 NO_REGISTERS = RegisterCounts(0, 0)
-# What ends a block.
+# Conditions of branches.
 CONDITIONS = ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")
+# Instructions that end a block.
 ENDS = (
     "s_branch",
     *(f"s_cbranch_{condition}" for condition in CONDITIONS),
@@ -98,7 +100,10 @@ _BY_PATTERN = (
 
 
 def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:
-    """All instructions with a row in a table; loads, stores and updates follow patterns."""
+    """Return the instructions that are in a table.
+
+    Loads, stores and updates are not: they are matched by patterns.
+    """
     tables = (
         of.vector,
         of.packed,
@@ -114,12 +119,18 @@ def known_mnemonics(of: Generation = GFX942) -> tuple[str, ...]:
 
 
 def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
-    """The instruction, ready to run; None when it does nothing. Unsupported."""
+    """Return a function that runs an instruction on waves; None if it does nothing.
+
+    Raises:
+        Unsupported: the instruction, or one of its operands, is not known.
+    """
     try:
         return _bind(instruction, of)
     except (ValueError, LookupError) as error:  # of damaged code
-        told = f"such operands of {instruction.mnemonic} are not known"
-        raise Unsupported(told, where=str(instruction)) from error
+        raise Unsupported(
+            f"the emulator does not know such operands of {instruction.mnemonic}",
+            where=str(instruction),
+        ) from error
 
 
 def _bind(instruction: Instruction, of: Generation) -> Run | None:
@@ -145,17 +156,19 @@ def _bind(instruction: Instruction, of: Generation) -> Run | None:
     for bind_one in _BY_PATTERN:
         if (run := bind_one(instruction)) is not None:
             return run
-    if (run := bind_buffer(instruction, is_plain=of.has_plain_buffers)) is not None:
+    run = (
+        bind_buffer(instruction, is_plain=of.has_plain_buffers)
+        or bind_matrix(instruction, has_denormals=of.has_matrix_denormals)
+        or bind_choice(instruction, of.vector)
+        or bind_move(instruction, _binder(of))
+    )
+    if run is not None:
         return run
-    if (
-        run := bind_matrix(instruction, has_denormals=of.has_matrix_denormals)
-    ) is not None:
-        return run
-    if (
-        run := bind_choice(instruction, of.vector) or bind_move(instruction, _for(of))
-    ) is not None:
-        return run
-    return _refuse(instruction)
+    raise Unsupported(
+        f"the emulator does not know the instruction {name}",
+        where=str(instruction),
+        remedy="run the kernel on a GPU, or add a row to the tables of refcomp/emulator",
+    )
 
 
 def _bind_pair(first: Instruction, second: Instruction, of: Generation) -> Run:
@@ -167,21 +180,15 @@ def _bind_pair(first: Instruction, second: Instruction, of: Generation) -> Run:
     )
 
 
-def _for(of: Generation) -> Callable[[Instruction], Run | None]:
+def _binder(of: Generation) -> Callable[[Instruction], Run | None]:
     return lambda instruction: bind(instruction, of)
 
 
-def _ends_block(instruction: Instruction) -> bool:
-    return instruction.mnemonic in ENDS or writes_mode(instruction)
-
-
 def _bind_getpc(instruction: Instruction) -> Run:
-    result, after = (
-        instruction.operands[0].index,
-        instruction.address + instruction.size,
-    )
+    result = instruction.operands[0].index
+    after = instruction.address + instruction.size
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         address = np.full(waves.count(), waves.around.base + after, np.uint64)
         waves.write_scalar(result, "u64", address)
         waves.define((result, result + 1))
@@ -189,52 +196,39 @@ def _bind_getpc(instruction: Instruction) -> Run:
     return run
 
 
-def _refuse(instruction: Instruction) -> Run:
-    raise Unsupported(
-        f"the emulator does not know the instruction {instruction.mnemonic}",
-        where=str(instruction),
-        remedy="run the kernel on a GPU, or add a row to the tables of refcomp/emulator",
-    )
-
-
 class ExecutedForm(NamedTuple):
-    """An instruction as it ran, for who asks which of them were ever compared with a reference. A
-    tuple, since sets of them are joined."""
+    """An instruction as it ran, to look up in the ledger. A tuple: sets of them are joined."""
 
-    # As the GPU's manual has it.
-    mnemonic: str
-    # Names of its modifiers.
-    modifiers: frozenset[str]
+    mnemonic: str  # as the manual of the GPU spells it
+    modifiers: frozenset[str]  # names
 
 
 class _BlockKey(NamedTuple):
-    """A block as it is bound. A tuple, since it is looked up before each block that runs."""
+    """The key of a bound block. A tuple: it is looked up before each block that runs."""
 
-    # Number of the first instruction.
-    start: int
+    start: int  # number of the first instruction
     is_observed: bool
-    # How the waves round: their MODE.
-    mode: int
+    mode: int  # MODE of the waves: how they round
 
 
 @dataclass(frozen=True, slots=True)
 class BasicBlock:
-    """`runs` one after the other, then `end`, if the block does not simply run on to `next`. They
-    name none but the first of the vector registers and accumulators, as many as `registers`."""
+    """Instructions that run one after the other."""
 
     runs: tuple[Run, ...]
-    count: int
-    end: Instruction | None
-    next: int
-    target: int
-    registers: RegisterCounts = NO_REGISTERS
+    count: int  # of instructions
+    end: Instruction | None  # what ends the block; None if it continues at `next`
+    next: int  # number of the instruction behind the block
+    target: int  # number of the instruction to which `end` may branch, or -1
+    registers: RegisterCounts = NO_REGISTERS  # that the waves must have
 
 
 class DecodedProgram:
-    """The blocks of a code object, for waves of as many lanes as `assembly` is read for."""
+    """The blocks of a code object, for waves of `assembly.lanes` lanes."""
 
     def __init__(self, assembly: Assembly, generation: Generation = GFX942) -> None:
-        self.assembly, self.generation = assembly, generation
+        self.assembly = assembly
+        self.generation = generation
         self._blocks: dict[_BlockKey, BasicBlock] = {}
         self._starts = set(self._targets())
         self.executed: set[ExecutedForm] = set()
@@ -243,13 +237,12 @@ class DecodedProgram:
         for number in range(len(self.assembly)):
             name = self.assembly.mnemonic(number)
             if name == "s_branch" or name.startswith("s_cbranch"):
-                # What is no instruction is printed as one, too, and leads anywhere.
+                # Data are printed as instructions too, and such a branch may lead anywhere.
                 found = self._found(self.assembly.instruction(number))
                 if found is not None:
                     yield found
 
     def _target(self, branch: Instruction) -> int:
-        """Where a branch leads to. Unsupported."""
         found = self._found(branch)
         if found is None:
             raise Unsupported(
@@ -272,28 +265,36 @@ class DecodedProgram:
     def block(
         self, number: int, is_observed: bool = False, mode: int = IEEE_MODE
     ) -> BasicBlock:
-        """The block that begins with an instruction, for waves that round as `mode` says; observed,
-        it tells of all that it runs."""
+        """Return the block that begins with instruction `number`. Unsupported.
+
+        Args:
+            number: of the first instruction.
+            is_observed: observers see each instruction of the block.
+            mode: MODE of the waves.
+        """
         key = _BlockKey(number, is_observed, mode)
         if key not in self._blocks:
             self._blocks[key] = self._make(key)
         return self._blocks[key]
 
     def _make(self, key: _BlockKey) -> BasicBlock:
-        start, is_observed, mode = key
+        start = key.start
         runs: list[Run] = []
-        number, indexed, registers = start, frozenset[int](), NO_REGISTERS
+        number = start
+        indexed = frozenset[int]()  # operands that M0 indexes, see `indexing`
+        registers = NO_REGISTERS
         while number < len(self.assembly):
-            instruction = self._instruction(number, mode)
+            instruction = self._instruction(number, key.mode)
             both = (instruction, instruction.second)
             self.executed |= {
                 ExecutedForm(one.printed, modifiers_of(one)) for one in both if one
             }
             registers = _registers_of(instruction, registers)
-            if is_observed:
+            if key.is_observed:
                 runs.append(tell_of(instruction))
             indexed = positions_after(instruction, indexed)
-            if indexed and (_ends_block(instruction) or number + 1 in self._starts):
+            ends_block = instruction.mnemonic in ENDS or writes_mode(instruction)
+            if indexed and (ends_block or number + 1 in self._starts):
                 refuse_jump(instruction)
             if instruction.mnemonic in ENDS:
                 is_branch = "branch" in instruction.mnemonic
@@ -303,7 +304,7 @@ class DecodedProgram:
                     tuple(runs), count, instruction, number + 1, target, registers
                 )
             if (
-                run := bind_within(instruction, indexed, _for(self.generation))
+                run := bind_within(instruction, indexed, _binder(self.generation))
             ) is not None:
                 runs.append(run)
             number += 1
@@ -317,12 +318,16 @@ class DecodedProgram:
 
 
 def _registers_of(instruction: Instruction, least: RegisterCounts) -> RegisterCounts:
-    """How many registers there must be for an instruction, and `least`."""
+    """Return how many registers there must be for an instruction, at least `least`."""
     second = instruction.second
     operands = (*instruction.operands, *(second.operands if second else ()))
-    ends = {
-        file: [o.index + o.count for o in operands if o.file == file] for file in "va"
-    }
+    vectors = [
+        operand.index + operand.count for operand in operands if operand.file == "v"
+    ]
+    accumulators = [
+        operand.index + operand.count for operand in operands if operand.file == "a"
+    ]
     return RegisterCounts(
-        max(least.vectors, *ends["v"], 0), max(least.accumulators, *ends["a"], 0)
+        vectors=max(least.vectors, *vectors, 0),
+        accumulators=max(least.accumulators, *accumulators, 0),
     )

@@ -1,9 +1,9 @@
-"""Which waves run in a slice of time: none that has begun starves, as on a GPU.
+"""Time slices of waves: no wave that has begun starves, as on a GPU.
 
-Waves with the smallest program counter run first, so that waves meet again; those alone would run
-for ever where they wait in a loop for what others are yet to write. So blocks are counted in
-slices. In every second one only those waves run that have not for longest, if some have not; the
-next slices are the shorter then.
+Waves with the smallest program counter run first, so that diverged waves meet again. But if such
+waves wait in a loop for a value that other waves have yet to write, they would run forever. So time
+is divided into slices, counted in blocks of instructions. In every second slice, only the waves run
+that have not run for longest. While some waves lag behind like this, slices become shorter.
 """
 
 from __future__ import annotations
@@ -12,29 +12,41 @@ import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
 
-LONGEST, SHORTEST = 256, 16
+# Lengths of slices, in blocks.
+MAX_LENGTH = 256
+MIN_LENGTH = 16
 
 
 class Slices:
-    """`left` counts the blocks of a slice that are still to run."""
+    """The time slices of a batch of waves."""
 
     def __init__(self, waves: int) -> None:
-        self._last = np.zeros(waves, np.int64)  # the slice in which each wave ran last
-        self._number, self._length, self.left = 1, LONGEST, LONGEST
-        self._favoured: Array | None = None
+        # int64 [waves]: the number of the slice in which each wave ran last.
+        self._last = np.zeros(waves, np.int64)
+        self._number = 1
+        self._length = MAX_LENGTH
+        self.left = MAX_LENGTH  # blocks still to run in this slice
+        self._favoured: Array | None = None  # bool [waves]; None: all
 
     def begin(self, running: Array) -> None:
-        """A slice begins while some waves could run: bool [wave]."""
-        self._number, self._favoured, last = self._number + 1, None, self._last[running]
+        """Begin a slice. `running` (bool [waves]) are the waves that could run."""
+        self._number += 1
+        self._favoured = None
+        last = self._last[running]
         if self._number % 2 == 0:
             is_fair = bool(last.min() == last.max())
-            self._favoured = None if is_fair else running & (self._last == last.min())
-            self._length = 2 * self._length if is_fair else self._length // 2
-            self._length = max(SHORTEST, min(self._length, LONGEST))
+            if is_fair:
+                self._length = min(2 * self._length, MAX_LENGTH)
+            else:
+                self._favoured = running & (self._last == last.min())
+                self._length = max(self._length // 2, MIN_LENGTH)
         self.left = self._length
 
-    def among(self, running: Array) -> Array:
-        """Those that run in this slice; all when none of these could run any more."""
+    def runnable(self, running: Array) -> Array:
+        """Return which of `running` may run in this slice (both bool [waves]).
+
+        If no favoured wave can run any more, all may.
+        """
         if self._favoured is None:
             return running
         found: Array = running & self._favoured
@@ -43,11 +55,11 @@ class Slices:
         self._favoured = None
         return running
 
-    def note(self, chosen: Array) -> None:
-        """These run now."""
+    def record(self, chosen: Array) -> None:
+        """Record that the waves `chosen` (bool [waves]) run now."""
         self._last[chosen] = self._number
 
-    def have_waited(self) -> Array:
-        """The waves that did not run for a whole slice."""
+    def starved(self) -> Array:
+        """Return, as bool [waves], which waves have not run in this slice."""
         found: Array = self._last < self._number
         return found

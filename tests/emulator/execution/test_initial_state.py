@@ -59,9 +59,9 @@ def test_arguments_may_stand_in_registers(gpu):
 
 def test_what_no_compiler_asks_for_is_refused():
     for gpu, fields, message in [
-        ("gfx1100", {"preload": 1}, "in registers, as no GPU of its kind"),
-        ("gfx942", {"preload": 127}, "wants more arguments in registers than it has"),
-        ("gfx942", {"rsrc2": 1 << 10}, "wants to know how its group is made up"),
+        ("gfx1100", {"preload": 1}, "in registers, which gfx1100 cannot preload"),
+        ("gfx942", {"preload": 127}, "asks for more arguments in registers than it has"),
+        ("gfx942", {"rsrc2": 1 << 10}, "asks for the work-group info register"),
     ]:
         with pytest.raises(Unsupported, match=message):
             _begun(gpu, **fields)

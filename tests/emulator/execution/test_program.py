@@ -65,8 +65,8 @@ def test_a_branch_must_lead_to_an_instruction(where):
     ("line", "message"),
     [
         ("v_mov_b32_e32 v0", "v_mov_b32 has 0 sources here, not 1"),
-        ("v_readlane_b32 s0, v1", "such operands of v_readlane_b32 are not known"),
-        ("ds_write_b32", "such operands of ds_write_b32 are not known"),
+        ("v_readlane_b32 s0, v1", "does not know such operands of v_readlane_b32"),
+        ("ds_write_b32", "does not know such operands of ds_write_b32"),
     ],
 )
 def test_operands_that_no_such_instruction_has_are_refused(line, message):
