@@ -6,6 +6,19 @@
     memory.py         loads and stores
     conversions.py    casts, and the form of values in memory
 
-A dialect adds a folder of templates, and a module that prints kernels and their parameters:
-`refcomp/codegen/opencl/` is the example.
+A dialect has a module that prints kernels and their parameters: `refcomp/codegen/opencl/` is the
+example. It has a folder of templates, too, with at least these macros and tables:
+
+- Types and vectors: `vector`, `vector_of`, `lane`, `mask_of`, `not_lanes`, `choose_lanes`,
+  `pick_lanes`.
+- Conversions: `reinterpret`, `convert`, `saturate`, `float_of_bits`, `half_of_bits`,
+  `half_from_bits`, `half_to_bits`.
+- Functions: `function_prefix`, `least`, `greatest`, `remainder`, `atomic_update`,
+  `place_in_subgroup`.
+- Memory: `load_lanes`, `store_lanes`, `array`, `shared_array`, `buffer_param`, `prefetch`,
+  `barrier`.
+- Tables of types: `type`, `lanes`, `lane_names`, `literal_suffix`, `least`, `scope`,
+  `thread_index`.
+- Tables of functions: `maths`, `reinterpreted`, `atomic`, `compare_exchange`, `subgroup`.
+- Tables of names: `extension`, `pragmas`, `reserved`.
 """

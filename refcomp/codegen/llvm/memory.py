@@ -34,6 +34,7 @@ class AccessPlace:
     type: str  # type of all lanes in memory
     suffix: str  # the same in the name of an intrinsic
     address: str  # of the buffer
+    pointer: str  # type of the address
     space: int  # number of the address space
     index_dtype: DType
     index_type: str
@@ -101,6 +102,7 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Acce
     """Print `index`. Return the place of `lanes` elements there in `buffer`."""
     element = _BYTE if buffer.dtype.is_bool else buffer.dtype
     stored = element.with_lanes(lanes)
+    space = out.module.space_of(buffer)
     dtype = index.dtype
     operand = out.value(index)
     if dtype.kind == "uint" and dtype.bits < I64.bits:
@@ -114,7 +116,8 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Acce
         type=out.type_of(stored),
         suffix=out.module.suffix_of(stored),
         address=out.name_of(buffer),
-        space=out.module.space_of(buffer),
+        pointer=out.say.pointer(space=space),
+        space=space,
         index_dtype=dtype,
         index_type=out.type_of(dtype),
         index=operand,
@@ -155,7 +158,7 @@ def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> TypedValue:
 # Reads.
 
 
-def _load_together(out: LlvmFunction, load: Load) -> str:
+def _load_unmasked(out: LlvmFunction, load: Load) -> str:
     return out.instruction(out.say.load, place=_vector_place(out, load))
 
 
@@ -263,7 +266,7 @@ def _load_lanes(out: LlvmFunction, load: Load) -> str:
 # Writes.
 
 
-def _store_together(out: LlvmFunction, store: Store, value: str) -> None:
+def _store_unmasked(out: LlvmFunction, store: Store, value: str) -> None:
     out.instruction(out.say.store, place=_vector_place(out, store), value=value)
 
 
@@ -329,17 +332,17 @@ def _store_lanes(out: LlvmFunction, store: Store, value: str) -> None:
 
 
 _LOADS: dict[_Shape, Callable[[LlvmFunction, Load], str]] = {
-    "scalar": _load_together,
+    "scalar": _load_unmasked,
     "guarded": _load_guarded,
-    "contiguous": _load_together,
+    "contiguous": _load_unmasked,
     "masked": _load_masked,
     "strided": _load_strided,
     "anywhere": _load_anywhere,
 }
 _STORES: dict[_Shape, Callable[[LlvmFunction, Store, str], None]] = {
-    "scalar": _store_together,
+    "scalar": _store_unmasked,
     "guarded": _store_guarded,
-    "contiguous": _store_together,
+    "contiguous": _store_unmasked,
     "masked": _store_masked,
     "strided": _store_strided,
     "anywhere": _store_anywhere,

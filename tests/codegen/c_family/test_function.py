@@ -1,7 +1,11 @@
 """Names, operands and what a device does not offer."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from refcomp.codegen import c_family
 from refcomp.codegen.c_family.function import CExpr, CFunction, CModule, wrapping_dtype
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.codegen.spelling import load_spelling
@@ -84,11 +88,23 @@ def test_a_value_is_bound_once_however_often_it_is_written():
     bound = out.atom(product, F32)
     assert out.chunks[0].text == "const float t = a * b;\n"
     assert bound.text == "t" and out.atom(bound, F32) is bound
-    ring = out.bind(CExpr("a + b", 9, 1, is_wrapping=True), as_dtype("i32"))
-    assert out.chunks[1].text == "const uint t_1 = a + b;\n" and ring.is_wrapping
+    wrapping = out.bind(CExpr("a + b", 9, 1, is_wrapping=True), as_dtype("i32"))
+    assert out.chunks[1].text == "const uint t_1 = a + b;\n" and wrapping.is_wrapping
 
 
 def test_the_unsigned_type_of_small_integers_is_an_int():
     assert [str(wrapping_dtype(as_dtype(d))) for d in ("i8", "u16", "i32", "i64", "i8x4")] == [
         "u32", "u32", "u32", "u64", "u8x4",
     ]  # fmt: skip
+
+
+def test_package_lists_each_macro_and_table_that_a_dialect_must_have():
+    paths = sorted(Path(c_family.__file__).parent.glob("[!_]*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in paths)
+    shared, opencl = load_spelling("c_family"), load_spelling("c_family", "opencl")
+    macros = set(re.findall(r"\bsay\.(\w+)", sources))
+    needed = {name for name in macros if not hasattr(shared.macros, name)}
+    assert all(hasattr(opencl.macros, name) for name in needed)
+    tables = set(re.findall(r'tables\["(\w+)"\]', sources)) - shared.tables.keys()
+    assert tables <= opencl.tables.keys()
+    assert set(re.findall(r"`(\w+)`", c_family.__doc__)) == needed | tables
