@@ -36,7 +36,7 @@ def _call(out: CFunction, call: Call) -> CExpr:
     if entry is None or (is_half and call.name not in _KEPT_IN_HALF):
         raise CompilerBug(
             f"the device has no intrinsic {call.name} of dtype {dtype}",
-            why="lower_intrinsics replaces those that OpenCL lacks",
+            why="lower_intrinsics replaces those that the device lacks",
         )
     is_too_coarse = entry.get("ulp", 0) > INTRINSICS[call.name].ulp
     if is_too_coarse and call.dtype.bits == 32 and out.module.offers("f64"):
