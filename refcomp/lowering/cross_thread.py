@@ -1,4 +1,4 @@
-"""Reductions across threads: loops over reduction axes that threads of a group share out.
+"""Reductions across threads: the threads of a group share loops over reduction axes.
 
     for k.outer { B[i] = B[i] + A[i, k.outer * 4 + tx] }       with k.inner bound to threadIdx.x:
 
@@ -8,16 +8,18 @@
     if (tx < 1) { parts[tx] = parts[tx] + parts[tx + 1] }
     if (tx == 0) { B[i] = parts[0] }
 
-Each thread combines its share in local memory; what the threads have found is combined in shared
-memory, by a tree of steps that need not be as wide as a power of two; one thread stores, or each
-for itself what is local. Threads of the other thread axes in use each take part in a row of their
-own. No condition stands around the steps, as each needs a barrier (`passes.insert_barriers`).
+Each thread reduces its share in local memory. A tree of steps then combines the shares
+in shared memory; the number of threads need not be a power of two. One thread stores the
+result. If the result is local, each thread stores it for itself. Threads of the other
+thread axes in use have a reduction of their own, in a row of the shared memory.
+
+No condition surrounds the steps, since each needs a barrier (`passes.insert_barriers`).
 Refuses groups of unknown size, and local results that differ within a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -49,35 +51,49 @@ from refcomp.schedule.stage import Stage
 from refcomp.te.reducer import CommReducer
 from refcomp.te.tensor import REDUCTION, IterVar
 
-_ALIGNMENT = 64
+_ALIGNMENT = 64  # bytes
 Indices = tuple[Expr, ...]
 
 
 def reduces_across_threads(stage: Stage) -> bool:
-    """Whether threads share out the stage's reduction."""
+    """Return True if threads share the stage's reduction."""
     return any(leaf.kind == REDUCTION for leaf in stage.threads.bound)
 
 
 def refuse_tensorized(stage: Stage) -> None:
-    """Unsupported for a stage whose reduction an intrinsic carries out, in memory of its own."""
+    """Raise Unsupported if an intrinsic carries out the stage's reduction."""
     if stage.loops.tensorized is not None:
         raise Unsupported(
             f"cannot reduce stage {stage.name} across threads and by intrinsic",
             where=f"stage {stage.name}, tensorized at {stage.loops.tensorized.line}",
             why="an intrinsic updates the result itself, and each thread would need one",
-            remedy="rfactor the axis that threads share out, and tensorize the stage made",
+            remedy="rfactor the axis that threads share out, "
+            "and tensorize the stage made",
         )
+
+
+def one_thread(stage: Stage, kernel: Kernel, tags: Iterable[str]) -> list[AxisGuard]:
+    """Return guards that choose one thread of each of `tags`: the one that stores."""
+    chosen = stage.memory.store_predicate
+    guards: list[AxisGuard] = []
+    for tag in tags:
+        number = IntImm(chosen.get(tag, 0), I64)
+        guards.append(AxisGuard(None, EQ(kernel.variables[tag], number)))
+    return guards
 
 
 @dataclass(frozen=True)
 class CrossThread:
-    """A reduction across threads. `axes` are the loops over outputs inside its outermost loop, at
-    each point of which there is a result; `idle` choose one of the threads that have no share."""
+    """A reduction across threads."""
 
     loops: Loops
     reducer: CommReducer
+    # The loops over the output inside the outermost reduction loop. Each point of them
+    # has a result.
     axes: Sequence[IterVar]
+    # The indices at which results are stored.
     outputs: Indices
+    # Choose one of the threads that have no share.
     idle: Sequence[AxisGuard]
 
     @property
@@ -94,19 +110,18 @@ class CrossThread:
 
     @cached_property
     def sharing(self) -> list[str]:
-        """The tags of the threads that share out the reduction, as in a kernel's nest."""
-        tags = {tag for a, tag in self.stage.loops.marks.items() if a.kind == REDUCTION}
+        """The tags of the threads that share the reduction, in the kernel's order."""
+        marks = self.stage.loops.marks
+        tags = {tag for axis, tag in marks.items() if axis.kind == REDUCTION}
         return [tag for tag in self.kernel.tags if tag in tags]
 
     @cached_property
     def rows(self) -> list[str]:
-        """The tags of threads that have results of their own."""
-        used = (
-            self.kernel.tags
-            if self._is_local
-            else tuple(self.stage.loops.marks.values())
-        )
-        is_row = set(used) & set(THREADS_IN_BLOCK_TAGS) - set(self.sharing)
+        """The tags of the threads that have a reduction of their own."""
+        in_use: Iterable[str] = self.stage.loops.marks.values()
+        if self._is_local:
+            in_use = self.kernel.tags
+        is_row = set(in_use) & set(THREADS_IN_BLOCK_TAGS) - set(self.sharing)
         return [tag for tag in self.kernel.tags if tag in is_row]
 
     @property
@@ -116,21 +131,23 @@ class CrossThread:
     # Memory.
 
     def allocated(self, body: Stmt) -> Stmt:
-        """`body` with the memory that the reduction needs."""
-        for buffer in reversed((*self.shares, *(self.parts if self.count > 1 else ()))):
+        """Return `body` inside the allocations of the reduction."""
+        buffers = [*self.shares, *(self.parts if self.count > 1 else ())]
+        for buffer in reversed(buffers):
             body = Allocate(buffer, body, self.loops.origin())
         return body
 
     @cached_property
     def shares(self) -> list[Buffer]:
-        """What a thread has found, for each output: local memory."""
-        extents = []
+        """The results of one thread, for each output: local memory, a point of `axes` each."""
+        extents: list[int] = []
         for leaf in self.axes:
             extent = self.loops.bounds.extents[leaf]
-            if (constant := as_int(extent)) is None:
+            constant = as_int(extent)
+            if constant is None:
                 self._refuse(
-                    f"loop {leaf.name} over the output, of {extent} iterations, is inside it, "
-                    "and there is local memory for each",
+                    f"loop {leaf.name} over the output, of {extent} iterations, is "
+                    "inside it, and there is local memory for each",
                     f"reorder {leaf.name} to the outside of all reduction loops",
                 )
             extents.append(constant)
@@ -138,53 +155,53 @@ class CrossThread:
 
     @cached_property
     def parts(self) -> list[Buffer]:
-        """What the threads of a group have found: shared memory, a row behind the other."""
-        extents = [*(self._extent(tag) for tag in self.rows), self.count]
+        """The shares of all threads, for each output: shared memory [*rows, count]."""
+        extents = [*map(self._extent, self.rows), self.count]
         return self._buffers("parts", extents, SHARED)
 
     def _buffers(self, name: str, shape: Sequence[int], scope: str) -> list[Buffer]:
+        stage = self.stage
         dims = tuple(IntImm(max(1, dim), I64) for dim in shape)
-        made = self.stage.op.outputs
         return [
-            Buffer(
-                f"{self.stage.name}.{name}{k or ''}", t.dtype, dims, scope, _ALIGNMENT
-            )
-            for k, t in enumerate(made)
+            Buffer(f"{stage.name}.{name}{k or ''}", out.dtype, dims, scope, _ALIGNMENT)
+            for k, out in enumerate(stage.op.outputs)
         ]
 
     @cached_property
     def count(self) -> int:
-        """How many threads share out one reduction."""
-        return prod(self._extent(tag) for tag in self.sharing)
+        """The number of threads that share one reduction."""
+        return prod(map(self._extent, self.sharing))
 
     def _extent(self, tag: str) -> int:
+        """Return the number of threads of `tag`."""
         if tag not in self.kernel.bound:
             named = as_int(simplify(self.kernel.env[tag].extent))
             assert named is not None
             return named
         loop = self.kernel.bound[tag][0]
         extent = self.loops.all_bounds[loop.stage].extents[loop.axis]
-        if (constant := as_int(extent)) is None:
+        constant = as_int(extent)
+        if constant is None:
             self._refuse(
                 f"the number of threads of {tag}, {extent}, is not a constant, "
                 "and there is shared memory for each",
-                f"split axis {loop.axis.name} of stage {loop.stage.name}, and bind the inner loop",
+                f"split axis {loop.axis.name} of stage {loop.stage.name}, "
+                "and bind the inner loop",
             )
         return constant
 
     # Statements.
 
     def reset(self) -> Stmt:
-        """The identity at a point of `axes`."""
+        """Return the stores of the identity at a point of `axes`."""
         pairs = zip(self.shares, self.reducer.identities, strict=True)
         return block(
             [self._store(buffer, self._point, value) for buffer, value in pairs]
         )
 
     def update(self, values: Sequence[Expr], condition: Expr) -> Stmt:
-        """One more term, where `condition` holds, at a point of `axes`."""
-        so_far = [BufferLoad(buffer, self._point) for buffer in self.shares]
-        stmt = self._combined(self.shares, self._point, so_far, values)
+        """Return the update by one term, if `condition` holds, at a point of `axes`."""
+        stmt = self._combined(self.shares, self._point, self._at_point(), values)
         if as_int(condition):
             return stmt
         return IfThenElse(condition, stmt, None, self.loops.origin())
@@ -194,45 +211,47 @@ class CrossThread:
         stores: Callable[[Sequence[Expr]], tuple[Stmt, ...]],
         guards: Sequence[AxisGuard],
     ) -> Stmt:
-        """Combines the shares and stores the results, where `guards` hold."""
-        self._check_results()
-        shares = [BufferLoad(buffer, self._point) for buffer in self.shares]
-        stmts = self._tree(shares) if self.count > 1 else []
-        first = (*self._row, IntImm(0, I64))
-        results = (
-            [BufferLoad(b, first) for b in self.parts] if self.count > 1 else shares
-        )
-        stmts.append(
-            self.loops.guarded([*guards, *self._storing()], block(stores(results)))
-        )
-        return self._over_results(block(stmts))
+        """Return the combination of all shares, and the stores of the results.
 
-    def _over_results(self, body: Stmt) -> Stmt:
-        """`body` at each point of `axes`, in order: it has barriers."""
-        fresh = {leaf: Var(f"{leaf.name}.result", I64) for leaf in self.axes}
-        body = substitute(body, {leaf.var: var for leaf, var in fresh.items()})
-        for leaf, var in reversed(fresh.items()):
-            extent = self.loops.bounds.extents[leaf]
-            body = For(var, leaf.minimum, extent, SERIAL, body, self.loops.origin(leaf))
+        Args:
+            stores: returns the stores of given results.
+            guards: must hold for the results to be stored.
+        """
+        self._check_outputs()
+        results: list[Expr] = self._at_point()
+        stmts: list[Stmt] = []
+        if self.count > 1:
+            stmts = self._tree(results)
+            first = (*self._row, IntImm(0, I64))
+            results = [BufferLoad(buffer, first) for buffer in self.parts]
+        if not self._is_local:
+            guards = [*guards, *one_thread(self.stage, self.kernel, self.sharing)]
+        stmts.append(self.loops.guarded(guards, block(stores(results))))
+        # The loops over the points are serial, since their bodies have barriers.
+        fresh = {axis: Var(f"{axis.name}.result", I64) for axis in self.axes}
+        body = substitute(block(stmts), {axis.var: var for axis, var in fresh.items()})
+        for axis, var in reversed(fresh.items()):
+            extent = self.loops.bounds.extents[axis]
+            origin = self.loops.origin(axis)
+            body = For(var, axis.minimum, extent, SERIAL, body, origin)
         return body
 
     def _tree(self, shares: Sequence[Expr]) -> list[Stmt]:
-        """Half of the threads, and again half of them, combine what they have with what one of the
-        other half has."""
+        """Return the steps that combine `shares` in the first element of a row.
+
+        In each step, the threads of the first half combine their element with one of the
+        second half.
+        """
         own = (*self._row, self._number)
         pairs = zip(self.parts, shares, strict=True)
-        stmts = [
-            self.loops.guarded(
-                self.idle, block([self._store(b, own, v) for b, v in pairs])
-            )
-        ]
+        write = block([self._store(buffer, own, value) for buffer, value in pairs])
+        stmts = [self.loops.guarded(self.idle, write)]
         count = self.count
         while count > 1:
             half = (count + 1) // 2
             other = (*self._row, self._number + half)
-            mine, theirs = (
-                [BufferLoad(b, at) for b in self.parts] for at in (own, other)
-            )
+            mine = [BufferLoad(buffer, own) for buffer in self.parts]
+            theirs = [BufferLoad(buffer, other) for buffer in self.parts]
             step = self._combined(self.parts, own, mine, theirs)
             is_in = AxisGuard(None, LT(self._number, IntImm(count - half, I64)))
             stmts.append(self.loops.guarded([is_in, *self.idle], step))
@@ -256,7 +275,10 @@ class CrossThread:
 
     @property
     def _point(self) -> Indices:
-        return tuple(leaf.var for leaf in self.axes) or (IntImm(0, I64),)
+        return tuple(axis.var for axis in self.axes) or (IntImm(0, I64),)
+
+    def _at_point(self) -> list[Expr]:
+        return [BufferLoad(buffer, self._point) for buffer in self.shares]
 
     @cached_property
     def _row(self) -> Indices:
@@ -264,35 +286,25 @@ class CrossThread:
 
     @cached_property
     def _number(self) -> Expr:
-        """The number of a thread among those that share out one reduction."""
+        """The number of a thread among those that share one reduction."""
         number: Expr = IntImm(0, I64)
         for tag in self.sharing:
             number = number * self._extent(tag) + self.kernel.variables[tag]
         return simplify(number)
 
-    def _storing(self) -> list[AxisGuard]:
-        """Conditions that choose the thread which stores a result: each one what is its own."""
-        if self._is_local:
-            return []
-        chosen = self.stage.memory.store_predicate
-        return [
-            AxisGuard(
-                None, EQ(self.kernel.variables[tag], IntImm(chosen.get(tag, 0), I64))
-            )
-            for tag in self.sharing
-        ]
-
     # Legality.
 
-    def _check_results(self) -> None:
+    def _check_outputs(self) -> None:
+        """Refuse results that differ between the threads that share a reduction."""
         shared = {self.kernel.variables[tag]: tag for tag in self.sharing}
-        for index in self.outputs:
-            for var in variables_in(index):
-                if var in shared:
-                    self._refuse(
-                        f"threads of {shared[var]} share it out, but each needs another element",
-                        f'keep it in shared memory: s[{self.stage.name}].set_scope("shared")',
-                    )
+        for var in (var for index in self.outputs for var in variables_in(index)):
+            if var in shared:
+                self._refuse(
+                    f"threads of {shared[var]} share it out, "
+                    "but each needs another element",
+                    "keep it in shared memory: "
+                    f's[{self.stage.name}].set_scope("shared")',
+                )
 
     def _refuse(self, why: str, remedy: str) -> NoReturn:
         raise UserError(

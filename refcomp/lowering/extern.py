@@ -1,9 +1,9 @@
-"""An extern operation becomes its own statement, on the memory that its tensors have here.
+"""Lowers an extern operation: its own statement, on the buffers of its tensors.
 
 Before (te):    C = extern((n,), [A], lambda ins, outs: call_packed("f", ins[0], outs[0]))
 After:          packed f(read(A), write(C))
 
-Refuses (UserError) to call functions with memory that storage_align has made longer.
+Refuses to pass memory that is longer than its tensor to a function.
 """
 
 from __future__ import annotations
@@ -30,38 +30,37 @@ from refcomp.te.tensor import Tensor, TensorRead
 
 
 def reads_of_extern(op: ExternOp) -> list[Expr]:
-    """One read of each input, which stands for all of them: that they are read, and in no loop."""
+    """Return one read of each input.
+
+    The reads show which tensors are read, and that no loop surrounds the operation.
+    """
     zero = IntImm(0, I64)
     return [TensorRead(tensor, (zero,) * tensor.ndim) for tensor in op.inputs]
 
 
-def lower_extern(op: ExternOp, name: str, places: Mapping[Tensor, Buffer]) -> Stmt:
-    """The statement of the operation, which is stage `name`; `places` are the tensors' buffers."""
-    _check_addresses(op, name, places)
-    memory = {buffer: places[tensor] for buffer, tensor in op.buffers.items()}
+def lower_extern(op: ExternOp, name: str, buffers: Mapping[Tensor, Buffer]) -> Stmt:
+    """Return the statement of `op`, the operation of stage `name`, on `buffers`."""
+    for node in walk(op.body):
+        if isinstance(node, AddressOf) and node.buffer in op.buffers:
+            tensor = op.buffers[node.buffer]
+            _check_length(tensor, buffers[tensor], name, op.line)
+    memory = {buffer: buffers[tensor] for buffer, tensor in op.buffers.items()}
     return with_origin(replace_buffers(op.body, memory), Origin(name, line=op.line))
 
 
-def _check_addresses(op: ExternOp, name: str, places: Mapping[Tensor, Buffer]) -> None:
-    for node in walk(op.body):
-        tensor = op.buffers.get(node.buffer) if isinstance(node, AddressOf) else None
-        if tensor is not None and _is_longer(places[tensor], tensor):
-            raise UserError(
-                f"cannot call a function with the memory of {tensor.name}",
-                where=f"stage {name}, at {op.line}",
-                why="it is longer than the tensor (storage_align, or local memory of no elements), "
-                "which the function cannot know",
-                remedy=f"keep {tensor.name} global and not aligned, or let {name} read a copy",
-            )
-
-
-def _is_longer(place: Buffer, tensor: Tensor) -> bool:
-    pairs = zip(place.shape, tensor.shape, strict=True)
-    return not all(structurally_equal(mine, own) for mine, own in pairs)
+def _check_length(tensor: Tensor, buffer: Buffer, name: str, line: str) -> None:
+    if not all(map(structurally_equal, buffer.shape, tensor.shape)):
+        raise UserError(
+            f"cannot call a function with the memory of {tensor.name}",
+            where=f"stage {name}, at {line}",
+            why="the memory is longer than the tensor (by storage_align, or as local "
+            "memory of no elements), which the function cannot know",
+            remedy=f"keep {tensor.name} global and not aligned, or let {name} read a copy",
+        )
 
 
 def with_origin(stmt: Stmt, origin: Origin) -> Stmt:
-    """`stmt`, all parts of which come from `origin` unless they say from where."""
+    """Return `stmt` with `origin` in each statement of it that has none."""
 
     def visit(recurse: Rewrite, node: Node) -> Node:
         if not isinstance(node, Stmt):

@@ -1,4 +1,4 @@
-"""What stages wish of their memory: prefetches, strides, double buffers."""
+"""The memory hints of stages: double buffers, strides, prefetches; and imported texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.constants import as_ints
-from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.rewrite import substitute, walk
 from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
 from refcomp.lowering.bounds.regions import StageBounds
@@ -25,7 +25,7 @@ _DOUBLE_BUFFER = "double_buffer"
 
 
 def allocated(stage: Stage, buffer: Buffer, body: Stmt) -> Stmt:
-    """`body` with memory for a tensor of the stage."""
+    """Return `body` inside the allocation of `buffer`, which holds a tensor of `stage`."""
     allocate = Allocate(buffer, body)
     if stage.memory.is_double_buffered:
         return Pragma(_DOUBLE_BUFFER, IntImm(1, I64), allocate)
@@ -33,13 +33,13 @@ def allocated(stage: Stage, buffer: Buffer, body: Stmt) -> Stmt:
 
 
 def imported_texts(stages: Sequence[Stage]) -> tuple[str, ...]:
-    """The LLVM IR that the stages bring, each text once."""
+    """Return the LLVM IR that the pragmas of `stages` import, each text once."""
     values = (pragma.value for stage in stages for pragma in stage.loops.pragmas)
     return tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """`shape` with dimensions made longer until the strides are those that were asked for."""
+    """Return `shape` with inner dimensions padded until the strides are as requested."""
     dims = list(shape)
     for dim in sorted(stage.memory.alignments, reverse=True):
         dims[dim + 1] = _padded(stage, dim, dims[dim + 1 :])
@@ -47,24 +47,31 @@ def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _padded(stage: Stage, dim: int, inner: list[Expr]) -> Expr:
-    wish = stage.memory.alignments[dim]
+    """Return an extent for `inner[0]` such that dimension `dim` has its stride."""
+    alignment = stage.memory.alignments[dim]
+    factor, offset = alignment.factor, alignment.offset
     sizes = as_ints(inner)
     if sizes is None:
         _refuse(
             stage,
             dim,
-            "the dimensions inside it have no constant extents",
-            "split them first",
+            why="the dimensions inside it have no constant extents",
+            remedy="split them first",
         )
     rest = prod(sizes[1:])
-    for longer in range(sizes[0], sizes[0] + wish.factor):
-        if longer * rest % wish.factor == wish.offset:
-            return IntImm(longer, I64)
-    what = f"no multiple of {rest} leaves {wish.offset} when it is divided by {wish.factor}"
-    _refuse(stage, dim, what, "use a factor and an offset that have no common divisor")
+    # Remainders repeat after `factor` steps: no longer extent can succeed.
+    for extent in range(sizes[0], sizes[0] + factor):
+        if extent * rest % factor == offset:
+            return IntImm(extent, I64)
+    _refuse(
+        stage,
+        dim,
+        why=f"no multiple of {rest} leaves {offset} when it is divided by {factor}",
+        remedy="use a factor and an offset that have no common divisor",
+    )
 
 
-def _refuse(stage: Stage, dim: int, why: str, remedy: str) -> NoReturn:
+def _refuse(stage: Stage, dim: int, *, why: str, remedy: str) -> NoReturn:
     raise UserError(
         f"cannot align dimension {dim} of stage {stage.name}",
         where=place_text(stage),
@@ -79,68 +86,62 @@ def prefetches_at(
     buffers: Mapping[Tensor, Buffer],
     regions: Mapping[Tensor, Region],
 ) -> Iterator[Stmt]:
-    """A prefetch for each read that the stage asked to have prefetched in loop `axis`."""
-    for wish in bounds.stage.loops.prefetches:
-        if (
-            wish.axis is axis
-            and wish.tensor in buffers
-            and not _is_made_inside(bounds, wish)
-        ):
-            for indices in _first_reads(bounds, wish):
-                region = regions.get(wish.tensor)
-                at = indices if region is None else _within(indices, region)
-                yield Prefetch(buffers[wish.tensor], at, origin_of(bounds, axis))
+    """Yield a prefetch for each read that the stage wants prefetched in loop `axis`.
+
+    `regions` has the part of a tensor that its buffer holds, if that is not the whole.
+    """
+    for hint in bounds.stage.loops.prefetches:
+        tensor = hint.tensor
+        if hint.axis is not axis or tensor not in buffers:
+            continue
+        if _is_computed_inside(bounds.stage, hint):
+            continue
+        for indices in _first_reads(bounds, hint):
+            if tensor in regions:
+                pairs = zip(indices, regions[tensor].origin, strict=True)
+                indices = tuple(simplify(index - origin) for index, origin in pairs)
+            yield Prefetch(buffers[tensor], indices, origin_of(bounds, axis))
 
 
-def _is_made_inside(bounds: StageBounds, wish: Prefetched) -> bool:
-    """Whether the tensor is computed in the loop itself, so that it is not there before."""
-    stage = bounds.stage
-    producer = next(s for s in stage.siblings if wish.tensor in s.op.outputs)
+def _is_computed_inside(stage: Stage, hint: Prefetched) -> bool:
+    """Return True if the loop itself computes the tensor, so that it is not there before."""
+    position = stage.loops.position
+    producers = [s for s in stage.siblings if hint.tensor in s.op.outputs]
     return any(
-        loop.stage is stage
-        and stage.loops.position(loop.axis) >= stage.loops.position(wish.axis)
-        for loop in loops_around(producer)
+        loop.stage is stage and position(loop.axis) >= position(hint.axis)
+        for loop in loops_around(producers[0])
     )
 
 
-def _first_reads(bounds: StageBounds, wish: Prefetched) -> Iterator[tuple[Expr, ...]]:
-    """The indices of each read, when the loops inside begin, `offset` iterations later."""
+def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, ...]]:
+    """Yield the indices of each read at the first iteration of the loops inside.
+
+    The loop of `hint` itself is `offset` iterations ahead.
+    """
     stage = bounds.stage
-    inside = stage.loops.leaves[stage.loops.position(wish.axis) + 1 :]
-    running = stage.threads.bound if _is_in_kernel(bounds, wish.axis) else {}
-    first: dict[Var, Expr] = {
-        bounds.variables[leaf]: leaf.minimum for leaf in inside if leaf not in running
-    }
-    here = bounds.variables[wish.axis]
-    later = {**first, here: here + wish.offset}
+    variables = bounds.variables
+    inside = stage.loops.leaves[stage.loops.position(hint.axis) + 1 :]
+    # Bound loops do not begin in a kernel: their threads run already.
+    running = stage.threads.bound if _is_in_kernel(bounds, hint.axis) else {}
+    ahead = {variables[leaf]: leaf.minimum for leaf in inside if leaf not in running}
+    ahead[variables[hint.axis]] = variables[hint.axis] + hint.offset
     roots = {root.var: bounds.indices.values[root] for root in stage.roots}
     seen: set[int] = set()
-    for body in bounds.bodies:
-        for node in walk(body):
-            if (
-                isinstance(node, TensorRead)
-                and node.tensor is wish.tensor
-                and id(node) not in seen
-            ):
-                seen.add(id(node))
-                if any(
-                    isinstance(i, TensorRead)
-                    for index in node.indices
-                    for i in walk(index)
-                ):
-                    continue  # where it reads is only known when it does
-                values = (substitute(index, roots) for index in node.indices)
-                yield tuple(simplify(substitute(value, later)) for value in values)
+    for node in (node for body in bounds.bodies for node in walk(body)):
+        if not isinstance(node, TensorRead) or node.tensor is not hint.tensor:
+            continue
+        parts = (part for index in node.indices for part in walk(index))
+        # An index that is read from a tensor is known only at the time of the read.
+        if id(node) not in seen and not any(isinstance(p, TensorRead) for p in parts):
+            values = (substitute(index, roots) for index in node.indices)
+            yield tuple(simplify(substitute(value, ahead)) for value in values)
+        seen.add(id(node))
 
 
 def _is_in_kernel(bounds: StageBounds, axis: IterVar) -> bool:
-    """Whether threads run already where a loop stands, even those of bound loops inside it."""
-    stage, kernel = bounds.stage, bounds.place.kernel
+    """Return True if threads run already where the loop `axis` stands."""
+    stage = bounds.stage
+    kernel = bounds.place.kernel
     if kernel is None or kernel.stage is not stage:
         return True
     return stage.loops.position(axis) >= kernel.start
-
-
-def _within(indices: tuple[Expr, ...], region: Region) -> tuple[Expr, ...]:
-    pairs = zip(indices, region.origin, strict=True)
-    return tuple(simplify(index - origin) for index, origin in pairs)

@@ -1,15 +1,19 @@
-"""te and a schedule become one function of the loop IR, at the nested level.
+"""Lowers te and a schedule to one function of the loop IR, at the nested level.
 
 Before (te):    C = compute((n,), lambda i: A[i] + B[i])
 After:          func add(A: f32[n], B: f32[n], C: f32[n] out) { for i in range(n) { ... } }
 
-Needs every placeholder and every output of the schedule among the arguments. Ensures that each
-stage at the root is computed once, producers first, each attached stage in the loop it is attached
-to, that intermediate tensors which are no arguments are allocated, and that loops bound to threads
-make kernels in canonical form, without barriers, and that the function requires the sizes without
-which a stage would read what is not there (`required_reads`). Refuses foreign tensors, missing
-arguments, unbound variables, and attachments, threads and scopes that do not fit
-(`schedule.infer_stages`).
+Requires: every placeholder and every output of the schedule is an argument.
+Ensures:
+- Each stage at the root is computed once, producers first.
+- Each attached stage is computed in the loop that it is attached to.
+- Intermediate tensors that are not arguments are allocated.
+- Loops bound to threads form kernels in canonical form, without barriers.
+- The function requires the sizes without which a read would be out of range (see
+  `required_reads`).
+
+Refuses foreign tensors, missing arguments and unbound variables. Attachments, threads
+and scopes that do not fit are refused by `bounds.infer_stages`.
 """
 
 from __future__ import annotations
@@ -32,20 +36,20 @@ from refcomp.ir.rewrite import (
     with_fields,
 )
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
-from refcomp.lowering.bounds.infer_stages import infer_stages
+from refcomp.lowering.bounds.infer_stages import Bodies, infer_stages
 from refcomp.lowering.bounds.kernels import GLOBAL
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import reads_of_extern
 from refcomp.lowering.hints import aligned_shape, allocated, imported_texts
 from refcomp.lowering.inline import inline_reads
-from refcomp.lowering.nest import Nests, attached_by_axis, lower_stage
+from refcomp.lowering.nest import LoweringContext, attached_by_axis, lower_stage
 from refcomp.lowering.required_reads import required_reads
-from refcomp.lowering.scan import Bodies, place_scans, reads_of_scan
+from refcomp.lowering.scan import place_scans, reads_of_scan
 from refcomp.schedule.axes import Region
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, PlaceholderOp
+from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor
 
@@ -59,54 +63,56 @@ def lower(
     name: str = "main",
     simple_mode: bool = False,
 ) -> PrimFunc:
-    """The function `name` that carries out `schedule` on `args`, tensors and scalar variables.
-    `simple_mode` is that of the classic API; the text of a function is the simple one either way.
+    """Return the function `name` that carries out `schedule`.
 
-    Symbolic extents are read off the tensors' shapes at the call, unless their variables are
-    among `args`. Raises UserError when an argument is missing, foreign or given twice.
+    Args:
+        schedule: the stages, and the primitives that were applied to them.
+        args: the parameters of the function: tensors and scalar variables. Symbolic
+            extents are taken from the shapes of the tensors at each call, unless their
+            variables are arguments.
+        name: the name of the function.
+        simple_mode: accepted for the classic API, and ignored. The text of a function
+            is always the simple one.
+
+    Raises:
+        UserError: an argument is missing, foreign or given twice.
     """
     args = checked_args(schedule, args)
     buffers = _argument_buffers(args)
-    stages = _computed_stages(schedule)
-    bodies = _bodies_of(schedule, stages)
-    body = _lower_stages(stages, bodies, buffers, _shape_facts(args))
-    requires = required_reads(stages, bodies, args)
+    placed = [stage for stage in schedule.stages if stage.placement != "inline"]
+    stages = [stage for stage in placed if not isinstance(stage.op, PlaceholderOp)]
+    inlined = [
+        stage.op
+        for stage in schedule.stages
+        if stage.placement == "inline" and isinstance(stage.op, ComputeOp)
+    ]
+    bodies = {stage: _bodies(stage.op, inlined) for stage in stages}
+    facts = Facts()
+    for buffer in buffers.values():
+        for symbol in (var for dim in buffer.shape for var in variables_in(dim)):
+            facts = facts.nonnegative(symbol)
     computed = {tensor for stage in stages for tensor in stage.op.outputs}
-    outputs = tuple(
-        buffer.name for tensor, buffer in buffers.items() if tensor in computed
+    func = PrimFunc(
+        checked_name(name, "a function"),
+        params=tuple(buffers[a] if isinstance(a, Tensor) else a for a in args),
+        body=_lower_stages(stages, bodies, buffers, facts),
+        outputs=tuple(buffers[tensor].name for tensor in buffers if tensor in computed),
+        imports=imported_texts(stages),
+        requires=required_reads(stages, bodies, args),
     )
-    params = tuple(buffers[arg] if isinstance(arg, Tensor) else arg for arg in args)
-    called = checked_name(name, "a function")
-    imports = imported_texts(stages)
-    func = _with_unique_names(
-        PrimFunc(called, params, body, outputs, imports, requires)
-    )
+    func = _with_unique_names(func)
     _check_variables(func)
     return func
 
 
-def _computed_stages(schedule: Schedule) -> list[Stage]:
-    placed = [s for s in schedule.stages if s.placement != "inline"]
-    return [s for s in placed if not isinstance(s.op, PlaceholderOp)]
-
-
-def _shape_facts(args: Sequence[Tensor | Var]) -> Facts:
-    facts = Facts()
-    for arg in args:
-        for dim in arg.shape if isinstance(arg, Tensor) else ():
-            for variable in variables_in(dim):
-                facts = facts.nonnegative(variable)
-    return facts
-
-
-def _bodies_of(schedule: Schedule, stages: Sequence[Stage]) -> Bodies:
-    """The expressions of `stages`, in which those of inlined stages stand."""
-    inlined = [
-        s.op
-        for s in schedule.stages
-        if s.placement == "inline" and isinstance(s.op, ComputeOp)
-    ]
-    return {stage: _inlined_bodies(stage, inlined) for stage in stages}
+def _bodies(op: Operation, inlined: Sequence[ComputeOp]) -> list[Expr]:
+    """Return the expressions of `op`, without reads of inlined operations."""
+    if isinstance(op, ExternOp):
+        return reads_of_extern(op)
+    if isinstance(op, ScanOp):
+        return reads_of_scan(op)
+    assert isinstance(op, ComputeOp)
+    return [inline_reads(body, inlined) for body in op.body]
 
 
 def _lower_stages(
@@ -115,9 +121,10 @@ def _lower_stages(
     arguments: Mapping[Tensor, Buffer],
     facts: Facts,
 ) -> Stmt:
-    """The stages at the root one after the other, each with what is attached to its loops."""
+    """Return the root stages in sequence, each with the stages attached to its loops."""
     bounds = infer_stages(stages, bodies, facts)
-    buffers, regions = dict(arguments), dict[Tensor, Region]()
+    buffers = dict(arguments)
+    regions: dict[Tensor, Region] = {}
     for stage in stages:
         region = bounds[stage].region
         for tensor in stage.op.outputs:
@@ -126,21 +133,23 @@ def _lower_stages(
             if region is not None:
                 regions[tensor] = region
     scans = place_scans(stages, bodies, arguments, buffers, regions, facts)
-    nests = Nests(bounds, buffers, regions, scans, attached_by_axis(stages))
+    attached = attached_by_axis(stages)
+    context = LoweringContext(bounds, buffers, regions, scans, attached)
     roots = [stage for stage in stages if stage.attach_point is None]
-    body = block([scans.guarded(stage, lower_stage(stage, nests)) for stage in roots])
-    made = [(stage, tensor) for stage in roots for tensor in stage.op.outputs]
-    for stage, tensor in reversed(made):
-        if tensor not in arguments and tensor not in scans.borrowed:
-            body = allocated(stage, buffers[tensor], body)
+    body = block([scans.guarded(s, lower_stage(s, context)) for s in roots])
+    for stage in reversed(roots):
+        for tensor in reversed(stage.op.outputs):
+            if tensor not in arguments and tensor not in scans.borrowed:
+                body = allocated(stage, buffers[tensor], body)
     return body
 
 
 def _workspace(bounds: StageBounds, tensor: Tensor) -> Buffer:
-    """Memory for a tensor, or for the region that is computed of it at a time."""
-    stage, scope = bounds.stage, bounds.place.scope
+    """Return a buffer for a tensor, or for the region of it that is computed at a time."""
+    stage = bounds.stage
+    scope = bounds.place.scope
     shape = tensor.shape if bounds.region is None else bounds.region.extent
-    if scope != GLOBAL:  # it has a size even where nothing is computed
+    if scope != GLOBAL:  # such memory has a size even if nothing is computed
         shape = tuple(_at_least_one(dim) for dim in shape)
     shape = aligned_shape(stage, shape)
     name = stage.name + tensor.name.removeprefix(stage.op.name)
@@ -151,63 +160,52 @@ def _at_least_one(dim: Expr) -> Expr:
     return IntImm(1, I64) if isinstance(dim, IntImm) and dim.value < 1 else dim
 
 
-def _inlined_bodies(stage: Stage, inlined: Sequence[ComputeOp]) -> list[Expr]:
-    op = stage.op
-    if isinstance(op, ExternOp):
-        return reads_of_extern(op)
-    if isinstance(op, ScanOp):
-        return reads_of_scan(op)
-    assert isinstance(op, ComputeOp)
-    return [inline_reads(body, inlined) for body in op.body]
-
-
 def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:
-    """A buffer for each tensor argument, under its own name where nothing else has it."""
-    buffers: dict[Tensor, Buffer] = {}
+    """Return a buffer for each tensor argument, named like the tensor if possible."""
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    symbols = (
-        var for tensor in tensors for dim in tensor.shape for var in variables_in(dim)
-    )
-    scalars = (arg for arg in args if isinstance(arg, Var))
-    names = UniqueNames((var.name for var in (*scalars, *symbols)), separator=".")
-    for tensor in tensors:
-        buffers[tensor] = Buffer(names.take(tensor.name), tensor.dtype, tensor.shape)
-    return buffers
+    scalars = [arg.name for arg in args if isinstance(arg, Var)]
+    dims = (dim for tensor in tensors for dim in tensor.shape)
+    symbols = (var.name for dim in dims for var in variables_in(dim))
+    names = UniqueNames((*scalars, *symbols), separator=".")
+    return {t: Buffer(names.take(t.name), t.dtype, t.shape) for t in tensors}
 
 
 def _with_unique_names(func: PrimFunc) -> PrimFunc:
-    """`func` with other names for scalars and symbols whose names an earlier one has."""
+    """Return `func` with each scalar or symbol renamed if its name is taken."""
     names = UniqueNames((buffer.name for buffer in func.buffers), separator=".")
-    fresh: dict[Var, Expr] = {}
-    for var in (*(p for p in func.params if isinstance(p, Var)), *func.symbols):
+    renamed: dict[Var, Expr] = {}
+    scalars = [param for param in func.params if isinstance(param, Var)]
+    for var in (*scalars, *func.symbols):
         name = names.take(var.name)
         if name != var.name:
-            fresh[var] = Var(name, var.dtype)
-    if not fresh:
+            renamed[var] = Var(name, var.dtype)
+    if not renamed:
         return func
     allocated = [item.buffer for item in walk(func.body) if isinstance(item, Allocate)]
-    buffers = {
-        buffer: with_fields(
-            buffer, shape=tuple(substitute(dim, fresh) for dim in buffer.shape)
-        )
-        for buffer in (*func.buffers, *allocated)
-    }
+    buffers: dict[Buffer, Buffer] = {}
+    for buffer in (*func.buffers, *allocated):
+        shape = tuple(substitute(dim, renamed) for dim in buffer.shape)
+        buffers[buffer] = with_fields(buffer, shape=shape)
     params = tuple(
-        buffers[param] if isinstance(param, Buffer) else fresh.get(param, param)
+        buffers[param] if isinstance(param, Buffer) else renamed.get(param, param)
         for param in func.params
     )
-    body = replace_buffers(substitute(func.body, fresh), buffers)
-    requires = tuple(substitute(requirement, fresh) for requirement in func.requires)
+    body = replace_buffers(substitute(func.body, renamed), buffers)
+    requires = tuple(substitute(condition, renamed) for condition in func.requires)
     return with_fields(func, params=params, body=body, requires=requires)
 
 
 def checked_args(
     schedule: Schedule, args: Sequence[Tensor | Var] | None
 ) -> Sequence[Tensor | Var]:
-    """Return `args`; UserError where they are not the arguments of `schedule`."""
+    """Return `args`.
+
+    Raises:
+        UserError: `args` are not the arguments of a function for `schedule`.
+    """
     if not isinstance(schedule, Schedule):
         raise UserError(
-            f"{schedule!r} is no schedule", remedy="pass create_schedule(C.op)"
+            f"{schedule!r} is not a schedule", remedy="pass create_schedule(C.op)"
         )
     if args is None:
         raise UserError(
@@ -218,12 +216,12 @@ def checked_args(
             f"the arguments are {args!r}, not a list",
             remedy="pass a list such as [A, B, C]",
         )
-    makers = {tensor: stage for stage in schedule.stages for tensor in stage.op.outputs}
+    makers = {tensor: s for s in schedule.stages for tensor in s.op.outputs}
     seen: set[int] = set()
-    for k, arg in enumerate(args):
+    for number, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):
             raise UserError(
-                f"argument {k} is a {type(arg).__name__}",
+                f"argument {number} is a {type(arg).__name__}",
                 remedy="pass tensors and scalar variables",
             )
         if id(arg) in seen:
@@ -238,18 +236,18 @@ def checked_args(
 
 
 def _check_tensor(stage: Stage, tensor: Tensor) -> None:
+    """Refuse an argument that does not lie in the caller's memory as a whole."""
     point = stage.attach_point
     scope = stage.memory.scope
     if point is not None or scope not in (None, GLOBAL):
-        how = (
-            f"{scope} memory"
-            if point is None
-            else f"a loop of stage {point.stage.name}"
-        )
+        how = f"{scope} memory"
+        if point is not None:
+            how = f"a loop of stage {point.stage.name}"
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is computed in {how}",
             why="all of an argument is computed, and in the caller's memory",
-            remedy="leave it out of the arguments, or compute it at the root in global memory",
+            remedy="leave it out of the arguments, "
+            "or compute it at the root in global memory",
         )
     if stage.placement == "inline":
         raise UserError(
@@ -261,17 +259,13 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
 
 def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     given = {arg for arg in args if isinstance(arg, Tensor)}
-    scans = (stage.op for stage in schedule.stages if isinstance(stage.op, ScanOp))
-    given.update(
-        tensor for op in scans for tensor in op.state
-    )  # it lies in the scan's result
-    needed = [
-        tensor
-        for stage in schedule.stages
-        if stage.is_output or isinstance(stage.op, PlaceholderOp)
-        for tensor in stage.op.outputs
-    ]
-    missing = [tensor.name for tensor in needed if tensor not in given]
+    missing: list[str] = []
+    for stage in schedule.stages:
+        if isinstance(stage.op, ScanOp):
+            given.update(stage.op.state)  # a state lies in the scan's result
+    for stage in schedule.stages:
+        if stage.is_output or isinstance(stage.op, PlaceholderOp):
+            missing += [t.name for t in stage.op.outputs if t not in given]
     if missing:
         raise UserError(
             f"the arguments lack {', '.join(missing)}",
@@ -281,17 +275,15 @@ def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> 
 
 
 def _check_variables(func: PrimFunc) -> None:
-    """Refuses scalar variables that nothing binds."""
-    bound: set[Var] = {param for param in func.params if isinstance(param, Var)}
-    bound.update(func.symbols)
+    """Refuse scalar variables that nothing binds."""
+    bound = {*func.symbols, *(p for p in func.params if isinstance(p, Var))}
     for node in walk(func.body):
         if isinstance(node, For | LetStmt):
             bound.add(node.var)
-    free = [
-        variable.name for variable in variables_in(func.body) if variable not in bound
-    ]
+    free = [var.name for var in variables_in(func.body) if var not in bound]
     if free:
         raise UserError(
             f"the computation uses {', '.join(free)}, which nothing gives a value",
-            remedy="add scalar variables to the list of arguments; reduce over reduction axes",
+            remedy="add scalar variables to the list of arguments; "
+            "reduce over reduction axes",
         )

@@ -1,28 +1,27 @@
-"""The loop nest of one stage, with the stages that are attached to its loops.
+"""Lowers one stage to its loop nest, with the stages that are attached to its loops.
 
-A stage without a reduction becomes its loops around one store per output. A reduction becomes,
-inside the loops that stand outside its outermost reduction loop, an initialisation over the
-remaining output loops and then the update over all remaining loops:
+A stage without a reduction becomes its loops around one store for each output. For a
+reduction, the loops outside its outermost reduction loop surround two parts: an
+initialisation over the remaining output loops, and the update over all remaining loops:
 
     for i { for j.init { C[i, j] = 0 }  for k { for j { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }
 
-Where the stage is tensorized, the intrinsic's statements stand in the place of the inner loops.
-Of an attached stage only a region is in memory: its indices count from the region's origin. In a
-kernel, a stage that leaves threads of its group idle is computed by the first of them alone.
+If the stage is tensorized, the statements of the intrinsic replace the inner loops. The
+buffer of an attached stage holds only a region, whose indices count from the region's
+origin. If a stage in a kernel leaves threads of its group idle, one of them computes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import EQ, Expr, IntImm, Var
+from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
     Rewrite,
@@ -44,6 +43,7 @@ from refcomp.lowering.bounds.kernels import LOCAL, Kernel
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.cross_thread import (
     CrossThread,
+    one_thread,
     reduces_across_threads,
     refuse_tensorized,
 )
@@ -65,12 +65,12 @@ from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
 
 @dataclass(frozen=True, slots=True)
-class Nests:
-    """State shared by all loop nests of a function."""
+class LoweringContext:
+    """State shared by all loop nests of one function."""
 
     bounds: Mapping[Stage, StageBounds]
     buffers: Mapping[Tensor, Buffer]
-    # The part of a tensor of an attached stage that its buffer holds.
+    # Tensor of an attached stage -> the part of the tensor that its buffer holds.
     regions: Mapping[Tensor, Region]
     scans: ScanMemory = field(default_factory=ScanMemory)
     # Loop -> the stages attached to it, producers first.
@@ -79,52 +79,51 @@ class Nests:
 
 @dataclass(frozen=True, slots=True)
 class _Nest:
-    """What the functions below share about one stage: all read-only."""
+    """The loop nest of one compute stage."""
 
     bounds: StageBounds
     op: ComputeOp
     loops: Loops
-    nests: Nests
+    context: LoweringContext
 
 
-def lower_stage(stage: Stage, nests: Nests) -> Stmt:
-    """The statement that computes the stage, and what is attached to its loops, in place."""
-    bounds = nests.bounds[stage]
-    if isinstance(stage.op, ExternOp):
-        return lower_extern(stage.op, stage.name, nests.buffers)
+def lower_stage(stage: Stage, context: LoweringContext) -> Stmt:
+    """Return the statement that computes `stage` and the stages attached to its loops."""
+    bounds = context.bounds[stage]
+    op = stage.op
+    if isinstance(op, ExternOp):
+        return lower_extern(op, stage.name, context.buffers)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
-        body = _with_attached(nests.attached.get(axis, ()), body, nests)
-        return block([*prefetches_at(bounds, axis, nests.buffers, nests.regions), body])
+        body = _with_attached(context.attached.get(axis, ()), body, context)
+        prefetches = prefetches_at(bounds, axis, context.buffers, context.regions)
+        return block([*prefetches, body])
 
-    points = frozenset(leaf for leaf in stage.loops.leaves if leaf in nests.attached)
+    points = frozenset(context.attached).intersection(stage.loops.leaves)
     in_scan = any(isinstance(loop.stage.op, ScanOp) for loop in loops_around(stage))
-    loops = Loops(bounds, nests.bounds, attach, points, guards_attached=in_scan)
-    if isinstance(stage.op, ScanOp):
-        copies = copy_inits(stage, stage.op, nests.buffers, nests.scans, nests.bounds)
-        rows = [
-            s for s in loops.slots() if s is stage.op.scan_axis or isinstance(s, Kernel)
-        ]
+    loops = Loops(bounds, context.bounds, attach, points, guards_attached=in_scan)
+    slots = loops.slots()
+    if isinstance(op, ScanOp):
+        copies = copy_inits(stage, op, context.buffers, context.scans, context.bounds)
+        rows = [s for s in slots if s is op.scan_axis or isinstance(s, Kernel)]
         return block([copies, loops.wrap(rows, block([]), [])])
-    assert isinstance(stage.op, ComputeOp)
-    nest = _Nest(bounds, stage.op, loops, nests)
-    guards = [*needed_guards(bounds, nests.regions), *_idle_thread_guards(bounds)]
+    assert isinstance(op, ComputeOp)
+    nest = _Nest(bounds, op, loops, context)
+    guards = [*needed_guards(bounds, context.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
     if stage.loops.tensorized is not None:
         return _lower_tensorized(nest, first, guards)
     if isinstance(first, Reduce):
         return _lower_reduction(nest, first, guards)
-    stores = store_together(
-        _stores(nest, [_value(nest, body) for body in bounds.bodies])
-    )
-    return loops.wrap(loops.slots(), stores, guards)
+    stores = _stores(nest, [_value(nest, body) for body in bounds.bodies])
+    return loops.wrap(slots, store_together(stores), guards)
 
 
 # Attached stages.
 
 
 def attached_by_axis(stages: Iterable[Stage]) -> dict[IterVar, list[Stage]]:
-    """The stages that are attached to each loop, producers first."""
+    """Return the stages that are attached to each loop, producers first."""
     attached: dict[IterVar, list[Stage]] = {}
     for stage in stages:
         if stage.attach_point is not None:
@@ -132,46 +131,41 @@ def attached_by_axis(stages: Iterable[Stage]) -> dict[IterVar, list[Stage]]:
     return attached
 
 
-def _with_attached(attached: Sequence[Stage], body: Stmt, nests: Nests) -> Stmt:
+def _with_attached(
+    attached: Sequence[Stage], body: Stmt, context: LoweringContext
+) -> Stmt:
     """Return `body` after the attached stages, inside the allocations of their memory."""
     if not attached:
         return body
-    body = block([*(lower_stage(stage, nests) for stage in attached), body])
+    body = block([*(lower_stage(stage, context) for stage in attached), body])
     for stage in reversed(attached):
         for tensor in reversed(stage.op.outputs):
-            if tensor not in nests.scans.borrowed:
-                body = allocated(stage, nests.buffers[tensor], body)
+            if tensor not in context.scans.borrowed:
+                body = allocated(stage, context.buffers[tensor], body)
     return body
 
 
 def _idle_thread_guards(bounds: StageBounds) -> list[AxisGuard]:
-    """Conditions that choose one of the threads which the stage does not share its work among."""
+    """Return guards for one of the threads that the stage does not share its work among."""
     kernel = bounds.place.kernel
     if kernel is None or bounds.place.scope == LOCAL:
         return []
     used = set(bounds.stage.loops.marks.values())
-    idle = [
-        tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS and tag not in used
-    ]
-    storing = bounds.stage.memory.store_predicate
-    conditions = (
-        EQ(kernel.variables[tag], IntImm(storing.get(tag, 0), I64)) for tag in idle
-    )
-    return [AxisGuard(None, condition) for condition in conditions]
+    idle = [t for t in kernel.tags if t in THREADS_IN_BLOCK_TAGS and t not in used]
+    return one_thread(bounds.stage, kernel, idle)
 
 
 def _lower_tensorized(nest: _Nest, body: Expr, guards: Sequence[AxisGuard]) -> Stmt:
-    intrin = lower_intrin(
-        nest.bounds, guards, nest.nests.buffers, partial(_element, nest)
-    )
-    if intrin.whole is None:
-        assert isinstance(body, Reduce)
-        return _lower_reduction(nest, body, intrin.guards, intrin)
-    return nest.loops.wrap(_outside(nest, intrin), intrin.whole, intrin.guards)
+    buffers = nest.context.buffers
+    intrin = lower_intrin(nest.bounds, guards, buffers, partial(_element, nest))
+    if intrin.whole is not None:
+        return nest.loops.wrap(_outside(nest, intrin), intrin.whole, intrin.guards)
+    assert isinstance(body, Reduce)
+    return _lower_reduction(nest, body, intrin.guards, intrin)
 
 
 def _outside(nest: _Nest, intrin: Replacement | None) -> list[Slot]:
-    """The loops that no intrinsic takes the place of."""
+    """Return the loops that are not replaced by the intrinsic."""
     slots = nest.loops.slots()
     if intrin is None:
         return slots
@@ -190,29 +184,32 @@ def _lower_reduction(
     if reduces_across_threads(nest.bounds.stage):
         refuse_tensorized(nest.bounds.stage)
         return _lower_across_threads(nest, reduce, guards)
-    loops, slots = nest.loops, _outside(nest, intrin)
-    first = next(
-        (
-            k
-            for k, s in enumerate(slots)
-            if isinstance(s, IterVar) and s.kind == REDUCTION
-        ),
-        len(slots),
-    )
+    loops = nest.loops
+    slots = _outside(nest, intrin)
+    first = _first_reduction(slots)
     outside, inside = slots[:first], slots[first:]
-    reset, update = (None, None) if intrin is None else (intrin.reset, intrin.update)
-    init_axes = _output_loops(
-        nest, inside if reset is not None else loops.slots()[first:]
-    )
-    within = {slot.var for slot in init_axes}
-    reduction_guards, output_guards = _partition(guards, _is_of_reduction)
-    deeper, shared = _partition(
-        output_guards, lambda g: within & set(variables_in(g.condition))
-    )
-    init = _initialisation(nest, reset or _identities(nest, reduce), init_axes, deeper)
-    # No guard may stand around what is attached to a loop inside.
-    if nest.loops.attach_points.intersection(inside):
-        init, deeper, shared = loops.guarded(shared, init), [*shared, *deeper], []
+    if intrin is None or intrin.reset is None:
+        reset = block(_stores(nest, reduce.reducer.identities))
+        init_axes = _output_loops(nest, loops.slots()[first:])
+    else:
+        reset = intrin.reset
+        init_axes = _output_loops(nest, inside)
+    update = None if intrin is None else intrin.update
+    init_vars = {axis.var for axis in init_axes}
+    reduction_guards = [g for g in guards if _is_of_reduction(g)]
+    # Guards of the output that read a loop of the initialisation, and all others.
+    deeper: list[AxisGuard] = []
+    shared: list[AxisGuard] = []
+    for guard in guards:
+        if not _is_of_reduction(guard):
+            is_deeper = not init_vars.isdisjoint(variables_in(guard.condition))
+            (deeper if is_deeper else shared).append(guard)
+    init = _initialisation(nest, reset, init_axes, deeper)
+    # No guard may surround what is attached to a loop inside.
+    if loops.attach_points.intersection(inside):
+        init = loops.guarded(shared, init)
+        deeper = [*shared, *deeper]
+        shared = []
     update = update or _update(nest, reduce)
     update = loops.wrap(inside, update, [*deeper, *reduction_guards])
     return loops.wrap(outside, block([init, update]), shared)
@@ -221,17 +218,24 @@ def _lower_reduction(
 def _lower_across_threads(
     nest: _Nest, reduce: Reduce, guards: Sequence[AxisGuard]
 ) -> Stmt:
-    """No guard stands around what combines the results of threads: it has barriers."""
+    """Return a reduction that threads share.
+
+    No guard surrounds the combination of their results, since that has barriers.
+    """
     slots = nest.loops.slots()
-    kinds = [getattr(slot, "kind", "") for slot in slots]
-    outside, inside = slots[: kinds.index(REDUCTION)], slots[kinds.index(REDUCTION) :]
+    first = _first_reduction(slots)
+    outside, inside = slots[:first], slots[first:]
     axes = _output_loops(nest, inside)
-    idle = _idle_thread_guards(nest.bounds)
-    indices = _output_indices(nest)
-    cross = CrossThread(nest.loops, reduce.reducer, axes, indices, idle)
+    cross = CrossThread(
+        nest.loops,
+        reduce.reducer,
+        axes,
+        outputs=_output_indices(nest),
+        idle=_idle_thread_guards(nest.bounds),
+    )
     sources = [_value(nest, source) for source in reduce.sources]
     update = cross.update(sources, _value(nest, reduce.condition))
-    _, output_guards = _partition(guards, _is_of_reduction)
+    output_guards = [guard for guard in guards if not _is_of_reduction(guard)]
     stmts = [
         _initialisation(nest, cross.reset(), axes, []),
         nest.loops.wrap(inside, update, guards),
@@ -240,59 +244,56 @@ def _lower_across_threads(
     return nest.loops.wrap(outside, cross.allocated(block(stmts)), [])
 
 
+def _first_reduction(slots: Sequence[Slot]) -> int:
+    """Return the number of the outermost reduction loop, or of `slots` if none is one."""
+    for number, slot in enumerate(slots):
+        if isinstance(slot, IterVar) and slot.kind == REDUCTION:
+            return number
+    return len(slots)
+
+
 def _is_of_reduction(guard: AxisGuard) -> bool:
-    """A guard of a reduction axis never keeps the initialisation from running, not even one that
-    was simplified until it reads no loop (over an empty axis it is false)."""
+    """Return True for the guard of a reduction axis, which the initialisation ignores.
+
+    The axis decides, not the loops that the condition reads. The condition of an empty
+    axis is simplified to false, and the initialisation must run all the same.
+    """
     return guard.axis is not None and guard.axis.kind == REDUCTION
 
 
-def _partition(
-    guards: Sequence[AxisGuard], chosen: Callable[[AxisGuard], Any]
-) -> tuple[list[AxisGuard], list[AxisGuard]]:
-    """The guards that are chosen, and the others."""
-    return [g for g in guards if chosen(g)], [g for g in guards if not chosen(g)]
-
-
 def _output_loops(nest: _Nest, slots: Sequence[Slot]) -> list[IterVar]:
-    """Those of `slots` that are loops over the output and leave a loop where they stand."""
-    loops = [
-        slot for slot in slots if isinstance(slot, IterVar) and slot.kind != REDUCTION
-    ]
-    return [loop for loop in loops if loop not in nest.bounds.stage.threads.bound]
-
-
-def _identities(nest: _Nest, reduce: Reduce) -> Stmt:
-    return block(_stores(nest, reduce.reducer.identities))
+    """Return the loops over the output among `slots` that are not bound."""
+    bound = nest.bounds.stage.threads.bound
+    loops = [s for s in slots if isinstance(s, IterVar) and s.kind != REDUCTION]
+    return [loop for loop in loops if loop not in bound]
 
 
 def _initialisation(
     nest: _Nest, reset: Stmt, axes: Sequence[IterVar], guards: Sequence[AxisGuard]
 ) -> Stmt:
-    bare = Loops(nest.bounds, nest.nests.bounds, lambda _, body: body, frozenset())
-    loops = bare.wrap(axes, reset, guards)
-    return _rebind(loops, {leaf.var: Var(f"{leaf.name}.init", I64) for leaf in axes})
+    """Return `reset` in loops over `axes` of its own, without attached stages.
 
+    The variables of the loops are new, since a function binds each variable only once.
+    """
+    bare = Loops(nest.bounds, nest.context.bounds, lambda _, body: body, frozenset())
+    fresh = {axis.var: Var(f"{axis.name}.init", I64) for axis in axes}
 
-def _rebind(loops: Stmt, fresh: Mapping[Var, Var]) -> Stmt:
-    """`loops` with other loop variables: a variable is bound only once in a function."""
-
-    def visit(recurse: Rewrite, node: Node) -> Node:
+    def rebind(recurse: Rewrite, node: Node) -> Node:
+        if isinstance(node, Var):
+            return fresh.get(node, node)
+        node = map_children(node, recurse)
         if isinstance(node, For):
-            node = map_children(node, recurse)
             return with_changes(node, var=fresh.get(node.var, node.var))
-        return (
-            fresh.get(node, node)
-            if isinstance(node, Var)
-            else map_children(node, recurse)
-        )
+        return node
 
-    return rewriter(visit)(loops)
+    return rewriter(rebind)(bare.wrap(axes, reset, guards))
 
 
 def _update(nest: _Nest, reduce: Reduce) -> Stmt:
-    so_far = [_load(nest, tensor, _output_indices(nest)) for tensor in nest.op.outputs]
-    combined = reduce.reducer.combine(so_far, [_value(nest, s) for s in reduce.sources])
-    stmt = store_together(_stores(nest, combined))
+    indices = _output_indices(nest)
+    so_far = [_load(nest, tensor, indices) for tensor in nest.op.outputs]
+    sources = [_value(nest, source) for source in reduce.sources]
+    stmt = store_together(_stores(nest, reduce.reducer.combine(so_far, sources)))
     condition = _value(nest, reduce.condition)
     if as_int(condition):
         return stmt
@@ -303,12 +304,12 @@ def _update(nest: _Nest, reduce: Reduce) -> Stmt:
 
 
 def _stores(nest: _Nest, values: Sequence[Expr]) -> tuple[BufferStore, ...]:
-    """A store to each output."""
-    indices, origin = _output_indices(nest), nest.loops.origin()
+    """Return a store to each output."""
+    buffers = nest.context.buffers
+    indices = _output_indices(nest)
+    origin = nest.loops.origin()
     return tuple(
-        BufferStore(
-            nest.nests.buffers[tensor], _element(nest, tensor, indices), value, origin
-        )
+        BufferStore(buffers[tensor], _element(nest, tensor, indices), value, origin)
         for tensor, value in zip(nest.op.outputs, values, strict=True)
     )
 
@@ -318,23 +319,24 @@ def _output_indices(nest: _Nest) -> tuple[Expr, ...]:
 
 
 def _load(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> Expr:
-    return BufferLoad(nest.nests.buffers[tensor], _element(nest, tensor, indices))
+    buffer = nest.context.buffers[tensor]
+    return BufferLoad(buffer, _element(nest, tensor, indices))
 
 
 def _element(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Where the element at `indices` of a tensor lies in its buffer."""
-    region = nest.nests.regions.get(tensor)
+    """Return the place in its buffer of the element at `indices` of a tensor."""
+    region = nest.context.regions.get(tensor)
     if region is None:
         return tuple(indices)
     pairs = zip(indices, region.origin, strict=True)
-    return tuple(simplify(index - origin, nest.bounds.facts) for index, origin in pairs)
+    facts = nest.bounds.facts
+    return tuple(simplify(index - origin, facts) for index, origin in pairs)
 
 
 def _value(nest: _Nest, body: Expr) -> Expr:
-    """`body` in terms of loop variables and buffers."""
-    roots = {
-        axis.var: nest.bounds.indices.values[axis] for axis in nest.bounds.stage.roots
-    }
+    """Return `body` in terms of loop variables and buffers."""
+    values = nest.bounds.indices.values
+    roots = {axis.var: values[axis] for axis in nest.bounds.stage.roots}
 
     def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, TensorRead):

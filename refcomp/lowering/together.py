@@ -1,4 +1,4 @@
-"""Several stores at once: of values that may read what the others write."""
+"""Simultaneous stores: the values may read elements that the stores overwrite."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from refcomp.ir.stmt import BufferStore, LetStmt, Stmt, block
 
 
 def store_together(stores: Sequence[BufferStore]) -> Stmt:
-    """All of `stores`, several only after all values are known."""
+    """Return a statement that evaluates the values of all `stores`, then stores them."""
     if len(stores) == 1:
         return stores[0]
     names = [Var(f"{store.buffer.name}.next", store.value.dtype) for store in stores]
-    pairs = [*zip(stores, names, strict=True)]
+    pairs = list(zip(stores, names, strict=True))
     stmt = block([with_changes(store, value=name) for store, name in pairs])
     for store, name in reversed(pairs):
         stmt = LetStmt(name, store.value, stmt, store.origin)

@@ -97,7 +97,7 @@ def test_lowering_twice_gives_the_same():
 
 def test_what_is_no_schedule_and_no_list_of_arguments_is_refused():
     s, a, b, c = _add(4)
-    with pytest.raises(UserError, match="is no schedule"):
+    with pytest.raises(UserError, match="is not a schedule"):
         refcomp.lower(c.op, [a, b, c])
     with pytest.raises(UserError, match="not a list") as caught:
         refcomp.lower(s, a)

@@ -82,11 +82,11 @@ DEVICE = (
     # What is in shared and local memory.
     SeededBug(
         *("idle threads take part", "refcomp.lowering.nest", "_idle_thread_guards"),
-        *("in THREADS_IN_BLOCK_TAGS and tag not in used]", "in used]"),
+        *("in THREADS_IN_BLOCK_TAGS and t not in used]", "in used]"),
     ),
     SeededBug(
         *("idle threads of one axis take part", "refcomp.lowering.nest", "_idle_thread_guards"),
-        *("for tag in idle)", "for tag in idle[1:])"),
+        *("kernel, idle)", "kernel, idle[1:])"),
     ),
     SeededBug(
         *("shared region of one thread", "refcomp.lowering.bounds.regions", "_Needs._loops"),
@@ -112,8 +112,8 @@ DEVICE = (
         kinds=_REDUCTIONS,
     ),
     SeededBug(
-        *("each thread stores what one has", _CROSS, "CrossThread._storing"),
-        *("if self._is_local:", "if True:"),
+        *("each thread stores what one has", _CROSS, "CrossThread.finish"),
+        *("if not self._is_local:", "if False:"),
         kinds=_REDUCTIONS,
     ),
     SeededBug(
