@@ -1,8 +1,12 @@
-"""The bounds of all stages of a schedule, consumers before producers.
+"""Infers the bounds of all stages of a schedule, consumers before producers.
 
-What a stage computes at a time depends on those that read it, so that the stages are walked from
-the outputs backwards. Refuses attachments whose readers are outside, loops bound to one thread axis
-with different extents, scopes that cannot be, and marks that do not fit the extents found.
+What a stage computes at a time depends on its readers. So the stages are visited from
+the outputs backwards.
+
+Refuses:
+- attached stages that are read outside of their loop;
+- loops bound to one thread axis, but with different extents;
+- scopes that are not possible, and marks that do not fit the extents found.
 """
 
 from __future__ import annotations
@@ -16,7 +20,12 @@ from refcomp.ir.expr import EQ, Expr, Var
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import PARALLEL
 from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
-from refcomp.lowering.bounds.regions import Place, StageBounds, check_size, infer_region
+from refcomp.lowering.bounds.regions import (
+    Place,
+    StageBounds,
+    check_size,
+    infer_region,
+)
 from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.placement import NestLoop, check_attachments
 from refcomp.schedule.primitives.mark import check_extent
@@ -29,26 +38,28 @@ Bodies = Mapping[Stage, Sequence[Expr]]
 def infer_stages(
     stages: Sequence[Stage], bodies: Bodies, facts: Facts
 ) -> dict[Stage, StageBounds]:
-    """The bounds of `stages`, all that are computed, producers first.
+    """Return the bounds of `stages`.
 
-    `bodies` are their operations' expressions after inlining, `facts` what is known of the shape
-    variables. UserError for what the module docstring names.
+    Args:
+        stages: all stages that are computed, producers first.
+        bodies: the expressions of each stage after inlining.
+        facts: what is known of the shape variables.
+
+    Raises:
+        UserError: see the module docstring.
     """
     readers = _readers(stages, bodies)
     check_attachments(stages, readers)
     kernels = find_kernels(stages)
     scopes = {stage: scope_of(stage, kernels.get(stage)) for stage in stages}
-    symbols = {
-        v
-        for s in stages
-        for t in s.op.outputs
-        for dim in t.shape
-        for v in variables_in(dim)
-    }
+    tensors = [tensor for stage in stages for tensor in stage.op.outputs]
+    dims = (dim for tensor in tensors for dim in tensor.shape)
+    symbols = {var for dim in dims for var in variables_in(dim)}
     bounds: dict[Stage, StageBounds] = {}
     for stage in reversed(stages):
         kernel = kernels.get(stage)
-        place = Place(stage, scopes[stage], kernel, _facts_around(stage, bounds, facts))
+        around = _facts_around(stage, bounds, facts)
+        place = Place(stage, scopes[stage], kernel, around)
         region = None
         if stage.attach_point is None:
             remedy = "compute it at a loop of its consumer, or keep it in global memory"
@@ -58,11 +69,16 @@ def infer_stages(
             region = infer_region(place, known, bounds, symbols)
         extents = infer_extents(stage, region)
         variables = _variables(stage, kernel)
-        inside = _bind(place.facts, stage.loops.leaves, extents, variables)
-        indices = root_indices(stage, extents, inside, variables, region)
+        inside = _bind(around, stage.loops.leaves, extents, variables)
         _check_marks(stage, kernel, extents)
         bounds[stage] = StageBounds(
-            place, region, extents, variables, indices, tuple(bodies[stage]), inside
+            place,
+            region,
+            extents,
+            variables,
+            indices=root_indices(stage, extents, inside, variables, region),
+            bodies=tuple(bodies[stage]),
+            facts=inside,
         )
     for kernel in dict.fromkeys(kernels.values()):
         _check_threads(kernel, bounds, facts)
@@ -70,34 +86,34 @@ def infer_stages(
 
 
 def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]]:
-    maker = {tensor: stage for stage in stages for tensor in stage.op.outputs}
+    """Return the stages that read each stage."""
+    makers = {tensor: stage for stage in stages for tensor in stage.op.outputs}
     readers: dict[Stage, list[Stage]] = {stage: [] for stage in stages}
     for stage in stages:
         nodes = (node for body in bodies[stage] for node in walk(body))
-        read = {
-            maker.get(node.tensor) for node in nodes if isinstance(node, TensorRead)
-        }
-        for producer in read - {None}:
-            assert producer is not None
+        read = {node.tensor for node in nodes if isinstance(node, TensorRead)}
+        for producer in {makers[tensor] for tensor in read if tensor in makers}:
             readers[producer].append(stage)
     return readers
 
 
 def _variables(stage: Stage, kernel: Kernel | None) -> dict[IterVar, Var]:
-    """The variable of each loop: bound loops of one kernel and tag share one."""
+    """Return the variable of each loop.
+
+    All loops of a kernel that are bound to one tag share a variable.
+    """
     variables = {leaf: leaf.var for leaf in stage.loops.leaves}
     if kernel is not None:
         marks = stage.loops.marks
-        variables |= {
-            leaf: kernel.variables[marks[leaf]] for leaf in stage.threads.bound
-        }
+        for leaf in stage.threads.bound:
+            variables[leaf] = kernel.variables[marks[leaf]]
     return variables
 
 
 def _facts_around(
     stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Facts
 ) -> Facts:
-    """What is known where the stage is computed: the loops of other stages around it."""
+    """Return `facts` with the ranges of the loops of other stages around `stage`."""
     point = stage.attach_point
     if point is None:
         return facts
@@ -105,15 +121,14 @@ def _facts_around(
     leaves = point.stage.loops.leaves
     around = leaves[: point.stage.loops.position(point.axis) + 1]
     if _is_inside(point, outer.place.kernel):
-        around = [
-            *(leaf for leaf in leaves if leaf in point.stage.threads.bound),
-            *around,
-        ]
+        # The bound loops surround the whole kernel, wherever they stand.
+        bound = [leaf for leaf in leaves if leaf in point.stage.threads.bound]
+        around = [*bound, *around]
     return _bind(outer.place.facts, around, outer.extents, outer.variables)
 
 
 def _is_inside(point: AttachPoint, kernel: Kernel | None) -> bool:
-    """Return True if the attach point lies in the kernel, whose bound loops are all around it."""
+    """Return True if the attach point lies in the kernel."""
     if kernel is None:
         return False
     stage = point.stage
@@ -140,7 +155,8 @@ def _check_marks(
             stage.refuse(
                 "parallel",
                 leaf.name,
-                f"the stage has loops in a kernel, which begins at stage {kernel.stage.name}",
+                "the stage has loops in a kernel, "
+                f"which begins at stage {kernel.stage.name}",
                 "bind the loop to a thread axis",
             )
 
@@ -148,39 +164,44 @@ def _check_marks(
 def _check_threads(
     kernel: Kernel, bounds: Mapping[Stage, StageBounds], facts: Facts
 ) -> None:
+    """Refuse loops of one tag that have different extents."""
     for tag, loops in kernel.bound.items():
         first = loops[0]
         extent = bounds[first.stage].extents[first.axis]
         if tag in kernel.env:
-            _check_wanted(first, extent, kernel.env[tag], facts)
+            _check_requested(first, extent, kernel.env[tag], facts)
         for loop in loops:
-            mine = bounds[loop.stage].extents[loop.axis]
-            if not _is_equal(mine, extent, facts):
+            actual = bounds[loop.stage].extents[loop.axis]
+            if not _is_equal(actual, extent, facts):
                 other = (
                     f"axis {first.axis.name} of stage {first.stage.name} has {extent}"
                 )
-                _refuse_extent(loop, mine, other, tag)
-            _check_wanted(loop, mine, loop.stage.threads.bound[loop.axis], facts)
+                _refuse_extent(loop, actual, other, tag)
+            _check_requested(loop, actual, loop.stage.threads.bound[loop.axis], facts)
 
 
-def _check_wanted(loop: NestLoop, mine: Expr, axis: IterVar, facts: Facts) -> None:
-    """The loop is as long as the thread axis, where that has an extent."""
-    wanted = simplify(axis.extent)
-    is_open = as_int(wanted) == 0
-    if not is_open and not _is_equal(mine, wanted, facts):
-        _refuse_extent(loop, mine, f"the thread axis has {wanted}", axis.thread_tag)
+def _check_requested(loop: NestLoop, actual: Expr, axis: IterVar, facts: Facts) -> None:
+    """Refuse a loop that is not as long as its thread axis, if the axis has an extent."""
+    requested = simplify(axis.extent)
+    is_open = as_int(requested) == 0
+    if not is_open and not _is_equal(actual, requested, facts):
+        _refuse_extent(
+            loop, actual, f"the thread axis has {requested}", axis.thread_tag
+        )
 
 
 def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
     return prove(EQ(simplify(a, facts), simplify(b, facts)), facts)
 
 
-def _refuse_extent(loop: NestLoop, mine: Expr, other: str, tag: str) -> None:
+def _refuse_extent(loop: NestLoop, actual: Expr, other: str, tag: str) -> None:
     axis = loop.axis
     stage = loop.stage
     raise UserError(
-        f"axis {axis.name} of stage {stage.name} has {mine} iterations for {tag}, but {other}",
+        f"axis {axis.name} of stage {stage.name} has {actual} iterations for {tag}, "
+        f"but {other}",
         where=f"stage {stage.name}, at {stage.loops.provenance[axis].line}",
-        why="all loops of a kernel that are bound to one thread axis are run by the same threads",
+        why="all loops of a kernel that are bound to one thread axis "
+        "are run by the same threads",
         remedy="split the loops by the same factor, and bind the inner ones",
     )

@@ -1,10 +1,12 @@
-"""Kernels: which stages run together on a GPU, and the threads that they share.
+"""Kernels: the stages that run together on a GPU, and the threads that they share.
 
-A kernel begins at the first bound loop of a stage that is not computed inside another kernel; at
-the outermost reduction loop, if that stands before it, as a launch for each step would gain
-nothing; outside all loops, where env_threads names the stage's threads. The loops outside are the
-host's. All stages attached inside belong to the kernel, and their loops bound to one tag are one
-loop, whose variable they share.
+A kernel begins at the first bound loop of a stage that is not computed inside another
+kernel. If the outermost reduction loop stands before that loop, the kernel begins there,
+since a launch for each step would gain nothing. If env_threads names the stage's threads,
+the kernel begins outside all loops. The loops outside run on the host.
+
+All stages attached inside belong to the kernel. Their loops bound to one tag are one
+loop, and share its variable.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
-from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS, THREADS_IN_BLOCK_TAGS
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
 from refcomp.schedule.placement import NestLoop, loops_around, place_text
 from refcomp.schedule.stage import Stage
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 
 SHARED, LOCAL, GLOBAL = "shared", "local", "global"
-_ORDER = tuple(reversed(THREAD_TAGS[:3])) + tuple(reversed(THREAD_TAGS[3:]))
+# The order of the loops of a kernel: z before y before x, groups before threads.
+_ORDER = (*reversed(BLOCK_TAGS), *reversed(THREADS_IN_BLOCK_TAGS))
 
 
 @dataclass(slots=True, eq=False)
@@ -42,10 +45,11 @@ class Kernel:
     env: dict[str, IterVar] = field(default_factory=dict)
 
     def add(self, stage: Stage) -> None:
-        """Takes in the bound loops of a stage of this kernel, and the threads it names itself."""
+        """Add the bound loops and the env_threads of a stage of this kernel."""
         for axis in stage.threads.env:
-            self.env[axis.thread_tag] = axis
-            self.variables.setdefault(axis.thread_tag, Var(axis.thread_tag, I64))
+            tag = axis.thread_tag
+            self.env[tag] = axis
+            self.variables.setdefault(tag, Var(tag, I64))
         for leaf in stage.loops.leaves:
             if leaf in stage.threads.bound:
                 tag = stage.loops.marks[leaf]
@@ -59,14 +63,25 @@ class Kernel:
 
 
 def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
-    """The kernel of each stage that is in one. `stages` are those that are computed."""
+    """Return the kernel of each of `stages` that runs in one.
+
+    Raises:
+        UserError: env_threads cannot begin a kernel, or names threads of no use.
+    """
     kernels: dict[Stage, Kernel] = {}
-    for stage in reversed(stages):  # what is attached after what it is attached to
+    for stage in reversed(stages):  # an attached stage after its attach point's stage
+        threads = stage.threads
         kernel = _kernel_around(stage, kernels)
-        if kernel is not None and stage.threads.env:
-            _refuse_inner(stage, kernel)
-        if kernel is None and (stage.threads.bound or stage.threads.env):
-            kernel = Kernel(stage, 0 if stage.threads.env else _start(stage))
+        if kernel is not None and threads.env:
+            raise UserError(
+                f"env_threads of stage {stage.name} cannot begin a kernel",
+                where=place_text(stage),
+                why="the stage is computed in the kernel "
+                f"that begins at stage {kernel.stage.name}",
+                remedy=f"name the threads for stage {kernel.stage.name}",
+            )
+        if kernel is None and (threads.bound or threads.env):
+            kernel = Kernel(stage, start=_start(stage))
         if kernel is not None:
             kernels[stage] = kernel
             kernel.add(stage)
@@ -75,23 +90,14 @@ def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
     return kernels
 
 
-def _refuse_inner(stage: Stage, kernel: Kernel) -> None:
-    raise UserError(
-        f"env_threads of stage {stage.name} cannot begin a kernel",
-        where=place_text(stage),
-        why=f"the stage is computed in the kernel that begins at stage {kernel.stage.name}",
-        remedy=f"name the threads for stage {kernel.stage.name}",
-    )
-
-
 def _check_env(kernel: Kernel) -> None:
-    """Refuses threads without an extent, and groups that would do the same work."""
+    """Refuse threads without an extent, and groups that would do the same work."""
     for tag, axis in kernel.env.items():
         owners = [loop.stage for loop in kernel.bound.get(tag, ())]
         if tag in BLOCK_TAGS and kernel.stage not in owners:
             why = "all groups would do the same work, and could not wait for each other"
             remedy = f"bind a loop of stage {kernel.stage.name} to it, or leave it out"
-        elif not owners and _is_open(axis):
+        elif not owners and as_int(simplify(axis.extent)) == 0:
             why = "it has no extent, and no loop in the kernel is bound to it"
             remedy = f'give it one: thread_axis((0, 64), "{tag}")'
         else:
@@ -102,10 +108,6 @@ def _check_env(kernel: Kernel) -> None:
             why=why,
             remedy=remedy,
         )
-
-
-def _is_open(axis: IterVar) -> bool:
-    return as_int(simplify(axis.extent)) == 0
 
 
 def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | None:
@@ -119,6 +121,9 @@ def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | No
 
 
 def _start(stage: Stage) -> int:
+    """Return the number of the loop at which the kernel of `stage` begins."""
+    if stage.threads.env:
+        return 0
     return next(
         k
         for k, leaf in enumerate(stage.loops.leaves)
@@ -127,49 +132,58 @@ def _start(stage: Stage) -> int:
 
 
 def scope_of(stage: Stage, kernel: Kernel | None) -> str:
-    """Where the stage's tensors lie; UserError where the scope that was asked for cannot be."""
-    scope = stage.memory.scope or _default_scope(stage, kernel)
-    if kernel is None and scope == SHARED:
-        _refuse(
-            stage,
-            scope,
-            "shared memory belongs to a group of threads, and no kernel is around the stage",
-            "compute_at a loop inside one that is bound to blockIdx",
-        )
+    """Return the scope of the memory of the stage's tensors.
+
+    Raises:
+        UserError: the requested scope is not possible.
+    """
+    requested = stage.memory.scope
+    scope = requested or _default_scope(stage, kernel)
     if kernel is None:
+        if scope == SHARED:
+            _refuse(
+                stage,
+                scope,
+                why="shared memory belongs to a group of threads, "
+                "and no kernel is around the stage",
+                remedy="compute_at a loop inside one that is bound to blockIdx",
+            )
         return scope
     is_inside = stage is not kernel.stage
     if _is_row(stage, kernel):
-        if stage.memory.scope not in (None, GLOBAL):
-            why = f"its rows are those of scan {kernel.stage.name}, whose memory is global"
-            _refuse(stage, scope, why, "leave its scope as it is")
+        if requested not in (None, GLOBAL):
+            _refuse(
+                stage,
+                scope,
+                why=f"its rows are those of scan {kernel.stage.name}, "
+                "whose memory is global",
+                remedy="leave its scope as it is",
+            )
         scope = GLOBAL
     elif is_inside and scope == GLOBAL:
-        why = "a kernel cannot allocate global memory, and the stage is computed inside one"
         _refuse(
             stage,
             scope,
-            why,
-            "use the scope shared or local, or compute it at the root",
+            why="a kernel cannot allocate global memory, "
+            "and the stage is computed inside one",
+            remedy="use the scope shared or local, or compute it at the root",
         )
     if not is_inside and scope != GLOBAL:
-        why = "what one kernel computes for another must outlive it"
         _refuse(
             stage,
             scope,
-            why,
-            "compute_at a loop of its consumer's kernel, or keep it global",
+            why="what one kernel computes for another must outlive it",
+            remedy="compute_at a loop of its consumer's kernel, or keep it global",
         )
-    _check_threads(stage, kernel, scope)
+    if is_inside:
+        _check_threads(stage, kernel, scope)
     return scope
 
 
 def _is_row(stage: Stage, kernel: Kernel) -> bool:
-    """Whether the stage computes the rows of the scan whose kernel it is in."""
+    """Return True if the stage computes rows of the scan whose kernel it is in."""
     op = kernel.stage.op
-    return isinstance(op, ScanOp) and any(
-        tensor in op.update for tensor in stage.op.outputs
-    )
+    return isinstance(op, ScanOp) and any(t in op.update for t in stage.op.outputs)
 
 
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
@@ -180,41 +194,33 @@ def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
 
 
 def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
-    """A stage inside a kernel shares its loops among those only who share its memory."""
-    if stage is kernel.stage:
-        return
+    """Refuse to share the loops of a stage among threads that do not share its memory."""
     for leaf, thread in stage.threads.bound.items():
-        is_combined = (
-            leaf.kind == REDUCTION
-        )  # what threads have found together, each may keep
-        if (
-            is_combined or scope != LOCAL
-        ) and thread.thread_tag in THREADS_IN_BLOCK_TAGS:
+        # After a reduction across threads, each thread may keep the result.
+        is_combined = leaf.kind == REDUCTION
+        is_in_block = thread.thread_tag in THREADS_IN_BLOCK_TAGS
+        if is_in_block and (is_combined or scope != LOCAL):
             continue
+        where = f"stage {stage.name}, at {stage.loops.provenance[leaf].line}"
+        binding = f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}"
         if scope == GLOBAL:
-            _refuse_groups(stage, leaf, thread, kernel)
+            raise UserError(
+                f"{binding} within one launch",
+                where=where,
+                why="a row needs all of those before, "
+                "and groups of threads cannot wait for each other",
+                remedy=f"leave {leaf.name} unbound, or do without env_threads of "
+                f"{kernel.stage.name}, so that each row is a launch of its own",
+            )
         owner = "each group of threads" if scope == SHARED else "each thread"
         raise UserError(
-            f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}, "
-            f"but its memory is {scope}",
-            where=f"stage {stage.name}, at {stage.loops.provenance[leaf].line}",
+            f"{binding}, but its memory is {scope}",
+            where=where,
             why=f"{owner} has its own {scope} memory and must fill it alone",
             remedy=f"leave {leaf.name} unbound, or keep {stage.name} in another scope",
         )
 
 
-def _refuse_groups(
-    stage: Stage, leaf: IterVar, thread: IterVar, kernel: Kernel
-) -> None:
-    raise UserError(
-        f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag} within one launch",
-        where=f"stage {stage.name}, at {stage.loops.provenance[leaf].line}",
-        why="a row needs all of those before, and groups of threads cannot wait for each other",
-        remedy=f"leave {leaf.name} unbound, or do without env_threads of {kernel.stage.name}, so "
-        "that each row is a launch of its own",
-    )
-
-
-def _refuse(stage: Stage, scope: str, why: str, remedy: str) -> None:
+def _refuse(stage: Stage, scope: str, *, why: str, remedy: str) -> None:
     what = f"stage {stage.name} cannot lie in {scope} memory"
     raise UserError(what, where=place_text(stage), why=why, remedy=remedy)

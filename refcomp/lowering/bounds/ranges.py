@@ -2,15 +2,15 @@
 
     i * 4 + j + r,  j in 0 .. 3, r in 0 .. 2   ->   from i * 4 to i * 4 + 5, at most 5 apart
 
-Ends are expressions of the variables that stay fixed. A range holds all values and may hold more:
-where an operand occurs twice, or behind a remainder. What depends on memory has no range (None).
+The ends are expressions of the variables that stay fixed. A range holds all values of
+the index, and may hold more: if an operand occurs twice, or under a remainder. An index
+that depends on memory has no range (None).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from refcomp.arith import Facts, interval, prove, simplify
 from refcomp.foundation.dtype import I64
@@ -20,6 +20,7 @@ from refcomp.ir.expr import (
     EQ,
     LE,
     Add,
+    BinaryExpr,
     Div,
     Expr,
     FloorDiv,
@@ -37,85 +38,89 @@ from refcomp.ir.expr import (
 from refcomp.ir.rewrite import memoised, variables_in, walk
 from refcomp.te.tensor import TensorRead
 
-# No machine holds as many elements. A greater bound comes from the limits of i64, not from a loop.
+# No machine has memory for as many elements. So a greater bound is not the bound of a
+# loop: it follows from the limits of i64.
 _MAX_COUNT = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """All values from `low` to `high`; `span` is a constant that high - low never exceeds, None
-    when no such constant is known."""
+    """All values from `low` to `high`."""
 
     low: Expr
     high: Expr
+    # A constant that high - low never exceeds, if one is known.
     span: int | None
 
 
 def upper_bound(expr: Expr, facts: Facts) -> int | None:
-    """Return a constant that `expr` never exceeds, None if its dtype alone bounds it."""
+    """Return a constant that `expr` never exceeds, None if only its dtype bounds it."""
     high = interval(expr, facts).high
     return None if high is None or high >= _MAX_COUNT else high
 
 
 def least(a: Expr, b: Expr, facts: Facts) -> Expr:
-    """The lesser of two ends: one of them where that is proved, else their minimum."""
+    """Return the lesser of `a` and `b` if that is proved, else their minimum."""
     if prove(LE(a, b), facts):
         return a
     return b if prove(LE(b, a), facts) else simplify(Min(a, b), facts)
 
 
 def greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
-    """The greater of two ends: one of them where that is proved, else their maximum."""
+    """Return the greater of `a` and `b` if that is proved, else their maximum."""
     if prove(LE(b, a), facts):
         return a
     return b if prove(LE(a, b), facts) else simplify(Max(a, b), facts)
 
 
 def union(a: Range, b: Range, facts: Facts) -> Range:
-    """A range that holds the values of both."""
-    low, high = least(a.low, b.low, facts), greatest(a.high, b.high, facts)
+    """Return a range that holds the values of both."""
+    low = least(a.low, b.low, facts)
+    high = greatest(a.high, b.high, facts)
     return Range(low, high, span_between(low, high, facts))
 
 
 def intersect(a: Range, b: Range, facts: Facts) -> Range:
-    """What both hold, of two ranges that hold all values: `a` with ends of `b` that are proved to
-    be tighter."""
+    """Return `a` with those ends of `b` that are proved to be tighter.
+
+    Both ranges hold all values of the index, so that the result does, too.
+    """
     low = b.low if prove(LE(a.low, b.low), facts) else a.low
     high = b.high if prove(LE(b.high, a.high), facts) else a.high
     if low is a.low and high is a.high:
         return a
-    spans = [s for s in (a.span, span_between(low, high, facts)) if s is not None]
-    return Range(low, high, min(spans, default=None))
+    spans = [a.span, span_between(low, high, facts)]
+    return Range(low, high, _least_known(spans))
 
 
 def span_between(low: Expr, high: Expr, facts: Facts) -> int | None:
-    """A constant that high - low never exceeds, None when none is known."""
+    """Return a constant that high - low never exceeds, None if none is known."""
     plain = upper_bound(simplify(high - low, facts), facts)
-    if isinstance(plain, int) and plain <= 0:
+    if plain is not None and plain <= 0:
         return plain
-    bounds = [plain, *_spans_of_choices(low, high, facts)]
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def _spans_of_choices(low: Expr, high: Expr, facts: Facts) -> Iterator[int | None]:
-    """Bounds found by looking at both sides of an end that is an extreme: min(a, b) - low is no
-    more than either difference, max(a, b) - low no more than the greater one."""
+    # If an end is a minimum or a maximum, its operands give more bounds. The difference
+    # min(a, b) - low is at most a - low, and at most b - low. The difference
+    # max(a, b) - low is at most the greater of the two. For `low`, it is the other way
+    # round.
+    bounds = [plain]
     end, shift = _without_constant(high)
     if isinstance(end, Min | Max):
-        yield _combined(
-            end, Min, [span_between(low, e + shift, facts) for e in (end.a, end.b)]
-        )
+        spans = [span_between(low, part + shift, facts) for part in (end.a, end.b)]
+        bounds.append(_least_known(spans) if isinstance(end, Min) else _greatest(spans))
     end, shift = _without_constant(low)
     if isinstance(end, Min | Max):
-        yield _combined(
-            end, Max, [span_between(e + shift, high, facts) for e in (end.a, end.b)]
-        )
+        spans = [span_between(part + shift, high, facts) for part in (end.a, end.b)]
+        bounds.append(_least_known(spans) if isinstance(end, Max) else _greatest(spans))
+    return _least_known(bounds)
 
 
-def _combined(end: Expr, bounded: type[Expr], spans: list[int | None]) -> int | None:
+def _least_known(spans: list[int | None]) -> int | None:
+    return min((span for span in spans if span is not None), default=None)
+
+
+def _greatest(spans: list[int | None]) -> int | None:
+    """Return the greatest span, None if one is not known."""
     known = [span for span in spans if span is not None]
-    if isinstance(end, bounded):
-        return min(known, default=None)
     return max(known) if len(known) == len(spans) else None
 
 
@@ -126,16 +131,21 @@ def _without_constant(end: Expr) -> tuple[Expr, int]:
 
 
 class RangeFinder:
-    """Finds ranges while the variables of `running` take the values of their ranges, None for those
-    of which nothing is known. `facts` hold wherever they do."""
+    """Finds ranges of expressions while some variables run.
+
+    Attributes:
+        running: each variable that runs, with its range (None: not known).
+        facts: what holds wherever the expressions are evaluated.
+    """
 
     def __init__(self, running: Mapping[Var, Range | None], facts: Facts) -> None:
-        self.running, self.facts = dict(running), facts
+        self.running = dict(running)
+        self.facts = facts
         self._of: Callable[[Expr], Range | None]
         self._of = memoised(lambda recurse, expr: self._range(expr))
 
     def of(self, expr: Expr) -> Range | None:
-        """The range of an i64 expression, None when it has no ends that are known here."""
+        """Return the range of an i64 expression, None if it is not known."""
         return self._of(expr)
 
     def _range(self, expr: Expr) -> Range | None:
@@ -143,120 +153,103 @@ class RangeFinder:
             return self.running[expr]
         if self._is_fixed(expr):
             return Range(expr, expr, 0)
+        if expr.dtype != I64:
+            return None
+        if isinstance(expr, Select | IfThenElseExpr):
+            a = self.of(expr.true_value)
+            b = self.of(expr.false_value)
+            return None if a is None or b is None else union(a, b, self.facts)
         case = _CASES.get(type(expr))
-        return None if case is None or expr.dtype != I64 else case(self, expr)
+        if case is None:
+            return None
+        assert isinstance(expr, BinaryExpr)
+        a = self.of(expr.a)
+        b = self.of(expr.b)
+        return None if a is None or b is None else case(expr, a, b, self.facts)
 
     def _is_fixed(self, expr: Expr) -> bool:
         if any(isinstance(node, TensorRead | BufferLoad) for node in walk(expr)):
             return False
         return all(var not in self.running for var in variables_in(expr))
 
-    def _both(self, expr: Any) -> tuple[Range, Range] | None:
-        a, b = self.of(expr.a), self.of(expr.b)
-        return None if a is None or b is None else (a, b)
 
-    def made(self, low: Expr, high: Expr, span: int | None) -> Range:
-        """A range of simplified ends."""
-        return Range(simplify(low, self.facts), simplify(high, self.facts), span)
+# One function for each kind of expression, given the ranges of both operands.
 
 
-def _sum_of(finder: RangeFinder, expr: Any) -> Range | None:
-    both = finder._both(expr)
-    if both is None:
-        return None
-    a, b = both
+def _simplified(low: Expr, high: Expr, span: int | None, facts: Facts) -> Range:
+    return Range(simplify(low, facts), simplify(high, facts), span)
+
+
+def _sum(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range:
     span = None if a.span is None or b.span is None else a.span + b.span
     if isinstance(expr, Add):
-        return finder.made(a.low + b.low, a.high + b.high, span)
-    return finder.made(a.low - b.high, a.high - b.low, span)
+        return _simplified(a.low + b.low, a.high + b.high, span, facts)
+    return _simplified(a.low - b.high, a.high - b.low, span, facts)
 
 
-def _product(finder: RangeFinder, expr: Any) -> Range | None:
-    both = finder._both(expr)
-    if both is None:
-        return None
-    a, b = both if both[1].span == 0 else both[::-1]
+def _product(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range | None:
     if b.span != 0:
-        return _product_of_two(finder, a, b)
-    signs = interval(b.low, finder.facts)
-    span, factor = None, as_int(b.low)
-    if factor is not None and a.span is not None:
-        span = a.span * abs(factor)
+        a, b = b, a
+    signs = interval(b.low, facts)
+    if b.span != 0:  # both factors change
+        if not (signs.is_at_least(0) and interval(a.low, facts).is_at_least(0)):
+            return None
+        low = simplify(a.low * b.low, facts)
+        high = simplify(a.high * b.high, facts)
+        return Range(low, high, span_between(low, high, facts))
+    factor = as_int(b.low)
+    span = None if factor is None or a.span is None else a.span * abs(factor)
     if signs.is_at_least(0):
-        return finder.made(a.low * b.low, a.high * b.low, span)
-    return (
-        finder.made(a.high * b.low, a.low * b.low, span)
-        if signs.is_at_most(0)
-        else None
-    )
+        return _simplified(a.low * b.low, a.high * b.low, span, facts)
+    if signs.is_at_most(0):
+        return _simplified(a.high * b.low, a.low * b.low, span, facts)
+    return None
 
 
-def _product_of_two(finder: RangeFinder, a: Range, b: Range) -> Range | None:
-    """Of two factors that both change, where none is negative."""
-    if not all(interval(factor.low, finder.facts).is_at_least(0) for factor in (a, b)):
-        return None
-    low, high = (
-        simplify(a.low * b.low, finder.facts),
-        simplify(a.high * b.high, finder.facts),
-    )
-    return Range(low, high, span_between(low, high, finder.facts))
+def _has_plain_divisor(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> bool:
+    """Return True for a fixed positive divisor and a quotient that is rounded down.
 
-
-def _fixed_divisor(finder: RangeFinder, expr: Any) -> tuple[Range, Expr] | None:
-    """The range divided and the divisor, if that is fixed and positive."""
-    both = finder._both(expr)
-    if both is None or both[1].span != 0:
-        return None
-    divided, divisor = both[0], both[1].low
+    A truncated quotient is rounded down if the dividend is never negative.
+    """
     is_floored = isinstance(expr, FloorDiv | FloorMod)
-    if not (is_floored or interval(divided.low, finder.facts).is_at_least(0)):
-        return None  # a truncated quotient is a floored one where nothing is negative
-    return (
-        (divided, divisor) if interval(divisor, finder.facts).is_at_least(1) else None
-    )
+    if b.span != 0 or not interval(b.low, facts).is_at_least(1):
+        return False
+    return is_floored or interval(a.low, facts).is_at_least(0)
 
 
-def _quotient(finder: RangeFinder, expr: Any) -> Range | None:
-    parts = _fixed_divisor(finder, expr)
-    if parts is None:
+def _quotient(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range | None:
+    if not _has_plain_divisor(expr, a, b, facts):
         return None
-    a, divisor = parts
-    least_divisor = interval(divisor, finder.facts).low or 1
+    divisor = b.low
+    least_divisor = interval(divisor, facts).low or 1
     span = None if a.span is None else -(-a.span // least_divisor)
-    return finder.made(FloorDiv(a.low, divisor), FloorDiv(a.high, divisor), span)
+    low = FloorDiv(a.low, divisor)
+    return _simplified(low, FloorDiv(a.high, divisor), span, facts)
 
 
-def _remainder(finder: RangeFinder, expr: Any) -> Range | None:
-    parts = _fixed_divisor(finder, expr)
-    if parts is None:
+def _remainder(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range | None:
+    if not _has_plain_divisor(expr, a, b, facts):
         return None
-    a, divisor = parts
-    if prove(EQ(FloorDiv(a.low, divisor), FloorDiv(a.high, divisor)), finder.facts):
-        return finder.made(FloorMod(a.low, divisor), FloorMod(a.high, divisor), a.span)
+    divisor = b.low
+    if prove(EQ(FloorDiv(a.low, divisor), FloorDiv(a.high, divisor)), facts):
+        low = FloorMod(a.low, divisor)
+        return _simplified(low, FloorMod(a.high, divisor), a.span, facts)
     constant = as_int(divisor)
     span = None if constant is None else constant - 1
-    return finder.made(IntImm(0, I64), divisor - 1, span)
+    return _simplified(IntImm(0, I64), divisor - 1, span, facts)
 
 
-def _extreme(finder: RangeFinder, expr: Any) -> Range | None:
-    both = finder._both(expr)
-    if both is None:
-        return None
-    a, b = both
+def _extreme(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range:
     choose = least if isinstance(expr, Min) else greatest
-    low, high = choose(a.low, b.low, finder.facts), choose(a.high, b.high, finder.facts)
+    low = choose(a.low, b.low, facts)
+    high = choose(a.high, b.high, facts)
     span = None if a.span is None or b.span is None else max(a.span, b.span)
     return Range(low, high, span)
 
 
-def _choice(finder: RangeFinder, expr: Any) -> Range | None:
-    a, b = finder.of(expr.true_value), finder.of(expr.false_value)
-    return None if a is None or b is None else union(a, b, finder.facts)
-
-
-_CASES: dict[type[Expr], Callable[[RangeFinder, Any], Range | None]] = {
-    Add: _sum_of,
-    Sub: _sum_of,
+_CASES: dict[type[Expr], Callable[[BinaryExpr, Range, Range, Facts], Range | None]] = {
+    Add: _sum,
+    Sub: _sum,
     Mul: _product,
     FloorDiv: _quotient,
     FloorMod: _remainder,
@@ -264,6 +257,4 @@ _CASES: dict[type[Expr], Callable[[RangeFinder, Any], Range | None]] = {
     Mod: _remainder,
     Min: _extreme,
     Max: _extreme,
-    Select: _choice,
-    IfThenElseExpr: _choice,
 }
