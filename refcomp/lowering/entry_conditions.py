@@ -3,10 +3,11 @@
 Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
 After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
 
-It judges accesses at the nested level, which have one index for each dimension. An access that
-leaves its buffer in every call is refused by UserError. An access under a condition is judged if
-the condition compares axes and sizes (see `Box.with_guard`). Other conditions, and indices that
-depend on data, are not judged. So a right call fulfils all that is required (`arith.attained`).
+Accesses at the nested level are judged: they have one index for each dimension. An access
+that leaves its buffer in every call is refused. An access under a condition is judged if
+the condition compares axes and sizes (see `Box.with_guard`). Accesses under other
+conditions, and indices that depend on data, are not judged. So every correct call
+fulfils the requirements (see `arith.attained`).
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.arith.attained import Box, is_size
 from refcomp.arith.ends import Bound
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
 from refcomp.ir.func import PrimFunc, Requirement, RequirementOrigin
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
@@ -45,23 +46,32 @@ from refcomp.ir.stmt import (
 _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
 
 
+_MAX_ASSUMED = 32  # requirements that one proof assumes
+
+
 @dataclass(frozen=True, slots=True)
 class _Access:
     """An access that `stmt` makes, once for each value of the axes of `box`."""
 
-    node: Any  # BufferLoad | BufferStore | AtomicUpdate
+    node: BufferLoad | BufferStore | AtomicUpdate
     stmt: Stmt
     box: Box
-    advice: str = ""  # how to access it under a condition, where that is not plain
+    # How to guard the access, if a plain condition around it is not enough.
+    advice: str = ""
 
+    @property
+    def verb(self) -> str:
+        return _VERBS[type(self.node)]
 
-_MOST_GIVEN = 32  # requirements that one proof assumes
+    def __str__(self) -> str:
+        indices = ", ".join(map(print_expr, self.node.indices))
+        return f"{self.node.buffer.name}[{indices}]"
 
 
 class Given:
-    """The requirements of a function, of which a proof assumes at most `_MOST_GIVEN`.
+    """The requirements of a function, of which a proof assumes at most `_MAX_ASSUMED`.
 
-    Each assumption costs proofs, so that many of them are assumed only for their own buffer.
+    An assumption costs proofs. So if there are many, each is assumed only for its buffer.
     """
 
     def __init__(self, requires: Sequence[Requirement]) -> None:
@@ -71,18 +81,23 @@ class Given:
             self._by_buffer.setdefault(_buffer_of(requirement), []).append(requirement)
 
     def about(self, buffer: str, text: str, facts: Facts) -> Facts:
-        """Return `facts` with the requirements that may matter for the access `text` of `buffer`.
+        """Return `facts` with the requirements that may matter for an access.
 
         If there are too many, those for the access itself are preferred.
+
+        Args:
+            buffer: the name of the buffer that is accessed.
+            text: the access, such as `A[i + 1]`.
+            facts: what is known without the requirements.
         """
         chosen = self._requires
-        if len(chosen) > _MOST_GIVEN:
+        if len(chosen) > _MAX_ASSUMED:
             names = dict.fromkeys(("", buffer))
             chosen = [r for name in names for r in self._by_buffer.get(name, ())]
-        if len(chosen) > _MOST_GIVEN:
+        if len(chosen) > _MAX_ASSUMED:
             own = [r for r in chosen if r.origin is not None and r.origin.text == text]
             chosen = own or chosen
-        for requirement in chosen[-_MOST_GIVEN:]:
+        for requirement in chosen[-_MAX_ASSUMED:]:
             facts = facts.assume(requirement.condition)
         return facts
 
@@ -97,8 +112,12 @@ def with_entry_conditions(
 ) -> PrimFunc:
     """Return `func` with the requirements of its accesses; itself if it has them already.
 
-    `lines` has the user's source line, as file:line, of statements without an origin. Raise
-    UserError for an access that is out of range in every call.
+    Args:
+        func: a function at the nested level.
+        lines: statement without an origin -> the user's source line, as file:line.
+
+    Raises:
+        UserError: an access is out of range in every call.
     """
     facts = Facts()
     for symbol in func.symbols:
@@ -108,13 +127,14 @@ def with_entry_conditions(
     required = {id(facts.table.intern(r.condition)): r for r in func.requires}
     given = Given(func.requires)
     for requirement in _requirements(func, box, lines):
-        key = id(facts.table.intern(requirement.condition))
+        condition = requirement.condition
+        key = id(facts.table.intern(condition))
         if key in required:
-            known = required[key]
-            required[key] = known if known.origin is not None else requirement
-        elif not prove(
-            requirement.condition, given.about(_buffer_of(requirement), "", facts)
-        ):
+            if required[key].origin is None:
+                required[key] = requirement
+            continue
+        assumed = given.about(_buffer_of(requirement), "", facts)
+        if not prove(condition, assumed):
             required[key] = requirement
     if [*map(id, required.values())] == [*map(id, func.requires)]:
         return func
@@ -126,17 +146,16 @@ def _requirements(
 ) -> Iterator[Requirement]:
     judged: set[tuple[Box, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
-        node = access.node
-        if len(node.indices) != len(node.buffer.shape):  # an update at the flat level
+        indices = access.node.indices
+        buffer = access.node.buffer
+        if len(indices) != len(buffer.shape):  # an update at the flat level
             continue
-        for dim, (index, extent) in enumerate(
-            zip(node.indices, node.buffer.shape, strict=True)
-        ):
-            key = (access.box, id(node.buffer), dim, id(index))
+        for dim, index in enumerate(indices):
+            key = (access.box, id(buffer), dim, id(index))
             if key in judged:
                 continue
             judged.add(key)
-            judgement = access.box.judge(index, extent)
+            judgement = access.box.judge(index, buffer.shape[dim])
             if judgement.beyond is not None:
                 _refuse(func, access, dim, judgement.beyond, lines)
             for condition in judgement.conditions:
@@ -161,8 +180,12 @@ def _parts(stmt: Stmt, box: Box) -> list[tuple[Stmt, Box]]:
     match stmt:
         case Block(stmts=stmts):
             return [(part, box) for part in stmts]
-        case For() | Allocate() | LetStmt() | Pragma() | ParallelRegion():
-            return [(stmt.body, _box_inside(stmt, box))]
+        case For(var=var, minimum=minimum, extent=extent, body=body):
+            return [(body, box.with_axis(var, minimum, extent))]
+        case LetStmt(var=var, value=value, body=body):
+            return [(body, box.with_let(var, value))]
+        case Allocate(body=body) | Pragma(body=body) | ParallelRegion(body=body):
+            return [(body, box)]
         case IfThenElse(condition=condition, then_case=then_case, else_case=else_case):
             parts = [(then_case, box.with_guard(condition))]
             if else_case is not None:
@@ -171,16 +194,8 @@ def _parts(stmt: Stmt, box: Box) -> list[tuple[Stmt, Box]]:
     return []
 
 
-def _box_inside(stmt: Stmt, box: Box) -> Box:
-    if isinstance(stmt, For):
-        return box.with_axis(stmt.var, stmt.minimum, stmt.extent)
-    if isinstance(stmt, LetStmt):
-        return box.with_let(stmt.var, stmt.value)
-    return box
-
-
 def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
-    """Yield the reads that `stmt` itself makes, each with the loops and the guards around it."""
+    """Yield the reads that `stmt` itself makes, each with the guards around it."""
     if isinstance(stmt, Prefetch):  # a hint, which is not an error out of range
         return
     parts = [part for part in children(stmt) if isinstance(part, Expr)]
@@ -193,13 +208,11 @@ def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
             continue
         seen.add((id(node), box))
         if isinstance(node, BufferLoad):
-            yield _Access(
-                node, stmt, box, NEST_CONDITIONS if id(node) in operands else ""
-            )
+            advice = NEST_CONDITIONS if id(node) in operands else ""
+            yield _Access(node, stmt, box, advice)
         if isinstance(node, IfThenElseExpr | Select):
-            stack.append(
-                (node.false_value, box.with_guard(node.condition, holds=False))
-            )
+            otherwise = box.with_guard(node.condition, holds=False)
+            stack.append((node.false_value, otherwise))
             stack.append((node.true_value, box.with_guard(node.condition)))
             stack.append((node.condition, box))
         else:
@@ -207,20 +220,21 @@ def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
 
 
 def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> RequirementOrigin:
-    origin, verb = access.stmt.origin, _VERBS[type(access.node)]
-    line = lines.get(access.stmt, "")
-    stage, line = ("", line) if origin is None else (origin.stage, origin.line)
-    by = f"stage {stage}" if stage else f"`{_first_line(access.stmt)}`"
-    buffer = access.node.buffer.name
+    stmt = access.stmt
+    by = f"`{_first_line(stmt)}`"
+    line = lines.get(stmt, "")
+    if stmt.origin is not None:
+        line = stmt.origin.line
+        if stmt.origin.stage:
+            by = f"stage {stmt.origin.stage}"
     return RequirementOrigin(
-        _text(access), f"{by} {verb}", line, buffer, dim, access.advice
+        str(access),
+        f"{by} {access.verb}",
+        line,
+        access.node.buffer.name,
+        dim,
+        access.advice,
     )
-
-
-def _text(access: _Access) -> str:
-    node = access.node
-    buffer: Buffer = node.buffer
-    return f"{buffer.name}[{', '.join(map(print_expr, node.indices))}]"
 
 
 def _first_line(stmt: Stmt) -> str:
@@ -230,19 +244,20 @@ def _first_line(stmt: Stmt) -> str:
 def _refuse(
     func: PrimFunc, access: _Access, dim: int, beyond: Bound, lines: Mapping[Stmt, str]
 ) -> NoReturn:
-    buffer, origin = access.node.buffer, access.stmt.origin
+    buffer = access.node.buffer
+    where = _first_line(access.stmt)
     used = set(variables_in(access.node.indices[dim]))
-    loops = [
-        node for node in walk(func.body) if isinstance(node, For) and node.var in used
-    ]
-    around = "".join(f", in {_first_line(loop).removesuffix(' {')}" for loop in loops)
-    line = lines.get(access.stmt)
-    at = f" ({origin})" if origin is not None else f", at {line}" if line else ""
+    for node in walk(func.body):
+        if isinstance(node, For) and node.var in used:
+            where += f", in {_first_line(node).removesuffix(' {')}"
+    if access.stmt.origin is not None:
+        where += f" ({access.stmt.origin})"
+    elif access.stmt in lines:
+        where += f", at {lines[access.stmt]}"
     raise UserError(
-        f"{func.name} {_VERBS[type(access.node)]} index {beyond} of dimension {dim} of "
-        f"{buffer.name}",
-        where=f"{_first_line(access.stmt)}{around}{at}",
+        f"{func.name} {access.verb} index {beyond} of dimension {dim} of {buffer.name}",
+        where=where,
         why=f"that dimension has the elements 0 .. {simplify(buffer.shape[dim] - 1)}",
-        remedy=f"shorten the loops around {_text(access)}, or "
-        + (access.advice or "access it under a condition"),
+        remedy=f"shorten the loops around {access}, "
+        f"or {access.advice or 'access it under a condition'}",
     )

@@ -1,22 +1,24 @@
-"""Whether the loops inside a tensorized one compute what the intrinsic does, and on which memory.
+"""Matches the loops of a tensorized stage with the computation of an intrinsic.
 
     loops:      C[i, j] = sum(A[i, k] * B[k, j])   for 8 x 8 x 8 points, from io * 8, jo * 8, ko * 8
     intrinsic:  c[i, j] = sum(a[i, k] * b[k, j])   for 8 x 8 x 8 points
     places:     a is A from [io * 8, ko * 8], b is B from [ko * 8, jo * 8], c is C from ...
 
-The axes that run inside are paired with the intrinsic's from the last one backwards; those that
-stand still (one iteration) may be left over. Both expressions must then have the same structure,
-where a tensor of the intrinsic stands for one tensor here, and an index differs by what does not
-change inside: the block's origin. Needs a stage whose loops are plain. Refuses everything else,
-with both computations and the first difference.
+The axes that run inside are paired with the intrinsic's axes, from the last one
+backwards. Axes of a single iteration may be left over. Both expressions must then have
+the same structure. Each tensor of the intrinsic stands for one tensor of the stage. An
+index of the stage may differ from the intrinsic's by a value that is the same for all
+points of the block: the block's origin.
+
+Requires a stage whose loops are plain. Refuses everything else; the message shows both
+computations and the first difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
 
 from refcomp.arith import Facts, simplify
 from refcomp.foundation.dtype import I64
@@ -47,87 +49,99 @@ from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 @dataclass(frozen=True, slots=True)
 class MatchedBlock:
-    """What a tensor of an intrinsic stands for: the block of `tensor` from the element `origin`.
-
-    Dimension k of the intrinsic's tensor is dimension `dims[k]` of this one.
-    """
+    """The block of a stage's tensor that a tensor of the intrinsic stands for."""
 
     tensor: Tensor
+    # Dimension k of the intrinsic's tensor is dimension dims[k] of `tensor`.
     dims: tuple[int, ...]
+    # The first element of the block.
     origin: tuple[Expr, ...]
 
 
-class _Differs(Exception):
-    """Where the loops and the intrinsic part, in words."""
+class _Mismatch(Exception):
+    """The first difference between the loops and the intrinsic, in words."""
 
 
-def match_intrin(bounds: StageBounds, wish: Tensorized) -> dict[Tensor, MatchedBlock]:
-    """The place of each tensor that the intrinsic reads or computes."""
+def match_intrin(
+    bounds: StageBounds, tensorized: Tensorized
+) -> dict[Tensor, MatchedBlock]:
+    """Return the block of each tensor that the intrinsic reads or computes.
+
+    Raises:
+        UserError: the loops do not compute what the intrinsic does.
+    """
     try:
-        return _Match(bounds, wish).places()
-    except _Differs as difference:
-        _refuse(bounds, wish, str(difference))
-
-
-def _refuse(bounds: StageBounds, wish: Tensorized, difference: str) -> NoReturn:
-    stage, op = bounds.stage, wish.intrin.op
-    assert isinstance(stage.op, ComputeOp)
-    raise UserError(
-        f"{wish.intrin} does not compute what the loops from axis {wish.axis.name} of stage "
-        f"{stage.name} inwards do",
-        where=f"{place_text(stage)}, tensorized at {wish.line}",
-        why="\n    ".join(
-            [
-                "these are the two computations, and where they differ first",
-                f"loops:      {_text_of(stage.op, bounds.bodies)}",
-                f"intrinsic:  {_text_of(op, op.body)}",
-                f"difference: {difference}",
-            ]
-        ),
-        remedy="declare the intrinsic by the same expression, or split and reorder the loops so "
-        "that its axes run inside, in its order",
-    )
+        return _Match(bounds, tensorized).blocks()
+    except _Mismatch as difference:
+        stage, op = bounds.stage, tensorized.intrin.op
+        assert isinstance(stage.op, ComputeOp)
+        lines = (
+            "these are the two computations, and where they differ first",
+            f"loops:      {_text_of(stage.op, bounds.bodies)}",
+            f"intrinsic:  {_text_of(op, op.body)}",
+            f"difference: {difference}",
+        )
+        raise UserError(
+            f"{tensorized.intrin} does not compute what the loops from axis "
+            f"{tensorized.axis.name} of stage {stage.name} inwards do",
+            where=f"{place_text(stage)}, tensorized at {tensorized.line}",
+            why="\n    ".join(lines),
+            remedy="declare the intrinsic by the same expression, or split and reorder "
+            "the loops so that its axes run inside, in its order",
+        ) from None
 
 
 class _Match:
-    """One attempt. The intrinsic's axes get variables of their own, as it may be declared by the
-    very operation that the stage computes."""
+    """One attempt to match a stage with an intrinsic.
 
-    def __init__(self, bounds: StageBounds, wish: Tensorized) -> None:
-        stage = bounds.stage
-        self.bounds, self.op, self.name = bounds, wish.intrin.op, wish.intrin.name
-        self.inside = stage.loops.leaves[stage.loops.position(wish.axis) :]
-        self.axes = {a: Var(a.name, I64) for a in (*self.op.axis, *self.op.reduce_axis)}
+    The intrinsic's axes get new variables, since it may be declared by the very operation
+    that the stage computes.
+    """
+
+    def __init__(self, bounds: StageBounds, tensorized: Tensorized) -> None:
+        loops = bounds.stage.loops
+        self.bounds = bounds
+        self.op = tensorized.intrin.op
+        self.inside = loops.leaves[loops.position(tensorized.axis) :]
+        axes = (*self.op.axis, *self.op.reduce_axis)
+        self.axes = {axis: Var(axis.name, I64) for axis in axes}
         self.facts = bounds.facts
         for axis, var in self.axes.items():
             self.facts = self.facts.bind(var, axis.minimum, axis.extent)
         self.found: dict[Tensor, MatchedBlock] = {}
-        self._equal: set[tuple[int, int]] = set()  # what is shared is compared once
+        self._equal: set[tuple[int, int]] = set()  # compares shared nodes only once
 
-    def places(self) -> dict[Tensor, MatchedBlock]:
-        """As `match_intrin`; _Differs where the two sides part."""
+    def blocks(self) -> dict[Tensor, MatchedBlock]:
+        """Return the block of each tensor of the intrinsic, or raise _Mismatch."""
+        op = self.bounds.stage.op
+        assert isinstance(op, ComputeOp)
         ranges = self._ranges()
+        outputs = self._paired(op.axis, self.op.axis, ranges)
+        reduced = self._paired(op.reduce_axis, self.op.reduce_axis, ranges)
         values = {root.var: found.low for root, found in ranges.items()}
-        stage_op = self.bounds.stage.op
-        assert isinstance(stage_op, ComputeOp)
-        pairs = self._paired(stage_op.axis, self.op.axis, ranges)
-        reduced = self._paired(stage_op.reduce_axis, self.op.reduce_axis, ranges)
-        for root, axis in (*pairs, *reduced):
+        for root, axis in (*outputs, *reduced):
             moved = values[root.var] + (self.axes[axis] - axis.minimum)
             values[root.var] = simplify(moved, self.facts)
-        self._place_outputs(stage_op, [root for root, _ in pairs], ranges)
-        ours = [substitute(body, values) for body in self.bounds.bodies]
+        origin = tuple(ranges[axis].low for axis in op.axis)
+        paired = {root for root, _ in outputs}
+        dims = tuple(k for k, axis in enumerate(op.axis) if axis in paired)
+        for ours, theirs in zip(op.outputs, self.op.outputs, strict=True):
+            self.found[theirs] = MatchedBlock(ours, dims, origin)
         own = {axis.var: var for axis, var in self.axes.items()}
-        self._compare_bodies(ours, [substitute(body, own) for body in self.op.body])
+        self._compare_bodies(
+            [substitute(body, values) for body in self.bounds.bodies],
+            [substitute(body, own) for body in self.op.body],
+        )
         return self.found
 
     # Axes.
 
     def _ranges(self) -> dict[IterVar, Range]:
-        """The values that each axis of the operation takes while the loops inside run."""
-        bounds, running = self.bounds, dict[Var, Range | None]()
-        for leaf in self.inside:
-            count = _constant(bounds.extents[leaf])
+        """Return the range of each axis of the operation over the loops inside."""
+        bounds = self.bounds
+        counts = {leaf: _constant(bounds.extents[leaf]) for leaf in self.inside}
+        running: dict[Var, Range | None] = {}
+        for leaf, count in counts.items():
             last = simplify(leaf.minimum + (count - 1))
             running[bounds.variables[leaf]] = Range(leaf.minimum, last, count - 1)
         finder = RangeFinder(running, bounds.facts)
@@ -135,17 +149,15 @@ class _Match:
         for root in bounds.stage.roots:
             found = finder.of(bounds.indices.values[root])
             if found is None or found.span is None:
-                raise _Differs(
+                raise _Mismatch(
                     f"axis {root.name} does not run from one value to another inside"
                 )
             ranges[root] = found
-        # Loops visit different points, so that as many points as a box has are all of it.
-        points = prod(_length(found) for found in ranges.values())
-        if points != prod(_constant(bounds.extents[leaf]) for leaf in self.inside):
-            box = " x ".join(
-                f"{_length(found)} {root.name}" for root, found in ranges.items()
-            )
-            raise _Differs(
+        # The iterations of the loops are different points of the box of the ranges. So
+        # they are the whole box if the numbers are equal.
+        if prod(map(_length, ranges.values())) != prod(counts.values()):
+            box = _box_text(ranges, ranges)
+            raise _Mismatch(
                 f"the loops inside are not seen to visit all points of a block, {box}"
             )
         return ranges
@@ -156,37 +168,23 @@ class _Match:
         axes: Sequence[IterVar],
         ranges: Mapping[IterVar, Range],
     ) -> list[tuple[IterVar, IterVar]]:
-        """The axes of the stage with those of the intrinsic that they run as."""
+        """Return the pairs of an axis of the stage and the intrinsic's axis it runs as."""
         pairs: list[tuple[IterVar, IterVar]] = []
-        left = list(axes)
+        unpaired = list(axes)
+        is_paired = True
         for root in reversed(roots):
             length = _length(ranges[root])
-            if left and length == _constant(left[-1].extent):
-                pairs.insert(0, (root, left.pop()))
+            if unpaired and length == _constant(unpaired[-1].extent):
+                pairs.insert(0, (root, unpaired.pop()))
             elif length != 1:
-                self._raise_ranges(roots, axes, ranges)
-        if left:
-            self._raise_ranges(roots, axes, ranges)
+                is_paired = False
+        if unpaired or not is_paired:
+            theirs = " x ".join(f"{_constant(a.extent)} {a.name}" for a in axes)
+            raise _Mismatch(
+                f"the ranges: {_box_text(roots, ranges)} in the loops, "
+                f"{theirs} in the intrinsic"
+            )
         return pairs
-
-    def _raise_ranges(
-        self,
-        roots: Sequence[IterVar],
-        axes: Sequence[IterVar],
-        ranges: Mapping[IterVar, Range],
-    ) -> NoReturn:
-        mine = " x ".join(f"{_length(ranges[root])} {root.name}" for root in roots)
-        theirs = " x ".join(f"{_constant(a.extent)} {a.name}" for a in axes)
-        raise _Differs(f"the ranges: {mine} in the loops, {theirs} in the intrinsic")
-
-    def _place_outputs(
-        self, op: ComputeOp, roots: Sequence[IterVar], ranges: Mapping[IterVar, Range]
-    ) -> None:
-        origin = tuple(ranges[axis].low for axis in op.axis)
-        paired = {id(root) for root in roots}
-        dims = tuple(k for k, axis in enumerate(op.axis) if id(axis) in paired)
-        for mine, theirs in zip(op.outputs, self.op.outputs, strict=True):
-            self.found[theirs] = MatchedBlock(mine, dims, origin)
 
     # Expressions.
 
@@ -206,115 +204,96 @@ class _Match:
         if isinstance(ours, TensorRead) and isinstance(theirs, TensorRead):
             self._compare_reads(ours, theirs)
             return
-        if self._is_index(ours) and self._is_index(theirs):
+        parts = list(zip(children(ours), children(theirs), strict=False))
+        if _is_index(ours) and _is_index(theirs):
             is_same = as_int(simplify(ours - theirs, self.facts)) == 0
-        elif not list(children(ours)) or bound_by(ours):
+        elif not children(ours) or bound_by(ours):
             is_same = structurally_equal(ours, theirs)
         else:
             is_same = type(ours) is type(theirs) and _data(ours) == _data(theirs)
-        if not is_same or len([*children(ours)]) != len([*children(theirs)]):
-            raise _Differs(
-                f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic"
-            )
-        if not self._is_index(ours):
-            for a, b in zip(children(ours), children(theirs), strict=True):
-                assert isinstance(a, Expr) and isinstance(b, Expr)
+        if not is_same or len(children(ours)) != len(children(theirs)):
+            raise _mismatch(ours, theirs)
+        if not _is_index(ours):
+            for a, b in parts:
                 self._compare(a, b)
-
-    def _is_index(self, expr: Expr) -> bool:
-        """Whether it is an integer made of axes, which may be written in several ways."""
-        return expr.dtype == I64 and not any(
-            isinstance(n, TensorRead) for n in walk(expr)
-        )
 
     def _compare_reads(self, ours: TensorRead, theirs: TensorRead) -> None:
         if ours.dtype != theirs.dtype:
-            raise _Differs(
+            raise _Mismatch(
                 f"{ours.tensor.name} is {ours.dtype} in the loops, "
                 f"{theirs.tensor.name} is {theirs.dtype} in the intrinsic"
             )
-        place = self._place_of(ours, theirs)
-        known = self.found.setdefault(theirs.tensor, place)
-        if known is place:
-            return
-        pairs = zip(known.origin, place.origin, strict=False)
-        if (
-            known.tensor is not place.tensor
-            or known.dims != place.dims
-            or not all(as_int(simplify(a - b, self.facts)) == 0 for a, b in pairs)
+        block = self._block_of(ours, theirs)
+        known = self.found.setdefault(theirs.tensor, block)
+        is_same = known.tensor is block.tensor and known.dims == block.dims
+        if not is_same or not all(
+            as_int(simplify(a - b, self.facts)) == 0
+            for a, b in zip(known.origin, block.origin, strict=False)
         ):
-            raise _Differs(
-                f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic, whose "
-                f"{theirs.tensor.name} is {known.tensor.name} from {_listed(known.origin)} already"
+            origin = ", ".join(map(_text, known.origin))
+            raise _Mismatch(
+                f"{_mismatch(ours, theirs)}, whose {theirs.tensor.name} "
+                f"is {known.tensor.name} from [{origin}] already"
             )
 
-    def _place_of(self, ours: TensorRead, theirs: TensorRead) -> MatchedBlock:
-        """Dimensions are paired from the last one backwards, as axes are."""
-        origin, dims = (
-            [simplify(index, self.facts) for index in ours.indices],
-            list[int](),
-        )
-        left = list(theirs.indices)
+    def _block_of(self, ours: TensorRead, theirs: TensorRead) -> MatchedBlock:
+        """Return the block that two reads show.
+
+        Dimensions are paired from the last one backwards, as axes are.
+        """
+        origin = [simplify(index, self.facts) for index in ours.indices]
+        dims: list[int] = []
+        unpaired = list(theirs.indices)
         for dim in reversed(range(len(origin))):
-            offset = (
-                simplify(origin[dim] - left[-1], self.facts) if left else origin[dim]
-            )
-            if left and self._stands(offset):
+            offset = origin[dim]
+            if unpaired:
+                offset = simplify(origin[dim] - unpaired[-1], self.facts)
+            if unpaired and self._is_fixed(offset):
                 origin[dim] = offset
                 dims.insert(0, dim)
-                left.pop()
-            elif not self._stands(origin[dim]):
-                raise _Differs(
-                    f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic"
-                )
-        if left:
-            raise _Differs(
-                f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic"
-            )
+                unpaired.pop()
+            elif not self._is_fixed(origin[dim]):
+                raise _mismatch(ours, theirs)
+        if unpaired:
+            raise _mismatch(ours, theirs)
         return MatchedBlock(ours.tensor, tuple(dims), tuple(origin))
 
-    def _stands(self, expr: Expr) -> bool:
-        """Whether the value is the same for all points of the block."""
+    def _is_fixed(self, expr: Expr) -> bool:
+        """Return True if the value is the same for all points of the block."""
         return not set(self.axes.values()).intersection(variables_in(expr))
 
 
 def _compare_reducers(ours: CommReducer, theirs: CommReducer) -> None:
-    what = f"reduced by {ours.name} in the loops, by {theirs.name} in the intrinsic"
-    if [v.dtype for v in ours.lhs] != [v.dtype for v in theirs.lhs]:
-        raise _Differs(what)
-    values = [(a, b) for a, b in zip(ours.identities, theirs.identities, strict=True)]
+    difference = _Mismatch(
+        f"reduced by {ours.name} in the loops, by {theirs.name} in the intrinsic"
+    )
+    if [var.dtype for var in ours.lhs] != [var.dtype for var in theirs.lhs]:
+        raise difference
+    values = list(zip(ours.identities, theirs.identities, strict=True))
     values += zip(ours.combine(theirs.lhs, theirs.rhs), theirs.results, strict=True)
     if not all(structurally_equal(a, b) for a, b in values):
-        raise _Differs(what)
+        raise difference
 
 
-def uncovered(op: ComputeOp, tensor: Tensor) -> bool:
-    """Whether the intrinsic's operation is not known to read all of an input, from end to end."""
-    running = {
-        a.var: Range(
-            a.minimum, simplify(a.minimum + a.extent - 1), _constant(a.extent) - 1
-        )
-        for a in (*op.axis, *op.reduce_axis)
-    }
+def is_covered(op: ComputeOp, tensor: Tensor) -> bool:
+    """Return True if `op` is known to read all of its input `tensor`, from end to end."""
     facts = Facts()
-    for a in (*op.axis, *op.reduce_axis):
-        facts = facts.bind(a.var, a.minimum, a.extent)
+    running: dict[Var, Range | None] = {}
+    for axis in (*op.axis, *op.reduce_axis):
+        facts = facts.bind(axis.var, axis.minimum, axis.extent)
+        last = simplify(axis.minimum + axis.extent - 1)
+        running[axis.var] = Range(axis.minimum, last, _constant(axis.extent) - 1)
     finder = RangeFinder(running, facts)
-    reads = [
-        node.indices
-        for body in op.body
-        for node in walk(body)
-        if isinstance(node, TensorRead) and node.tensor is tensor
-    ]
+    nodes = [node for body in op.body for node in walk(body)]
+    reads = [n for n in nodes if isinstance(n, TensorRead) and n.tensor is tensor]
     for dim, extent in enumerate(tensor.shape):
-        found = [finder.of(indices[dim]) for indices in reads]
-        firsts = any(r is not None and as_int(r.low) == 0 for r in found)
-        lasts = any(
-            r is not None and as_int(simplify(r.high + 1 - extent)) == 0 for r in found
-        )
-        if not (firsts and lasts):
-            return True
-    return False
+        ranges = [finder.of(read.indices[dim]) for read in reads]
+        found = [one for one in ranges if one is not None]
+        has_first = any(as_int(one.low) == 0 for one in found)
+        has_last = any(as_int(simplify(one.high + 1 - extent)) == 0 for one in found)
+        if not (has_first and has_last):
+            return False
+    return True
 
 
 # Texts.
@@ -323,6 +302,7 @@ def uncovered(op: ComputeOp, tensor: Tensor) -> bool:
 def _text_of(op: ComputeOp, bodies: Sequence[Expr]) -> str:
     axes = ", ".join(axis.name for axis in op.axis)
     names = ", ".join(f"{tensor.name}[{axes}]" for tensor in op.outputs)
+    # All outputs of a reduction have the same Reduce.
     values = ", ".join(map(_text, bodies[:1] if op.reduction is not None else bodies))
     return f"{names} = {values}"
 
@@ -334,27 +314,36 @@ def _text(expr: Expr) -> str:
         where = "" if as_int(expr.condition) else f", where={_text(expr.condition)}"
         return f"{expr.reducer.name}({sources}, axis=[{axes}]{where})"
 
+    buffers: dict[Tensor, Buffer] = {}
+
     def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
         if isinstance(node, TensorRead):
             tensor = node.tensor
             buffer = Buffer(tensor.name, tensor.dtype, tensor.shape)
-            return BufferLoad(named.setdefault(tensor, buffer), node.indices)
+            return BufferLoad(buffers.setdefault(tensor, buffer), node.indices)
         return node
 
-    named: dict[Tensor, Buffer] = {}
-    shown = rewriter(visit)(expr)
-    return print_expr(shown)
+    return print_expr(rewriter(visit)(expr))
 
 
-def _listed(exprs: Sequence[Expr]) -> str:
-    return f"[{', '.join(map(_text, exprs))}]"
+def _box_text(axes: Iterable[IterVar], ranges: Mapping[IterVar, Range]) -> str:
+    return " x ".join(f"{_length(ranges[axis])} {axis.name}" for axis in axes)
 
 
-# Small questions.
+def _mismatch(ours: Expr, theirs: Expr) -> _Mismatch:
+    return _Mismatch(f"{_text(ours)} in the loops, {_text(theirs)} in the intrinsic")
 
 
-def _data(node: Node) -> list[Any]:
+# Expressions.
+
+
+def _is_index(expr: Expr) -> bool:
+    """Return True for an integer made of axes, which has several spellings."""
+    return expr.dtype == I64 and not any(isinstance(n, TensorRead) for n in walk(expr))
+
+
+def _data(node: Node) -> list[object]:
     return [getattr(node, name) for name in data_fields(type(node))]
 
 
@@ -363,5 +352,6 @@ def _length(found: Range) -> int:
 
 
 def _constant(extent: Expr) -> int:
-    assert isinstance(extent, IntImm)  # as check_block and decl_tensor_intrin made sure
+    # check_block and decl_tensor_intrin refuse other extents.
+    assert isinstance(extent, IntImm)
     return extent.value

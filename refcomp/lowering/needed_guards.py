@@ -1,13 +1,15 @@
-"""Which guards an attached stage needs: those without which it might touch what is not there.
+"""Finds the guards that an attached stage needs to stay inside its memory.
 
 Before:  if (io * 8 + i < n) { T[i] = P[io, i] }        with T a tile, P whole tiles
 After:   T[i] = P[io, i]
 
-What is computed of a region beyond the stage's tensor is read by nobody, and lies in memory that
-is the region's own. So a guard that only keeps that from being computed may go, if all reads stay
-inside of what was computed, and all writes in the region. Whole tiles without conditions are what
-keeps accumulators in registers. Guards of reduction axes and of stages at the root always stay,
-and so do all guards of a stage that reads at an index which is read from a tensor itself.
+The part of a region beyond the stage's tensor is read by nobody, and lies in memory of
+the region. So a guard that only keeps this part from being computed is not needed, if
+all reads stay inside of what was computed, and all writes inside the region. Accumulators
+stay in registers only in whole tiles without conditions.
+
+Three kinds of guards always stay: of reduction axes, of stages at the root, and of stages
+that read at an index which is itself read from a tensor.
 """
 
 from __future__ import annotations
@@ -36,8 +38,11 @@ class _IndexRange:
 def needed_guards(
     bounds: StageBounds, regions: Mapping[Tensor, Region]
 ) -> list[AxisGuard]:
-    """The guards of a stage that stay; `regions` are what is computed of attached stages."""
-    kept: list[AxisGuard] = list(bounds.indices.guards)
+    """Return the guards of a stage that are needed.
+
+    `regions` has the part of each attached stage's tensor that is computed.
+    """
+    kept = list(bounds.indices.guards)
     if bounds.region is None or not kept:
         return kept
     ranges = _ranges(bounds, bounds.region, regions)
@@ -66,48 +71,33 @@ def _all_hold(
 def _ranges(
     bounds: StageBounds, region: Region, regions: Mapping[Tensor, Region]
 ) -> list[_IndexRange] | None:
-    """What must hold of every access; None where that cannot be said."""
-    values = [bounds.indices.values[axis] for axis in bounds.stage.roots]
-    written = list(_in_region(values[: len(region.origin)], region, bounds.facts))
-    named = {axis.var: bounds.indices.values[axis] for axis in bounds.stage.roots}
-    read: list[_IndexRange] = []
+    """Return the conditions on all accesses, None if some are not known."""
+    facts = bounds.facts
+    roots = bounds.stage.roots
+    values = [bounds.indices.values[axis] for axis in roots]
+    named = {axis.var: bounds.indices.values[axis] for axis in roots}
+    ranges = list(_in_region(values[: len(region.origin)], region, facts))
     for node in (node for body in bounds.bodies for node in walk(body)):
         if isinstance(node, PureExtern):
             return None
         if isinstance(node, TensorRead):
+            tensor = node.tensor
             indices = [
-                simplify(substitute(index, named), bounds.facts)
-                for index in node.indices
+                simplify(substitute(index, named), facts) for index in node.indices
             ]
-            if any(
-                isinstance(part, TensorRead)
-                for index in indices
-                for part in walk(index)
-            ):
+            if any(isinstance(p, TensorRead) for index in indices for p in walk(index)):
                 return None
-            read += _in_tensor(node.tensor, indices, regions, bounds.facts)
-    return _distinct([*written, *read], bounds.facts)
-
-
-def _distinct(ranges: Sequence[_IndexRange], facts: Facts) -> list[_IndexRange]:
-    """Each of them once: the reads of a stencil have much in common."""
+            for index, dim in zip(indices, tensor.shape, strict=True):
+                ranges.append(_IndexRange(index, IntImm(0, I64), dim))
+            if tensor in regions:
+                ranges += _in_region(indices, regions[tensor], facts)
+    # The reads of a stencil have much in common: each range is proved once.
     intern = facts.table.intern
-    keys = (
-        tuple(id(intern(e)) for e in (one.index, one.low, one.end)) for one in ranges
-    )
-    return list(dict(zip(keys, ranges, strict=True)).values())
-
-
-def _in_tensor(
-    tensor: Tensor,
-    indices: Sequence[Expr],
-    regions: Mapping[Tensor, Region],
-    facts: Facts,
-) -> Iterator[_IndexRange]:
-    for index, dim in zip(indices, tensor.shape, strict=True):
-        yield _IndexRange(index, IntImm(0, I64), dim)
-    if tensor in regions:
-        yield from _in_region(indices, regions[tensor], facts)
+    distinct: dict[tuple[int, int, int], _IndexRange] = {}
+    for one in ranges:
+        key = (id(intern(one.index)), id(intern(one.low)), id(intern(one.end)))
+        distinct[key] = one
+    return list(distinct.values())
 
 
 def _in_region(

@@ -26,9 +26,8 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
-_MOST_FOLLOWED = (
-    200  # reads of attached stages, of one at the root; the rest is not judged
-)
+# Reads of attached stages that are followed for each root stage. Others are not judged.
+_MAX_FOLLOWED = 200
 
 
 def required_reads(
@@ -40,23 +39,15 @@ def required_reads(
 
     `bodies` has the expressions of each stage after inlining.
     """
-    symbols = [
-        v
-        for a in args
-        if isinstance(a, Tensor)
-        for d in a.shape
-        for v in variables_in(d)
-    ]
+    dims = [dim for arg in args if isinstance(arg, Tensor) for dim in arg.shape]
+    symbols = [var for dim in dims for var in variables_in(dim)]
     scalars = [arg for arg in args if isinstance(arg, Var) and is_size(arg)]
-    extents = [*_required_extents(stages, args, scalars)]
+    extents = list(_required_extents(stages, args, scalars))
     found = [Requirement(_is_nonnegative(var), origin) for var, origin in extents]
     facts = Facts()
     for var in dict.fromkeys((*symbols, *(var for var, _ in extents))):
-        facts = (
-            facts.assume(_is_nonnegative(var))
-            if var.dtype == U64
-            else facts.nonnegative(var)
-        )
+        at_least_0 = _is_nonnegative(var)
+        facts = facts.assume(at_least_0) if var.dtype == U64 else facts.nonnegative(var)
     reads = _Reads(stages, bodies, Box(facts, frozenset((*symbols, *scalars))))
     for stage in stages:
         if stage.attach_point is None:
@@ -82,21 +73,18 @@ def _required_extents(
     """
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     shown = {dim for tensor in tensors for dim in tensor.shape}
-    left = {var for var in scalars if var not in shown}
+    unchecked = {var for var in scalars if var not in shown}
     for tensor in tensors:
-        for var in (
-            var for dim in tensor.shape for var in variables_in(dim) if var in left
-        ):
-            left.discard(var)
-            yield (
-                var,
-                RequirementOrigin(f"the shape of {tensor.name}", "", tensor.op.line),
-            )
+        for var in (var for dim in tensor.shape for var in variables_in(dim)):
+            if var in unchecked:
+                unchecked.discard(var)
+                text = f"the shape of {tensor.name}"
+                yield var, RequirementOrigin(text, "", tensor.op.line)
     for stage in stages:
         for axis in stage.roots if isinstance(stage.op, ComputeOp) else ():
             extent = axis.extent.value if isinstance(axis.extent, Cast) else axis.extent
-            if isinstance(extent, Var) and extent in left:
-                left.discard(extent)
+            if isinstance(extent, Var) and extent in unchecked:
+                unchecked.discard(extent)
                 by = f"compute {stage.op.name}"
                 yield extent, RequirementOrigin(f"axis {axis.name}", by, stage.op.line)
 
@@ -107,6 +95,7 @@ class _Computed:
 
     bodies: Sequence[Expr]
     box: Box
+    # The operation, and the user's line as file:line, for messages.
     by: str
     line: str
 
@@ -117,32 +106,30 @@ class _Reads:
     def __init__(
         self, stages: Sequence[Stage], bodies: Mapping[Stage, Sequence[Expr]], box: Box
     ) -> None:
-        self._bodies, self._box = bodies, box
-        self._makers = {
-            tensor: stage for stage in stages for tensor in stage.op.outputs
-        }
+        self._bodies = bodies
+        self._box = box
+        self._makers = {tensor: s for s in stages for tensor in s.op.outputs}
         self._scans = [stage.op for stage in stages if isinstance(stage.op, ScanOp)]
 
     def of_root(self, stage: Stage) -> Iterator[Requirement]:
-        """Yield the requirements of a stage at the root, and of the stages attached to it."""
+        """Yield the requirements of a root stage, and of the stages attached to it."""
         op = stage.op
         if isinstance(op, ScanOp):
-            rows = [
-                TensorRead(
-                    update, (op.scan_axis.var, *(axis.var for axis in op.row_axes(k)))
-                )
-                for k, update in enumerate(op.update)
-            ]
-            yield from self._follow(self._computed(stage, rows, op.axis, self._box))
+            rows: list[Expr] = []
+            for k, update in enumerate(op.update):
+                indices = [op.scan_axis.var, *(axis.var for axis in op.row_axes(k))]
+                rows.append(TensorRead(update, tuple(indices)))
+            yield from self._follow(_computed(stage, rows, op.axis, self._box))
         elif isinstance(op, ComputeOp):
             axes = (*op.axis, *op.reduce_axis)
-            around = self._around_init(op)
-            yield from self._follow(
-                self._computed(stage, self._bodies[stage], axes, around)
-            )
+            box = self._around_init(op)
+            yield from self._follow(_computed(stage, self._bodies[stage], axes, box))
 
     def _around_init(self, op: ComputeOp) -> Box:
-        """Return the box of an init: it is computed only if the scan's result has enough rows."""
+        """Return the box around `op`.
+
+        An init is computed only if the result of its scan has enough rows.
+        """
         box = self._box
         for scan in self._scans:
             for init, result in zip(scan.init, scan.outputs, strict=True):
@@ -151,14 +138,10 @@ class _Reads:
                     box = box.with_axis(Var("spare", I64), IntImm(0, I64), spare + 1)
         return box
 
-    def _computed(
-        self, stage: Stage, bodies: Sequence[Expr], axes: Sequence[IterVar], box: Box
-    ) -> _Computed:
-        by = f"{stage.op.what.split()[-1]} {stage.op.name}"
-        return _Computed(bodies, widened(box, axes), by, stage.op.line)
-
     def _follow(self, root: _Computed) -> Iterator[Requirement]:
-        stack, left = [root], _MOST_FOLLOWED
+        """Yield the requirements of `root`, and of the attached stages that it reads."""
+        stack = [root]
+        budget = _MAX_FOLLOWED
         seen: set[tuple[int, ...]] = set()
         while stack:
             computed = stack.pop()
@@ -168,37 +151,39 @@ class _Reads:
                 if key in seen:
                     continue
                 seen.add(key)
-                yield from _judge(computed, read, id(read) in operands)
+                advice = NEST_CONDITIONS if id(read) in operands else ""
+                yield from _judge(computed, read, advice)
                 maker = self._makers.get(read.tensor)
-                if maker is not None and maker.attach_point is not None and left:
-                    left -= 1
-                    stack += self._of_attached(maker, read, computed.box)
-
-    def _of_attached(
-        self, stage: Stage, read: TensorRead, box: Box
-    ) -> Iterator[_Computed]:
-        """Yield the computation of an attached stage that serves one read of it."""
-        op = stage.op
-        if isinstance(op, ComputeOp):
-            at = dict(zip((axis.var for axis in op.axis), read.indices, strict=True))
-            body = substitute(self._bodies[stage][read.tensor.value_index], at)
-            yield self._computed(stage, [body], op.reduce_axis, box)
+                if maker is None or maker.attach_point is None or not budget:
+                    continue
+                budget -= 1
+                op = maker.op
+                if isinstance(op, ComputeOp):
+                    axis_vars = [axis.var for axis in op.axis]
+                    at = dict(zip(axis_vars, read.indices, strict=True))
+                    body = self._bodies[maker][read.tensor.value_index]
+                    bodies = [substitute(body, at)]
+                    box = computed.box
+                    stack.append(_computed(maker, bodies, op.reduce_axis, box))
 
 
-def _judge(
-    computed: _Computed, read: TensorRead, is_operand: bool
-) -> Iterator[Requirement]:
-    advice = NEST_CONDITIONS if is_operand else ""
-    for dim, (index, extent) in enumerate(
-        zip(read.indices, read.tensor.shape, strict=True)
-    ):
-        for condition in computed.box.judge(index, extent).conditions:
-            text = f"{read.tensor.name}[{', '.join(map(str, read.indices))}]"
+def _computed(
+    stage: Stage, bodies: Sequence[Expr], axes: Sequence[IterVar], box: Box
+) -> _Computed:
+    """Return `bodies` of `stage`, evaluated for all values of `axes` and of `box`."""
+    by = f"{stage.op.what.split()[-1]} {stage.op.name}"
+    return _Computed(bodies, widened(box, axes), by, stage.op.line)
+
+
+def _judge(computed: _Computed, read: TensorRead, advice: str) -> Iterator[Requirement]:
+    name = read.tensor.name
+    for dim, index in enumerate(read.indices):
+        for condition in computed.box.judge(index, read.tensor.shape[dim]).conditions:
             origin = RequirementOrigin(
-                text,
+                f"{name}[{', '.join(map(str, read.indices))}]",
                 f"{computed.by} reads",
                 computed.line,
-                read.tensor.name,
+                name,
                 dim,
                 advice,
             )

@@ -261,7 +261,7 @@ def test_a_loop_that_goes_to_another_stage_later():
     s[c].tensorize(ki, block_product(16, 1, 8))
     s.rfactor(c, ko)
     message = refusal(s, [a, b, c])
-    assert message == "it is a loop of this stage no more; tensorize last"
+    assert message == "it is no longer a loop of this stage; tensorize last"
 
 
 def test_what_is_computed_inside_later():

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from refcomp.arith import Facts, prove, simplify
+from refcomp.arith import Facts, simplify
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import EQ, Expr, Var
+from refcomp.ir.expr import Expr, Var
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import PARALLEL
 from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
+from refcomp.lowering.bounds.ranges import is_equal
 from refcomp.lowering.bounds.regions import (
     Place,
     StageBounds,
@@ -172,7 +173,7 @@ def _check_threads(
             _check_requested(first, extent, kernel.env[tag], facts)
         for loop in loops:
             actual = bounds[loop.stage].extents[loop.axis]
-            if not _is_equal(actual, extent, facts):
+            if not is_equal(actual, extent, facts):
                 other = (
                     f"axis {first.axis.name} of stage {first.stage.name} has {extent}"
                 )
@@ -184,14 +185,10 @@ def _check_requested(loop: NestLoop, actual: Expr, axis: IterVar, facts: Facts) 
     """Refuse a loop that is not as long as its thread axis, if the axis has an extent."""
     requested = simplify(axis.extent)
     is_open = as_int(requested) == 0
-    if not is_open and not _is_equal(actual, requested, facts):
+    if not is_open and not is_equal(actual, requested, facts):
         _refuse_extent(
             loop, actual, f"the thread axis has {requested}", axis.thread_tag
         )
-
-
-def _is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
-    return prove(EQ(simplify(a, facts), simplify(b, facts)), facts)
 
 
 def _refuse_extent(loop: NestLoop, actual: Expr, other: str, tag: str) -> None:

@@ -130,6 +130,11 @@ def _without_constant(end: Expr) -> tuple[Expr, int]:
     return end, 0
 
 
+def is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
+    """Return True if `a` and `b` are proved to be equal."""
+    return prove(EQ(simplify(a, facts), simplify(b, facts)), facts)
+
+
 class RangeFinder:
     """Finds ranges of expressions while some variables run.
 
