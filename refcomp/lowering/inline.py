@@ -13,7 +13,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter, substitute
 from refcomp.te.operation import ComputeOp
-from refcomp.te.tensor import Tensor, TensorRead
+from refcomp.te.tensor import TensorRead
 
 
 def inline_reads(body: Expr, inlined: Collection[ComputeOp]) -> Expr:
@@ -22,7 +22,7 @@ def inline_reads(body: Expr, inlined: Collection[ComputeOp]) -> Expr:
     if not makers:
         return body
 
-    done: dict[tuple[Tensor | int, ...], Expr] = {}
+    done: dict[tuple[object, ...], Expr] = {}
 
     def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
