@@ -82,11 +82,12 @@ class Frame(Thread):
 
     def value(self, expr: Expr) -> Value:
         """Return the value of `expr`, a part of the expression that is evaluated."""
-        if id(expr) not in self.known:
+        value = self.known.get(id(expr))
+        if value is None:
             # A Let puts another table in the place of `known`, and restores it in the end.
             value = _EXPRESSIONS[type(expr)](self, expr)
             self.known[id(expr)] = value
-        return self.known[id(expr)]
+        return value
 
     def bind(self, var: Var, value: Value) -> None:
         """Bind `var`, which must not be bound."""
@@ -140,7 +141,9 @@ def _binary(frame: Frame, expr: ir.BinaryExpr) -> Value:
     dtype = expr.a.dtype.element
     a = frame.value(expr.a)
     b = frame.value(expr.b)
-    return _lanewise(expr, lambda x, y: meaning(x, y, dtype), a, b)
+    if expr.dtype.lanes == 1:
+        return meaning(a, b, dtype)
+    return tuple(meaning(x, y, dtype) for x, y in zip(a, b, strict=True))
 
 
 def _not(frame: Frame, expr: ir.Not) -> Value:
