@@ -22,7 +22,7 @@ of range is refused (EvaluateError).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -144,16 +144,16 @@ def _bounded(result: Approx, tensor: Tensor, values: Mapping[Var, Array]) -> Bou
     result = result.spread(shape_of(tensor, values))
     condition = np.ones(result.value.shape)
     if tensor.dtype.is_float:
-        ratio = result.magnitude / np.abs(result.value)
+        ratio = result.magnitude / result.absolute
         has_condition = np.isfinite(result.value) & (result.magnitude != 0)
         condition = np.where(has_condition, ratio, 1.0).astype(np.float64)
     return Bounded(
-        tensor.dtype,
-        result.value,
-        result.error * _INFLATION,
-        result.doubtful,
-        condition,
-        result.others,
+        dtype=tensor.dtype,
+        value=result.value,
+        error=result.error * _INFLATION,
+        doubtful=result.doubtful,
+        condition=condition,
+        others=result.others,
     )
 
 
@@ -202,7 +202,13 @@ class _Evaluation:
 
 def _zeros_like(rows: Approx) -> Approx:
     value = np.zeros_like(rows.value)
-    return Approx(value, ZERO, FALSE, ZERO, keeps_sign=TRUE).spread(value.shape)
+    return Approx(
+        value=value,
+        error=ZERO,
+        doubtful=FALSE,
+        magnitude=ZERO,
+        keeps_sign=TRUE,
+    ).spread(value.shape)
 
 
 # Reductions.
@@ -222,7 +228,7 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
     for step in reduction_steps(reduce.axes, points.values):
         here = points.binding(step)
         condition = here.spread(reduce.condition)
-        undecided |= condition.error > 0
+        undecided |= ~condition.is_exact
         chosen = condition.value
         if not chosen.any():
             continue
@@ -274,15 +280,15 @@ def _accumulator(
 def _shows_order(a: Approx, b: Approx) -> bool:
     """Return True if exchanging operands of a minimum or maximum may give another result."""
     are_zeros = (a.value == 0) & (b.value == 0)
-    return bool(np.any(are_zeros | np.isnan(a.value) | np.isnan(b.value)))
+    return bool(np.any(are_zeros | a.is_nan | b.is_nan))
 
 
 def _combined(
     reducer: CommReducer, lhs: Sequence[Approx], rhs: Sequence[Approx], within: Points
 ) -> list[Approx]:
-    variables = (*reducer.lhs, *reducer.rhs)
-    local = dict(zip(variables, (*lhs, *rhs), strict=True))
-    points = Points({}, {}, within.shape, within.name, local)
+    local = dict(zip(reducer.lhs, lhs, strict=True))
+    local.update(zip(reducer.rhs, rhs, strict=True))
+    points = replace(within, values={}, tensors={}, local=local)
     return [points.spread(body) for body in reducer.results]
 
 
@@ -291,4 +297,13 @@ def _may_round(body: Expr) -> bool:
     return body.dtype.is_float and isinstance(body, _ROUNDING)
 
 
-_ROUNDING = (ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Mod, ir.Cast, ir.Call, ir.PureExtern)
+_ROUNDING = (
+    ir.Add,
+    ir.Sub,
+    ir.Mul,
+    ir.Div,
+    ir.Mod,
+    ir.Cast,
+    ir.Call,
+    ir.PureExtern,
+)

@@ -8,7 +8,7 @@ index selects is not known (error inf). Other nodes are refused (Unsupported).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -28,28 +28,20 @@ from refcomp.oracle.tensors.evaluate import EvaluateError, check_range, constant
 from refcomp.te.tensor import TensorRead
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Points:
     """Elements of a tensor, at which expressions have values."""
 
-    def __init__(
-        self,
-        values: Mapping[Var, Array],
-        tensors: Mapping[Any, Approx],
-        shape: tuple[int, ...],
-        name: str,
-        local: Mapping[Var, Approx] | None = None,
-    ) -> None:
-        self.values = values  # of variables: arrays that broadcast to `shape`
-        self.tensors = tensors  # values of the tensors and buffers that are read
-        self.shape = shape
-        self.name = name  # of the compute, for messages
-        self.local = local or {}  # variables that carry an error
-        self._known: dict[int, Approx] = {}  # by id of the expression
+    values: Mapping[Var, Array]  # of variables: arrays that broadcast to `shape`
+    tensors: Mapping[Any, Approx]  # values of the tensors and buffers that are read
+    shape: tuple[int, ...]
+    name: str  # of the compute, for messages
+    local: Mapping[Var, Approx] = field(default_factory=dict)  # variables with errors
+    _known: dict[int, Approx] = field(default_factory=dict, init=False)  # by id
 
     def binding(self, values: Mapping[Var, Array]) -> Points:
         """Return the same points with more exact variables."""
-        together = {**self.values, **values}
-        return Points(together, self.tensors, self.shape, self.name, self.local)
+        return replace(self, values={**self.values, **values})
 
     def where(self, chosen: Array) -> Points:
         """Return the points at which `chosen` (bool, of this shape) holds, in one row."""
@@ -57,8 +49,10 @@ class Points:
             var: np.broadcast_to(value, self.shape)[chosen]
             for var, value in self.values.items()
         }
-        local = {v: a.spread(self.shape)[chosen] for v, a in self.local.items()}
-        return Points(row, self.tensors, (int(chosen.sum()),), self.name, local)
+        local = {
+            var: value.spread(self.shape)[chosen] for var, value in self.local.items()
+        }
+        return replace(self, values=row, shape=(int(chosen.sum()),), local=local)
 
     def value(self, expr: Expr) -> Approx:
         """Return the values of `expr`; a shared subexpression is evaluated once."""
@@ -90,7 +84,8 @@ def _immediate(_points: Points, imm: ir.IntImm | ir.FloatImm) -> Approx:
 
 
 def _cast(points: Points, cast: ir.Cast) -> Approx:
-    return approx.convert(points.value(cast.value), cast.value.dtype, cast.dtype)
+    value = points.value(cast.value)
+    return approx.convert(value, cast.value.dtype, cast.dtype)
 
 
 def _binary(points: Points, expr: ir.BinaryExpr) -> Approx:
@@ -127,13 +122,12 @@ def _if_then_else(points: Points, expr: ir.IfThenElseExpr) -> Approx:
             has_products |= found.contracted is not None
     if has_products:
         result = replace(result, contracted=unrounded)
-    return unbounded(result, condition.error > 0)
+    return unbounded(result, ~condition.is_exact)
 
 
 def _let(points: Points, let: ir.Let) -> Approx:
     local = {**points.local, let.var: points.value(let.value)}
-    within = Points(points.values, points.tensors, points.shape, points.name, local)
-    return within.value(let.body)
+    return replace(points, local=local).value(let.body)
 
 
 def _call(points: Points, expr: ir.Call) -> Approx:
@@ -158,12 +152,15 @@ def _load(points: Points, load: BufferLoad) -> Approx:
 
 def _undecided(indices: Sequence[Approx]) -> Array:
     """Return where it is not known which element is read."""
-    return reduce(or_, [index.error > 0 for index in indices], FALSE)
+    return reduce(or_, [~index.is_exact for index in indices], FALSE)
 
 
 def _element(whole: Approx, indices: Sequence[Approx], undecided: Array) -> Approx:
-    pairs = zip(indices, whole.value.shape, strict=True)
-    place = tuple(np.clip(index.value, 0, extent - 1) for index, extent in pairs)
+    extents = whole.value.shape
+    place = tuple(
+        np.clip(index.value, 0, extent - 1)
+        for index, extent in zip(indices, extents, strict=True)
+    )
     element = whole[place]
     return unbounded(element, undecided) if undecided.any() else element
 

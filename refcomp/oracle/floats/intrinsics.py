@@ -67,12 +67,13 @@ def _function(name: str, dtype: DType, *operands: Approx) -> Approx:
     error = _propagated(name, value, operands)
     doubtful = np.isinf(error) | ((error > 0) & (name in _STEPS))
     # The NaN may be a signalling one. C libraries return NaN then, even if the value is decided.
-    ignores_nan = _any([np.isnan(a.value) for a in operands]) & ~np.isnan(value)
+    has_nan = _any([a.is_nan for a in operands])
+    ignores_nan = has_nan & ~np.isnan(value)
     raw = Approx(
-        value,
-        error,
-        doubtful | _any([a.doubtful for a in operands]),
-        np.abs(value),
+        value=value,
+        error=error,
+        doubtful=doubtful | _any([a.doubtful for a in operands]),
+        magnitude=np.abs(value),
         others=where_bit(ignores_nan, NAN),
     )
     if name in _EXACT:
@@ -86,12 +87,12 @@ def _function(name: str, dtype: DType, *operands: Approx) -> Approx:
 
 def _propagated(name: str, value: Array, operands: Sequence[Approx]) -> Array:
     """Bound the error of the value that the errors of the operands cause."""
-    has_error = _any([a.error > 0 for a in operands])
+    has_error = _any([~a.is_exact for a in operands])
     if not np.any(has_error):
         return np.zeros(np.shape(value), WIDE)
     propagation = _PROPAGATION.get(name, _by_corners)
     error = propagation(_REFERENCES[name], value, operands)
-    is_unknown = np.isnan(error) | _any([np.isinf(a.error) for a in operands])
+    is_unknown = np.isnan(error) | _any([a.is_unbounded for a in operands])
     error = np.where(is_unknown, INFINITY, error)
     return np.where(has_error, error, ZERO)
 
@@ -108,12 +109,14 @@ def _with_integers(name: str, dtype: DType, result: DType, *operands: Approx) ->
     narrow = [a.value for a in operands]
     if dtype.is_float:
         narrow = [to_dtype(value, dtype) for value in narrow]
-    value = arrays.call(name, list(map(np.asarray, narrow)), dtype, result)
+    narrow = list(map(np.asarray, narrow))
+    value = arrays.call(name, narrow, dtype, result)
     if name in ("isnan", "isinf", "isfinite"):
-        return unknown(value, _any([np.isinf(a.error) for a in operands]), result)
-    is_unknown = _any([a.error > 0 for a in operands])
+        is_unknown = _any([a.is_unbounded for a in operands])
+        return unknown(value, is_unknown, result)
+    is_unknown = _any([~a.is_exact for a in operands])
     if dtype.is_float:
-        is_unknown = is_unknown | _any([np.isnan(a.value) for a in operands])
+        is_unknown = is_unknown | _any([a.is_nan for a in operands])
     return unknown(value, is_unknown, result)
 
 
@@ -140,16 +143,23 @@ def _fma(dtype: DType, a: Approx, b: Approx, c: Approx) -> Approx:
 def _sqrt(dtype: DType, a: Approx) -> Approx:
     """Return the root. NaN is one of several results where an operand may be negative."""
     low, high = ends(a)
-    may_be_negative = (a.error > 0) & np.isfinite(a.error) & (low < 0) & (high >= 0)
-    value = np.sqrt(np.where(may_be_negative & (a.value < 0), ZERO, a.value))
+    may_be_negative = ~a.is_exact & ~a.is_unbounded & (low < 0) & (high >= 0)
+    clipped = np.where(may_be_negative & (a.value < 0), ZERO, a.value)
+    value = np.sqrt(clipped)
     reach = ZERO
     for end in (low, high):
-        root = np.sqrt(np.where(may_be_negative, np.fmax(end, 0), end))
-        reach = np.maximum(reach, _distance(root, value))
-    error = np.where(a.error > 0, reach + _reference_error(value), ZERO)
-    error = np.where(np.isinf(a.error), INFINITY, error)
+        nearer = np.where(may_be_negative, np.fmax(end, 0), end)
+        reach = np.maximum(reach, _distance(np.sqrt(nearer), value))
+    error = np.where(a.is_exact, ZERO, reach + _reference_error(value))
+    error = np.where(a.is_unbounded, INFINITY, error)
     doubtful = a.doubtful | np.isinf(error)
-    raw = Approx(value, error, doubtful, np.abs(value), keeps_sign=TRUE)
+    raw = Approx(
+        value=value,
+        error=error,
+        doubtful=doubtful,
+        magnitude=np.abs(value),
+        keeps_sign=TRUE,
+    )
     result = rounded(raw, dtype)
     return replace(result, others=result.others | where_bit(may_be_negative, NAN))
 
@@ -160,12 +170,18 @@ def _copysign(_dtype: DType, a: Approx, b: Approx) -> Approx:
     The sign of a NaN is not reliable.
     """
     value = np.copysign(a.value, b.value)
-    may_change = (b.error > 0) & ~not_zero(b) & ~b.keeps_sign
-    flips = np.isnan(b.value) | np.isinf(b.error) | may_change
-    error = a.error + np.where(flips & np.isfinite(value), 2 * np.abs(value), ZERO)
-    error = np.where(flips & np.isinf(value), INFINITY, error)
+    may_change = ~b.is_exact & ~not_zero(b) & ~b.keeps_sign
+    flips = b.is_nan | b.is_unbounded | may_change
+    distance = np.where(np.isfinite(value), 2 * np.abs(value), INFINITY)
+    error = a.error + np.where(flips & ~np.isnan(value), distance, ZERO)
     doubtful = a.doubtful | b.doubtful | flips
-    return Approx(value, error, doubtful, np.abs(value), keeps_sign=~flips)
+    return Approx(
+        value=value,
+        error=error,
+        doubtful=doubtful,
+        magnitude=np.abs(value),
+        keeps_sign=~flips,
+    )
 
 
 _RULES: dict[str, Callable[..., Approx]] = {
@@ -183,56 +199,68 @@ def _by_corners(function: _Function, value: Array, operands: Sequence[Approx]) -
 
     Its extremes lie at the ends of the operands' ranges, or at zero.
     """
-    ranges = [(*ends(a), np.clip(ZERO, *ends(a))) for a in operands]
-    reach = [_distance(function(*point), value) for point in itertools.product(*ranges)]
-    return reduce(np.maximum, reach) + _reference_error(value)
+    ranges = []
+    for operand in operands:
+        low, high = ends(operand)
+        ranges.append((low, high, np.clip(ZERO, low, high)))
+    reach = ZERO
+    for corner in itertools.product(*ranges):
+        reach = np.maximum(reach, _distance(function(*corner), value))
+    return reach + _reference_error(value)
 
 
 def _reference_error(value: Array) -> Array:
     """Bound the error of the reference itself."""
-    return np.where(np.isfinite(value), np.abs(value), ZERO) * _REFERENCE_FUNCTION
+    size = np.where(np.isfinite(value), np.abs(value), ZERO)
+    return size * _REFERENCE_FUNCTION
 
 
 def _distance(a: Array, b: Array) -> Array:
     """Return |a - b|, which is 0 if both are the same infinity or NaN."""
-    return np.where((a == b) | (np.isnan(a) & np.isnan(b)), ZERO, np.abs(a - b))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, ZERO, np.abs(a - b))
 
 
 def _step(function: _Function, value: Array, operands: Sequence[Approx]) -> Array:
     """Bound the error of rounding to a whole number, which is monotone and exact."""
     low, high = ends(operands[0])
-    return np.maximum(_distance(function(low), value), _distance(function(high), value))
+    below = _distance(function(low), value)
+    above = _distance(function(high), value)
+    return np.maximum(below, above)
 
 
 def _lipschitz(
     most: float, _function: _Function, _value: Array, operands: Sequence[Approx]
 ) -> Array:
     """Bound the error of a function of slope at most 1 whose values differ by at most `most`."""
-    return np.minimum(sum((a.error for a in operands), ZERO), most)
+    total = sum((operand.error for operand in operands), ZERO)
+    return np.minimum(total, most)
 
 
 def _tan(function: _Function, value: Array, operands: Sequence[Approx]) -> Array:
     """Bound the error of the tangent, which jumps where the cosine changes its sign."""
     low, high = ends(operands[0])
-    same_branch = (np.cos(low) > 0) == (np.cos(high) > 0)
-    same_branch = same_branch & (operands[0].error < 1)
-    return np.where(same_branch, _by_corners(function, value, operands), np.inf)
+    is_short = operands[0].error < 1  # less than a period
+    same_branch = is_short & ((np.cos(low) > 0) == (np.cos(high) > 0))
+    by_corners = _by_corners(function, value, operands)
+    return np.where(same_branch, by_corners, np.inf)
 
 
 def _atan2(function: _Function, value: Array, operands: Sequence[Approx]) -> Array:
     """Bound the error of atan2, which jumps where y passes zero left of the origin."""
     y, x = operands
-    jumps = (np.abs(y.value) <= y.error) & (x.value - x.error <= 0)
-    return np.where(jumps, 2 * math.pi, _by_corners(function, value, operands))
+    jumps = (y.absolute <= y.error) & (x.value - x.error <= 0)
+    by_corners = _by_corners(function, value, operands)
+    return np.where(jumps, 2 * math.pi, by_corners)
 
 
 def _pow(function: _Function, value: Array, operands: Sequence[Approx]) -> Array:
     """Bound the error of a power. A negative base needs an exponent that is whole and exact."""
     base, exponent = operands
-    is_whole = (exponent.error == 0) & (np.trunc(exponent.value) == exponent.value)
+    is_whole = exponent.is_exact & (np.trunc(exponent.value) == exponent.value)
     is_defined = (base.value - base.error > 0) | is_whole
     may_be_negative = ~(exponent.value - exponent.error >= 0)
-    at_pole = (np.abs(base.value) <= base.error) & may_be_negative
+    at_pole = (base.absolute <= base.error) & may_be_negative
     by_corners = _by_corners(function, value, operands)
     return np.where(is_defined & ~at_pole, by_corners, np.inf)
 
@@ -256,12 +284,14 @@ _PROPAGATION: dict[str, _Propagation] = {
 
 def _reference_erf(x: Array) -> Array:
     narrow = np.asarray(x, np.float64)
-    return np.array(list(map(math.erf, narrow.flat)), WIDE).reshape(narrow.shape)
+    values = list(map(math.erf, narrow.flat))
+    return np.array(values, WIDE).reshape(narrow.shape)
 
 
 def _reference_pow(x: Array, y: Array) -> Array:
     # In long double, glibc returns inf for (-inf) ** -(2 ** 63): infinite bases go by f64.
-    special = np.float_power(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    narrow = (np.asarray(x, np.float64), np.asarray(y, np.float64))
+    special = np.float_power(*narrow)
     return np.where(np.isinf(x), special, np.float_power(x, y))
 
 

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.foundation.dtype import DType, to_numpy
+from refcomp.foundation.dtype import F64, DType, to_numpy
 from refcomp.oracle.floats.rounding import FALSE, INFINITY, TRUE, WIDE, ZERO
 from refcomp.oracle.tensors.arrays import Array
 
 PLUS_INF, MINUS_INF, NAN, PLUS_ZERO, MINUS_ZERO = (np.uint8(1 << k) for k in range(5))
 NO_OTHERS: Array = np.broadcast_to(np.uint8(0), ())
 _VALUES = {
-    PLUS_INF: np.inf,
-    MINUS_INF: -np.inf,
-    NAN: np.nan,
-    PLUS_ZERO: 0.0,
-    MINUS_ZERO: -0.0,
+    PLUS_INF: np.array(np.inf),
+    MINUS_INF: np.array(-np.inf),
+    NAN: np.array(np.nan),
+    PLUS_ZERO: np.array(0.0),
+    MINUS_ZERO: np.array(-0.0),
 }
 # Covers the roundings of WIDE where intervals are compared.
 MARGIN = WIDE(1 + 2.0**-40)
@@ -52,6 +52,31 @@ class Approx:
     # contain all finite legal values. Other elements are as in the fields above. None: nothing here
     # is such a product.
     contracted: Approx | None = field(default=None, kw_only=True)
+
+    @property
+    def absolute(self) -> Array:
+        """Return the absolute value of the reference."""
+        return np.abs(self.value)
+
+    @property
+    def is_negative(self) -> Array:
+        """Return where the reference has a minus sign."""
+        return np.signbit(self.value)
+
+    @property
+    def is_nan(self) -> Array:
+        """Return where the reference is NaN."""
+        return np.isnan(self.value)
+
+    @property
+    def is_exact(self) -> Array:
+        """Return where the interval holds the reference alone."""
+        return np.equal(self.error, 0)
+
+    @property
+    def is_unbounded(self) -> Array:
+        """Return where any value is legal."""
+        return np.isinf(self.error)
 
     @property
     def unrounded(self) -> Approx:
@@ -86,15 +111,23 @@ class Approx:
 
 def exact(value: Array, dtype: DType) -> Approx:
     """Return the set of `value` of `dtype` alone."""
-    if not dtype.is_float:
-        return Approx(value, ZERO, FALSE, ZERO, keeps_sign=TRUE)
-    wide = value.astype(WIDE)
-    return Approx(wide, ZERO, FALSE, np.abs(wide), keeps_sign=TRUE)
+    magnitude = ZERO
+    if dtype.is_float:
+        value = value.astype(WIDE)
+        magnitude = np.abs(value)
+    return Approx(
+        value=value,
+        error=ZERO,
+        doubtful=FALSE,
+        magnitude=magnitude,
+        keeps_sign=TRUE,
+    )
 
 
 def zeros(shape: tuple[int, ...], dtype: DType) -> Approx:
     """Return exact zeros of `dtype`, in fresh arrays."""
-    return exact(np.zeros(shape, to_numpy(dtype)), dtype).spread(shape)
+    value = np.zeros(shape, to_numpy(dtype))
+    return exact(value, dtype).spread(shape)
 
 
 def unknown(value: Array, where: Array, dtype: DType) -> Approx:
@@ -125,10 +158,10 @@ def ends(a: Approx) -> tuple[Array, Array]:
     reach = a.error * MARGIN
     low = np.asarray(a.value - reach)
     high = np.asarray(a.value + reach)
-    one_sided = a.keeps_sign & (reach > np.abs(a.value)) & np.isfinite(reach)
+    one_sided = a.keeps_sign & (reach > a.absolute) & np.isfinite(reach)
     if not np.any(one_sided):
         return low, high
-    is_negative = np.signbit(a.value)
+    is_negative = a.is_negative
     low = np.where(one_sided & ~is_negative, ZERO, low)
     return low, np.where(one_sided & is_negative, WIDE(-0.0), high)
 
@@ -158,7 +191,7 @@ def over_cases(rule: Callable[..., Approx], *operands: Approx) -> Approx:
         for k, bit in enumerate(bits):
             if bit is not None:
                 where = where & ((operands[k].others & bit) != 0)
-                chosen[k] = _single(WIDE(_VALUES[bit]))
+                chosen[k] = exact(_VALUES[bit], F64)
         if any(bits) and np.any(where):
             result = join(result, rule(*chosen), where)
     return result
@@ -170,18 +203,14 @@ def _cases(a: Approx) -> list[np.uint8 | None]:
     return [None, *(bit for bit in _VALUES if present & bit)]
 
 
-def _single(value: np.longdouble) -> Approx:
-    wide = np.asarray(value)
-    return Approx(wide, ZERO, FALSE, np.abs(wide), keeps_sign=TRUE)
-
-
 def pick(condition: Array, yes: Approx, no: Approx) -> Approx:
     """Return the elements of `yes` where `condition` holds, and those of `no` elsewhere."""
     pairs = zip(yes._parts, no._parts, strict=True)
     picked = Approx(*[np.where(condition, a, b) for a, b in pairs])
     if yes.contracted is None and no.contracted is None:
         return picked
-    return replace(picked, contracted=pick(condition, yes.unrounded, no.unrounded))
+    contracted = pick(condition, yes.unrounded, no.unrounded)
+    return replace(picked, contracted=contracted)
 
 
 def join(a: Approx, b: Approx, where: Array) -> Approx:
@@ -190,12 +219,13 @@ def join(a: Approx, b: Approx, where: Array) -> Approx:
     The reference is that of `a`; where only that of `b` is finite, that of `b`.
     """
     if np.asarray(a.value).dtype != WIDE:
-        differ = (a.value != b.value) | (a.error > 0) | (b.error > 0)
-        return unbounded(a, where & differ)
+        same = (a.value == b.value) & a.is_exact & b.is_exact
+        return unbounded(a, where & ~same)
     joined = _union(a, b, where)
     if a.contracted is None and b.contracted is None:
         return joined
-    return replace(joined, contracted=_union(a.unrounded, b.unrounded, where))
+    contracted = _union(a.unrounded, b.unrounded, where)
+    return replace(joined, contracted=contracted)
 
 
 def _union(a: Approx, b: Approx, where: Array) -> Approx:
@@ -203,22 +233,22 @@ def _union(a: Approx, b: Approx, where: Array) -> Approx:
     is_finite = np.isfinite(a.value)
     both_finite = is_finite & np.isfinite(b.value)
     swapped = where & ~is_finite & np.isfinite(b.value)
-    distance = np.where(both_finite, np.abs(a.value - b.value) + b.error, b.error)
+    distance = np.where(both_finite, np.abs(a.value - b.value), ZERO) + b.error
     grown = where & (distance > a.error) & (both_finite | np.isinf(distance))
     error = np.where(grown, distance, a.error)
-    error = np.where(swapped & ~np.isinf(a.error), b.error, error)
-    signs_differ = np.signbit(a.value) != np.signbit(b.value)
+    error = np.where(swapped & ~a.is_unbounded, b.error, error)
+    signs_differ = a.is_negative != b.is_negative
     zeros_differ = (a.value == 0) & (b.value == 0) & signs_differ
-    zero = np.where(np.signbit(b.value), MINUS_ZERO, PLUS_ZERO)
+    zero = np.where(b.is_negative, MINUS_ZERO, PLUS_ZERO)
     others = a.others | b.others | code_of(b.value)
     others |= np.where(swapped, code_of(a.value), NO_OTHERS)
     others |= np.where(zeros_differ, zero, NO_OTHERS)
     keeps_sign = a.keeps_sign & (~where | (b.keeps_sign & ~signs_differ))
     return Approx(
-        np.where(swapped, b.value, a.value),
-        error,
-        a.doubtful | (where & b.doubtful) | (grown & ~swapped),
-        np.where(swapped, b.magnitude, a.magnitude),
-        np.where(where, others, a.others),
-        np.where(swapped, b.keeps_sign, keeps_sign),
+        value=np.where(swapped, b.value, a.value),
+        error=error,
+        doubtful=a.doubtful | (where & b.doubtful) | (grown & ~swapped),
+        magnitude=np.where(swapped, b.magnitude, a.magnitude),
+        others=np.where(where, others, a.others),
+        keeps_sign=np.where(swapped, b.keeps_sign, keeps_sign),
     )

@@ -76,6 +76,7 @@ from refcomp.oracle.tensors import arrays
 from refcomp.oracle.tensors.arrays import Array
 
 _Rule = Callable[[Approx, Approx, DType], Approx]
+_Operator = type[ir.BinaryExpr]
 
 
 def rounded(
@@ -164,24 +165,25 @@ def _with_overflow(raw: Approx, result: Approx, dtype: DType, ulps: float) -> Ap
 # Operators.
 
 
-def binary(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
+def binary(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
     """Return the result of a binary node on operands of `dtype`."""
     if node in _COMPARES:
         return over_cases(lambda x, y: _compare(node, x, y, dtype), a, b)
     if dtype.is_float:
         return _on_floats(node, a, b, dtype)
     value = arrays.OPERATORS[node](a.value, b.value)
-    undecided = (a.error > 0) | (b.error > 0)
+    undecided = ~(a.is_exact & b.is_exact)
     if node in (ir.And, ir.Or):
         deciding = node is ir.Or  # this value decides, whatever the other operand is
-        a_decides = (a.error == 0) & (a.value == deciding)
-        b_decides = (b.error == 0) & (b.value == deciding)
+        a_decides = a.is_exact & (a.value == deciding)
+        b_decides = b.is_exact & (b.value == deciding)
         decided = a_decides | b_decides
-        return unknown_truth(np.where(decided, deciding, value), ~decided & undecided)
+        truth = np.where(decided, deciding, value)
+        return unknown_truth(truth, undecided & ~decided)
     return unknown(value, undecided, dtype)
 
 
-def _on_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
+def _on_floats(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
     def rule(x: Approx, y: Approx) -> Approx:
         return _FLOATS[node](x, y, dtype)
 
@@ -190,7 +192,8 @@ def _on_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) ->
         return result
     if node in (ir.Add, ir.Sub):
         # Of two products, one is contracted into their sum.
-        for product, operands in ((a, (a.unrounded, b)), (b, (a, b.unrounded))):
+        pairs = ((a, (a.unrounded, b)), (b, (a, b.unrounded)))
+        for product, operands in pairs:
             if product.contracted is not None:
                 unrounded = product.contracted.value
                 overflows = (product.others != 0) | (product.value != unrounded)
@@ -200,7 +203,7 @@ def _on_floats(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) ->
 
 
 # Operands on the left, and on the right, that leave any other operand as it is.
-_IDENTITIES: dict[type[ir.BinaryExpr], tuple[float | None, float | None]] = {
+_IDENTITIES: dict[_Operator, tuple[float | None, float | None]] = {
     ir.Mul: (1.0, 1.0),
     ir.Div: (None, 1.0),
     ir.Add: (-0.0, -0.0),  # -0.0 + 0.0 is 0.0
@@ -208,16 +211,17 @@ _IDENTITIES: dict[type[ir.BinaryExpr], tuple[float | None, float | None]] = {
 }
 
 
-def _keeping_products(
-    node: type[ir.BinaryExpr], a: Approx, b: Approx, result: Approx
-) -> Approx:
+def _keeping_products(node: _Operator, a: Approx, b: Approx, result: Approx) -> Approx:
     """Let a sum contract products that `node` leaves as they are."""
     left, right = _IDENTITIES.get(node, (None, None))
-    kept = [(a, _is_exactly(b, right)), (b, _is_exactly(a, left))]
+    kept = [
+        (a, _is_exactly(b, right)),
+        (b, _is_exactly(a, left)),
+    ]
     if node in (ir.Min, ir.Max):
-        x = a.unrounded
-        y = b.unrounded
-        kept = [(a, (x.value == y.value) & (x.error == y.error))]
+        same_value = a.unrounded.value == b.unrounded.value
+        same_error = a.unrounded.error == b.unrounded.error
+        kept = [(a, same_value & same_error)]
     for operand, where in kept:
         if operand.contracted is not None and np.any(where):
             unrounded = pick(where, operand.contracted, result.unrounded)
@@ -229,41 +233,54 @@ def _is_exactly(a: Approx, number: float | None) -> Array:
     """Return where `a` is `number`, with its sign, and nothing else."""
     if number is None:
         return FALSE
-    is_equal = (a.value == number) & (np.signbit(a.value) == np.signbit(number))
-    return reduce(and_, [a.error == 0, a.others == 0, is_equal])
+    is_equal = a.value == number
+    same_sign = a.is_negative == np.signbit(number)
+    return reduce(and_, [a.is_exact, a.others == 0, is_equal, same_sign])
 
 
-_COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE)
+_COMPARES = (
+    ir.EQ,
+    ir.NE,
+    ir.LT,
+    ir.LE,
+    ir.GT,
+    ir.GE,
+)
 
 
-def _compare(node: type[ir.BinaryExpr], a: Approx, b: Approx, dtype: DType) -> Approx:
+def _compare(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
     truth = arrays.OPERATORS[node](a.value, b.value)
-    undecided = (a.error > 0) | (b.error > 0)
+    undecided = ~(a.is_exact & b.is_exact)
     if dtype.is_float and np.any(undecided):
         a_low, a_high = ends(a)
         b_low, b_high = ends(b)
         # Intervals that only touch decide two comparisons each.
-        below = a_high <= b_low if node in (ir.GT, ir.LE) else a_high < b_low
-        above = a_low >= b_high if node in (ir.LT, ir.GE) else a_low > b_high
-        a_is_nan = np.isnan(a.value) & np.isfinite(a.error)
-        b_is_nan = np.isnan(b.value) & np.isfinite(b.error)
+        below = a_high < b_low
+        above = a_low > b_high
+        if node in (ir.GT, ir.LE):
+            below = a_high <= b_low
+        if node in (ir.LT, ir.GE):
+            above = a_low >= b_high
+        a_is_nan = a.is_nan & ~a.is_unbounded
+        b_is_nan = b.is_nan & ~b.is_unbounded
         undecided = undecided & ~(below | above | a_is_nan | b_is_nan)
     return unknown_truth(truth, undecided)
 
 
 def _scaled(size: Array, error: Array) -> Array:
     """Return |size| * error; 0 for an exact operand, even if `size` is infinite."""
-    return np.where(error == 0, ZERO, np.abs(size) * error)
+    scaled = np.abs(size) * error
+    return np.where(error == 0, ZERO, scaled)
 
 
 def not_zero(a: Approx) -> Array:
     """Return where no legal value is 0 or has the other sign."""
-    return np.abs(a.value) > a.error * MARGIN
+    return a.absolute > a.error * MARGIN
 
 
 def _same_sign(a: Approx, b: Approx) -> Array:
     """Return where no two legal values have different signs."""
-    same_sign = np.signbit(a.value) == np.signbit(b.value)
+    same_sign = a.is_negative == b.is_negative
     return reduce(and_, [a.keeps_sign, b.keeps_sign, same_sign])
 
 
@@ -274,10 +291,10 @@ def _add(a: Approx, b: Approx, dtype: DType) -> Approx:
 def sum_of(a: Approx, b: Approx) -> Approx:
     """Return the sum before it is rounded."""
     return Approx(
-        a.value + b.value,
-        a.error + b.error,
-        a.doubtful | b.doubtful,
-        a.magnitude + b.magnitude,
+        value=a.value + b.value,
+        error=a.error + b.error,
+        doubtful=a.doubtful | b.doubtful,
+        magnitude=a.magnitude + b.magnitude,
         keeps_sign=_same_sign(a, b),
     )
 
@@ -290,8 +307,8 @@ def _multiply(a: Approx, b: Approx, dtype: DType) -> Approx:
     raw = product_of(a, b)
     residual = ZERO
     if dtype.bits == 64:  # Products of narrower types are exact in WIDE.
-        residual = np.abs(product_residual(a.value, b.value, raw.value))
-    unlimited = _rounded_without_overflow(raw, dtype, residual=residual)
+        residual = product_residual(a.value, b.value, raw.value)
+    unlimited = _rounded_without_overflow(raw, dtype, residual=np.abs(residual))
     result = _with_overflow(raw, unlimited, dtype, 0.5)
     if result is unlimited:
         return result
@@ -301,25 +318,33 @@ def _multiply(a: Approx, b: Approx, dtype: DType) -> Approx:
 def product_of(a: Approx, b: Approx) -> Approx:
     """Return the product before it is rounded."""
     value = a.value * b.value
-    error = _scaled(a.value, b.error) + _scaled(b.value, a.error) + a.error * b.error
+    error = _scaled(a.value, b.error) + _scaled(b.value, a.error)
+    error = error + a.error * b.error
     keeps_sign = a.keeps_sign & b.keeps_sign
     others = NO_OTHERS
     infinite = np.isinf(a.value) | np.isinf(b.value)
     if np.any(infinite):
-        infinite = infinite & np.isfinite(a.error) & np.isfinite(b.error)
+        infinite = infinite & ~a.is_unbounded & ~b.is_unbounded
         error = np.where(infinite, ZERO, error)
         # Infinity times an interval with 0 is NaN, or an infinity whose sign may be known.
-        has_error = (a.error > 0) | (b.error > 0)
+        has_error = ~(a.is_exact & b.is_exact)
         meets_zero = infinite & has_error & ~(not_zero(a) & not_zero(b))
         is_known = keeps_sign & ~np.isnan(value)
         infinities = np.where(is_known, code_of(value), PLUS_INF | MINUS_INF)
         others = np.where(meets_zero, infinities | NAN, NO_OTHERS)
     doubtful = a.doubtful | b.doubtful
-    return Approx(value, error, doubtful, a.magnitude * b.magnitude, others, keeps_sign)
+    return Approx(
+        value=value,
+        error=error,
+        doubtful=doubtful,
+        magnitude=a.magnitude * b.magnitude,
+        others=others,
+        keeps_sign=keeps_sign,
+    )
 
 
 def _divide(a: Approx, b: Approx, dtype: DType) -> Approx:
-    size = np.abs(b.value)
+    size = b.absolute
     value = a.value / b.value
     least_divisor = size - b.error
     scaled = a.error + _scaled(value, b.error)
@@ -327,14 +352,14 @@ def _divide(a: Approx, b: Approx, dtype: DType) -> Approx:
     is_exact = np.isinf(a.value) & not_zero(b) | (scaled == 0)
     error = np.where(is_exact, ZERO, error)
     raw = Approx(
-        value,
-        error,
-        a.doubtful | b.doubtful | np.isinf(error),
-        a.magnitude / size * (b.magnitude / size),
+        value=value,
+        error=error,
+        doubtful=a.doubtful | b.doubtful | np.isinf(error),
+        magnitude=a.magnitude / size * (b.magnitude / size),
         keeps_sign=a.keeps_sign & b.keeps_sign,
     )
     result = rounded(raw, dtype)
-    may_be_pole = (b.error > 0) & ~not_zero(b)
+    may_be_pole = ~b.is_exact & ~not_zero(b)
     if np.any(may_be_pole | np.isinf(error)):
         return _at_pole(a, b, result, dtype)
     return result
@@ -345,14 +370,16 @@ def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
 
     0 / 0 may be NaN.
     """
-    least = (np.abs(a.value) - a.error) / (np.abs(b.value) + b.error)
+    least_dividend = a.absolute - a.error
+    least = least_dividend / (b.absolute + b.error)
     overflows = least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype)
-    overflows &= np.isinf(result.error)
-    is_negative = np.signbit(a.value) != np.signbit(b.value)
+    overflows &= result.is_unbounded
+    is_negative = a.is_negative != b.is_negative
     either = ~(a.keeps_sign & b.keeps_sign)
     other_infinity = np.where(is_negative, PLUS_INF, MINUS_INF)
     other_zero = np.where(is_negative, PLUS_ZERO, MINUS_ZERO)
-    of_zero = (a.value == 0) & (a.error == 0) & (b.error > 0) & ~not_zero(b)
+    may_be_pole = ~b.is_exact & ~not_zero(b)
+    of_zero = (a.value == 0) & a.is_exact & may_be_pole
     others = np.where(overflows & either, other_infinity, NO_OTHERS)
     others |= np.where(of_zero & either, other_zero, NO_OTHERS)
     others |= where_bit(of_zero, NAN)
@@ -372,44 +399,57 @@ def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
     whole = np.trunc(a.value / b.value)
     continuous = not_zero(b)
     for i, j in _CORNERS:
-        corner = (a.value + i * a.error) / (b.value + j * b.error)
-        continuous = continuous & (np.trunc(corner) == whole)
-    is_exact = (a.error == 0) & (b.error == 0)
+        dividend = a.value + i * a.error
+        divisor = b.value + j * b.error
+        continuous = continuous & (np.trunc(dividend / divisor) == whole)
+    is_exact = a.is_exact & b.is_exact
     propagated = a.error + _scaled(whole, b.error)
-    anywhere = np.abs(value) + np.abs(b.value) + b.error
+    anywhere = np.abs(value) + b.absolute + b.error
     error = np.where(not_zero(b), anywhere, INFINITY)
     error = np.where(continuous, propagated, error)
     error = np.where(is_exact, ZERO, error)
     doubtful = a.doubtful | b.doubtful | ~(is_exact | continuous)
-    raw = Approx(value, error, doubtful, np.abs(value), keeps_sign=a.keeps_sign)
+    raw = Approx(
+        value=value,
+        error=error,
+        doubtful=doubtful,
+        magnitude=np.abs(value),
+        keeps_sign=a.keeps_sign,
+    )
     return rounded(raw, dtype)
 
 
-_CORNERS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+_CORNERS = (
+    (-1, -1),
+    (-1, 1),
+    (1, -1),
+    (1, 1),
+)
 
 
-def _extremum(node: type[ir.BinaryExpr], a: Approx, b: Approx, _dtype: DType) -> Approx:
+def _extremum(node: _Operator, a: Approx, b: Approx, _dtype: DType) -> Approx:
     """Return Min or Max, which never rounds.
 
     The error is that of the operand which is the result, or the greater one if both may be it.
     """
     value = arrays.OPERATORS[node](a.value, b.value)
     result = pick(value == a.value, a, b)
-    apart = np.abs(a.value - b.value) > (a.error + b.error) * MARGIN
+    reach = a.error + b.error
+    apart = np.abs(a.value - b.value) > reach * MARGIN
     error = np.where(apart, result.error, np.maximum(a.error, b.error))
     # NaN wins, whatever the other operand is; nothing is apart from it.
-    a_is_nan = np.isnan(a.value) & (a.error == 0)
-    b_is_nan = np.isnan(b.value) & (b.error == 0)
+    a_is_nan = a.is_nan & a.is_exact
+    b_is_nan = b.is_nan & b.is_exact
     return Approx(
-        value,
-        np.where(a_is_nan | b_is_nan, ZERO, error),
-        np.where(apart, result.doubtful, a.doubtful | b.doubtful),
-        result.magnitude,
+        value=value,
+        error=np.where(a_is_nan | b_is_nan, ZERO, error),
+        doubtful=np.where(apart, result.doubtful, a.doubtful | b.doubtful),
+        magnitude=result.magnitude,
         keeps_sign=np.where(apart, result.keeps_sign, _same_sign(a, b)),
     )
 
 
-_FLOATS: dict[type[ir.BinaryExpr], _Rule] = {
+_FLOATS: dict[_Operator, _Rule] = {
     ir.Add: _add,
     ir.Sub: _subtract,
     ir.Mul: _multiply,
@@ -423,7 +463,7 @@ _FLOATS: dict[type[ir.BinaryExpr], _Rule] = {
 def choose(condition: Approx, yes: Approx, no: Approx) -> Approx:
     """Return Select: where the condition is undecided, both branches are legal."""
     taken = pick(condition.value, yes, no)
-    undecided = condition.error > 0
+    undecided = ~condition.is_exact
     if not np.any(undecided):
         return taken
     return join(taken, pick(condition.value, no, yes), undecided)
@@ -444,18 +484,28 @@ def _converted(a: Approx, source: DType, target: DType) -> Approx:
                 return a
             if _is_contained(source, target):
                 return replace(a, contracted=None)
-        raw = Approx(wide, a.error, a.doubtful, magnitude, keeps_sign=a.keeps_sign)
+        raw = Approx(
+            value=wide,
+            error=a.error,
+            doubtful=a.doubtful,
+            magnitude=magnitude,
+            keeps_sign=a.keeps_sign,
+        )
         return rounded(raw, target)
-    has_error = a.error > 0
+    has_error = ~a.is_exact
     if target.is_bool:
-        not_false = np.abs(a.value) > a.error
-        return unknown_truth(np.not_equal(a.value, 0), has_error & ~not_false)
+        not_false = a.absolute > a.error
+        truth = np.not_equal(a.value, 0)
+        return unknown_truth(truth, has_error & ~not_false)
     if not source.is_float:
-        return unknown(arrays.convert(a.value, target), has_error, target)
+        value = arrays.convert(a.value, target)
+        return unknown(value, has_error, target)
     # A legal value is a number of the source: it lies between the ends rounded to that.
-    points = [nearest(point, source) for point in (a.value, *ends(a))]
-    value, low, high = (arrays.convert(point, target) for point in points)
-    return unknown(value, has_error & ((low != value) | (high != value)), target)
+    value, low, high = (
+        arrays.convert(nearest(point, source), target) for point in (a.value, *ends(a))
+    )
+    decided = (low == value) & (high == value)
+    return unknown(value, has_error & ~decided, target)
 
 
 def _is_contained(source: DType, target: DType) -> bool:

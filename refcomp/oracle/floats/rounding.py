@@ -47,7 +47,8 @@ def half_ulp(size: Array, dtype: DType) -> Array:
 
     It is never below half the smallest subnormal: below the normal numbers the error is absolute.
     """
-    _, exponent = np.frexp(np.maximum(size * GUARD, smallest_normal(dtype)))
+    normal = np.maximum(size * GUARD, smallest_normal(dtype))
+    _, exponent = np.frexp(normal)
     return np.ldexp(unit_roundoff(dtype) / 2, exponent)
 
 
@@ -65,7 +66,8 @@ def nearest(value: Array, dtype: DType) -> Array:
         return wide.astype(to_numpy(dtype)).astype(WIDE)
     digits, least, greatest = FORMATS[dtype.kind, dtype.bits]
     _, exponent = np.frexp(wide)
-    ulp = np.ldexp(WIDE(1), np.maximum(exponent, least + 1) - digits)
+    exponent = np.maximum(exponent, least + 1)
+    ulp = np.ldexp(ONE, exponent - digits)
     rounded = np.rint(wide / ulp) * ulp
     overflows = np.abs(rounded) >= WIDE(2.0 ** (greatest + 1))
     return np.where(overflows, np.copysign(INFINITY, wide), rounded)

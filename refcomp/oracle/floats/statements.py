@@ -70,7 +70,7 @@ def _nearest(found: Approx, tensor: Tensor) -> Array:
 
 
 def _is_exact(found: Approx) -> bool:
-    return not np.any((found.error > 0) | found.doubtful | (found.others != 0))
+    return not np.any(~found.is_exact | found.doubtful | (found.others != 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,12 +174,12 @@ class Sums:
         error = np.where(is_known & ~np.isfinite(value), ZERO, error)
         one_sign = np.minimum(self._positive, self._negative) == 0
         return Approx(
-            value,
-            error,
-            self._doubtful,
-            self._magnitude,
-            others & ~code_of(value),
-            one_sign & (error <= np.abs(value)),
+            value=value,
+            error=error,
+            doubtful=self._doubtful,
+            magnitude=self._magnitude,
+            others=others & ~code_of(value),
+            keeps_sign=one_sign & (error <= np.abs(value)),
         )
 
     def _grown(self, total: Array, count: Array) -> Array:
@@ -195,8 +195,8 @@ class Sums:
 def _others_of(term: Approx) -> Array:
     """Return the infinities and NaN of `term`, and MINUS_ZERO for -0.0, else PLUS_ZERO."""
     others = (term.others & (_INFINITE | NAN)) | code_of(term.value)
-    is_negative = np.signbit(term.value) | ((term.others & MINUS_ZERO) != 0)
-    is_minus_zero = (term.value == 0) & (term.error == 0) & is_negative
+    is_negative = term.is_negative | ((term.others & MINUS_ZERO) != 0)
+    is_minus_zero = (term.value == 0) & term.is_exact & is_negative
     return others | np.where(is_minus_zero, MINUS_ZERO, PLUS_ZERO)
 
 
@@ -278,7 +278,7 @@ class Products:
 
     def add(self, term: Approx, part: Array | EllipsisType) -> None:
         """Multiply the elements at `part` by `term`."""
-        size = np.abs(term.value)
+        size = term.absolute
         most = size + term.error
         least = np.fmax(size - term.error, 0)
         self._value[part] *= term.value
@@ -287,7 +287,7 @@ class Products:
         self._below[part] *= np.minimum(least, 1)
         self._count[part] += (term.value != 1) | (term.error != 0)
         self._doubtful[part] |= term.doubtful
-        self._unknown[part] |= np.isinf(term.error)
+        self._unknown[part] |= term.is_unbounded
         self._may_be_zero[part] |= least == 0
         self._keeps_sign[part] &= term.keeps_sign
         self._others[part] |= term.others | code_of(term.value)
@@ -325,12 +325,12 @@ class Products:
         error = np.where(np.isfinite(value), error, ZERO)
         error = np.where(is_unknown & ~np.isnan(self._value), INFINITY, error)
         return Approx(
-            value,
-            error,
-            self._doubtful | is_unknown,
-            np.abs(value),
-            others & ~code_of(value),
-            self._keeps_sign & ~is_unknown,
+            value=value,
+            error=error,
+            doubtful=self._doubtful | is_unknown,
+            magnitude=np.abs(value),
+            others=others & ~code_of(value),
+            keeps_sign=self._keeps_sign & ~is_unknown,
         )
 
 

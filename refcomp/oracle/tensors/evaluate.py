@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -269,7 +270,7 @@ def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
         within = here if part is ... else here.where(chosen)
         left = zip(reducer.lhs, [result[part] for result in results], strict=True)
         right = zip(reducer.rhs, map(within.value, reduce.sources), strict=True)
-        operands = _Points({**dict(left), **dict(right)}, {}, within.shape, points.name)
+        operands = replace(within, values=dict((*left, *right)), tensors={})
         # A list: every result is combined from the values before the step.
         combined = [operands.value(body) for body in reducer.results]
         for result, value in zip(results, combined, strict=True):
@@ -292,28 +293,20 @@ def reduction_steps(
         yield dict(zip(variables, map(np.asarray, position), strict=True))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class _Points:
     """Elements of a tensor, at which expressions have values."""
 
+    values: Mapping[Var, Array]  # of variables: arrays that broadcast to `shape`
+    tensors: Mapping[Tensor, Array]  # values of the tensors that are read
+    shape: tuple[int, ...]
+    name: str  # of the compute, for messages
     libraries: Sequence[str] = ()
-
-    def __init__(
-        self,
-        values: Mapping[Var, Array],
-        tensors: Mapping[Tensor, Array],
-        shape: tuple[int, ...],
-        name: str = "",
-    ) -> None:
-        self.values = values  # of variables: arrays that broadcast to `shape`
-        self.tensors = tensors  # values of the tensors that are read
-        self.shape = shape
-        self.name = name  # of the compute, for messages
-        self._known: dict[int, Array] = {}  # by id of the expression
+    _known: dict[int, Array] = field(default_factory=dict, init=False)  # by id
 
     def binding(self, values: Mapping[Var, Array]) -> _Points:
         """Return the same points with more variables."""
-        together = {**self.values, **values}
-        return _Points(together, self.tensors, self.shape, self.name)
+        return replace(self, values={**self.values, **values})
 
     def where(self, chosen: Array) -> _Points:
         """Return the points at which `chosen` (bool, of this shape) holds, in one row."""
@@ -321,7 +314,7 @@ class _Points:
             var: np.broadcast_to(value, self.shape)[chosen]
             for var, value in self.values.items()
         }
-        return _Points(row, self.tensors, (int(chosen.sum()),), self.name)
+        return replace(self, values=row, shape=(int(chosen.sum()),))
 
     def value(self, expr: Expr) -> Array:
         """Return the value of `expr` at all points; a shared subexpression is evaluated once."""
