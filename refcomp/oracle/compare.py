@@ -142,7 +142,8 @@ def judge_bounded(actual: ArrayLike, bounded: Bounded) -> Report:
             remedy="pass what bound_errors returned; compare(a, b) compares two arrays",
         )
     found = np.asarray(actual)
-    _check(found, np.empty(bounded.value.shape, to_numpy(bounded.dtype)))
+    expected = np.empty(bounded.value.shape, to_numpy(bounded.dtype))
+    _check(found, expected)
     is_nearest = _difference(found, bounded.nearest) == 0
     difference = np.where(is_nearest, 0.0, _difference(found, bounded.value))
     cancels = bounded.condition_is_lost & np.isfinite(bounded.value)
@@ -209,8 +210,9 @@ def _difference(actual: Array, expected: Array) -> Array:
     a = actual.astype(np.longdouble)
     b = expected.astype(np.longdouble)
     difference = np.abs(a - b)
+    difference = np.where(np.isnan(difference), np.inf, difference)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(same, 0.0, np.where(np.isnan(difference), np.inf, difference))
+    return np.where(same, 0.0, difference)
 
 
 def _report(

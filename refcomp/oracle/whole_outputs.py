@@ -66,10 +66,12 @@ def _unwritten(
     why = f"{len(missing)} of {memory.size} elements are not"
     if not written.size:
         return InterpretError(what, where=_first_store(func, memory.buffer), why=why)
-    nearest = _index(memory, int(written[np.abs(written - first).argmin()]))
+    distances = np.abs(written - first)
+    nearest = _index(memory, int(written[distances.argmin()]))
     why += f"; what comes nearest is the write of element {nearest}"
     writes = writes_to(func, before, memory.buffer.name, nearest)
-    return InterpretError(what, where=writes[-1].where if writes else None, why=why)
+    where = writes[-1].where if writes else None
+    return InterpretError(what, where=where, why=why)
 
 
 def _index(memory: Memory, element: int) -> list[int]:

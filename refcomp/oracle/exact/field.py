@@ -54,7 +54,16 @@ P = 2**31 - 1
 
 _MEMORY = (BufferLoad, Load, BufferStore, Store, AtomicUpdate, Prefetch, Allocate)
 _PREDICATES = {"isnan": 0, "isinf": 0, "isfinite": 1}
-_COMPARES = (ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE, ir.Min, ir.Max)
+_COMPARES = (
+    ir.EQ,
+    ir.NE,
+    ir.LT,
+    ir.LE,
+    ir.GT,
+    ir.GE,
+    ir.Min,
+    ir.Max,
+)
 _GREATEST = (
     float(np.finfo(np.float32).max),
     float(np.finfo(np.float64).max),
@@ -102,7 +111,8 @@ class _FieldRewriter(RebuiltOperations):
     def var(self, var: Var) -> Var:
         if not var.dtype.is_float:
             return var
-        return self._vars.setdefault(var, Var(var.name, field_dtype(var.dtype)))
+        replacement = Var(var.name, field_dtype(var.dtype))
+        return self._vars.setdefault(var, replacement)
 
     def buffer(self, buffer: Buffer) -> Buffer:
         if not buffer.dtype.is_float:
@@ -112,7 +122,9 @@ class _FieldRewriter(RebuiltOperations):
 
     def param(self, param: Var | Buffer) -> Var | Buffer:
         """Return the replacement of a parameter or of what a parallel region captures."""
-        return self.buffer(param) if isinstance(param, Buffer) else self.var(param)
+        if isinstance(param, Buffer):
+            return self.buffer(param)
+        return self.var(param)
 
     def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         rule = _RULES.get(type(node))
@@ -124,7 +136,8 @@ class _FieldRewriter(RebuiltOperations):
             case Let() | LetStmt():
                 value = recurse(node.value)
                 body = recurse(node.body)
-                return with_fields(node, var=self.var(node.var), value=value, body=body)
+                var = self.var(node.var)
+                return with_fields(node, var=var, value=value, body=body)
         result = super().visit_node(recurse, node)
         match result:
             case AddressOf():
@@ -156,8 +169,9 @@ def _has_floats(node: Expr) -> bool:
     return any(value.dtype.is_float for value in values)
 
 
-def _number(value: int, like: Expr) -> Expr:
-    scalar = IntImm(value, I64)
+def _number(value: int, like: Expr, dtype: DType = I64) -> Expr:
+    """Return a constant with as many lanes as `like`."""
+    scalar = IntImm(value, dtype)
     return scalar if like.dtype.lanes == 1 else Broadcast(scalar, like.dtype.lanes)
 
 
@@ -192,7 +206,8 @@ def _divide(node: ir.Div, recurse: Rewrite) -> Expr:
     a = recurse(node.a)
     b = recurse(node.b)
     if isinstance(b, IntImm):
-        return _times(a, IntImm(pow(b.value, P - 2, P), I64))
+        inverse = pow(b.value, P - 2, P)
+        return _times(a, IntImm(inverse, I64))
     return _times(a, _inverse(b))
 
 
@@ -204,7 +219,9 @@ def _inverse(value: Expr) -> Expr:
     for bit in bin(P - 2)[3:]:
         squared = _times(power, power)
         step = Var("power", value.dtype)
-        lets.append((step, _times(squared, base) if bit == "1" else squared))
+        if bit == "1":
+            squared = _times(squared, base)
+        lets.append((step, squared))
         power = step
     for var, bound in reversed(lets):
         power = Let(var, bound, power)
@@ -225,10 +242,10 @@ def _cast(node: Cast, recurse: Rewrite) -> Expr:
 def _call(node: Call, recurse: Rewrite) -> Expr:
     args = [recurse(arg) for arg in node.args]
     if node.name == "fma":
-        return _reduced(ir.Add(_times(args[0], args[1]), args[2]))
+        a, b, c = args
+        return _reduced(ir.Add(_times(a, b), c))
     if node.name in _PREDICATES:
-        truth = IntImm(_PREDICATES[node.name], BOOL)
-        return truth if node.dtype.lanes == 1 else Broadcast(truth, node.dtype.lanes)
+        return _number(_PREDICATES[node.name], node, BOOL)
     if not node.dtype.is_float or not node.args[0].dtype.is_float:
         raise Unsupported(
             f"{node.name} looks at the bits of a float, which a field element has not",
@@ -259,15 +276,18 @@ def _stand_in(name: str, args: Sequence[Expr]) -> Expr:
     if args:
         result = _number(seed % P, args[0])
     for k, arg in enumerate(args):
-        factor = _number((seed * (2 * k + 3) + 0x9E3779B1 * (k + 1)) % P, arg)
-        mixed = _reduced(ir.Add(_times(arg, factor), result))
+        factor = seed * (2 * k + 3) + 0x9E3779B1 * (k + 1)
+        scaled = _times(arg, _number(factor % P, arg))
+        mixed = _reduced(ir.Add(scaled, result))
         # Not linear, so that exchanged operands give another value.
         result = _reduced(ir.Add(_times(mixed, mixed), mixed))
     return result
 
 
 _RULES: dict[type[Node], Callable[[Any, Rewrite], Expr]] = {
-    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul), _arithmetic),
+    ir.Add: _arithmetic,
+    ir.Sub: _arithmetic,
+    ir.Mul: _arithmetic,
     **dict.fromkeys(_COMPARES, _compare),
     ir.FloatImm: _constant,
     ir.Div: _divide,

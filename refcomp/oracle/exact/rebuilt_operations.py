@@ -67,8 +67,14 @@ class RebuiltOperations:
 
     def _rebuilt(self, op: Operation) -> Operation:
         if isinstance(op, ComputeOp):
-            body = self._body(op)
-            return ComputeOp(op.name, op.line, op.axis, body, op.tag, op.waits_for_scan)
+            return ComputeOp(
+                name=op.name,
+                line=op.line,
+                axis=op.axis,
+                body=self._body(op),
+                tag=op.tag,
+                waits_for_scan=op.waits_for_scan,
+            )
         if isinstance(op, ScanOp):
             return self._scan(op)
         if isinstance(op, ExternOp):
@@ -92,16 +98,22 @@ class RebuiltOperations:
         old = reduce.reducer
         # One reducer and one tuple of sources for all results, as `te` has them.
         reducer = CommReducer(
-            old.name,
-            tuple(map(self.var, old.lhs)),
-            tuple(map(self.var, old.rhs)),
-            tuple(map(self.visit, old.results)),
-            tuple(map(self.visit, old.identities)),
+            name=old.name,
+            lhs=tuple(map(self.var, old.lhs)),
+            rhs=tuple(map(self.var, old.rhs)),
+            results=tuple(map(self.visit, old.results)),
+            identities=tuple(map(self.visit, old.identities)),
         )
         sources = tuple(map(self.visit, reduce.sources))
         condition = self.visit(reduce.condition)
         return tuple(
-            Reduce(reducer, sources, reduce.axes, condition, k)
+            Reduce(
+                reducer=reducer,
+                sources=sources,
+                axes=reduce.axes,
+                condition=condition,
+                value_index=k,
+            )
             for k in range(len(op.body))
         )
 

@@ -43,7 +43,8 @@ _ACCESSES = (READ, WRITE, UPDATE)
 
 def with_stand_ins(func: PrimFunc) -> PrimFunc:
     """Return `func` with stand-ins for all calls; `func` itself if it calls nothing."""
-    if not any(isinstance(node, CALLS) for node in walk(func.body)):
+    calls = any(isinstance(node, CALLS) for node in walk(func.body))
+    if not calls:
         return func
     return func.with_body(rewriter(_replaced)(func.body))
 
@@ -74,7 +75,8 @@ def _replaced(recurse: Rewrite, node: Node) -> Node:
 
 
 def _stand_in_call(call: CallPacked | CallExtern) -> CallPacked:
-    args: list[Expr] = [IntImm(zlib.crc32(call.name.encode()), I64)]
+    name = zlib.crc32(call.name.encode())
+    args: list[Expr] = [IntImm(name, I64)]
     for arg in call.args:
         kind = _NUMBER
         if isinstance(arg, AddressOf):

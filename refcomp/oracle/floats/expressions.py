@@ -52,7 +52,8 @@ class Points:
         local = {
             var: value.spread(self.shape)[chosen] for var, value in self.local.items()
         }
-        return replace(self, values=row, shape=(int(chosen.sum()),), local=local)
+        count = int(chosen.sum())
+        return replace(self, values=row, shape=(count,), local=local)
 
     def value(self, expr: Expr) -> Approx:
         """Return the values of `expr`; a shared subexpression is evaluated once."""

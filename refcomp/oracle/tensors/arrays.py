@@ -31,8 +31,9 @@ def _div(a: Array, b: Array) -> Array:
     if _is_float(a):
         return np.divide(a, b)
     quotient = np.floor_divide(a, b)
-    is_negative_fraction = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
-    return np.where(is_negative_fraction, quotient + 1, quotient)
+    is_fraction = np.remainder(a, b) != 0
+    is_negative = (a < 0) != (b < 0)
+    return np.where(is_fraction & is_negative, quotient + 1, quotient)
 
 
 def _mod(a: Array, b: Array) -> Array:
@@ -40,26 +41,31 @@ def _mod(a: Array, b: Array) -> Array:
         return np.fmod(a, b)
     # fmod is exact, so neither the wider type nor the conversion back rounds.
     wide = np.float64 if a.dtype == np.float64 else np.float32
-    return np.asarray(np.fmod(a.astype(wide), b.astype(wide)), a.dtype)
+    remainder = np.fmod(a.astype(wide), b.astype(wide))
+    return np.asarray(remainder, a.dtype)
 
 
 def _min(a: Array, b: Array) -> Array:
-    return np.where((b < a) | (b != b), b, a)
+    takes_b = (b < a) | (b != b)  # NaN wins
+    return np.where(takes_b, b, a)
 
 
 def _max(a: Array, b: Array) -> Array:
-    return np.where((b > a) | (b != b), b, a)
+    takes_b = (b > a) | (b != b)
+    return np.where(takes_b, b, a)
 
 
 def _shift_left(a: Array, b: Array) -> Array:
     is_within, count = _shift_counts(a, b)
-    return np.where(is_within, np.left_shift(a, count), np.zeros_like(a))
+    shifted = np.left_shift(a, count)
+    return np.where(is_within, shifted, np.zeros_like(a))
 
 
 def _shift_right(a: Array, b: Array) -> Array:
     is_within, count = _shift_counts(a, b)
     sign = np.where(a < 0, -1, 0).astype(a.dtype)
-    return np.where(is_within, np.right_shift(a, count), sign)
+    shifted = np.right_shift(a, count)
+    return np.where(is_within, shifted, sign)
 
 
 def _shift_counts(a: Array, b: Array) -> tuple[Array, Array]:

@@ -36,7 +36,8 @@ def _cast(points: IterationPoints, cast: ir.Cast) -> Array:
 
 
 def _binary(points: IterationPoints, expr: ir.BinaryExpr) -> Array:
-    return arrays.OPERATORS[type(expr)](points.value(expr.a), points.value(expr.b))
+    operator = arrays.OPERATORS[type(expr)]
+    return operator(points.value(expr.a), points.value(expr.b))
 
 
 def _not(points: IterationPoints, expr: ir.Not) -> Array:
@@ -56,7 +57,8 @@ def _call(points: IterationPoints, expr: ir.Call) -> Array:
 
 def _pure_extern(points: IterationPoints, expr: ir.PureExtern) -> Array:
     def call_c(*scalars: Array) -> Scalar:
-        return call_pure(expr, [s.item() for s in scalars], points.libraries)
+        plain = [scalar.item() for scalar in scalars]
+        return call_pure(expr, plain, points.libraries)
 
     operands = [points.value(arg) for arg in expr.args]
     return arrays.each(call_c, to_numpy(expr.dtype), *operands)

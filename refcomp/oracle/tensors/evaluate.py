@@ -78,9 +78,11 @@ def evaluate(
         bind_feeds(given_tensors(operations), feeds, values, known)
         for op in operations:
             if op in computed_by_scans:
-                known.update((t, _zeros(t, values)) for t in op.outputs)
+                for tensor in op.outputs:
+                    known[tensor] = _zeros(tensor, values)
             elif isinstance(op, ComputeOp):
-                known.update(zip(op.outputs, _compute(op, values, known), strict=True))
+                computed = _compute(op, values, known)
+                known.update(zip(op.outputs, computed, strict=True))
             elif isinstance(op, ExternOp):
                 run_extern(op, values, known)
             elif isinstance(op, ScanOp):
@@ -268,9 +270,10 @@ def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
         # Choosing all points by `...` keeps their index arrays small: they only broadcast.
         part = ... if chosen.all() else chosen
         within = here if part is ... else here.where(chosen)
-        left = zip(reducer.lhs, [result[part] for result in results], strict=True)
-        right = zip(reducer.rhs, map(within.value, reduce.sources), strict=True)
-        operands = replace(within, values=dict((*left, *right)), tensors={})
+        elements = [result[part] for result in results]
+        bound = dict(zip(reducer.lhs, elements, strict=True))
+        bound.update(zip(reducer.rhs, map(within.value, reduce.sources), strict=True))
+        operands = replace(within, values=bound, tensors={})
         # A list: every result is combined from the values before the step.
         combined = [operands.value(body) for body in reducer.results]
         for result, value in zip(results, combined, strict=True):
@@ -287,7 +290,8 @@ def reduction_steps(
         points = _Points(values, {}, (), f"the range of axis {axis.name}")
         begin = int(points.value(axis.minimum))
         extent = int(points.value(axis.extent))
-        ranges.append(np.arange(begin, begin + max(0, extent), dtype=np.int64))
+        end = begin + max(0, extent)
+        ranges.append(np.arange(begin, end, dtype=np.int64))
     variables = [axis.var for axis in axes]
     for position in itertools.product(*ranges):
         yield dict(zip(variables, map(np.asarray, position), strict=True))
@@ -314,7 +318,8 @@ class _Points:
             var: np.broadcast_to(value, self.shape)[chosen]
             for var, value in self.values.items()
         }
-        return replace(self, values=row, shape=(int(chosen.sum()),))
+        count = int(chosen.sum())
+        return replace(self, values=row, shape=(count,))
 
     def value(self, expr: Expr) -> Array:
         """Return the value of `expr` at all points; a shared subexpression is evaluated once."""
@@ -325,7 +330,8 @@ class _Points:
                 raise EvaluateError(
                     f"{type(expr).__name__} is not part of a tensor expression"
                 )
-            self._known[key] = np.asarray(rule(self, expr), to_numpy(expr.dtype))
+            value = rule(self, expr)
+            self._known[key] = np.asarray(value, to_numpy(expr.dtype))
         return self._known[key]
 
     def spread(self, expr: Expr) -> Array:
@@ -354,7 +360,8 @@ def _if_then_else(points: _Points, expr: ir.IfThenElseExpr) -> Array:
 
 
 def _let(points: _Points, let: ir.Let) -> Array:
-    return points.binding({let.var: points.value(let.value)}).value(let.body)
+    value = points.value(let.value)
+    return points.binding({let.var: value}).value(let.body)
 
 
 def _read(points: _Points, read: TensorRead) -> Array:

@@ -45,7 +45,8 @@ def run_scan(
         known[output] = values
         rows = min(len(known[init]), len(values))
         values[:rows] = known[init][:rows]
-    for row in range(len(known[op.init[0]]), len(known[op.outputs[0]])):
+    first_row = len(known[op.init[0]])
+    for row in range(first_row, len(known[op.outputs[0]])):
         for inner in body:
             computed = compute_row(inner, row)
             for tensor, values in zip(inner.outputs, computed, strict=True):
