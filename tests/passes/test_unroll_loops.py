@@ -117,7 +117,7 @@ def test_copies_that_are_too_large_stay_a_loop():
 def test_extents_that_are_refused():
     func = parse_func("func f(A: i64[n] out) { for i in range(2) unrolled { A@[i] = i } }")
     (n,) = func.symbols
-    for extent, message in ((n, "loop i, n, is no constant"), (n * 0 - 2, "is no constant")):
+    for extent, message in ((n, "loop i, n, is not a constant"), (n * 0 - 2, "is not a constant")):
         with pytest.raises(UserError, match=message):
             unroll_loops(func.with_body(with_fields(func.body, extent=extent)))
     with pytest.raises(UserError, match="loop i, -2, is negative"):

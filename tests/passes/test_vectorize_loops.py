@@ -347,7 +347,10 @@ def test_origins_are_kept():
 
 def test_extents_that_are_refused():
     func = parse_func("func f(B: f32[n] out) { for i in range(4) vectorized { B@[i] = 1.0f32 } }")
-    for extent, message in ((func.symbols[0], "is no constant"), (IntImm(-1, I64), "is negative")):
+    for extent, message in (
+        (func.symbols[0], "is not a constant"),
+        (IntImm(-1, I64), "is negative"),
+    ):
         with pytest.raises(UserError, match=f"vectorized loop i, .*, {message}"):
             vectorize_loops(func.with_body(with_fields(func.body, extent=extent)))
 

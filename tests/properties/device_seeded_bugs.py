@@ -41,7 +41,7 @@ DEVICE = (
     ),
     SeededBug(
         *("threads told apart in x alone", _CONFLICTS, "ThreadConflicts._may_meet"),
-        *("for thread in self._threads]", "for thread in self._threads[-1:]]"),
+        *("in self._threads]", "in self._threads[-1:]]"),
     ),
     SeededBug(
         *(

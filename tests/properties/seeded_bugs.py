@@ -164,7 +164,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("mask of a vector store lost", f"{_PASSES}.vectorize_loops", "_Widening._store"),
-        *("self.with_mask(predicate))", "None)"),
+        *("self.with_mask(predicate)", "None"),
     ),
     SeededBug(
         *("mask of a vector load lost", f"{_PASSES}.vectorize_loops", "_Widening._load"),

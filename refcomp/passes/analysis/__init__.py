@@ -1,9 +1,11 @@
-"""Facts that several passes ask for; nothing here changes a function.
+"""Analyses that several passes use. They never change a function.
 
-access_ranges.py      which indices are proved to lie within their dimension
-thread_conflicts.py   which threads of a group may touch one element
-lane_conflicts.py     which lanes of vectorized code may touch one element
-index_equations.py    what an equation between indices forces
-loop_guards.py        the conditions of a loop that hold in one range of its iterations
-sharing.py            which subexpressions are evaluated more than once
+- access_ranges.py: the indices that are proved to lie within their dimension
+- constant_extents.py: the constant extent of a loop that is written out
+- thread_conflicts.py: the threads of a group that may touch one element
+- lane_conflicts.py: the lanes of vectorized code that may touch one element
+- index_equations.py: the consequences of an equation between indices
+- loop_guards.py: the conditions that hold in one range of a loop's iterations
+- sharing.py: the subexpressions that are evaluated more than once
+- spread_conditions.py: statements rewritten to leave room for barriers
 """

@@ -1,15 +1,17 @@
-"""Tells what equations between indices force, under facts about the variables in them.
+"""Decides which equalities follow from equations between indices.
 
-Two accesses meet where their indices are equal, dimension by dimension. The equations are taken
-apart by three rules until nothing is left to gain:
+Two accesses meet if their indices are equal in each dimension. Facts are known about the
+variables in the indices. Three rules simplify the equations until nothing changes:
 
-- 64 * x + y == 0 with |y| < 64 is x == 0 and y == 0 (digits of a number);
-- v + rest == 0, where v is a variable, defines v;
-- x mod c == y mod c makes x // c - y // c, where it stands in an equation, (x - y) / c; and it is
-  x == y where x - y can be no other multiple of c.
+1. 64 * x + y == 0 with |y| < 64 is x == 0 and y == 0 (digits of a number).
+2. v + rest == 0, where v is a variable, defines v.
+3. x mod c == y mod c means that x - y is a multiple of c. So x // c - y // c in another
+   equation becomes (x - y) / c. If only one multiple of c lies in the range of x - y,
+   x - y has this value.
 
-A sum whose range or remainder excludes 0 makes the equations impossible. Arithmetic that may wrap
-is left alone (see `refcomp.arith.facts`), so the answer "not forced" is always safe.
+Equations are impossible if the range or the remainders of a sum exclude 0. Arithmetic
+that may wrap is not changed (see `refcomp.arith.facts`), so that the answer "not forced"
+is always safe.
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, Expr, FloorDiv, FloorMod, IntImm, Sub, Var
 from refcomp.ir.promotion import cast
 
-_MOST_ROUNDS = 32
+_MAX_ROUNDS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equation:
-    """Two expressions that are equal, or that are asked to be."""
+    """Two expressions that are equal, or whose equality is to be proved."""
 
     a: Expr
     b: Expr
 
     @property
     def difference(self) -> Expr:
-        """Left side minus right side, in i64 where their types differ."""
+        """Left side minus right side, in i64 if their types differ."""
         if self.a.dtype == self.b.dtype:
             return Sub(self.a, self.b)
         return Sub(cast(I64, self.a), cast(I64, self.b))
@@ -60,9 +62,10 @@ class _Impossible(Exception):
 def forces_equal(
     equations: Sequence[Equation], pairs: Sequence[Equation], facts: Facts
 ) -> bool:
-    """Whether both sides of each pair are equal wherever `facts` and all `equations` hold.
+    """Return True if both sides of each of `pairs` are equal in each solution.
 
-    True where they never hold. All expressions are scalar integers.
+    A solution fulfils `facts` and all `equations`. The result is also True if there is
+    none. All expressions are scalar integers.
     """
     system = _System(facts)
     try:
@@ -74,34 +77,34 @@ def forces_equal(
 
 
 class _System:
-    """Equations `difference == 0`, and what is known by the ones that are solved."""
+    """Equations `difference == 0`, and the facts that follow from solved ones."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._open: list[Expr] = []
-        self._joined: set[int] = set()
+        self._open: list[Expr] = []  # the differences
+        self._joined: set[int] = set()  # ids of equations that rule 3 has derived
 
     def add(self, equations: Sequence[Equation]) -> None:
-        """Takes up further equations; not those that read memory, as two reads of one place may
-        give two values."""
+        """Add equations that read no memory: two reads of a place may differ."""
         table = self._facts.table
-        differences = [equation.difference for equation in equations]
-        self._open += [
-            d for d in differences if not table.reads_memory(table.intern(d))
-        ]
+        for equation in equations:
+            difference = equation.difference
+            if not table.reads_memory(table.intern(difference)):
+                self._open.append(difference)
 
     def solve(self) -> None:
-        """Applies the rules while they gain something. Raises _Impossible."""
-        for _ in range(_MOST_ROUNDS):
+        """Apply the rules until nothing changes, or raise _Impossible."""
+        for _ in range(_MAX_ROUNDS):
             before = [self._simplified(equation) for equation in self._open]
             after = [part for equation in before for part in self._reduced(equation)]
             after += self._congruent(after)
             self._open = after
-            if len(after) == len(before) and all(map(_is_same, after, before)):
+            is_same = len(after) == len(before)
+            if is_same and all(a is b for a, b in zip(after, before, strict=True)):
                 return
 
     def is_zero(self, pair: Equation) -> bool:
-        """Whether both sides are known to be equal."""
+        """Return True if both sides are known to be equal."""
         total = self._sum(self._simplified(pair.difference))
         return total is not None and total.is_const and total.const == 0
 
@@ -114,7 +117,7 @@ class _System:
         return self._facts.bounds.exact_sum(expr) if is_summable(expr.dtype) else None
 
     def _reduced(self, equation: Expr) -> list[Expr]:
-        """What stands for an equation: parts that follow from it, or itself."""
+        """Return equations equivalent to `equation`: parts of it, or itself."""
         total = self._sum(self._simplified(equation))
         if total is None:
             return []
@@ -130,8 +133,8 @@ class _System:
         return [] if self._define(total) else [equation]
 
     def _digits(self, total: Sum) -> list[Sum] | None:
-        """x and y of total == base * x + y, where |y| < base and so both are 0."""
-        for base in sorted({abs(k) for k in total.terms.values()} - {1}):
+        """Return x and y, both 0, if total == base * x + y with |y| < base."""
+        for base in sorted({abs(factor) for factor in total.terms.values()} - {1}):
             high, low = total.split(base)
             for part, carry in ((low, 0), (low.shift(-base), 1)):
                 values = self._facts.bounds.interval_of_sum(part)
@@ -140,7 +143,7 @@ class _System:
         return None
 
     def _define(self, total: Sum) -> bool:
-        """Solves for a variable with the factor 1 or -1 that occurs nowhere else in `total`."""
+        """Solve for a variable with the factor 1 or -1, if it occurs only once."""
         table = self._facts.table
         for monomial, factor in sorted(total.terms.items(), reverse=True):
             var = table.expr(monomial[0])
@@ -154,6 +157,7 @@ class _System:
         return False
 
     def _learn(self, var: Var, value: Expr) -> None:
+        """Add the definition of `var`, whose range `value` inherits."""
         values = self._facts.bounds.interval(var)
         if values.low is not None:
             self._facts = self._facts.assume(LE(IntImm(values.low, var.dtype), value))
@@ -164,15 +168,16 @@ class _System:
     # Quotients and remainders.
 
     def _congruent(self, equations: list[Expr]) -> Iterator[Expr]:
-        """What follows from x mod c == y mod c: x - y is a multiple of c, namely c times the
-        difference of the quotients."""
+        """Yield what follows from x mod c == y mod c.
+
+        x - y is c times the difference of the quotients by c.
+        """
         quotients: dict[Hashable, list[Expr]] = {}
         for equation in equations:
-            for key, product in self._multiplied(equation):
-                quotients.setdefault(key, []).append(product)
-        for known in [
-            item for equation in equations for item in self._remainders(equation)
-        ]:
+            for known, product in self._multiplied(equation):
+                quotients.setdefault(self._key(known), []).append(product)
+        congruences = [item for e in equations for item in self._remainders(e)]
+        for known in congruences:
             found = quotients.get(self._key(known), [])
             if not found:
                 difference = self._simplified(Equation(known.a, known.b).difference)
@@ -184,101 +189,109 @@ class _System:
                     self._joined.add(id(equation))
                     yield equation
 
-    def _multiplied(self, equation: Expr) -> Iterator[tuple[Hashable, Expr]]:
-        """An equation with k * (x // c) - k * (y // c) in it, times c, where x and y have one
-        remainder, so that k * (x - y) stands for these; and what says that they have."""
-        total, table = self._sum(equation), self._facts.table
-        terms = (
-            []
-            if total is None
-            else [(m, k) for m, k in total.terms.items() if len(m) == 1]
-        )
+    def _multiplied(self, equation: Expr) -> Iterator[tuple[_Congruence, Expr]]:
+        """Yield what an equation with k * (x // c) - k * (y // c) becomes.
+
+        If x and y are congruent modulo c, the equation can be multiplied by c: k * (x - y)
+        replaces the quotients. Each yield is a condition x mod c == y mod c, and the
+        product.
+        """
+        table = self._facts.table
+        total = self._sum(equation)
+        if total is None:
+            return
+        terms = [term for term in total.terms.items() if len(term[0]) == 1]
         for first, second in permutations(terms, 2):
-            a, b = table.expr(first[0][0]), table.expr(second[0][0])
-            if (
-                first[1] + second[1]
-                or not isinstance(a, FloorDiv)
-                or not isinstance(b, FloorDiv)
-            ):
+            factor = first[1]
+            a = table.expr(first[0][0])
+            b = table.expr(second[0][0])
+            if factor + second[1] != 0:
                 continue
-            x, y = self._sum(a.a), self._sum(b.a)
-            if a.b is not b.b or x is None or y is None or total is None:
+            if not isinstance(a, FloorDiv) or not isinstance(b, FloorDiv):
+                continue
+            x = self._sum(a.a)
+            y = self._sum(b.a)
+            if a.b is not b.b or x is None or y is None:
                 continue
             rest = total.plus(Sum(dict([first, second])), -1)
-            product = x.plus(y, -1).scale(first[1])
-            if (divisor := as_int(a.b)) is not None:
+            product = x.plus(y, -1).scale(factor)
+            divisor = as_int(a.b)
+            if divisor is not None:
                 product = product.plus(rest, divisor)
             elif rest.terms or rest.const:
                 continue
-            yield (
-                self._key(_Congruence(a.a, b.a, a.b)),
-                table.build(product, equation.dtype),
-            )
+            yield _Congruence(a.a, b.a, a.b), table.build(product, equation.dtype)
 
     def _key(self, known: _Congruence) -> Hashable:
-        """Return a key that congruences share if their sides differ by multiples of the divisor."""
-        divisor = known.divisor
-        return (
-            self._residue(known.a, divisor),
-            self._residue(known.b, divisor),
-            id(divisor),
-        )
+        """Return a key for congruences whose sides differ by multiples of the divisor."""
+        a = self._residue(known.a, known.divisor)
+        b = self._residue(known.b, known.divisor)
+        return a, b, id(known.divisor)
 
     def _residue(self, expr: Expr, divisor: Expr) -> Hashable:
-        """The sum `expr` modulo a constant; of others themselves."""
-        total, table = self._sum(expr), self._facts.table
+        """Return a sum modulo a constant; the identity of any other expression."""
+        table = self._facts.table
+        total = self._sum(expr)
         c = as_int(divisor)
         if total is None or c is None or c <= 0:
             return id(expr)
-        const, terms = total.const, dict[Monomial, int]()
+        const = total.const
+        terms: dict[Monomial, int] = {}
         stack = list(total.terms.items())
         while stack:
             monomial, factor = stack.pop()
             item = table.expr(monomial[0])
             inner = None
-            if (
-                len(monomial) == 1
-                and isinstance(item, FloorMod)
-                and isinstance(item.b, IntImm)
-            ):
-                # A remainder by a multiple of c is as good as the number itself.
-                inner = self._sum(item.a) if factor * item.b.value % c == 0 else None
+            if len(monomial) == 1 and isinstance(item, FloorMod):
+                modulus = as_int(item.b)
+                # factor * (x mod modulus) is congruent to factor * x if their difference,
+                # a multiple of factor * modulus, is a multiple of c.
+                if modulus is not None and factor * modulus % c == 0:
+                    inner = self._sum(item.a)
             if inner is None:
                 terms[monomial] = (terms.get(monomial, 0) + factor) % c
             else:
                 const += factor * inner.const
                 stack += [(other, factor * k) for other, k in inner.terms.items()]
-        return frozenset((monomial, k) for monomial, k in terms.items() if k), const % c
+        nonzero = frozenset(item for item in terms.items() if item[1])
+        return nonzero, const % c
 
     def _remainders(self, equation: Expr) -> Iterator[_Congruence]:
-        """Yield what the equation says about remainders; its side b may be the remainder of a."""
-        for a, b in self._equal_remainders(equation):
-            yield _Congruence(a.a, b.a, a.b)
-        total, table = self._sum(equation), self._facts.table
-        for monomial, factor in () if total is None else total.terms.items():
+        """Yield what an equation says about remainders.
+
+        The side b of a congruence may be the remainder of a itself.
+        """
+        table = self._facts.table
+        total = self._sum(equation)
+        if total is None:
+            return
+        # x mod c - y mod c == 0
+        if len(total.terms) == 2 and not total.const and not sum(total.terms.values()):
+            first, second = total.terms
+            a, b = table.expr(first[0]), table.expr(second[0])
+            is_plain = len(first) == len(second) == 1
+            if (
+                is_plain
+                and isinstance(a, FloorMod)
+                and isinstance(b, FloorMod)
+                and a.b is b.b
+            ):
+                yield _Congruence(a.a, b.a, a.b)
+        # x mod c + rest == 0
+        for monomial, factor in total.terms.items():
             item = table.expr(monomial[0])
             if len(monomial) == 1 and abs(factor) == 1 and isinstance(item, FloorMod):
-                assert total is not None
                 rest = total.plus(Sum({monomial: factor}), -1).scale(-factor)
                 yield _Congruence(item.a, table.build(rest, item.dtype), item.b)
 
-    def _equal_remainders(self, equation: Expr) -> Iterator[tuple[FloorMod, FloorMod]]:
-        """Two remainders by one divisor that are equal."""
-        total, table = self._sum(equation), self._facts.table
-        if total is None or total.const or len(total.terms) != 2:
-            return
-        if sum(total.terms.values()) or any(
-            len(monomial) > 1 for monomial in total.terms
-        ):
-            return
-        a, b = (table.expr(monomial[0]) for monomial in total.terms)
-        if isinstance(a, FloorMod) and isinstance(b, FloorMod) and a.b is b.b:
-            yield a, b
-
     def _only_multiple(self, difference: Expr, divisor: Expr) -> int | None:
-        """The only multiple of `divisor` that `difference` can be, None when there are several."""
+        """Return the only multiple of `divisor` that `difference` can be.
+
+        Return None if there are several; raise _Impossible if there is none.
+        """
+        bounds = self._facts.bounds
         total = self._sum(difference)
-        c, bounds = as_int(divisor), self._facts.bounds
+        c = as_int(divisor)
         if total is None or c is None or c <= 0:
             return None
         if not (bounds.modular_of_sum(total) + Modular(c, 0)).contains(0):
@@ -286,11 +299,8 @@ class _System:
         values = bounds.interval_of_sum(total)
         if values.low is None or values.high is None:
             return None
-        first, last = -(-values.low // c) * c, values.high // c * c
+        first = -(-values.low // c) * c
+        last = values.high // c * c
         if first > last:
             raise _Impossible
         return first if first == last else None
-
-
-def _is_same(a: Expr, b: Expr) -> bool:
-    return a is b

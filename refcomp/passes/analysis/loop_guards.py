@@ -1,16 +1,15 @@
-"""The conditions in a loop that surely hold in one range of its iterations.
+"""Finds the conditions in a loop that hold in one range of its iterations.
 
-For `partition_loops`. A guard is one conjunct of the condition of a branch, or of a lazy choice
-inside an expression, together with the range of the loop's variable in which it holds whatever the
-loops inside do. Conditions that read memory are no guards, and neither are those of which
-`refcomp.arith.solve` knows nothing.
+For `partition_loops`. A guard is one conjunct of the condition of a branch, or of a lazy
+choice inside an expression. With it comes a range of the loop's variable: inside this
+range the condition holds, whatever the loops inside do. A condition is not a guard if it
+reads memory, or if `arith.solve` cannot solve it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.arith.solve import HalfOpenRange, solve
@@ -20,21 +19,22 @@ from refcomp.ir.rewrite import children, memoised
 from refcomp.ir.stmt import For, IfThenElse, LetStmt
 from refcomp.ir.structure import structurally_equal
 
-_MOST_PLACES = 256  # of one loop; a loop with more choices than that has no guards
+_MAX_PLACES = 256  # conditions in one loop; a loop with more of them has no guards
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`condition` holds where the loop's variable lies in `range`, whose ends stand outside the
-    loop. `is_inside_loop`: it stands in a loop of the body."""
+    """A condition that holds if the loop's variable lies in a range."""
 
     condition: Expr
+    # The ends are expressions that can be evaluated outside of the loop.
     range: HalfOpenRange
+    # The condition stands in a loop of the body.
     is_inside_loop: bool
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The conditions that `condition` is the conjunction of, in order."""
+    """Yield the conditions whose conjunction is `condition`, in order."""
     if isinstance(condition, And) and condition.dtype.lanes == 1:
         yield from conjuncts(condition.a)
         yield from conjuncts(condition.b)
@@ -45,63 +45,80 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
 def guards_of(
     loop: For, facts: Facts, has_choice: Callable[[Node], bool] | None = None
 ) -> list[Guard]:
-    """The guards in the loop's body, where `facts` hold around the loop.
+    """Return the guards in the body of a loop.
 
-    `has_choice` is `holds_choice`, memoised, where many loops of one function are asked for.
+    Args:
+        loop: the loop.
+        facts: what is known around it.
+        has_choice: `holds_choice`, memoised, for callers that examine many loops.
     """
     search = _Search(loop.var, facts, has_choice or memoised(holds_choice))
-    search.visit(loop.body, facts.bind(loop.var, loop.minimum, loop.extent), (), False)
-    return [] if search.places > _MOST_PLACES else search.guards()
+    inside = facts.bind(loop.var, loop.minimum, loop.extent)
+    search.visit(loop.body, inside, hidden=(), is_inside=False)
+    if search.places > _MAX_PLACES:
+        return []
+    return [guard for guard in search.found.values() if guard is not None]
 
 
 class _Search:
-    """Visits a body, with what is known and the inner variables (innermost first) at each place."""
+    """A walk through the body of a loop.
+
+    Attributes:
+        places: the number of conditions so far.
+        found: the guards by the ids of their conditions. None for a condition that is a
+            guard at some of its places only, or with different ranges.
+    """
 
     def __init__(
         self, var: Var, outside: Facts, has_choice: Callable[[Node], bool]
     ) -> None:
         self.places = 0
-        self._var, self._outside = var, outside
-        # A condition may stand at several places; it is a guard when it is the same one at all.
-        self._found: dict[int, Guard | None] = {}
-        self._seen: set[tuple[int, int]] = set()
-        self._facts: list[Facts] = []  # kept, so that no id is given to another
+        self.found: dict[int, Guard | None] = {}
+        self._var = var
+        self._outside = outside
         self._has_choice = has_choice
-
-    def guards(self) -> list[Guard]:
-        """What was found."""
-        return [guard for guard in self._found.values() if guard is not None]
+        self._seen: set[tuple[int, int]] = set()
+        self._facts: list[Facts] = []  # kept alive, so that no id is used again
 
     def visit(
-        self, node: Any, facts: Facts, hidden: tuple[Var, ...], is_inside: bool
+        self, node: Node, facts: Facts, hidden: tuple[Var, ...], is_inside: bool
     ) -> None:
-        """Notes the guards in `node`."""
+        """Record the guards in `node`.
+
+        Args:
+            node: a statement or an expression.
+            facts: what is known there.
+            hidden: the variables bound inside of the loop, innermost first.
+            is_inside: True in a loop of the body.
+        """
         if (id(node), id(facts)) in self._seen:
             return
         self._seen.add((id(node), id(facts)))
         self._facts.append(facts)
         for child in filter(self._has_choice, children(node)):
-            inner = (
-                facts if self.places > _MOST_PLACES else _facts_of(node, child, facts)
-            )
-            names = (node.var, *hidden) if _is_bound_in(node, child) else hidden
+            inner = facts
+            if self.places <= _MAX_PLACES:
+                inner = _facts_of(node, child, facts)
+            names = hidden
+            if isinstance(node, For | Let | LetStmt) and child is node.body:
+                names = (node.var, *hidden)
             self.visit(child, inner, names, is_inside or isinstance(node, For))
         if isinstance(node, IfThenElse | IfThenElseExpr):
             for condition in conjuncts(node.condition):
-                self._note(condition, facts, hidden, is_inside)
+                self._record(condition, facts, hidden, is_inside)
 
-    def _note(
+    def _record(
         self, condition: Expr, facts: Facts, hidden: tuple[Var, ...], is_inside: bool
     ) -> None:
         self.places += 1
-        if self.places > _MOST_PLACES:
+        if self.places > _MAX_PLACES:
             return
         guard = self._guard(condition, facts, hidden, is_inside)
-        known = self._found.setdefault(id(condition), guard)
-        if known is not None and (
-            guard is None or not _is_same(known.range, guard.range)
-        ):
-            self._found[id(condition)] = None
+        known = self.found.setdefault(id(condition), guard)
+        if known is None:
+            return
+        if guard is None or not _is_same(known.range, guard.range):
+            self.found[id(condition)] = None
 
     def _guard(
         self, condition: Expr, facts: Facts, hidden: tuple[Var, ...], is_inside: bool
@@ -111,7 +128,8 @@ class _Search:
             return None
         low = None if found.low is None else simplify(found.low, self._outside)
         high = None if found.high is None else simplify(found.high, self._outside)
-        # Where another condition around has cut the range off already, there is nothing to gain.
+        # A condition further outside may cut off the range already. Then nothing is left
+        # to gain.
         if high is not None and prove(GE(self._var, high), facts):
             return None
         if low is not None and prove(LT(self._var, low), facts):
@@ -120,18 +138,14 @@ class _Search:
 
 
 def holds_choice(recurse: Callable[[Node], bool], node: Node) -> bool:
-    """Whether a branch or a lazy choice is in `node`; to be memoised."""
+    """Return True if a branch or a lazy choice is in `node`; to be memoised."""
     if isinstance(node, IfThenElse | IfThenElseExpr):
         return True
     return any(recurse(child) for child in children(node))
 
 
-def _is_bound_in(node: Node, child: Node) -> bool:
-    return isinstance(node, For | Let | LetStmt) and child is node.body
-
-
 def _facts_of(node: Node, child: Node, facts: Facts) -> Facts:
-    """What is known in `child` of `node`."""
+    """Return what is known in `child` of `node`."""
     if isinstance(node, For) and child is node.body:
         return facts.bind(node.var, node.minimum, node.extent)
     if isinstance(node, Let | LetStmt) and child is node.body:
@@ -143,8 +157,11 @@ def _facts_of(node: Node, child: Node, facts: Facts) -> Facts:
 
 
 def _is_same(a: HalfOpenRange, b: HalfOpenRange) -> bool:
-    ends = ((a.low, b.low), (a.high, b.high))
-    return a.is_exact == b.is_exact and all(
-        x is y or (x is not None and y is not None and structurally_equal(x, y))
-        for x, y in ends
-    )
+    is_same = a.is_exact == b.is_exact
+    return is_same and _is_same_end(a.low, b.low) and _is_same_end(a.high, b.high)
+
+
+def _is_same_end(a: Expr | None, b: Expr | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a is b or structurally_equal(a, b)

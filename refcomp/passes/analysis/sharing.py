@@ -1,32 +1,40 @@
-"""Finds which subexpressions of a function are evaluated more than once, and where one would do.
+"""Finds the subexpressions of a function that are evaluated more than once.
 
-Every expression gets a number by its structure, the same for equal ones. A *place* is where
-expressions are evaluated: a statement, or a part of an expression that may not be evaluated (a
-branch of if_then_else) or sees a name of its own (the body of a let). Integer arithmetic that
-reads no memory is *pure*, and equal wherever it stands; anything else has a number of its own for
-each statement, since memory may change between two. `Sharing.decide` gives each place its lets.
+Each expression gets a number by its structure: equal expressions have equal numbers. A
+*place* is where expressions are evaluated: a statement, or a part of an expression. A
+part is a place of its own if it may not be evaluated (a branch of if_then_else), or if it
+sees a name of its own (the body of a let).
+
+Integer arithmetic that reads no memory is *pure*, and equal wherever it stands. Any other
+expression has a separate number in each statement, since memory may change between two.
+`Sharing.decide` gives each place its lets.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import AddressOf, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, child_fields, data_fields
 
-MAX_LETS = (
-    100  # of pure arithmetic in one place: a chain of lets is as deep as it is long
-)
+# Lets of pure arithmetic in one place. A chain of lets is as deep as it is long.
+MAX_LETS = 100
+_IMPURE = (Load, ir.Call, ir.PureExtern, ir.Let, ir.IfThenElseExpr)
 
 
 class LetScope:
-    """Where expressions are evaluated. `lets` are the numbers to bind there, with their names.
+    """A place where expressions are evaluated.
 
-    A barrier is the part of an expression that `part` names, by number and field.
+    Attributes:
+        parent: the place around it, None for a statement.
+        part: for a part of an expression, the expression's number and the field.
+        depth: the number of places around it.
+        lets: the numbers to bind in this place, with their names.
+        barriers: the places that are parts of expressions evaluated here.
+        memo: the ids of the impure expressions of this statement, with their numbers.
     """
 
     __slots__ = ("barriers", "depth", "lets", "memo", "parent", "part")
@@ -34,67 +42,74 @@ class LetScope:
     def __init__(
         self, parent: LetScope | None, part: tuple[int, str] | None = None
     ) -> None:
-        self.parent, self.part = parent, part
+        self.parent = parent
+        self.part = part
         self.depth: int = parent.depth + 1 if parent else 0
         self.lets: list[tuple[int, Var]] = []
         self.barriers: dict[tuple[int, str], LetScope] = {}
-        # Numbers of the impure expressions of this statement.
         self.memo: dict[int, int] = parent.memo if parent and part else {}
 
     def barrier(self, number: int, field: str) -> LetScope:
-        """The place of the part `field` of expression `number`, evaluated here."""
-        key = number, field
+        """Return the place of the part `field` of expression `number`, evaluated here."""
+        key = (number, field)
         if key not in self.barriers:
             self.barriers[key] = LetScope(self, key)
         return self.barriers[key]
 
 
 def barrier_fields(expr: Expr) -> tuple[str, ...]:
-    """The parts of `expr` that are places of their own."""
+    """Return the fields of `expr` that are places of their own."""
     if isinstance(expr, ir.IfThenElseExpr):
         return ("true_value", "false_value")
     return ("body",) if isinstance(expr, ir.Let) else ()
 
 
 class Sharing:
-    """Numbers, uses and decisions. `rebound` are variables that several statements bind."""
+    """The numbers of expressions, the places that use them, and the lets.
+
+    `rebound` are variables that several statements bind.
+    """
 
     def __init__(self, rebound: Iterable[Var]) -> None:
         self._impure_vars = set(rebound)
-        self._numbers: dict[Any, int] = {}
+        # Class, data, children (and statement, if impure) -> number.
+        self._numbers: dict[tuple[object, ...], int] = {}
+        # By number: an expression, its children with their fields, and the places that
+        # evaluate it.
         self._exprs: list[Expr] = []
         self._children: list[tuple[tuple[int, str], ...]] = []
         self._is_pure: list[bool] = []
         self._uses: list[list[LetScope]] = []
-        self._pure_memo: dict[int, int] = {}
+        self._pure_memo: dict[int, int] = {}  # id of an expression -> number
 
     def use(self, expr: Expr, place: LetScope) -> None:
-        """Notes that `place`, a statement, evaluates `expr`."""
+        """Record that the statement `place` evaluates `expr`."""
         self._uses[self.number(expr, place)].append(place)
 
     def number(self, expr: Expr, place: LetScope) -> int:
-        """The number of `expr` where it is evaluated in `place`."""
+        """Return the number of `expr`, evaluated in `place`."""
         known = self._pure_memo.get(id(expr))
         if known is None:
             known = place.memo.get(id(expr))
         return self._assign_number(expr, place) if known is None else known
 
     def expr(self, number: int) -> Expr:
-        """An expression of that number."""
+        """Return an expression of that number."""
         return self._exprs[number]
 
     def decide(self) -> bool:
-        """Gives the places their lets; whether there are any."""
+        """Give the places their lets. Return True if there are any."""
         found = False
-        # Parents have greater numbers: where they are evaluated says where their children are.
-        for number in range(len(self._exprs) - 1, -1, -1):
+        # Parents have greater numbers than their children. So all uses of an expression
+        # are known before it is its turn.
+        for number in reversed(range(len(self._exprs))):
             before = self._uses[number]
             places = self._bind(number, before) if self._may_bind(number) else before
             found |= len(places) < len(before)
             for place in places:
                 for child, field in self._children[number]:
-                    where = place.barrier(number, field) if field else place
-                    self._uses[child].append(where)
+                    inner = place.barrier(number, field) if field else place
+                    self._uses[child].append(inner)
             self._uses[number] = []
         return found
 
@@ -104,88 +119,94 @@ class Sharing:
         if isinstance(expr, ir.Let):
             self._impure_vars.add(expr.var)
         numbers = [(self.number(part, place), field) for part, field in _parts(expr)]
-        pure = self._has_pure_node(expr) and all(
-            self._is_pure[child] for child, _ in numbers
-        )
-        key = (type(expr), *_data_of(expr), *numbers, None if pure else id(place.memo))
+        is_pure = self._has_pure_node(expr)
+        is_pure = is_pure and all(self._is_pure[child] for child, _ in numbers)
+        statement = None if is_pure else id(place.memo)
+        key = (type(expr), *_data_of(expr), *numbers, statement)
         if key not in self._numbers:
             self._numbers[key] = len(self._exprs)
             self._exprs.append(expr)
             self._children.append(tuple(numbers))
-            self._is_pure.append(pure)
+            self._is_pure.append(is_pure)
             self._uses.append([])
-        memo = self._pure_memo if pure else place.memo
+        memo = self._pure_memo if is_pure else place.memo
         memo[id(expr)] = self._numbers[key]
         return self._numbers[key]
 
     def _has_pure_node(self, expr: Expr) -> bool:
         if isinstance(expr, Var):
             return expr not in self._impure_vars
-        if isinstance(
-            expr, Load | ir.Call | ir.PureExtern | ir.Let | ir.IfThenElseExpr
-        ):
-            return False
-        return not expr.dtype.is_float
+        return not isinstance(expr, _IMPURE) and not expr.dtype.is_float
 
     # Decisions.
 
     def _may_bind(self, number: int) -> bool:
         expr = self._exprs[number]
-        if isinstance(expr, Var | ir.IntImm | ir.FloatImm | ir.Ramp | AddressOf):
-            return (
-                False  # a ramp must stay visible in its access, an address in its call
-            )
-        if isinstance(expr, ir.Broadcast) and isinstance(
-            expr.value, ir.IntImm | ir.FloatImm
-        ):
+        plain = expr.value if isinstance(expr, ir.Broadcast) else expr
+        if isinstance(plain, ir.IntImm | ir.FloatImm):
+            return False
+        # Back ends must see a ramp in its access, and an address in its call.
+        if isinstance(expr, Var | ir.Ramp | AddressOf):
             return False
         is_index = expr.dtype.is_int and expr.dtype.lanes > 1
         return not (is_index and self._is_pure[number])
 
     def _bind(self, number: int, uses: list[LetScope]) -> list[LetScope]:
-        """Where `number` is evaluated at last; several uses in one tree of places become one."""
+        """Return the places that evaluate `number` once lets bind it.
+
+        Several uses in one tree of places become one.
+        """
         trees: dict[int, list[LetScope]] = {}
         for place in uses:
-            trees.setdefault(id(_root(place)), []).append(place)
-        return [
-            place
-            for tree in trees.values()
-            for place in self._bind_in_tree(number, tree)
-        ]
+            root = place
+            while root.parent is not None:
+                root = root.parent
+            trees.setdefault(id(root), []).append(place)
+        places: list[LetScope] = []
+        for tree in trees.values():
+            places += self._bind_in_tree(number, tree)
+        return places
 
     def _bind_in_tree(self, number: int, uses: list[LetScope]) -> list[LetScope]:
         if len(uses) < 2:
             return uses
-        meeting = _meeting_place(uses)
-        if _is_certain(meeting, uses):
-            if self._is_pure[number] and len(meeting.lets) >= MAX_LETS:
+        outer = _innermost_around(uses)
+        if _is_certain(outer, uses):
+            if self._is_pure[number] and len(outer.lets) >= MAX_LETS:
                 return uses
-            meeting.lets.append((number, Var("t", self._exprs[number].dtype)))
-            return [meeting]
+            outer.lets.append((number, Var("t", self._exprs[number].dtype)))
+            return [outer]
         groups: dict[int, list[LetScope]] = {}
         for place in uses:
-            groups.setdefault(id(_below(meeting, place)), []).append(place)
-        return [
-            place
-            for group in groups.values()
-            for place in self._bind_in_tree(number, group)
-        ]
+            inner = place  # directly inside `outer`, on the way to `place`
+            while inner.parent is not outer:
+                assert inner.parent is not None
+                inner = inner.parent
+            groups.setdefault(id(inner), []).append(place)
+        places: list[LetScope] = []
+        for group in groups.values():
+            places += self._bind_in_tree(number, group)
+        return places
 
 
 def _parts(expr: Expr) -> list[tuple[Expr, str]]:
-    """The child expressions, each with its field where that is a place of its own, else ''."""
+    """Return the child expressions.
+
+    With each stands its field if it is a place of its own, else an empty text.
+    """
     if isinstance(expr, ir.BinaryExpr):
         return [(expr.a, ""), (expr.b, "")]
-    inside, parts = barrier_fields(expr), list[tuple[Expr, str]]()
+    places = barrier_fields(expr)
+    parts: list[tuple[Expr, str]] = []
     for name in child_fields(type(expr)):
         value = getattr(expr, name)
         several = value if isinstance(value, tuple) else (value,)
-        field = name if name in inside else ""
+        field = name if name in places else ""
         parts.extend((part, field) for part in several if part is not None)
     return parts
 
 
-def _data_of(expr: Expr) -> list[Any]:
+def _data_of(expr: Expr) -> list[object]:
     if isinstance(expr, ir.FloatImm):
         return [expr.value.hex(), expr.dtype]  # 0.0 is not -0.0
     if isinstance(expr, Var):
@@ -196,30 +217,35 @@ def _data_of(expr: Expr) -> list[Any]:
     return [id(value) if isinstance(value, Node) else value for value in values]
 
 
-def _root(place: LetScope) -> LetScope:
-    while place.parent is not None:
-        place = place.parent
-    return place
-
-
-def _meeting_place(places: list[LetScope]) -> LetScope:
-    """The innermost place that all of `places` lie in."""
-    first = places[0]
+def _innermost_around(places: list[LetScope]) -> LetScope:
+    """Return the innermost place that all of `places` lie in."""
+    outer = places[0]
     for place in places[1:]:
-        while first is not place:
-            deeper_is_first = first.depth >= place.depth
-            parent = first.parent if deeper_is_first else place.parent
-            assert parent is not None, "places of one tree meet at its root"
-            first, place = (parent, place) if deeper_is_first else (first, parent)
-    return first
+        while outer is not place:
+            if outer.depth >= place.depth:
+                assert outer.parent is not None, (
+                    "the root of a tree holds all its places"
+                )
+                outer = outer.parent
+            else:
+                assert place.parent is not None
+                place = place.parent
+    return outer
 
 
 def _is_certain(outer: LetScope, uses: list[LetScope]) -> bool:
-    """Whether each run through `outer` reaches a use; a barrier is reached for certain only where
-    the other branch is a barrier that reaches one too."""
+    """Return True if each evaluation of `outer` reaches one of `uses`.
+
+    A use behind a barrier counts only if the other branch is certain to reach a use, too.
+    """
     behind: dict[tuple[int, int], dict[str, tuple[LetScope, list[LetScope]]]] = {}
     for place in uses:
-        barrier = _first_barrier(outer, place)
+        barrier = None  # the outermost one inside `outer` around the use
+        inner = place
+        while inner is not outer:
+            barrier = inner if inner.part else barrier
+            assert inner.parent is not None
+            inner = inner.parent
         if barrier is None:
             return True
         assert barrier.part is not None
@@ -233,24 +259,6 @@ def _is_certain(outer: LetScope, uses: list[LetScope]) -> bool:
     )
 
 
-def _first_barrier(outer: LetScope, inner: LetScope) -> LetScope | None:
-    """The outermost barrier inside `outer` around `inner`."""
-    found = None
-    while inner is not outer:
-        found = inner if inner.part else found
-        assert inner.parent is not None
-        inner = inner.parent
-    return found
-
-
-def _below(outer: LetScope, inner: LetScope) -> LetScope:
-    """The place directly inside `outer` on the way to `inner`, which lies deeper."""
-    while inner.parent is not outer:
-        assert inner.parent is not None
-        inner = inner.parent
-    return inner
-
-
 def count_bindings(vars_bound: Iterable[Var]) -> list[Var]:
-    """The variables that occur more than once."""
+    """Return the variables that occur more than once."""
     return [var for var, count in Counter(vars_bound).items() if count > 1]

@@ -1,18 +1,16 @@
-"""Tells whether two threads of a group may touch one element that one of them writes.
+"""Decides whether two threads of a group may touch one element that one of them writes.
 
-An access stands in a *scope*: the loops, names and conditions around it in the kernel. Of two
-accesses, each is made by a thread of its own, so what they are made of is told apart: the threads'
-variables, and all variables of the scopes but those of the loops that both threads are known to
-run together. The accesses conflict unless equal indices force the threads to be one
-(`refcomp.passes.analysis.index_equations`).
+An access stands in a *scope*: the loops, lets and conditions around it in the kernel. Two
+accesses are made by two threads, so each has its own copy of all variables: the threads'
+variables, and those of the scopes. The threads share only the variables of the loops that
+both are known to run together. The accesses conflict unless equal indices force the two
+threads to be the same (see `index_equations`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import starmap
-from typing import Any
 
 from refcomp.arith import Facts
 from refcomp.arith.linear import Sum
@@ -31,8 +29,9 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
-from refcomp.ir.rewrite import children, substitute, walk
+from refcomp.ir.rewrite import children, substitute
 from refcomp.ir.stmt import For
+from refcomp.passes.analysis.access_ranges import reads_memory
 from refcomp.passes.analysis.index_equations import Equation, forces_equal
 
 READ, WRITE = "read", "write"
@@ -64,25 +63,27 @@ class Holds:
 
 Entry = Ranged | Named | Holds
 Scope = tuple[Entry, ...]
-_Key = tuple[int, int, frozenset[Var]]
+_Key = tuple[
+    int, int, frozenset[Var]
+]  # ids of two accesses or scopes, shared variables
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadAccess:
-    """`effect` is READ, WRITE or the operator of an atomic update."""
+    """An access of memory by a thread."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
+    # READ, WRITE, or the operator of an atomic update.
     effect: str
     scope: Scope
 
 
 def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
-    """The reads of memory that evaluating `root` may do, each with the choices around it."""
-    stack: list[tuple[Any, Scope]] = [(root, scope)]
-    seen: dict[
-        tuple[int, int], Scope
-    ] = {}  # holds the scopes, so that no id is used again
+    """Yield the reads that evaluating `root` may do, each with the choices around it."""
+    stack: list[tuple[Expr, Scope]] = [(root, scope)]
+    # Holds the scopes, so that no id is used again.
+    seen: dict[tuple[int, int], Scope] = {}
     while stack:
         expr, around = stack.pop()
         if (id(expr), id(around)) in seen:
@@ -95,10 +96,8 @@ def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
             stack.append((expr.true_value, (*around, Holds(expr.condition))))
             stack.append((expr.false_value, (*around, Holds(Not(expr.condition)))))
         elif isinstance(expr, Let):
-            stack += [
-                (expr.value, around),
-                (expr.body, (*around, Named(expr.var, expr.value))),
-            ]
+            stack.append((expr.value, around))
+            stack.append((expr.body, (*around, Named(expr.var, expr.value))))
         else:
             stack += [(child, around) for child in children(expr)]
 
@@ -106,27 +105,33 @@ def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
 def in_earlier_iteration(
     accesses: Sequence[ThreadAccess], loop: Ranged, is_previous: bool
 ) -> tuple[ThreadAccess, ...]:
-    """`accesses` in an earlier iteration of a loop around them: in the one just before where
-    `is_previous`, else in any."""
+    """Return `accesses` as they are in an earlier iteration of a loop around them.
+
+    Args:
+        accesses: accesses in the loop.
+        loop: the loop, which is an entry of their scopes.
+        is_previous: True for the iteration just before, False for any earlier one.
+    """
     if is_previous:
         earlier: Expr = loop.var - 1
         known: Scope = (Holds(loop.minimum < loop.var),)
     else:
         earlier = Var(f"{loop.var.name}.earlier", loop.var.dtype)
         known = (Ranged(earlier, loop.minimum, loop.extent), Holds(earlier < loop.var))
+    names: dict[Var, Expr] = {loop.var: earlier}
 
     def shifted(scope: Scope) -> Scope:
-        place = next(k for k, entry in enumerate(scope) if entry is loop)
-        inner = (_renamed(entry, {loop.var: earlier}) for entry in scope[place + 1 :])
-        return (*scope[: place + 1], *known, *inner)
+        inside = 1 + next(k for k, entry in enumerate(scope) if entry is loop)
+        inner = (_renamed(entry, names) for entry in scope[inside:])
+        return (*scope[:inside], *known, *inner)
 
-    return _in_scopes(accesses, shifted, {loop.var: earlier})
+    return _in_scopes(accesses, shifted, names)
 
 
 def narrowed(
     accesses: Sequence[ThreadAccess], condition: Expr
 ) -> tuple[ThreadAccess, ...]:
-    """`accesses` where `condition` holds, too."""
+    """Return `accesses` under one more condition."""
     entry = Holds(condition)
     return _in_scopes(accesses, lambda scope: (*scope, entry), {})
 
@@ -136,23 +141,25 @@ def _in_scopes(
     change: Callable[[Scope], Scope],
     names: Mapping[Var, Expr],
 ) -> tuple[ThreadAccess, ...]:
-    """`accesses` in other scopes. Those of one scope stay in one, so that what is known of it is
-    worked out once."""
+    """Return `accesses` in changed scopes, with variables replaced.
+
+    Accesses of one scope stay in one scope, so that its facts are derived once.
+    """
     scopes = {id(access.scope): access.scope for access in accesses}
     changed = {key: change(scope) for key, scope in scopes.items()}
-    return tuple(
-        ThreadAccess(
-            access.buffer,
-            tuple(substitute(index, names) for index in access.indices),
-            access.effect,
-            changed[id(access.scope)],
-        )
-        for access in accesses
-    )
+    moved: list[ThreadAccess] = []
+    for access in accesses:
+        indices = tuple(substitute(index, names) for index in access.indices)
+        scope = changed[id(access.scope)]
+        moved.append(ThreadAccess(access.buffer, indices, access.effect, scope))
+    return tuple(moved)
 
 
 def _renamed(entry: Entry, names: Mapping[Var, Expr]) -> Entry:
-    """`entry` with variables replaced, the one that it binds by another variable."""
+    """Return `entry` with variables replaced, the bound one by another variable.
+
+    An entry without any of the variables is returned as the same object.
+    """
     if isinstance(entry, Holds):
         condition = substitute(entry.condition, names)
         return entry if condition is entry.condition else Holds(condition)
@@ -161,9 +168,10 @@ def _renamed(entry: Entry, names: Mapping[Var, Expr]) -> Entry:
     if isinstance(entry, Named):
         value = substitute(entry.value, names)
         return entry if value is entry.value and var is entry.var else Named(var, value)
-    ends = substitute(entry.minimum, names), substitute(entry.extent, names)
-    is_same = ends[0] is entry.minimum and ends[1] is entry.extent and var is entry.var
-    return entry if is_same else Ranged(var, *ends)
+    minimum = substitute(entry.minimum, names)
+    extent = substitute(entry.extent, names)
+    has_same_ends = minimum is entry.minimum and extent is entry.extent
+    return entry if has_same_ends and var is entry.var else Ranged(var, minimum, extent)
 
 
 class _Unreachable(Exception):
@@ -171,36 +179,35 @@ class _Unreachable(Exception):
 
 
 class ThreadConflicts:
-    """Answers for one kernel: `threads` are its threadIdx loops, `facts` what is known of the
-    variables around these."""
+    """Decides about pairs of accesses in one kernel.
+
+    `threads` are the kernel's threadIdx loops; `facts` are known of the variables around.
+    """
 
     def __init__(self, threads: Sequence[For], facts: Facts) -> None:
         self._threads = [
             Ranged(loop.var, loop.minimum, loop.extent) for loop in threads
         ]
         self._around = _extended(facts, self._threads)
-        # Keys are ids: what they belong to is kept alive beside the answers.
-        self._answers: dict[
-            tuple[int, int, frozenset[Var]], tuple[ThreadAccess, ThreadAccess, bool]
-        ] = {}
-        self._meetings: dict[
-            tuple[int, int, frozenset[Var]], tuple[Scope, Scope, _Meeting | None]
-        ] = {}
+        # The keys are ids. Their objects are kept alive beside the answers.
+        self._answers: dict[_Key, tuple[ThreadAccess, ThreadAccess, bool]] = {}
+        self._meetings: dict[_Key, tuple[Scope, Scope, _Meeting | None]] = {}
 
     def facts(self, scope: Scope) -> Facts:
-        """What one thread knows of the variables of `scope`."""
-        return _extended(
-            self._around, [entry for entry in scope if not isinstance(entry, Holds)]
-        )
+        """Return what a thread knows of the variables of `scope`, without its conditions."""
+        entries = [entry for entry in scope if not isinstance(entry, Holds)]
+        return _extended(self._around, entries)
 
     def between(
         self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]
     ) -> bool:
-        """Whether `p` of one thread and `q` of another may conflict, when both threads are in the
-        same iteration of the loops whose variables are `together`."""
+        """Return True if `p` of one thread and `q` of another may conflict.
+
+        `together` are the variables of the loops that both threads run together.
+        """
         if p.buffer is not q.buffer or (p.effect == q.effect and p.effect != WRITE):
             return False
-        key = id(p), id(q), together
+        key = (id(p), id(q), together)
         if key not in self._answers:
             self._answers[key] = (p, q, self._may_meet(p, q, together))
         return self._answers[key][2]
@@ -211,18 +218,18 @@ class ThreadConflicts:
         meeting = self._meeting(p.scope, q.scope, together)
         if meeting is None:
             return False
-        other = (substitute(index, meeting.names) for index in q.indices)
-        same_place = starmap(Equation, zip(p.indices, other, strict=True))
-        equations = [*meeting.equations, *same_place]
-        pairs = [
-            Equation(thread.var, meeting.names[thread.var]) for thread in self._threads
-        ]
+        names = meeting.names
+        equations = list(meeting.equations)
+        for ours, theirs in zip(p.indices, q.indices, strict=True):
+            equations.append(Equation(ours, substitute(theirs, names)))
+        thread_vars = [thread.var for thread in self._threads]
+        pairs = [Equation(var, names[var]) for var in thread_vars]
         return not forces_equal(equations, pairs, meeting.facts)
 
     def _meeting(
         self, first: Scope, second: Scope, together: frozenset[Var]
     ) -> _Meeting | None:
-        key = id(first), id(second), together
+        key = (id(first), id(second), together)
         if key not in self._meetings:
             try:
                 meeting = self._meet(first, second, together)
@@ -232,48 +239,50 @@ class ThreadConflicts:
         return self._meetings[key][2]
 
     def _meet(self, first: Scope, second: Scope, together: frozenset[Var]) -> _Meeting:
-        bound = [e.var for e in (*self._threads, *second) if not isinstance(e, Holds)]
-        names: dict[Var, Expr] = {
-            var: Var(f"{var.name}.other", var.dtype)
-            for var in bound
-            if var not in together
-        }
+        entries = (*self._threads, *second)
+        bound = [entry.var for entry in entries if not isinstance(entry, Holds)]
+        names: dict[Var, Expr] = {}
+        for var in bound:
+            if var not in together:
+                names[var] = Var(f"{var.name}.other", var.dtype)
         own = {id(entry) for entry in first}
-        renamed = [_renamed(entry, names) for entry in (*self._threads, *second)]
-        others = tuple(entry for entry in renamed if id(entry) not in own)
-        facts = _extended(self._around, (*first, *others))
-        equations = [
-            equation
-            for entry in (*first, *others)
-            if isinstance(entry, Holds)
-            for equation in _equalities(entry.condition)
-        ]
+        renamed = [_renamed(entry, names) for entry in entries]
+        known = (*first, *(entry for entry in renamed if id(entry) not in own))
+        facts = _extended(self._around, known)
+        equations: list[Equation] = []
+        for entry in known:
+            if isinstance(entry, Holds):
+                equations += _equalities(entry.condition)
         return _Meeting(names, facts, equations)
 
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """Two scopes as those of two threads: the second one's names, and what is known of both."""
+    """Two scopes that two threads are in at once."""
 
+    # Variable of the second scope -> its copy for the second thread.
     names: Mapping[Var, Expr]
+    # What holds in both scopes.
     facts: Facts
     equations: Sequence[Equation]
 
 
 def _extended(facts: Facts, entries: Sequence[Entry]) -> Facts:
-    """`facts`, and what all `entries` say. Equations come before other conditions, of which they
-    may tell more: that one can only just hold, for instance. _Unreachable when one cannot."""
+    """Return `facts` with all `entries`; raise _Unreachable if one cannot hold.
+
+    Equations come before other conditions. With them, a condition may show more: for
+    example, that only one value fulfils it.
+    """
     for entry in sorted(entries, key=_order):
         match entry:
             case Ranged(var, minimum, extent):
                 facts = facts.bind(var, minimum, extent)
-            case Named(var, value) if not _reads_memory(value):
+            case Named(var, value) if not reads_memory(value):
                 facts = facts.define(var, value)
             case Holds(condition):
                 if as_int(facts.simplifier.representative(condition)) == 0:
                     raise _Unreachable
-                pins = list(_pinned(condition, facts))
-                for known in (condition, *pins):
+                for known in (condition, *_forced_values(condition, facts)):
                     facts = facts.assume(known)
     return facts
 
@@ -284,31 +293,32 @@ def _order(entry: Entry) -> int:
     return 1 if isinstance(entry.condition, EQ) else 2
 
 
-def _reads_memory(expr: Expr) -> bool:
-    return any(isinstance(item, BufferLoad) for item in walk(expr))
-
-
 def _equalities(condition: Expr) -> Iterator[Equation]:
-    """The sides of the equations that must hold where `condition` does."""
+    """Yield the equations that hold if `condition` does."""
     for item in _conjuncts(condition):
         if isinstance(item, EQ) and item.a.dtype.is_int:
             yield Equation(item.a, item.b)
 
 
-def _pinned(condition: Expr, facts: Facts) -> Iterator[Expr]:
-    """x == 0 and y == 0 for x * 2 + y < 1, where neither is negative: what holds of the variables
-    of a sum that can only just hold the condition."""
+def _forced_values(condition: Expr, facts: Facts) -> list[Expr]:
+    """Return x == 0 and y == 0 for x * 2 + y < 1, if neither is negative.
+
+    If only the greatest value of a sum fulfils a comparison, each variable has the value
+    that makes the sum the greatest.
+    """
+    forced: list[Expr] = []
     for item in _conjuncts(condition):
         if isinstance(item, LT | LE) and item.a.dtype.is_int:
             distance = facts.simplifier.representative(Sub(item.b, item.a))
             total = facts.bounds.exact_sum(distance)
             least = 1 if isinstance(item, LT) else 0
             if total is not None and facts.bounds.interval_of_sum(total).high == least:
-                yield from _at_their_ends(total, facts)
+                forced += _at_greatest(total, facts)
+    return forced
 
 
-def _at_their_ends(total: Sum, facts: Facts) -> Iterator[Expr]:
-    """That each variable of a sum has the value that makes it the greatest."""
+def _at_greatest(total: Sum, facts: Facts) -> Iterator[Expr]:
+    """Yield equations of the variables of a sum with the values that make it greatest."""
     for monomial, factor in total.terms.items():
         item = facts.table.expr(monomial[0])
         if len(monomial) == 1 and isinstance(item, Var):
