@@ -16,10 +16,12 @@ After::
       }
     }
 
-Requires: nothing before it. Ensures: only Load and Store are left, and updates by one offset;
-buffers keep their shapes, which say how large they are. Level: nested to flat. It refuses nothing.
-Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2, with no simplification but of constants;
-a rank-0 buffer has offset 0.
+Requires: nothing before it. Ensures: only Load and Store are left, and updates by one
+offset. Buffers keep their shapes, which determine their sizes. Level: nested to flat. It
+refuses nothing.
+
+Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2. Only constants are simplified.
+A rank-0 buffer has offset 0.
 """
 
 from refcomp.foundation.dtype import I64
@@ -33,8 +35,7 @@ from refcomp.ir.stmt import AtomicUpdate, BufferStore, Prefetch, Store
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
-    """`func` with each BufferLoad and BufferStore replaced by a Load or Store, and with one index
-    for each AtomicUpdate."""
+    """Return `func` with each access at one element offset."""
     return func.with_body(rewriter(_flatten)(func.body))
 
 

@@ -16,15 +16,17 @@ After::
       }
     }
 
-A pass of the pipeline only where `contract` of `refcomp.foundation.options` licenses it, as the
-result is another one: a sum of n products, each of at most p, differs by less than 2 (n + 1)^2 p
-units of roundoff (2^-24 for f32) from the one without. Which operations are fused is told by the
-loop IR, so every target gives the same bits, and the interpreter gives them too.
+The pipeline has this pass only if `contract` of `refcomp.foundation.options` permits it,
+since results change. A sum of n products, each at most p, changes by less than
+2 (n + 1)^2 p units of roundoff (2^-24 for f32). The loop IR shows which operations are
+fused. So all targets and the interpreter compute the same bits.
 
-Of two products the left one is fused. x * y - z is fma(x, y, -z) and z - x * y is fma(-x, y, z),
-where negation, a product with -1, is exact. Requires: nothing. Ensures: no sum of f32 or f64 with
-a product is left; other types stay, as their fma is no single instruction. Level: any, kept.
-Refuses nothing.
+Of two products, the left one is fused. x * y - z is fma(x, y, -z), and z - x * y is
+fma(-x, y, z). The negation, a product with -1, is exact.
+
+Requires: nothing. Ensures: no sum of f32 or f64 with a product is left. Other types are
+not changed, as their fma is not a single instruction. Level: any, kept. It refuses
+nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 
 
 def fuse_multiply_add(func: PrimFunc) -> PrimFunc:
-    """`func` with fma in place of each product that is added to something."""
+    """Return `func` with an fma in place of each product that is added to something."""
     return func.with_body(rewriter(_fuse)(func.body))
 
 

@@ -1,4 +1,4 @@
-"""Lets one thread do the work of several virtual ones, statement by statement.
+"""Distributes virtual threads over statements, so that one thread does their work.
 
 Before::
 
@@ -32,11 +32,14 @@ After::
       }
     }
 
-All virtual threads do one statement before any does the next, as real threads between two barriers
-may: so what they share in shared memory is complete when it is read. A buffer of their own gets a
-copy for each; what does not depend on the virtual thread is done once. Requires: before barriers
-are inserted. Ensures: no loop of kind vthread is left. Level: nested, kept. It refuses (UserError)
-an extent that is no constant, and a Barrier in a branch or loop that depends on the virtual thread.
+All virtual threads run one statement before any runs the next. Real threads may do the
+same between two barriers. So the contents of shared memory are complete when they are
+read. A buffer whose contents differ gets a copy for each virtual thread. A statement that
+does not depend on the virtual thread runs once.
+
+Requires: barriers are not inserted yet. Ensures: no loop of kind vthread is left. Level:
+nested, kept. It refuses (UserError) an extent that is not a constant, and a Barrier in a
+branch or loop that depends on the virtual thread.
 """
 
 from __future__ import annotations
@@ -80,25 +83,20 @@ from refcomp.passes.analysis.constant_extents import constant_extent
 
 
 def inject_virtual_threads(func: PrimFunc) -> PrimFunc:
-    """`func` with each vthread loop distributed over the statements in it."""
+    """Return `func` with each vthread loop distributed over the statements in it."""
     return func.with_body(_visit(func.body))
 
 
 def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
-    return _inject(stmt) if isinstance(stmt, For) and stmt.kind == VTHREAD else stmt
-
-
-def _inject(loop: For) -> Stmt:
-    constant_extent(loop)
-    own = _own_buffers(loop)
-    copies = {buffer: _with_copies(buffer, loop.extent) for buffer in own}
-    body = _index_copies(loop.body, copies, loop.var) if copies else loop.body
-    return _Distribution(loop, frozenset(copies.values())).distribute(body)
-
-
-def _with_copies(buffer: Buffer, extent: Expr) -> Buffer:
-    return with_fields(buffer, shape=(extent, *buffer.shape))
+    if not isinstance(stmt, For) or stmt.kind != VTHREAD:
+        return stmt
+    constant_extent(stmt)
+    copies: dict[Buffer, Buffer] = {}
+    for buffer in _own_buffers(stmt):
+        copies[buffer] = with_fields(buffer, shape=(stmt.extent, *buffer.shape))
+    body = _index_copies(stmt.body, copies, stmt.var) if copies else stmt.body
+    return _Distribution(stmt, frozenset(copies.values())).distribute(body)
 
 
 def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
@@ -110,27 +108,27 @@ def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
             return node
         if node.buffer not in copies:
             return node
-        return with_fields(
-            node, buffer=copies[node.buffer], indices=(var, *node.indices)
-        )
+        indices = (var, *node.indices)
+        return with_fields(node, buffer=copies[node.buffer], indices=indices)
 
     return rewriter(visit)(body)
 
 
 def _own_buffers(loop: For) -> set[Buffer]:
-    """The buffers within the loop whose contents differ between virtual threads.
+    """Return the buffers in the loop whose contents differ between virtual threads.
 
-    Shared memory is one for all of them, as it is for all threads; but where they write different
-    values to the same elements, as a row of threads does that combines what each has found.
+    All virtual threads have one shared memory, as all threads do. It needs copies only if
+    they write different values to one element. Rows of threads that each combine partial
+    results do this.
     """
     allocated = {item.buffer for item in walk(loop.body) if isinstance(item, Allocate)}
     shared = {buffer for buffer in allocated if buffer.scope == "shared"}
     own: set[Buffer] = set()
     while True:
-        found = {
-            b for b in allocated - shared - own if _differs(loop.body, b, loop.var, own)
-        }
-        found |= {b for b in shared - own if _collides(loop.body, b, loop.var, own)}
+        body, var = loop.body, loop.var
+        local = allocated - shared - own
+        found = {buffer for buffer in local if _differs(body, buffer, var, own)}
+        found |= {b for b in shared - own if _collides(body, b, var, own)}
         if not found:
             return own
         own |= found
@@ -139,30 +137,29 @@ def _own_buffers(loop: For) -> set[Buffer]:
 def _differs(
     stmt: Node, buffer: Buffer, var: Var, own: set[Buffer], within: bool = False
 ) -> bool:
-    """Whether a store to `buffer` depends on `var` or on a buffer of `own`, or lies within what
-    does (`within`)."""
+    """Return True if a store to `buffer` depends on `var` or on a buffer of `own`.
+
+    `within` says that a statement around `stmt` depends on them.
+    """
     exprs = [child for child in children(stmt) if isinstance(child, Expr)]
     depends = within or any(_depends(expr, var, own) for expr in exprs)
     if isinstance(stmt, BufferStore | AtomicUpdate):
         return stmt.buffer is buffer and depends
-    inner = within or (depends and not isinstance(stmt, LetStmt))
-    if isinstance(stmt, LetStmt) and depends:
-        inner = True
     return any(
-        _differs(child, buffer, var, own, inner)
+        _differs(child, buffer, var, own, depends)
         for child in children(stmt)
         if isinstance(child, Stmt)
     )
 
 
 def _collides(stmt: Stmt, buffer: Buffer, var: Var, own: set[Buffer]) -> bool:
-    """Whether virtual threads store different values to the same element of `buffer`."""
-    return any(
-        _depends(item.value, var, own)
-        and not any(_depends(i, var, own) for i in item.indices)
-        for item in walk(stmt)
-        if isinstance(item, BufferStore) and item.buffer is buffer
-    )
+    """Return True if virtual threads store different values to one element of `buffer`."""
+    for item in walk(stmt):
+        if isinstance(item, BufferStore) and item.buffer is buffer:
+            has_own_place = any(_depends(index, var, own) for index in item.indices)
+            if _depends(item.value, var, own) and not has_own_place:
+                return True
+    return False
 
 
 def _depends(node: Node, var: Var, own: Set[Buffer]) -> bool:
@@ -170,18 +167,21 @@ def _depends(node: Node, var: Var, own: Set[Buffer]) -> bool:
 
 
 def _overwrites_operand(let: LetStmt) -> bool:
-    """Whether the body writes memory that the value was read from, as tuple reductions do."""
-    written = {
-        n.buffer for n in walk(let.body) if isinstance(n, BufferStore | AtomicUpdate)
-    }
+    """Return True if the body writes memory that the value was read from.
+
+    Reductions of tuples do this.
+    """
+    stores = (n for n in walk(let.body) if isinstance(n, BufferStore | AtomicUpdate))
+    written = {store.buffer for store in stores}
     return not written.isdisjoint(buffers_in(let.value))
 
 
 @dataclass(frozen=True, slots=True)
 class _Distribution:
-    """Distributes one vthread loop; `own` are its buffers, with a copy for each iteration."""
+    """Distributes one vthread loop."""
 
     loop: For
+    # The buffers with a copy for each virtual thread.
     own: frozenset[Buffer]
 
     def distribute(self, stmt: Stmt) -> Stmt:
@@ -191,9 +191,8 @@ class _Distribution:
             case Allocate() | Pragma():
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case LetStmt() if self._is_own(stmt.value) and _overwrites_operand(stmt):
-                return self._repeated(
-                    stmt
-                )  # put in its place, the value would be another
+                # Evaluated later, the value would be a different one.
+                return self._repeated(stmt)
             case LetStmt() if self._is_own(stmt.value):
                 return self.distribute(substitute(stmt.body, {stmt.var: stmt.value}))
             case LetStmt():
@@ -201,24 +200,22 @@ class _Distribution:
             case For() if not (self._is_own(stmt.minimum) or self._is_own(stmt.extent)):
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case IfThenElse() if not self._is_own(stmt.condition):
-                return self._both_cases(stmt)
+                other = stmt.else_case
+                if other is not None:
+                    other = self.distribute(other)
+                then_case = self.distribute(stmt.then_case)
+                return with_fields(stmt, then_case=then_case, else_case=other)
             case Barrier():
                 return stmt
             case BufferStore() | Prefetch() if not self._is_own(stmt):
                 return stmt
         return self._repeated(stmt)
 
-    def _both_cases(self, stmt: IfThenElse) -> Stmt:
-        other = None if stmt.else_case is None else self.distribute(stmt.else_case)
-        return with_fields(
-            stmt, then_case=self.distribute(stmt.then_case), else_case=other
-        )
-
     def _is_own(self, node: Node) -> bool:
         return _depends(node, self.loop.var, self.own)
 
     def _repeated(self, stmt: Stmt) -> Stmt:
-        """`stmt`, whole, for one virtual thread after the other."""
+        """Return a loop that runs all of `stmt` for one virtual thread after the other."""
         if any(isinstance(item, Barrier) for item in walk(stmt)):
             raise UserError(
                 f"the virtual threads {self.loop.var.name} meet a barrier in different iterations",

@@ -32,16 +32,17 @@ After::
       }
     }
 
-Two accesses of shared or global memory, one of them a write, need a barrier on each way from one to
-the other, those around loops included, unless it is proved that different threads of a group never
-touch the same element by them (see `refcomp.passes.analysis.thread_conflicts`). A barrier that the
-others make needless is left out. All threads of a group must come to a barrier: a condition that
-has to have one inside is moved to the statements below it first, and read before when these change
-it.
+Two accesses of shared or global memory conflict if one of them is a write, and different
+threads of a group may touch the same element (see `analysis.thread_conflicts`). They need
+a barrier on each path from one to the other, also on paths around loops. A barrier that
+the others make redundant is left out. All threads of a group must reach a barrier. So a
+condition around a barrier is first moved to the statements below it. If they change what
+the condition reads, it is evaluated before.
 
-Requires: kernels in canonical form. Ensures: no conflict within a group is left without a barrier.
-Conflicts between groups are not looked for, as no barrier would help. Level: nested, kept. It
-refuses (Unsupported) a loop that needs a barrier and whose range differs between threads.
+Requires: kernels in canonical form. Ensures: no conflict within a group is left without a
+barrier. Conflicts between groups are ignored, as no barrier would help. Level: nested,
+kept. It refuses (Unsupported) a loop that needs a barrier and whose range differs between
+threads.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ from refcomp.passes.simplify_expressions import facts_of
 
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:
-    """`func` with the barriers that its kernels need."""
+    """Return `func` with the barriers that its kernels need."""
     return func.with_body(_visit_host(func.body, facts_of(func)))
 
 
 def _visit_host(stmt: Stmt, facts: Facts) -> Stmt:
-    """What stands around kernels."""
+    """Return `stmt`, which is not in a kernel, with barriers in its kernels."""
     if not isinstance(stmt, For):
         return map_children(stmt, lambda child: _visit_host(child, facts), only=Stmt)
     if is_bound(stmt):
@@ -110,43 +111,41 @@ def _visit_kernel(loop: For, facts: Facts) -> Stmt:
     groups = [loop for loop in nest.loops if loop.kind in BLOCK_TAGS]
     for group in groups:
         facts = facts.bind(group.var, group.minimum, group.extent)
-    placing = _BarrierPlacement(
-        ThreadConflicts(threads, facts), threads, _written_in(nest.body)
-    )
-    body = placing.place(nest.body, frozenset(group.var for group in groups))
+    conflicts = ThreadConflicts(threads, facts)
+    placement = _BarrierPlacement(conflicts, threads, _written_in(nest.body))
+    body = placement.place(nest.body, frozenset(group.var for group in groups))
     for bound in reversed(nest.loops):
         body = with_changes(bound, body=body)
     return body
 
 
 def _written_in(body: Stmt) -> frozenset[Buffer]:
-    """What different threads may meet in: the shared and global buffers that are written."""
-    written = (
-        s.buffer for s in walk(body) if isinstance(s, BufferStore | AtomicUpdate)
-    )
+    """Return the shared and global buffers that are written: threads may conflict there."""
+    stores = (s for s in walk(body) if isinstance(s, BufferStore | AtomicUpdate))
+    written = (store.buffer for store in stores)
     return frozenset(buffer for buffer in written if buffer.scope != "local")
 
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """What a statement does as seen from before and after it.
+    """The accesses of a statement that may conflict with others before and after it."""
 
-    `entering` are the accesses that may come before its first barrier, `leaving` those after its
-    last one; `is_open` says that a way through it meets no barrier.
-    """
-
+    # Accesses that may come before its first barrier.
     entering: tuple[ThreadAccess, ...] = ()
+    # Accesses that may come after its last barrier.
     leaving: tuple[ThreadAccess, ...] = ()
+    # Some path through the statement has no barrier.
     is_open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A statement of a sequence; None for what is evaluated before the first one. `is_added` says
-    that it is a barrier of ours."""
+    """A statement of a sequence."""
 
+    # None for expressions that are evaluated before the first statement.
     stmt: Stmt | None
     reach: _Reach
+    # It is a barrier that this pass added.
     is_added: bool = False
 
 
@@ -154,7 +153,7 @@ _CLOSED = _Reach((), (), False)
 
 
 def _joined(parts: Sequence[_Part]) -> _Reach:
-    """The reach of a sequence."""
+    """Return the reach of a sequence."""
     total = _Reach()
     for part in parts:
         entering = total.entering + (part.reach.entering if total.is_open else ())
@@ -164,7 +163,7 @@ def _joined(parts: Sequence[_Part]) -> _Reach:
 
 
 def _either(cases: Sequence[_Reach]) -> _Reach:
-    """The reach of a choice."""
+    """Return the reach of a choice."""
     return _Reach(
         tuple(access for reach in cases for access in reach.entering),
         tuple(access for reach in cases for access in reach.leaving),
@@ -175,8 +174,8 @@ def _either(cases: Sequence[_Reach]) -> _Reach:
 class _BarrierPlacement:
     """Places the barriers of one kernel.
 
-    `scope` is what stands around a statement, `together` the variables of the loops that all
-    threads of a group are in the same iteration of.
+    In its methods, `scope` has the loops, lets and conditions around a statement.
+    `together` are the variables of the loops that all threads of a group run together.
     """
 
     def __init__(
@@ -185,11 +184,13 @@ class _BarrierPlacement:
         threads: Sequence[For],
         watched: frozenset[Buffer],
     ) -> None:
-        self._conflicts, self._watched = conflicts, watched
+        self._conflicts = conflicts
+        self._watched = watched
+        # Variables whose values may differ between threads.
         self._divergent = {loop.var for loop in threads}
 
     def place(self, body: Stmt, groups: frozenset[Var]) -> Stmt:
-        """The program of one thread with its barriers."""
+        """Return the body of a kernel with its barriers."""
         return self._visit(body, (), groups)[0]
 
     def _visit(
@@ -214,7 +215,7 @@ class _BarrierPlacement:
     # Sequences.
 
     def _parts(self, stmt: Stmt, scope: Scope, together: frozenset[Var]) -> list[_Part]:
-        """The statements in `stmt`, which are run one after the other, and their barriers."""
+        """Return the statements in `stmt`, in sequence, and the barriers between them."""
         if isinstance(stmt, Allocate | Pragma):
             return self._parts(stmt.body, scope, together)
         if isinstance(stmt, LetStmt) and self._is_transparent(stmt):
@@ -224,23 +225,22 @@ class _BarrierPlacement:
         return self._separated(visited, together)
 
     def _is_transparent(self, stmt: Stmt) -> bool:
-        """Whether what stands inside may be taken as standing around: a barrier before its first
-        statement is as good as one before itself."""
+        """Return True if the statements inside may join the sequence around `stmt`.
+
+        Then a barrier before its first statement is as good as one before itself.
+        """
         if isinstance(stmt, LetStmt):
             return not self._reads((stmt.value,), ()).leaving
         return isinstance(stmt, Allocate | Pragma)
 
     def _rebuilt(self, stmt: Stmt, parts: Sequence[_Part]) -> Stmt:
-        """`stmt` with the statements that `_parts` gave replaced by those of `parts`."""
+        """Return `stmt` with the statements of `parts`, which `_parts` returned."""
         if isinstance(stmt, Allocate | LetStmt | Pragma) and self._is_transparent(stmt):
             return with_changes(stmt, body=self._rebuilt(stmt.body, parts))
         stmts = [part.stmt for part in parts if part.stmt is not None]
         old = stmt.stmts if isinstance(stmt, Block) else (stmt,)
-        if len(old) == len(stmts) and all(
-            a is b for a, b in zip(old, stmts, strict=True)
-        ):
-            return stmt
-        return block(stmts, stmt.origin)
+        is_same = list(map(id, old)) == list(map(id, stmts))
+        return stmt if is_same else block(stmts, stmt.origin)
 
     def _let(
         self, stmt: LetStmt, scope: Scope, together: frozenset[Var]
@@ -261,8 +261,11 @@ class _BarrierPlacement:
         together: frozenset[Var],
         before: tuple[ThreadAccess, ...] = (),
     ) -> list[_Part]:
-        """`parts` with a barrier before each that conflicts with what is not yet separated from
-        it: as late as possible, and so as few as possible."""
+        """Return `parts` with barriers between those that conflict.
+
+        Barriers stand as late as possible, so that they are as few as possible. `before`
+        are the accesses before the first part.
+        """
         placed: list[_Part] = []
         for part in parts:
             if part.stmt and self._any_conflict(before, part.reach.entering, together):
@@ -297,15 +300,23 @@ class _BarrierPlacement:
         parts = self._separated([bounds, *parts], inside)[1:]
         parts = self._around_back_edge(parts, entry, inside)
         if not is_even and any(part.is_added for part in parts):
-            raise _uneven(loop)
+            raise Unsupported(
+                f"the loop {loop.var.name} needs a barrier, "
+                "but threads run it a different number of times",
+                where=str(loop.origin) if loop.origin else None,
+                why="all threads of a group have to come to each barrier",
+                remedy="let the loop run equally often for all threads, "
+                "and guard what it does",
+            )
         result = with_changes(loop, body=self._rebuilt(loop.body, parts))
         return result, _joined([bounds, _Part(result, self._run(parts, entry, scope))])
 
     def _around_back_edge(
         self, parts: list[_Part], entry: Ranged, together: frozenset[Var]
     ) -> list[_Part]:
-        """`parts` of a loop's body, separated from the iterations before, too."""
+        """Return the parts of a loop's body, also separated from earlier iterations."""
         parts = self._separated(parts, together, self._earlier(parts, entry))
+        # The barriers of the back edge may make others redundant.
         for barrier in [part for part in parts if part.is_added]:
             without = [part for part in parts if part is not barrier]
             again = self._separated(without, together, self._earlier(without, entry))
@@ -320,7 +331,10 @@ class _BarrierPlacement:
         return in_earlier_iteration(_joined(parts).leaving, entry, is_previous)
 
     def _run(self, parts: Sequence[_Part], entry: Ranged, scope: Scope) -> _Reach:
-        """The reach of all iterations. One with a barrier in each shows its ends only."""
+        """Return the reach of all iterations.
+
+        With a barrier in each iteration, only the first and the last one are visible.
+        """
         reach = _joined(parts)
         if reach.is_open:
             return reach
@@ -341,15 +355,16 @@ class _BarrierPlacement:
         cases = [(stmt.condition, stmt.then_case)]
         if stmt.else_case is not None:
             cases.append((Not(stmt.condition), stmt.else_case))
-        stmts, reaches = [], []
+        stmts: list[Stmt] = []
+        reaches: list[_Reach] = []
         for condition, case in cases:
             parts = self._parts(case, (*scope, Holds(condition)), together)
             parts = self._separated([reads, *parts], together)
             stmts.append(self._rebuilt(case, parts))
             reaches.append(_joined(parts[1:]))
-        result = with_changes(
-            stmt, **dict(zip(("then_case", "else_case"), stmts, strict=False))
-        )
+        result = with_changes(stmt, then_case=stmts[0])
+        if stmt.else_case is not None:
+            result = with_changes(result, else_case=stmts[1])
         if result is not stmt:
             return self._visit(spread(result), scope, together)
         if stmt.else_case is None:
@@ -381,18 +396,12 @@ class _BarrierPlacement:
         return _Reach(reads, reads)
 
     def _may_differ(self, *exprs: Expr) -> bool:
-        """Whether threads of a group may see different values; memory may change between them."""
+        """Return True if threads of a group may see different values.
+
+        Memory may change between their reads.
+        """
         return any(
             isinstance(item, BufferLoad) or item in self._divergent
             for expr in exprs
             for item in walk(expr)
         )
-
-
-def _uneven(loop: For) -> Unsupported:
-    return Unsupported(
-        f"the loop {loop.var.name} needs a barrier, but threads run it a different number of times",
-        where=str(loop.origin) if loop.origin else None,
-        why="all threads of a group have to come to each barrier",
-        remedy="let the loop run equally often for all threads, and guard what it does",
-    )

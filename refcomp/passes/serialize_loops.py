@@ -1,4 +1,4 @@
-"""Turns parallel loops into serial ones, for kernels: their threads are those of bound loops.
+"""Turns parallel loops into serial ones, for kernels: only bound loops have threads.
 
 Before::
 
@@ -29,11 +29,12 @@ from refcomp.ir.stmt import PARALLEL, SERIAL, For, Stmt
 
 
 def serialize_loops(func: PrimFunc) -> PrimFunc:
-    """`func` with its parallel loops run in order."""
+    """Return `func` with its parallel loops run in order."""
     return func.with_body(_visit(func.body))
 
 
 def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
-    is_parallel = isinstance(stmt, For) and stmt.kind == PARALLEL
-    return with_fields(stmt, kind=SERIAL) if is_parallel else stmt
+    if isinstance(stmt, For) and stmt.kind == PARALLEL:
+        return with_fields(stmt, kind=SERIAL)
+    return stmt

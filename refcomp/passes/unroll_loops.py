@@ -19,12 +19,13 @@ After::
       }
     }
 
-Requires: constant extents of unrolled loops. Ensures: no unrolled loop is left; every copy binds
-variables and buffers of its own, so that each is still bound once. Level: nested or flat, kept.
+Requires: constant extents of unrolled loops. Ensures: no unrolled loop is left. Each copy
+binds variables and buffers of its own, so that each is still bound once. Level: nested or
+flat, kept.
 
-Inner loops are written out first. A loop stays serial when it has more than 256 iterations or its
-copies would hold more than 10,000 nodes. It refuses (UserError) an extent that is negative or no
-constant.
+Inner loops are written out first. A loop becomes serial if it has more than 256
+iterations, or if its copies would hold more than 10,000 nodes. It refuses (UserError) an
+extent that is negative or not a constant.
 """
 
 from refcomp.ir.constants import as_int
@@ -40,13 +41,15 @@ MAX_NODES = 10_000
 
 
 def unroll_loops(func: PrimFunc) -> PrimFunc:
-    """`func` with each unrolled loop written out, or made serial where that would be too long."""
+    """Return `func` with each unrolled loop written out, or serial if that is too long."""
     return func.with_body(_visit(func.body))
 
 
 def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
-    return _unroll(stmt) if isinstance(stmt, For) and stmt.kind == UNROLLED else stmt
+    if isinstance(stmt, For) and stmt.kind == UNROLLED:
+        return _unroll(stmt)
+    return stmt
 
 
 def _unroll(loop: For) -> Stmt:
@@ -60,7 +63,9 @@ def _unroll(loop: For) -> Stmt:
 
 
 def _step(loop: For, step: int) -> Expr:
+    """Return the value of the loop's variable in iteration `step`."""
     dtype = loop.var.dtype
-    if (first := as_int(loop.minimum)) is not None:
+    first = as_int(loop.minimum)
+    if first is not None:
         return IntImm(first + step, dtype)
     return loop.minimum + IntImm(step, dtype) if step else loop.minimum
