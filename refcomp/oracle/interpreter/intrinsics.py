@@ -19,6 +19,7 @@ from refcomp.oracle.interpreter.scalars import (
     make_float,
     make_scalar,
     round_exact,
+    unsigned,
     wrap,
 )
 
@@ -64,8 +65,8 @@ _PREDICATES: dict[str, Callable[[float], bool]] = {
 }
 _INTEGER_FUNCTIONS: dict[str, Callable[[int, DType], int]] = {
     "abs": lambda x, dtype: wrap(abs(x), dtype),  # the least value stays
-    "popcount": lambda x, dtype: (x & _ones(dtype)).bit_count(),
-    "clz": lambda x, dtype: dtype.bits - (x & _ones(dtype)).bit_length(),
+    "popcount": lambda x, dtype: unsigned(x, dtype).bit_count(),
+    "clz": lambda x, dtype: dtype.bits - unsigned(x, dtype).bit_length(),
 }
 _BIT_FUNCTIONS: dict[str, Callable[[Scalar, DType], Scalar]] = {
     "float_to_bits": lambda x, dtype: int(x.view(f"uint{dtype.bits}")),
@@ -76,10 +77,6 @@ _BIT_FUNCTIONS: dict[str, Callable[[Scalar, DType], Scalar]] = {
 KNOWN = frozenset(
     {*FLOAT_FUNCTIONS, *_PREDICATES, *_INTEGER_FUNCTIONS, *_BIT_FUNCTIONS, "fma"}
 )
-
-
-def _ones(dtype: DType) -> int:
-    return (1 << dtype.bits) - 1
 
 
 def apply_intrinsic(name: str, operands: tuple[Scalar, ...], dtype: DType) -> Scalar:
@@ -94,16 +91,17 @@ def apply_intrinsic(name: str, operands: tuple[Scalar, ...], dtype: DType) -> Sc
         a, b, c = map(float, operands)
         return sum_rounded_once([(a, b)], c, dtype)
     with np.errstate(all="ignore"):
-        return make_scalar(FLOAT_FUNCTIONS[name](*map(np.float64, operands)), dtype)
+        result = FLOAT_FUNCTIONS[name](*map(np.float64, operands))
+        return make_scalar(result, dtype)
 
 
 def sum_rounded_once(
     pairs: Sequence[tuple[float, float]], total: float, dtype: DType
 ) -> Scalar:
     """Return `total` plus the product of each pair, rounded once to the float type `dtype`."""
-    numbers = [total, *itertools.chain(*pairs)]
-    if all(map(math.isfinite, numbers)):
-        terms = [Fraction(total), *(Fraction(a) * Fraction(b) for a, b in pairs)]
+    if all(map(math.isfinite, [total, *itertools.chain(*pairs)])):
+        terms = [Fraction(a) * Fraction(b) for a, b in pairs]
+        terms.append(Fraction(total))
         if any(terms):
             return round_exact(sum(terms, Fraction(0)), dtype)
     # Python's own arithmetic gives NaN and infinities, and the sign of a sum of zeros.

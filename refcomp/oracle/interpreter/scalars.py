@@ -36,10 +36,17 @@ def _float_type(dtype: DType) -> type[np.generic]:
     return to_numpy(dtype.element).type
 
 
+def unsigned(value: int, dtype: DType) -> int:
+    """Return `value` modulo 2^bits, from 0 on, whatever the sign of `dtype`."""
+    return value & ((1 << dtype.bits) - 1)
+
+
 def wrap(value: int, dtype: DType) -> int:
     """Return `value` modulo 2^bits, in the range of the integer type `dtype`."""
-    value &= (1 << dtype.bits) - 1
-    return value - (1 << dtype.bits) if value > dtype.max_value else value
+    value = unsigned(value, dtype)
+    if value > dtype.max_value:
+        value -= 1 << dtype.bits
+    return value
 
 
 def round_exact(value: Fraction, dtype: DType) -> Scalar:
@@ -54,8 +61,11 @@ def round_exact(value: Fraction, dtype: DType) -> Scalar:
     step = Fraction(2) ** (max(exponent, least) - digits + 1)
     # Python rounds halves of a Fraction to even.
     rounded = round(abs(value) / step) * step
-    size = float(rounded) if rounded < Fraction(2) ** (greatest + 1) else math.inf
-    return _float_type(dtype)(-size if value < 0 else size)
+    size = math.inf
+    if rounded < Fraction(2) ** (greatest + 1):
+        size = float(rounded)
+    signed = -size if value < 0 else size
+    return _float_type(dtype)(signed)
 
 
 def make_float(value: Scalar, dtype: DType) -> Scalar:
@@ -77,8 +87,9 @@ def make_scalar(value: Scalar, dtype: DType) -> Scalar:
     if dtype.is_bool:
         return bool(value != 0)
     if dtype.is_float:
-        is_bool = isinstance(value, bool | np.bool_)
-        return make_float(int(value) if is_bool else value, dtype)
+        if isinstance(value, bool | np.bool_):
+            value = int(value)
+        return make_float(value, dtype)
     if isinstance(value, int | np.integer | np.bool_):
         return wrap(int(value), dtype)
     return _saturate(float(value), dtype)
@@ -89,12 +100,15 @@ def _saturate(value: float, dtype: DType) -> int:
     if math.isnan(value):
         return 0
     # As floats first, since int(inf) raises; as ints again, since a limit of 64 bits has no float.
-    clamped = max(float(dtype.min_value), min(value, float(dtype.max_value)))
-    return max(dtype.min_value, min(int(clamped), dtype.max_value))
+    low = float(dtype.min_value)
+    high = float(dtype.max_value)
+    clamped = int(max(low, min(value, high)))
+    return max(dtype.min_value, min(clamped, dtype.max_value))
 
 
 def _truncated_quotient(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def _div(a: Scalar, b: Scalar, dtype: DType) -> Scalar:
@@ -120,7 +134,7 @@ def _max(a: Scalar, b: Scalar, _dtype: DType) -> Scalar:
 
 def _shift_count(b: int, dtype: DType) -> int:
     """Return the count `b`, read as unsigned. All counts from `bits` on shift everything out."""
-    return min(b & ((1 << dtype.bits) - 1), dtype.bits)
+    return min(unsigned(b, dtype), dtype.bits)
 
 
 def _modular(function: Callable[[Scalar, Scalar], Scalar]) -> _Meaning:

@@ -8,7 +8,7 @@ a program whose result depends on the order gives another result than it should.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from refcomp.ir import stmt as st
@@ -98,7 +98,10 @@ def _for(frame: Frame, loop: st.For) -> _Next:
     frame.enter(loop)
     minimum = frame.evaluate(loop.minimum)
     extent = frame.evaluate(loop.extent)
-    for step in scrambled(extent) if loop.kind == st.PARALLEL else range(extent):
+    steps: Sequence[int] = range(extent)
+    if loop.kind == st.PARALLEL:
+        steps = scrambled(extent)
+    for step in steps:
         frame.bind(loop.var, wrap(minimum + step, loop.var.dtype))
         yield loop.body
         del frame.values[loop.var]

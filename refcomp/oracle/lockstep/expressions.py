@@ -43,8 +43,10 @@ def _if_then_else(threads: Threads, expr: ir.IfThenElseExpr) -> Array:
         return threads.value(expr.false_value)
     chosen = condition[:, 0]
     result = np.empty((len(chosen), expr.dtype.lanes), to_numpy(expr.dtype.element))
-    result[chosen] = threads.select(chosen).value(expr.true_value)
-    result[~chosen] = threads.select(~chosen).value(expr.false_value)
+    some = threads.select(chosen)
+    others = threads.select(~chosen)
+    result[chosen] = some.value(expr.true_value)
+    result[~chosen] = others.value(expr.false_value)
     return result
 
 

@@ -126,7 +126,8 @@ class _Launch:
         shadows = {memory: ShadowMemory(memory.size) for memory in written}
         per_batch = max(1, _MAX_THREADS // size)
         for first in range(0, count, per_batch):
-            group = np.repeat(np.arange(first, min(count, first + per_batch)), size)
+            numbers = np.arange(first, min(count, first + per_batch))
+            group = np.repeat(numbers, size)
             batch = Batch(group, size, self.is_kernel, EXPRESSIONS, self.host.libraries)
             elements = {
                 memory: Elements.of_memory(memory, batch, shadows.get(memory))

@@ -5,7 +5,7 @@ The counterpart of `refcomp.oracle.interpreter.statements`, by numpy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,10 @@ def _for(threads: Threads, loop: st.For) -> None:
         threads.batch.stmt = loop.body
         _run_fold(threads, loop, fold, minimum, longest)
         return
-    for step in scrambled(longest) if loop.kind == st.PARALLEL else range(longest):
+    steps: Sequence[int] = range(longest)
+    if loop.kind == st.PARALLEL:
+        steps = scrambled(longest)
+    for step in steps:
         inside = threads
         value = minimum + step
         if step >= shortest:
@@ -68,7 +71,8 @@ def _run_fold(
     """Run `extent` steps of `loop` from `minimum` on, at least one, for all `threads`."""
     elements = threads.memory_of(fold.kept.buffer)
     indices = [evaluate(threads, index) for index in indices_of(fold.kept)]
-    offset = elements.offset(indices, by_dimension=isinstance(fold.kept, BufferLoad))
+    is_nested = isinstance(fold.kept, BufferLoad)
+    offset = elements.offset(indices, by_dimension=is_nested)
     kept = elements.read(offset, threads.column)
     meaning = OPERATORS[type(fold.value)]
     is_left = fold.operand is fold.value.b  # whether `kept` is the left operand
@@ -152,8 +156,9 @@ def _if_then_else(threads: Threads, branch: st.IfThenElse) -> None:
         return
     others = threads
     if condition.any():
-        run(threads.select(condition[:, 0]), branch.then_case)
-        others = threads.select(~condition[:, 0])
+        taken = condition[:, 0]
+        run(threads.select(taken), branch.then_case)
+        others = threads.select(~taken)
     if branch.else_case is not None:
         run(others, branch.else_case)
 

@@ -87,7 +87,8 @@ class Threads:
         """Return the value of `expr`, a part of the expression that is evaluated."""
         known = self.known.get(id(expr))
         if known is None:
-            known = self.batch.expressions[type(expr)](self, expr)
+            meaning = self.batch.expressions[type(expr)]
+            known = meaning(self, expr)
             self.known[id(expr)] = known
         return known
 
